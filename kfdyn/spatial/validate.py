@@ -1,0 +1,113 @@
+"""Is this 6×6 matrix the inertia of a body that can exist? Said per body, with the cure."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.spatial._arrays import SYMMETRY_TOLERANCE, Array, trailing
+from kfdyn.spatial.inertia import inertia_parameters, structure_fault
+
+ROUNDING = 1e-12  # of trace J: what J_c = J + m p~p~ may lose to cancellation
+
+
+class TriangleInequalityWarning(UserWarning):
+    """Principal moments of inertia that no distribution of positive mass has."""
+
+
+def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array:
+    """Spatial inertia, returned if a body can have it: M = [[J, m p~], [−m p~, m 1]] ⪰ 0.
+
+    Parameters
+    ----------
+    M6 : (..., 6, 6)
+    name : str or sequence of str
+        Names the culprit in messages; a sequence names the entries of the first axis.
+
+    Returns
+    -------
+    (..., 6, 6)
+        ``M6`` as float64.
+
+    Raises
+    ------
+    ModelError
+        If an entry is not finite, the matrix is not symmetric or has not the form of a spatial inertia, the
+        mass is negative, a mass-less body has a mass centre, or the inertia about the mass centre has a negative
+        principal moment (which, with m ≥ 0, is when M has a negative eigenvalue).
+
+    Warns
+    -----
+    TriangleInequalityWarning
+        If one principal moment exceeds the sum of the others: impossible, yet common in published arms.
+
+    Notes
+    -----
+    Mass-less bodies are legal, with or without rotational inertia (an ideal rotor).
+    Source: R86 (3.1). Cost: one 3×3 eigenvalue problem per body.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfdyn.spatial import spatial_inertia, validate_inertia
+    >>> validate_inertia(spatial_inertia(-1.0, [0, 0, 0], np.eye(3)), name="forearm")
+    Traceback (most recent call last):
+    kfdyn.errors.ModelError: 'forearm': mass -1 is negative; a body needs mass >= 0
+    """
+    if not isinstance(name, str):
+        if len(name) != np.shape(M6)[0]:
+            raise ShapeError(f"{len(name)} names for {np.shape(M6)[0]} inertias; give one name per body")
+        for M, label in zip(np.asarray(M6), name):
+            validate_inertia(M, label)
+        return trailing(M6, (6, 6), "M6")
+    M6 = trailing(M6, (6, 6), f"spatial inertia of '{name}'")
+
+    fault = np.abs(M6 - np.swapaxes(M6, -1, -2)).max(axis=(-2, -1)) > SYMMETRY_TOLERANCE * np.abs(M6).max(
+        axis=(-2, -1)
+    )
+    _raise(fault, name, "spatial inertia is not symmetric; average it with its transpose if that is rounding")
+    mass = np.trace(M6[..., 3:, 3:], axis1=-2, axis2=-1) / 3
+    _raise(mass < 0, name, "mass {:.6g} is negative; a body needs mass >= 0", mass)
+    lever = np.abs(M6[..., :3, 3:]).max(axis=(-2, -1))
+    _raise((mass == 0) & (lever > 0), name, "no mass but a mass centre; set the blocks m p~ to zero")
+    _raise(
+        structure_fault(M6), name, "not of the form [[J, m p~], [-m p~, m 1]]; build it with spatial_inertia"
+    )
+    moments = np.linalg.eigvalsh(inertia_parameters(M6).inertia_com)  # ascending
+    slack = ROUNDING * np.trace(M6[..., :3, :3], axis1=-2, axis2=-1)
+    _raise(
+        moments[..., 0] < -np.abs(slack),
+        name,
+        "principal moment of inertia {:.6g} about the mass centre is negative; "
+        "check the signs of the inertia, and whether it was given about another point than the mass centre",
+        moments[..., 0],
+    )
+    excess = moments[..., 2] - moments[..., 1] - moments[..., 0]
+    fault = excess > 1e-9 * moments[..., 2] + np.abs(slack)
+    if fault.any():
+        where = tuple(np.argwhere(fault)[0])
+        a, b, c = moments[where]
+        warnings.warn(
+            f"{_label(name, where)}: principal moments of inertia {a:.6g} + {b:.6g} < {c:.6g} break the "
+            "triangle inequality: no distribution of mass has them; the dynamics use them as they are given",
+            TriangleInequalityWarning,
+            stacklevel=2,
+        )
+    return M6
+
+
+def _label(name: str, where: tuple[int, ...]) -> str:
+    return f"'{name}'" + (f"[{', '.join(map(str, where))}]" if where else "")
+
+
+def _raise(
+    fault: NDArray[np.bool_], name: str, message: str, value: NDArray[np.floating] | None = None
+) -> None:
+    if np.any(fault):
+        where = tuple(int(i) for i in np.argwhere(fault)[0])
+        text = message if value is None else message.format(value[where])
+        raise ModelError(f"{_label(name, where)}: {text}")
