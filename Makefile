@@ -26,11 +26,11 @@ demo: $(CORE)  ## run the built-in example (installs the core dependencies only)
 
 test: $(DEV)  ## run the tests
 	@echo "test: all tests but the slow ones, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS)
+	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) kfdyn tests
 
 test-all: $(DEV)  ## run the tests, with those marked slow
 	@echo "test-all: all tests, the slow ones too, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) -m ""
+	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
 
 check: $(DEV)  ## check format, lint, layers and types
 	@echo "check: format (ruff)"
