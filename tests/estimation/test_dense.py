@@ -15,6 +15,12 @@ from kfdyn.estimation.dense import DenseModel, dense_filter, dense_model, dense_
 seeds = st.integers(0, 2**32 - 1)
 
 
+def random_matrix(rng, rows, columns):
+    """Singular values between ½ and 2, so that what is compared is the algebra and not its conditioning."""
+    U, _, Vt = np.linalg.svd(rng.normal(size=(rows, columns)), full_matrices=False)
+    return U * rng.uniform(0.5, 2, size=min(rows, columns)) @ Vt
+
+
 def random_problem(seed, *, noise=True, inputs=True, batch=(), n_min=1, Q_full=False):
     """A ragged forest in random numbering, every block different; R = 0 unless noise."""
     rng = np.random.default_rng(seed)
@@ -26,11 +32,11 @@ def random_problem(seed, *, noise=True, inputs=True, batch=(), n_min=1, Q_full=F
             parent[order[i]] = order[rng.integers(i)]
     n = rng.integers(n_min, 6, N)
     m = np.array([rng.integers(0, min(size, 3) + 1) for size in n])
-    phi = [None if p < 0 else rng.normal(size=(n[p], k)) for p, k in zip(parent, n)]
-    H = [rng.normal(size=(a, b)) for a, b in zip(m, n)]
+    phi = [None if p < 0 else random_matrix(rng, n[p], k) for p, k in zip(parent, n)]
+    H = [random_matrix(rng, a, b) for a, b in zip(m, n)]
     ranks = n if Q_full else np.maximum(m, rng.integers(1, n + 1))  # Q semi-definite, yet H sees enough of it
-    Q = [B @ B.T for B in (rng.normal(size=(b, r)) for b, r in zip(n, ranks))]
-    R = [B @ B.T * noise for B in (rng.normal(size=(a, a)) for a in m)]
+    Q = [B @ B.T for B in (random_matrix(rng, b, r) for b, r in zip(n, ranks))]
+    R = [B @ B.T * noise for B in (random_matrix(rng, a, a) for a in m)]
     xi, eta = (rng.normal(size=(*batch, n.sum())) * inputs for _ in range(2))
     T = rng.normal(size=(*batch, m.sum()))
     return parent, phi, H, Q, R, xi, eta, T
@@ -68,28 +74,26 @@ def recursion(parent, phi, H, Q, R, xi, eta, T):
     )
 
 
-def close(actual, desired, rtol):
-    actual, desired = np.asarray(actual), np.asarray(desired)
-    assert actual.shape == desired.shape
-    assert np.abs(actual - desired).max(initial=0) <= rtol * max(np.abs(desired).max(initial=0), 1e-3)
+def close(actual, desired, rtol=1e-10):
+    """Errors are measured against 1, the size of the problem's numbers, or the entry's if larger."""
+    np.testing.assert_allclose(actual, desired, rtol=rtol, atol=rtol)
 
 
 @given(seeds, st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_filter_and_smoother_recursions(seed, noise):
-    """Random blocks reach condition 1e7 and the recursion inverts them too, hence 1e-8 and not 1e-10."""
     *blocks, T = random_problem(seed, noise=noise)
     model = DenseModel.from_blocks(*blocks)
-    assume(not len(T) or np.linalg.cond(model.mass_matrix) < 1e7)
+    assume(not len(T) or np.linalg.cond(model.mass_matrix) < 1e4)
     expected = recursion(*blocks, T)
     filt = dense_filter(model, T, split="costate")
     for name in ("P", "P_plus", "D", "G", "z", "z_plus", "eps"):
         for actual, desired in zip(getattr(filt, name), getattr(expected, name)):
-            close(actual, desired, 1e-8)
+            close(actual, desired)
     post = dense_posterior(model, T)
-    close(post.a, np.concatenate(expected.a), 1e-8)
-    close(post.costate, np.concatenate(expected.costate), 1e-8)
-    close(post.mean, np.concatenate(expected.x), 1e-8)
+    close(post.a, np.concatenate(expected.a))
+    close(post.costate, np.concatenate(expected.costate))
+    close(post.mean, np.concatenate(expected.x))
 
 
 @given(seeds)
@@ -111,8 +115,8 @@ def test_information_form(seed):
     precision = back.T @ np.linalg.inv(model.Q) @ back + model.H.T @ R_inverse @ model.H
     drive = back.T @ np.linalg.inv(model.Q) @ model.xi + eta + model.H.T @ R_inverse @ T
     post = dense_posterior(model, T)
-    close(post.cov, np.linalg.inv(precision), 1e-8)
-    close(post.mean, np.linalg.solve(precision, drive), 1e-8)
+    close(post.cov, np.linalg.inv(precision))
+    close(post.mean, np.linalg.solve(precision, drive))
 
 
 @given(seeds)
@@ -120,6 +124,7 @@ def test_information_form(seed):
 def test_likelihood_missing_and_batch(seed):
     *blocks, T = random_problem(seed, batch=(3, 2))
     model = DenseModel.from_blocks(*blocks)
+    assume(not T.size or np.linalg.cond(model.mass_matrix) < 1e4)
     rng = np.random.default_rng(seed)
     missing = rng.random(T.shape[-1]) < 0.4
     T[..., missing] = np.nan
@@ -134,15 +139,15 @@ def test_likelihood_missing_and_batch(seed):
         fewR = [r[np.ix_(~missing[s], ~missing[s])] for r, s in zip(blocks[4], model.outputs)]
         one = DenseModel.from_blocks(blocks[0], blocks[1], few, blocks[3], fewR, model.xi[i], model.eta[i])
         alone = dense_posterior(one, T[i][o])
-        close(post.a[i][o], alone.a, 1e-10)
-        close(post.mean[i], alone.mean, 1e-10)
-        close(post.costate[i], alone.costate, 1e-10)
-        close(post.cov, alone.cov, 1e-10)
+        close(post.a[i][o], alone.a)
+        close(post.mean[i], alone.mean)
+        close(post.costate[i], alone.costate)
+        close(post.cov, alone.cov)
         single = dense_filter(one, T[i][o])
         for k in range(len(single.z)):
-            close(filt.z[k][i], single.z[k], 1e-10)
-            close(filt.z_plus[k][i], single.z_plus[k], 1e-10)
-            close(filt.P_plus[k], single.P_plus[k], 1e-10)
+            close(filt.z[k][i], single.z[k])
+            close(filt.z_plus[k][i], single.z_plus[k])
+            close(filt.P_plus[k], single.P_plus[k])
         if len(o):
             law = multivariate_normal(one.bias, one.mass_matrix)
             np.testing.assert_allclose(post.llf[i], law.logpdf(T[i][o]), rtol=1e-9)
