@@ -4,6 +4,7 @@ Spatial vectors are [angular; linear]. Every function broadcasts over leading ax
 Nothing in this room knows of trees or filters.
 """
 
+from kfdyn.spatial.constraint import hinge_map_from_constraint
 from kfdyn.spatial.cross import cross_force, cross_motion, skew
 from kfdyn.spatial.inertia import (
     InertiaParameters,
@@ -15,17 +16,21 @@ from kfdyn.spatial.inertia import (
     shift_inertia,
     spatial_inertia,
 )
-from kfdyn.spatial.rotation import (
+from kfdyn.spatial.quaternion import (
     matrix_to_quaternion,
-    matrix_to_rotation_vector,
     normalize_quaternion,
     quaternion_exp,
     quaternion_log,
     quaternion_multiply,
+    quaternion_rate,
     quaternion_to_matrix,
+)
+from kfdyn.spatial.rotation import (
+    matrix_to_rotation_vector,
     rotation_from_axis_angle,
     rotation_from_rpy,
     rotation_vector_to_matrix,
+    rpy_rate_map,
 )
 from kfdyn.spatial.transform import (
     inverse_transform,
@@ -43,6 +48,7 @@ __all__ = [
     "combine_inertia",
     "cross_force",
     "cross_motion",
+    "hinge_map_from_constraint",
     "inertia_parameters",
     "inverse_transform",
     "kinetic_energy",
@@ -53,12 +59,14 @@ __all__ = [
     "quaternion_exp",
     "quaternion_log",
     "quaternion_multiply",
+    "quaternion_rate",
     "quaternion_to_matrix",
     "rigid_transform",
     "rotate_inertia",
     "rotation_from_axis_angle",
     "rotation_from_rpy",
     "rotation_vector_to_matrix",
+    "rpy_rate_map",
     "shift_inertia",
     "skew",
     "spatial_inertia",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, ShapeError
 
 Array: TypeAlias = NDArray[np.float64]
+ROTATION_TOLERANCE = 1e-8  # of R*R − 1: what is further off is a mistake, not rounding
 SYMMETRY_TOLERANCE = 1e-9  # of the largest entry; sums and shifts stay near 1e-15
 
 
@@ -44,6 +45,19 @@ def symmetric(x: Array, name: str) -> Array:
             f"{name}{index_of(fault)} is not symmetric; average it with its transpose if that is rounding"
         )
     return x
+
+
+def check_rotation(R: Array, name: str = "rotation") -> Array:
+    """``R`` (..., 3, 3) itself, or a ModelError if it is no proper rotation: R*R = 1, det R = +1."""
+    error = float(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0))
+    if error > ROTATION_TOLERANCE:
+        raise ModelError(
+            f"{name} is not orthonormal: R*R differs from 1 by {error:.1e}; "
+            "give a rotation matrix to full precision, or build it from a quaternion"
+        )
+    if (np.linalg.det(R) < 0).any():
+        raise ModelError(f"{name} is a reflection (det = −1); swap or negate an axis to make it right-handed")
+    return R
 
 
 def index_of(fault: NDArray[np.bool_]) -> str:

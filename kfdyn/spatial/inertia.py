@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, index_of, symmetric, together, trailing
+from kfdyn.spatial._arrays import Array, check_rotation, index_of, symmetric, together, trailing
 from kfdyn.spatial.cross import _skew
-from kfdyn.spatial.rotation import check_rotation
 from kfdyn.spatial.transform import rigid_transform, transform_inertia
 
 STRUCTURE_TOLERANCE = 1e-9  # of the largest entry: rounding of a few shifts and sums stays far below

@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, index_of, symmetric, together, trailing
+from kfdyn.spatial._arrays import (
+    ROTATION_TOLERANCE,
+    Array,
+    check_rotation,
+    index_of,
+    symmetric,
+    together,
+    trailing,
+)
 from kfdyn.spatial.cross import _skew
-from kfdyn.spatial.rotation import ROTATION_TOLERANCE, check_rotation
 
 
 def rigid_transform(l: ArrayLike, rotation: ArrayLike | None = None) -> Array:

@@ -37,8 +37,8 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     ------
     ModelError
         If an entry is not finite, the matrix is not symmetric or has not the form of a spatial inertia, the
-        mass is negative, a mass-less body has a mass centre, or the inertia about the mass centre has a negative
-        principal moment (which, with m ≥ 0, is when M has a negative eigenvalue).
+        mass is negative, a mass-less body has a mass centre, or the inertia about the mass centre has a
+        negative principal moment (which, with m ≥ 0, is when M has a negative eigenvalue).
 
     Warns
     -----

@@ -1,0 +1,112 @@
+"""A body tumbling freely, integrated in the variables of one formulation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import KfdynError, ModelError
+from kfdyn.spatial._arrays import Array, trailing
+from kfdyn.spatial.inertia import inertia_parameters, kinetic_energy
+from kfdyn.spatial.quaternion import (
+    matrix_to_quaternion,
+    normalize_quaternion,
+    quaternion_rate,
+    quaternion_to_matrix,
+)
+from kfdyn.spatial.single_body.equations import BodyEquations, _formulation, body_acceleration, body_equations
+from kfdyn.spatial.transform import inverse_transform, transform_velocity
+
+
+class FreeMotion(NamedTuple):
+    """A force-free motion at n times.
+
+    time (n,), rotation (n, 3, 3), position (n, 3): pose of the body frame. V (n, 6): its spatial velocity at
+    the frame's origin in inertial axes. energy (n,). equations: :class:`BodyEquations`, stacked.
+    """
+
+    time: Array
+    rotation: Array
+    position: Array
+    V: Array
+    energy: Array
+    equations: BodyEquations
+
+
+def free_motion(
+    formulation: str,
+    M6: ArrayLike,
+    rotation: ArrayLike,
+    position: ArrayLike,
+    V: ArrayLike,
+    time: ArrayLike,
+    rtol: float = 1e-12,
+) -> FreeMotion:
+    """Motion of a body on which no force acts: M dβ/dt + b = 0, integrated with β itself as the state.
+
+    Parameters
+    ----------
+    formulation : {"cm", "point", "body", "inertial"}
+    M6 : (6, 6)
+        Spatial inertia about the body frame's origin z, in body axes.
+    rotation : (3, 3)
+        Initial orientation, body to inertial axes.
+    position : (3,)
+        Initial position of z.
+    V : (6,)
+        Initial spatial velocity at z, in inertial axes.
+    time : (n,)
+        Increasing; the state is given at time[0].
+    rtol : float
+        Tolerance of the integrator, scipy's DOP853 (order eight).
+
+    Returns
+    -------
+    FreeMotion
+
+    Notes
+    -----
+    The state is (quaternion, position, β): the angular velocity in β is a quasi-velocity, so the attitude
+    needs a kinematic equation of its own. Source: SRB, multibody state and state derivatives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> from kfdyn.spatial.single_body import free_motion
+    >>> M6 = spatial_inertia(2.0, [0.3, 0, 0], np.diag([1.0, 2.0, 2.5]))
+    >>> m = free_motion("body", M6, np.eye(3), np.zeros(3), [1, 2, 3, 0, 0, 1], np.linspace(0, 1, 5))
+    >>> bool(np.ptp(m.energy) < 1e-10 * m.energy[0])
+    True
+    """
+    from scipy.integrate import solve_ivp
+
+    one, time = _formulation(formulation), trailing(time, (None,), "time")
+    if time.ndim != 1 or len(time) < 2 or (np.diff(time) <= 0).any():
+        raise ModelError("time must be a list of at least two increasing numbers")
+    start = body_equations(formulation, M6, rotation, position, V)
+    q = matrix_to_quaternion(rotation)
+    y0 = np.concatenate([q, trailing(position, (3,), "position"), start.velocity])
+    com = inertia_parameters(M6).com
+
+    def unpack(y: Array) -> tuple[Array, Array, Array]:
+        R = quaternion_to_matrix(normalize_quaternion(y[..., :4]))
+        phi = one.frame(R, y[..., 4:7], np.broadcast_to(com, y[..., 4:7].shape))
+        return R, y[..., 4:7], transform_velocity(inverse_transform(phi), y[..., 7:])
+
+    def rate(t: float, y: Array) -> Array:
+        R, z, V = unpack(y)
+        eom = body_equations(formulation, M6, R, z, V)
+        spin = quaternion_rate(normalize_quaternion(y[:4]), R.T @ V[:3])
+        return np.concatenate([spin, V[3:], body_acceleration(eom.inertia, np.zeros(6), eom.bias)])
+
+    done = solve_ivp(
+        rate, (float(time[0]), float(time[-1])), y0, method="DOP853", t_eval=time, rtol=rtol, atol=rtol
+    )
+    if not done.success:
+        raise KfdynError(f"the integration stopped at t = {done.t[-1]:.6g}: {done.message}")
+    R, z, velocity = unpack(done.y.T)
+    eom = body_equations(formulation, M6, R, z, velocity)
+    return FreeMotion(time, R, z, velocity, kinetic_energy(eom.inertia, eom.velocity), eom)
