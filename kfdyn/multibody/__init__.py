@@ -1,1 +1,47 @@
-"""."""
+"""Mechanics of trees of bodies: hinges, systems, kinematics, energy. Knows nothing of filters."""
+
+from kfdyn.multibody import models
+from kfdyn.multibody.body import Body, Frame
+from kfdyn.multibody.configuration import difference, integrate, random_configuration
+from kfdyn.multibody.energy import (
+    center_of_mass,
+    centroidal_momentum,
+    kinetic_energy,
+    momentum,
+    potential_energy,
+)
+from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.kinematics import (
+    Pose,
+    frame_acceleration,
+    frame_bias_acceleration,
+    frame_pose,
+    frame_velocity,
+    jacobian,
+)
+from kfdyn.multibody.links import LinkTerms, link_terms
+from kfdyn.multibody.system import System
+
+__all__ = [
+    "Body",
+    "Frame",
+    "Hinge",
+    "LinkTerms",
+    "Pose",
+    "System",
+    "center_of_mass",
+    "centroidal_momentum",
+    "difference",
+    "frame_acceleration",
+    "frame_bias_acceleration",
+    "frame_pose",
+    "frame_velocity",
+    "integrate",
+    "jacobian",
+    "kinetic_energy",
+    "link_terms",
+    "models",
+    "momentum",
+    "potential_energy",
+    "random_configuration",
+]

@@ -1,0 +1,78 @@
+"""Check q, v and their like at the door, broadcast their leading axes, and hand them on flat."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+# Looser than an integrator's drift over a step, far tighter than a quaternion typed or scaled wrongly.
+QUATERNION_TOLERANCE = 1e-6
+
+
+class Batch(NamedTuple):
+    """Leading axes, and each argument with them flattened to one, shape (size, ...), contiguous."""
+
+    lead: tuple[int, ...]
+    arrays: tuple[Array, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return math.prod(self.lead)
+
+
+def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
+    """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
+        wanted = "(..., " + ", ".join(map(str, tail)) + ")"
+        raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} has entries that are not finite (system {system.name!r})")
+    return array
+
+
+def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
+    """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
+    array = checked(system, q, (system.nq,), what)
+    layout = system.layout
+    turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
+    if turned.size:
+        columns = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
+        size = np.sqrt((array[..., columns] ** 2).sum(-1))
+        wrong = np.abs(size - 1) > QUATERNION_TOLERANCE
+        if wrong.any():
+            where = np.argwhere(wrong)[0]
+            hinge = system.hinge_names[turned[where[-1]]]
+            raise ModelError(
+                f"hinge {hinge!r}: its quaternion (x, y, z, w) in {what} has length {size[tuple(where)]:.6g}, "
+                "not 1; normalise it, start from system.neutral(), or move it with integrate()"
+            )
+    return array
+
+
+def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
+    """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
+    leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    try:
+        lead = np.broadcast_shapes(*leads.values())
+    except ValueError:
+        told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
+        raise ShapeError(
+            f"the leading axes do not broadcast together: {told} (system {system.name!r})"
+        ) from None
+    size = math.prod(lead)
+    flat = []
+    for a, tail in arguments.values():
+        rest = a.shape[a.ndim - tail :]
+        flat.append(np.ascontiguousarray(np.broadcast_to(a, lead + rest)).reshape((size, *rest)))
+    return Batch(lead, tuple(flat))

@@ -1,0 +1,160 @@
+"""Body and Frame: the nodes a System is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.hinge import Coordinates, Hinge
+
+Array = NDArray[np.float64]
+
+IDENTITY = np.eye(3)
+IDENTITY.flags.writeable = False
+# Loose enough for matrices typed with seven digits, tight enough to catch a wrong one.
+ORTHOGONALITY_TOLERANCE = 1e-6
+
+
+class Frame(NamedTuple):
+    """A frame fixed to a body: ``rotation`` (3, 3) and ``position`` (3,) in the body's frame."""
+
+    body: str
+    rotation: ArrayLike = IDENTITY
+    position: ArrayLike = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Body:
+    """A rigid body, its hinge to the parent, and where that hinge sits in the parent.
+
+    Parameters
+    ----------
+    name
+        Unique among the bodies (and frames) of a system.
+    inertia : (6, 6)
+        Spatial inertia [[J, m p~], [−m p~, m 1]] about the body frame's origin, which is the hinge point
+        (R86 3.1); see :func:`kfdyn.spatial.spatial_inertia`.
+    hinge
+        How the body moves against its parent.
+    parent
+        Name of the parent, or None for a root.
+    rotation, position : (3, 3), (3,)
+        The hinge frame in the parent's frame (in the world for a root).
+    hinge_name
+        The body's name if not given.
+    armature, damping, stiffness : scalar or (nv,)
+        Rotor inertia R as seen by each dof; damping and stiffness are data only.
+    lower, upper : scalar or (nv,)
+        Limits of q for a hinge made of screws.
+    speed, effort : scalar or (nv,)
+        Limits of |v| and |tau|.
+
+    Examples
+    --------
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> Body("bob", spatial_inertia(1.0, [0, 0, -1], np.zeros((3, 3))), Hinge.revolute([0, 1, 0])).parent
+    """
+
+    name: str
+    inertia: Array = field(repr=False)
+    hinge: Hinge
+    parent: str | None
+    rotation: Array = field(repr=False)
+    position: Array
+    hinge_name: str
+    armature: Array = field(repr=False)
+    damping: Array = field(repr=False)
+    stiffness: Array = field(repr=False)
+    lower: Array = field(repr=False)
+    upper: Array = field(repr=False)
+    speed: Array = field(repr=False)
+    effort: Array = field(repr=False)
+
+    def __init__(
+        self,
+        name: str,
+        inertia: ArrayLike,
+        hinge: Hinge | None = None,
+        parent: str | None = None,
+        rotation: ArrayLike = IDENTITY,
+        position: ArrayLike = (0.0, 0.0, 0.0),
+        hinge_name: str | None = None,
+        armature: ArrayLike = 0.0,
+        damping: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        speed: ArrayLike = np.inf,
+        effort: ArrayLike = np.inf,
+    ) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"a body's name must be a non-empty string, got {name!r}")
+        hinge = Hinge.fixed() if hinge is None else hinge
+        if not isinstance(hinge, Hinge):
+            raise ModelError(f"body {name!r}: hinge must be a Hinge, got {type(hinge).__name__}")
+        hinge_name = name if hinge_name is None else hinge_name
+        R, p = placement(rotation, position, f"body {name!r}")
+        put = partial(object.__setattr__, self)
+        for key, value in (("name", name), ("hinge", hinge), ("parent", parent), ("hinge_name", hinge_name)):
+            put(key, value)
+        put("inertia", read_only(inertia, (6, 6), f"body {name!r}: inertia"))
+        put("rotation", R)
+        put("position", p)
+        where, m = f"hinge {hinge_name!r}", hinge.nv
+        put("armature", _not_negative(_per_dof(armature, m, where, "armature"), where, "armature"))
+        put("damping", _not_negative(_per_dof(damping, m, where, "damping"), where, "damping"))
+        put("stiffness", _not_negative(_per_dof(stiffness, m, where, "stiffness"), where, "stiffness"))
+        put("speed", _not_negative(_per_dof(speed, m, where, "speed"), where, "speed", finite=False))
+        put("effort", _not_negative(_per_dof(effort, m, where, "effort"), where, "effort", finite=False))
+        put("lower", _per_dof(lower, m, where, "lower"))
+        put("upper", _per_dof(upper, m, where, "upper"))
+        if (self.lower > self.upper).any():
+            raise ModelError(f"{where}: lower limit {self.lower} lies above upper limit {self.upper}")
+        if hinge.coordinates is not Coordinates.SCREWS and np.isfinite([self.lower, self.upper]).any():
+            raise ModelError(f"{where}: a {hinge.kind} hinge has a quaternion in q and takes no limits")
+
+
+def _per_dof(value: ArrayLike, nv: int, where: str, key: str) -> Array:
+    """Spread a scalar over the ``nv`` dofs of a hinge; NaN is refused, infinity is not."""
+    array = np.array(value, dtype=float)
+    if array.shape not in ((), (nv,)):
+        raise ShapeError(f"{where}: {key} must be a scalar or have shape ({nv},), got {array.shape}")
+    if np.isnan(array).any():
+        raise ModelError(f"{where}: {key} is NaN")
+    array = array + np.zeros(nv)
+    array.flags.writeable = False
+    return array
+
+
+def _not_negative(value: Array, where: str, key: str, finite: bool = True) -> Array:
+    if (value < 0).any() or (finite and not np.isfinite(value).all()):
+        raise ModelError(f"{where}: {key} must be {'finite and ' if finite else ''}not negative, got {value}")
+    return value
+
+
+def read_only(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    """Copy ``value`` to a read-only float array of the given shape, or say what is wrong with it."""
+    array = np.array(value, dtype=float)
+    if array.shape != shape:
+        raise ShapeError(f"{what} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} has entries that are not finite")
+    array.flags.writeable = False
+    return array
+
+
+def placement(rotation: ArrayLike, position: ArrayLike, what: str) -> tuple[Array, Array]:
+    """Check that ``rotation`` is a proper rotation; one typed with few digits becomes the nearest one."""
+    R = read_only(rotation, (3, 3), f"{what}: rotation")
+    error = np.abs(R @ R.T - IDENTITY).max()
+    if error > ORTHOGONALITY_TOLERANCE or np.linalg.det(R) < 0:
+        raise ModelError(f"{what}: rotation is no rotation matrix (orthogonal, determinant +1)")
+    if error > 1e-15:
+        u, _, vt = np.linalg.svd(R)
+        R = read_only(u @ vt, (3, 3), what)
+    return R, read_only(position, (3,), f"{what}: position")

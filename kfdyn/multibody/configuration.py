@@ -1,0 +1,88 @@
+"""Motion on the configuration space: q moved by dv, and the dv between two q."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+# Far above the rounding of exp and log, far below any motion a hinge map was meant to forbid.
+REACH_TOLERANCE = 1e-9
+
+
+def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
+    """Move q along a constant velocity: q ⊕ dv, where dv = v·dt.
+
+    Angles and slides add; a ball turns by exp(dv), a free or custom hinge moves by exp(H* dv) in its own
+    frame (SRB "quasi": v is not the derivative of q there). Quaternions come out normalised.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    dv : (..., nv)
+
+    Returns
+    -------
+    (..., nq) array
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import pendulum
+    >>> integrate(pendulum(), [0.5], [0.25])
+    array([0.75])
+    """
+    from kfdyn.multibody import _kernels
+
+    lead, (q_flat, step) = batch(
+        system, q=(configuration(system, q), 1), dv=(checked(system, dv, (system.nv,), "dv"), 1)
+    )
+    out = np.empty_like(q_flat)
+    _kernels.integrate(system.layout, q_flat, step, out)
+    return out.reshape((*lead, system.nq))
+
+
+def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
+    """Return dv with integrate(q, dv) = q2, rotations by the shorter way: q2 ⊖ q.
+
+    Parameters
+    ----------
+    q, q2 : (..., nq)
+
+    Returns
+    -------
+    (..., nv) array
+
+    Raises
+    ------
+    ModelError
+        If a custom hinge cannot go from one pose to the other along a constant H* β.
+    """
+    from kfdyn.multibody import _kernels
+
+    lead, (start, end) = batch(
+        system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1)
+    )
+    layout = system.layout
+    left_inverse = layout.screws.copy()
+    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
+        own = slice(layout.v_start[k], layout.v_start[k + 1])
+        left_inverse[own] = np.linalg.pinv(layout.screws[own]).T
+    dv = np.empty((len(start), system.nv))
+    culprit = _kernels.difference(layout, left_inverse, REACH_TOLERANCE, start, end, dv)
+    if culprit >= 0:
+        raise ModelError(
+            f"hinge {system.hinge_names[culprit]!r}: the two poses differ by a motion that its hinge map does "
+            "not allow at constant velocity; go there by several integrate() steps"
+        )
+    return dv.reshape((*lead, system.nv))
+
+
+def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:
+    """Draw one q, shape (nq,); see :meth:`kfdyn.multibody.System.random_configuration`."""
+    return system.random_configuration(rng)

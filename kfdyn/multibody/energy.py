@@ -1,0 +1,110 @@
+"""Sums over all bodies: mass centre, momentum, kinetic and potential energy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+
+def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """Kinetic energy ½ Σ V*(k) M(k) V(k) + ½ β* R β, rotors included (R86 3.2).
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv)
+
+    Returns
+    -------
+    (...) array
+        Joule. Cost O(N).
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import pendulum
+    >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
+    9.0
+    """
+    _, _, kinetic = _totals(system, q, v)
+    rate = np.asarray(v, dtype=float)
+    return kinetic + 0.5 * (rate**2) @ system.layout.armature
+
+
+def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
+    """Potential energy −Σ m g·c of the bodies, zero when all mass centres are at the world's origin.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+
+    Returns
+    -------
+    (...) array
+        Joule. Springs are data of the system and not counted. Cost O(N).
+    """
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    com, _, _ = _totals(system, q, None)
+    return -system.mass * (com * g).sum(-1)
+
+
+def center_of_mass(system: System, q: ArrayLike) -> Array:
+    """Mass centre of all bodies in the world, shape (..., 3), for q (..., nq). Cost O(N)."""
+    com, _, _ = _totals(system, q, None)
+    _require_mass(system)
+    return com
+
+
+def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """Spatial momentum Σ φ(0,k) M(k) V(k) of the bodies about the world's origin.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv)
+
+    Returns
+    -------
+    (..., 6) array
+        [angular; linear], world orientation. Rotors carry none. Cost O(N).
+    """
+    com, h, _ = _totals(system, q, v)
+    return np.concatenate([h[..., :3] + np.cross(com, h[..., 3:]), h[..., 3:]], axis=-1)
+
+
+def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """Spatial momentum of the bodies about their common mass centre.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv)
+
+    Returns
+    -------
+    (..., 6) array
+        [angular; linear], world orientation. Rotors carry none. Cost O(N).
+    """
+    _, h, _ = _totals(system, q, v)
+    _require_mass(system)
+    return h
+
+
+def _totals(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array, Array]:
+    from kfdyn.multibody import _kernels
+
+    v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
+    lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
+    size = len(q_flat)
+    com, h, kinetic = np.empty((size, 3)), np.empty((size, 6)), np.empty(size)
+    _kernels.totals(system.layout, q_flat, v_flat, com, h, kinetic)
+    return com.reshape((*lead, 3)), h.reshape((*lead, 6)), kinetic.reshape(lead)
+
+
+def _require_mass(system: System) -> None:
+    if system.mass == 0:
+        raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")

@@ -1,0 +1,151 @@
+"""Where a frame is, how it moves, and its Jacobian: outward sweeps along its path to the root."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.layout import Layout
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+
+class Pose(NamedTuple):
+    """Rotation (..., 3, 3) from frame to world, and position (..., 3) of the frame's origin."""
+
+    rotation: Array
+    position: Array
+
+
+class _Motion(NamedTuple):
+    pose: Pose
+    velocity: Array
+    acceleration: Array
+
+
+def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
+    """Pose of a body or named frame in the world.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    frame
+        Name of a body or of one of ``system.frames``.
+
+    Returns
+    -------
+    Pose
+        ``rotation`` (..., 3, 3), ``position`` (..., 3). Cost O(depth of the frame).
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
+    array([ 0.,  0., -2.])
+    """
+    return _motion(system, q, None, None, frame).pose
+
+
+def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
+    """Spatial velocity V(k) = φ* V(p) + H* β of a frame (R86 5.1-5.3).
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv)
+
+    Returns
+    -------
+    (..., 6) array
+        [angular; linear], world orientation, at the frame's origin. Cost O(depth).
+    """
+    return _motion(system, q, v, None, frame).velocity
+
+
+def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str) -> Array:
+    """Classical acceleration α(k) = φ* α(p) + H* β̇ + η of a frame (R86 5.4-5.5), gravity not included.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv)
+
+    Returns
+    -------
+    (..., 6) array
+        [angular; linear], world orientation: derivatives of the angular velocity and of the velocity of
+        the frame's origin. Equal to J a + J̇ v. Cost O(depth).
+    """
+    return _motion(system, q, v, a, frame).acceleration
+
+
+def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
+    """Classical acceleration of a frame when a = 0: J̇ v, the sum of φ* η along its path (R86 5.6).
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv)
+
+    Returns
+    -------
+    (..., 6) array
+        [angular; linear], world orientation, at the frame's origin.
+    """
+    return _motion(system, q, v, None, frame).acceleration
+
+
+def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
+    """Jacobian of a frame: V = J v, with columns φ*(k, frame) H*(k) for k on its path.
+
+    Parameters
+    ----------
+    q : (..., nq)
+    frame
+        Name of a body or of one of ``system.frames``.
+
+    Returns
+    -------
+    (..., 6, nv) array
+        Rows [angular; linear], world orientation, at the frame's origin. Cost O(depth).
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> jacobian(double_pendulum(), [0, 0], "lower").shape
+    (6, 2)
+    """
+    from kfdyn.multibody import _kernels
+
+    body, _, position = system.locate(frame)
+    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
+    J = np.zeros((len(q_flat), 6, system.nv))
+    _kernels.frame_jacobian(_path(system, body), q_flat, body, position, J)
+    return J.reshape((*lead, 6, system.nv))
+
+
+def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> _Motion:
+    from kfdyn.multibody import _kernels
+
+    body, rotation, position = system.locate(frame)
+    rest = np.zeros(system.nv)
+    v_in = rest if v is None else checked(system, v, (system.nv,), "v")
+    a_in = rest if a is None else checked(system, a, (system.nv,), "a")
+    lead, (q_flat, v_flat, a_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1), a=(a_in, 1))
+    size = len(q_flat)
+    R, p, V, A = np.empty((size, 3, 3)), np.empty((size, 3)), np.empty((size, 6)), np.empty((size, 6))
+    path = _path(system, body)
+    _kernels.frame_motion(path, q_flat, v_flat, a_flat, body, rotation, position, R, p, V, A)
+    pose = Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
+    return _Motion(pose, V.reshape((*lead, 6)), A.reshape((*lead, 6)))
+
+
+def _path(system: System, body: int) -> Layout:
+    """The layout with only the bodies from the root to ``body`` in its order."""
+    path = [body]
+    while (k := int(system.parent[path[-1]])) >= 0:
+        path.append(k)
+    order = np.array(path[::-1], dtype=np.int64)
+    order.flags.writeable = False  # the type the kernels are compiled for
+    return system.layout._replace(order=order)

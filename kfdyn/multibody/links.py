@@ -1,0 +1,104 @@
+"""LinkTerms: every body's share of the equations of motion, which assembly turns into a state space."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+
+class LinkTerms(NamedTuple):
+    """Terms of R86 sections 3-5 for n bodies, world orientation, at each body's origin.
+
+    Attributes
+    ----------
+    rotation, position : (..., n, 3, 3), (..., n, 3)
+        Pose of each body.
+    l : (..., n, 3)
+        From the parent's origin (the world's for a root) to the body's: φ(p,k) = [[1, l~], [0, 1]].
+    H : (..., nv, 6)
+        Rows of the hinge maps, stacked as v is; body k owns v_start[k] : v_start[k+1].
+    inertia : (..., n, 6, 6)
+        M(k) = [[J, m p~], [−m p~, m 1]].
+    velocity : (..., n, 6)
+        V(k) = φ* V(p) + H* β.
+    xi : (..., n, 6)
+        Bias force [ω × Jω; m ω × (ω × p)] − f_ext.
+    eta : (..., n, 6)
+        Bias acceleration, with [0; −g] at the roots.
+    """
+
+    rotation: Array
+    position: Array
+    l: Array
+    H: Array
+    inertia: Array
+    velocity: Array
+    xi: Array
+    eta: Array
+
+
+def link_terms(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> LinkTerms:
+    """Evaluate l, H, M, ξ and η of every body (R86 3.1, 4.4, 5.1-5.6).
+
+    A hinge of several screws accumulates η screw by screw, as through mass-less bodies:
+
+        η = [ω × H_ω*β; ω × H_v*β + ω_p × (ω_p × l + H_v*β)],  plus [0; −g] at the roots
+        ξ = [ω × Jω; m ω × (ω × p)] − f_ext
+
+    Parameters
+    ----------
+    q : (..., nq)
+    v : (..., nv), optional
+        At rest if not given.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+
+    Returns
+    -------
+    LinkTerms
+        Cost O(N), about 400 flops per body.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import chain
+    >>> terms = link_terms(chain(5), np.zeros((3, 5)))
+    >>> terms.H.shape, terms.inertia.shape
+    ((3, 5, 6), (3, 5, 6, 6))
+    """
+    from kfdyn.multibody import _kernels
+
+    n, nv = system.n_bodies, system.nv
+    v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
+    force = (
+        np.zeros((n, 6))
+        if external_forces is None
+        else checked(system, external_forces, (n, 6), "external_forces")
+    )
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    lead, (q_flat, v_flat, g_flat, f_flat) = batch(
+        system, q=(configuration(system, q), 1), v=(v_in, 1), gravity=(g, 1), external_forces=(force, 2)
+    )
+    size = len(q_flat)
+    shapes = ((n, 3, 3), (n, 3), (n, 3), (nv, 6), (n, 6), (n, 6, 6), (n, 6), (n, 6))
+    R, p, l, H, V, inertia, xi, eta = (np.empty((size, *shape)) for shape in shapes)
+    _kernels.links(system.layout, q_flat, v_flat, g_flat, f_flat, R, p, l, H, V, inertia, xi, eta)
+
+    def shaped(a: Array) -> Array:
+        return a.reshape(lead + a.shape[1:])
+
+    return LinkTerms(*map(shaped, (R, p, l, H, inertia, V, xi, eta)))

@@ -1,0 +1,232 @@
+"""System: a forest of bodies, validated once, immutable, and packed for compiled sweeps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, TreeError
+from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
+from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.layout import Layout, pack
+from kfdyn.multibody.topology import parents_first
+from kfdyn.spatial import TriangleInequalityWarning
+
+Array = NDArray[np.float64]
+EARTH = (0.0, 0.0, -9.81)
+
+
+class System:
+    """Bodies joined by hinges to a tree or a forest; the world is not a body.
+
+    Parameters
+    ----------
+    bodies
+        In any order; their order is the order of bodies, hinges, q and v everywhere.
+    gravity : (3,)
+        Acceleration of gravity in the world.
+    frames
+        Named frames fixed to bodies, usable wherever a body's name is.
+    name
+        For people.
+
+    Attributes
+    ----------
+    nq, nv, n_bodies : int
+        Sizes of q and v, number of bodies (fixed hinges included).
+    body_names, hinge_names : tuple of str
+        One each per body.
+    parent : (n_bodies,)
+        Index of each body's parent, −1 at a root.
+    layout : Layout
+        The same facts as flat arrays for compiled code.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> system = double_pendulum()
+    >>> system.nv, system.hinge_names, system.v_slice("elbow")
+    (2, ('shoulder', 'elbow'), slice(1, 2, None))
+    """
+
+    __slots__ = (
+        "_frame",
+        "_hinge",
+        "bodies",
+        "body_names",
+        "frames",
+        "gravity",
+        "hinge_names",
+        "layout",
+        "mass",
+        "n_bodies",
+        "name",
+        "nq",
+        "nv",
+        "parent",
+    )
+
+    bodies: tuple[Body, ...]
+    body_names: tuple[str, ...]
+    hinge_names: tuple[str, ...]
+    frames: dict[str, Frame]
+    gravity: Array
+    layout: Layout
+    mass: float
+    n_bodies: int
+    name: str
+    nq: int
+    nv: int
+    parent: NDArray[np.int64]
+    _frame: dict[str, tuple[int, Array, Array]]
+    _hinge: dict[str, int]
+
+    def __init__(
+        self,
+        bodies: Iterable[Body],
+        gravity: ArrayLike = EARTH,
+        frames: Mapping[str, Frame] | None = None,
+        name: str = "system",
+    ) -> None:
+        put = super().__setattr__
+        put("name", name)
+        put("bodies", tuple(bodies))
+        if not self.bodies:
+            raise ModelError(f"system {name!r} has no bodies; give it at least one")
+        put("n_bodies", len(self.bodies))
+        put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
+        put("body_names", tuple(body.name for body in self.bodies))
+        put("hinge_names", tuple(body.hinge_name for body in self.bodies))
+        index = _numbered(self.body_names, "body")
+        put("_hinge", _numbered(self.hinge_names, "hinge"))
+        order, parent = parents_first(self.bodies, index)
+        put("parent", parent)
+        put("layout", pack(self.bodies, order, parent))
+        put("nq", int(sum(body.hinge.nq for body in self.bodies)))
+        put("nv", int(sum(body.hinge.nv for body in self.bodies)))
+        put("mass", float(self.layout.mass.sum()))
+        at_origin = np.zeros(3)
+        put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)})
+        put("frames", {})
+        for key, frame in (frames or {}).items():
+            if key in index:
+                raise ModelError(f"frame {key!r} bears the name of a body; give it another")
+            if frame.body not in index:
+                raise ModelError(
+                    f"frame {key!r} is fixed to {frame.body!r}, which is no body" + _hint(frame.body, index)
+                )
+            R, p = placement(frame.rotation, frame.position, f"frame {key!r}")
+            self.frames[key] = Frame(frame.body, R, p)
+            self._frame[key] = (index[frame.body], R, p)
+
+    def __setattr__(self, key: str, value: object) -> None:
+        raise AttributeError(f"a System is immutable; build a new one to change {key!r}")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.bodies, self.gravity, self.frames, self.name)
+
+    def __repr__(self) -> str:
+        roots = int((self.parent < 0).sum())
+        head = f"System {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
+        if roots > 1:
+            head += f", {roots} trees"
+        return head + "".join(self._lines(12))
+
+    def _lines(self, most: int) -> Iterable[str]:
+        shown = self.bodies if self.n_bodies <= most else self.bodies[: most - 1]
+        for body, mass in zip(shown, self.layout.mass):
+            yield f"\n  {body.name}: {body.hinge.kind} on {body.parent or 'the world'}, {mass:.4g} kg"
+        if len(shown) < self.n_bodies:
+            yield f"\n  ... and {self.n_bodies - len(shown)} more"
+
+    def v_slice(self, hinge: str) -> slice:
+        """Where the named hinge sits in v, a and tau."""
+        k = self.hinge_index(hinge)
+        start = int(self.layout.v_start[k])
+        return slice(start, start + self.bodies[k].hinge.nv)
+
+    def q_slice(self, hinge: str) -> slice:
+        """Where the named hinge sits in q."""
+        k = self.hinge_index(hinge)
+        start = int(self.layout.q_start[k])
+        return slice(start, start + self.bodies[k].hinge.nq)
+
+    def hinge_index(self, hinge: str) -> int:
+        """Index of the named hinge, which is the index of the body it carries."""
+        if hinge not in self._hinge:
+            raise ModelError(f"system {self.name!r} has no hinge {hinge!r}" + _hint(hinge, self._hinge))
+        return self._hinge[hinge]
+
+    def body_index(self, body: str) -> int:
+        """Index of the named body."""
+        if body not in self._frame or body in self.frames:
+            raise ModelError(f"system {self.name!r} has no body {body!r}" + _hint(body, self.body_names))
+        return self._frame[body][0]
+
+    def locate(self, frame: str) -> tuple[int, Array, Array]:
+        """Body index, rotation (3, 3) and position (3,) of the named frame or body."""
+        if frame not in self._frame:
+            raise ModelError(
+                f"system {self.name!r} has no body or frame {frame!r}" + _hint(frame, self._frame)
+            )
+        return self._frame[frame]
+
+    def neutral(self) -> Array:
+        """Return q with zero angles and slides and identity quaternions, shape (nq,)."""
+        return np.concatenate([body.hinge.neutral() for body in self.bodies])
+
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw one q, shape (nq,).
+
+        Within the limits where a hinge has both; else an angle in (−π, π), a slide from N(0, 1), a
+        uniform rotation, a position from N(0, 1). A custom hinge is moved from neutral by a random β.
+        """
+        from kfdyn.multibody.configuration import integrate
+
+        rng = np.random.default_rng(rng)
+        q = self.neutral()
+        step = np.zeros(self.nv)
+        for body, at, v_at in zip(self.bodies, self.layout.q_start, self.layout.v_start):
+            hinge, nv = body.hinge, body.hinge.nv
+            if hinge.coordinates is Coordinates.SCREWS:
+                turns = hinge.screws[:, :3].any(axis=1)
+                draw = np.where(turns, rng.uniform(-np.pi, np.pi, nv), rng.normal(size=nv))
+                bounded = np.isfinite(body.lower) & np.isfinite(body.upper)
+                low, high = np.where(bounded, body.lower, 0), np.where(bounded, body.upper, 0)
+                q[at : at + nv] = np.where(bounded, rng.uniform(low, high), draw)
+            elif hinge.kind == "custom":
+                step[v_at : v_at + nv] = rng.uniform(-1, 1, nv)
+            else:
+                quaternion = rng.normal(size=4)
+                q[at + hinge.nq - 4 : at + hinge.nq] = quaternion / np.linalg.norm(quaternion)
+                q[at : at + hinge.nq - 4] = rng.normal(size=hinge.nq - 4)
+        return integrate(self, q, step) if step.any() else q
+
+
+def _rebuild(bodies: tuple[Body, ...], gravity: Array, frames: dict[str, Frame], name: str) -> System:
+    """Unpickle: what was to be warned of was said when the system was first built."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)
+        return System(bodies, gravity, frames, name)
+
+
+def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:
+    index: dict[str, int] = {}
+    for k, name in enumerate(names):
+        if name in index:
+            raise TreeError(
+                f"two {'bodies' if what == 'body' else 'hinges'} are called {name!r}; names must differ"
+            )
+        index[name] = k
+    return index
+
+
+def _hint(name: object, known: Iterable[str]) -> str:
+    close = get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
