@@ -58,9 +58,15 @@ def rigid_transform(l: ArrayLike, rotation: ArrayLike | None = None) -> Array:
         R = np.eye(3)
     else:
         R = check_rotation(trailing(rotation, (3, 3), "rotation"))
-    out = np.zeros((*together((l, 1, "l"), (R, 2, "rotation")), 6, 6))
+    together((l, 1, "l"), (R, 2, "rotation"))
+    return _rigid(l, R)
+
+
+def _rigid(l: Array, R: Array) -> Array:
+    upper = _skew(l) @ R
+    out = np.zeros((*upper.shape[:-2], 6, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = R
-    out[..., :3, 3:] = _skew(l) @ R
+    out[..., :3, 3:] = upper
     return out
 
 
@@ -89,15 +95,20 @@ def inverse_transform(phi: ArrayLike) -> Array:
     True
     """
     phi = trailing(phi, (6, 6), "phi")
-    out = np.zeros_like(phi)
-    out[..., :3, :3] = out[..., 3:, 3:] = np.swapaxes(phi[..., :3, :3], -1, -2)
-    out[..., :3, 3:] = np.swapaxes(phi[..., :3, 3:], -1, -2)
+    out = _inverse(phi)
     error = np.abs(phi @ out - np.eye(6)).max(axis=(-2, -1))
     fault = error > ROTATION_TOLERANCE * (1 + np.abs(phi).max(axis=(-2, -1)))
     if fault.any():
         raise ModelError(
             f"phi{index_of(fault)} is not rigid, [[R, l~R], [0, R]]; build it with rigid_transform"
         )
+    return out
+
+
+def _inverse(phi: Array) -> Array:
+    out = np.zeros_like(phi)
+    out[..., :3, :3] = out[..., 3:, 3:] = np.swapaxes(phi[..., :3, :3], -1, -2)
+    out[..., :3, 3:] = np.swapaxes(phi[..., :3, 3:], -1, -2)
     return out
 
 

@@ -7,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, SingularError
+from kfdyn.errors import SingularError
 from kfdyn.spatial._arrays import Array, check_rotation, index_of, together, trailing
-from kfdyn.spatial.inertia import inertia_parameters, momentum, rotate_inertia
-from kfdyn.spatial.single_body.formulation import FORMULATIONS, Formulation
+from kfdyn.spatial.inertia import inertia_parameters, momentum
+from kfdyn.spatial.single_body.formulation import Formulation, formulation_named
 from kfdyn.spatial.transform import (
+    _inverse,
+    _rigid,
     inverse_transform,
     rigid_transform,
     transform_force,
-    transform_inertia,
     transform_velocity,
 )
 
@@ -78,11 +79,20 @@ def body_equations(
     >>> body_equations("inertial", M6, np.eye(3), [0, 2, 0], V).momentum[2]
     np.float64(6.5)
     """
-    one = _formulation(formulation)
+    one = formulation_named(formulation)
     M6, rotation, position, V, com = _state(M6, rotation, position, V)
+    return equations_at(one, M6, com, rotation, position, V)
+
+
+def equations_at(
+    one: Formulation, M6: Array, com: Array, rotation: Array, position: Array, V: Array
+) -> BodyEquations:
+    """What :func:`body_equations` returns, for arguments already checked: an integrator's inner loop."""
     phi = one.frame(rotation, position, com)
-    beta = transform_velocity(phi, V)
-    inertia = transform_inertia(inverse_transform(phi), rotate_inertia(M6, rotation))
+    beta = np.einsum("...ji,...j->...i", phi, V)
+    to_frame = _inverse(phi) @ _rigid(np.zeros(3), rotation)  # φ^-1(z, r) diag(R, R): body axes at z to r
+    inertia = to_frame @ M6 @ np.swapaxes(to_frame, -1, -2)
+    inertia = 0.5 * (inertia + np.swapaxes(inertia, -1, -2))
     return BodyEquations(beta, inertia, one.gyroscopic(inertia, beta), momentum(inertia, beta), phi)
 
 
@@ -211,8 +221,8 @@ def convert_acceleration(
     array([0., 0., 0., 2., 0., 0.])
     """
     M6, rotation, position, V, com = _state(M6, rotation, position, V)
-    old, old_drift = _map_and_drift(_formulation(source), rotation, position, V, com)
-    new, new_drift = _map_and_drift(_formulation(target), rotation, position, V, com)
+    old, old_drift = _map_and_drift(formulation_named(source), rotation, position, V, com)
+    new, new_drift = _map_and_drift(formulation_named(target), rotation, position, V, com)
     rate = trailing(acceleration, (6,), "acceleration")
     at_z = transform_velocity(inverse_transform(old), rate - old_drift)
     return transform_velocity(new, at_z) + new_drift
@@ -227,12 +237,6 @@ def _map_and_drift(
     linear = one.coriolis(V[..., :3], V[..., 3:], l)
     turned = np.einsum("...ji,...j->...i", phi[..., :3, :3], linear)
     return phi, np.concatenate([np.zeros_like(turned), turned], axis=-1)
-
-
-def _formulation(key: str) -> Formulation:
-    if key not in FORMULATIONS:
-        raise ModelError(f"no formulation '{key}'; choose one of {', '.join(FORMULATIONS)}")
-    return FORMULATIONS[key]
 
 
 def _state(

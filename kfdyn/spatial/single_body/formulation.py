@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from kfdyn.errors import ModelError
 from kfdyn.spatial._arrays import Array
 from kfdyn.spatial.single_body.gyroscopic import gyroscopic_about_body, gyroscopic_about_point
-from kfdyn.spatial.transform import rigid_transform
+from kfdyn.spatial.transform import _rigid
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,19 @@ class Formulation:
 
 
 def _at_mass_centre(rotation: Array, position: Array, com: Array) -> Array:
-    return rigid_transform(np.einsum("...ij,...j->...i", rotation, com))
+    return _rigid(np.einsum("...ij,...j->...i", rotation, com), np.eye(3))
 
 
 def _at_point(rotation: Array, position: Array, com: Array) -> Array:
-    return rigid_transform(np.zeros_like(position))
+    return _rigid(np.zeros_like(position), np.eye(3))
 
 
 def _in_body_axes(rotation: Array, position: Array, com: Array) -> Array:
-    return rigid_transform(np.zeros_like(position), rotation)
+    return _rigid(np.zeros_like(position), rotation)
 
 
 def _at_inertial_origin(rotation: Array, position: Array, com: Array) -> Array:
-    return rigid_transform(-position)
+    return _rigid(-position, np.eye(3))
 
 
 FORMULATIONS = MappingProxyType(
@@ -118,3 +119,10 @@ FORMULATIONS = MappingProxyType(
         )
     }
 )
+
+
+def formulation_named(key: str) -> Formulation:
+    """The formulation of this key, or a ModelError that lists the keys."""
+    if key not in FORMULATIONS:
+        raise ModelError(f"no formulation '{key}'; choose one of {', '.join(FORMULATIONS)}")
+    return FORMULATIONS[key]

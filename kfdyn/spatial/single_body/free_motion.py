@@ -7,17 +7,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import KfdynError, ModelError
+from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.spatial._arrays import Array, trailing
 from kfdyn.spatial.inertia import inertia_parameters, kinetic_energy
 from kfdyn.spatial.quaternion import (
     matrix_to_quaternion,
-    normalize_quaternion,
     quaternion_rate,
     quaternion_to_matrix,
 )
-from kfdyn.spatial.single_body.equations import BodyEquations, _formulation, body_acceleration, body_equations
-from kfdyn.spatial.transform import inverse_transform, transform_velocity
+from kfdyn.spatial.single_body.equations import (
+    BodyEquations,
+    body_acceleration,
+    body_equations,
+    equations_at,
+)
+from kfdyn.spatial.single_body.formulation import formulation_named
+from kfdyn.spatial.transform import _inverse
 
 
 class FreeMotion(NamedTuple):
@@ -83,30 +88,37 @@ def free_motion(
     """
     from scipy.integrate import solve_ivp
 
-    one, time = _formulation(formulation), trailing(time, (None,), "time")
+    one, time = formulation_named(formulation), trailing(time, (None,), "time")
     if time.ndim != 1 or len(time) < 2 or (np.diff(time) <= 0).any():
         raise ModelError("time must be a list of at least two increasing numbers")
     start = body_equations(formulation, M6, rotation, position, V)
-    q = matrix_to_quaternion(rotation)
-    y0 = np.concatenate([q, trailing(position, (3,), "position"), start.velocity])
+    if start.velocity.ndim != 1:
+        raise ShapeError(f"free_motion takes one body at a time, not a batch {start.velocity.shape[:-1]}")
+    y0 = np.concatenate(
+        [matrix_to_quaternion(rotation), trailing(position, (3,), "position"), start.velocity]
+    )
+    body_acceleration(start.inertia, np.zeros(6), start.bias)  # refuses a body without mass, once for all
+    M6 = trailing(M6, (6, 6), "M6")
     com = inertia_parameters(M6).com
 
-    def unpack(y: Array) -> tuple[Array, Array, Array]:
-        R = quaternion_to_matrix(normalize_quaternion(y[..., :4]))
-        phi = one.frame(R, y[..., 4:7], np.broadcast_to(com, y[..., 4:7].shape))
-        return R, y[..., 4:7], transform_velocity(inverse_transform(phi), y[..., 7:])
+    def unpack(y: Array) -> tuple[Array, Array, Array, Array]:
+        q = y[..., :4] / np.linalg.norm(y[..., :4], axis=-1, keepdims=True)
+        R, z = quaternion_to_matrix(q), y[..., 4:7]
+        phi = one.frame(R, z, com)
+        return q, R, z, np.einsum("...ji,...j->...i", _inverse(phi), y[..., 7:])
 
     def rate(t: float, y: Array) -> Array:
-        R, z, V = unpack(y)
-        eom = body_equations(formulation, M6, R, z, V)
-        spin = quaternion_rate(normalize_quaternion(y[:4]), R.T @ V[:3])
-        return np.concatenate([spin, V[3:], body_acceleration(eom.inertia, np.zeros(6), eom.bias)])
+        q, R, z, V = unpack(y)
+        eom = equations_at(one, M6, com, R, z, V)
+        return np.concatenate(
+            [quaternion_rate(q, R.T @ V[:3]), V[3:], np.linalg.solve(eom.inertia, -eom.bias)]
+        )
 
     done = solve_ivp(
         rate, (float(time[0]), float(time[-1])), y0, method="DOP853", t_eval=time, rtol=rtol, atol=rtol
     )
     if not done.success:
         raise KfdynError(f"the integration stopped at t = {done.t[-1]:.6g}: {done.message}")
-    R, z, velocity = unpack(done.y.T)
-    eom = body_equations(formulation, M6, R, z, velocity)
+    _, R, z, velocity = unpack(done.y.T)
+    eom = equations_at(one, M6, com, R, z, velocity)
     return FreeMotion(time, R, z, velocity, kinetic_energy(eom.inertia, eom.velocity), eom)
