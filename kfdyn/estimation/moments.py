@@ -1,0 +1,216 @@
+"""Sample moments against the moments claimed: calibrated tests that need only a mean or a scatter matrix.
+
+The scatter Σ x x* of any number of samples takes O(d²) memory, so 10⁸ samples are a matter of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.entry_score import entry_score
+from kfdyn.estimation.verdict import Verdict
+from kfdyn.estimation.whitening import whitening
+from kfdyn.estimation.wishart import LikelihoodRatioNull
+
+__all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EntryVerdict(Verdict):
+    """Outcome of `largest_entry_test`: ``index`` of the worst entry, ``scores`` (d, d) of all of them."""
+
+    index: tuple[int, int] = (0, 0)
+    scores: Array | None = None
+
+
+def scatter(samples: ArrayLike, mean_known: bool = True) -> Array:
+    """Σ x x* over all leading axes of samples (..., d); about their own mean unless the mean is known, 0."""
+    x = np.asarray(samples, float)
+    if x.ndim < 2:
+        raise ShapeError(f"samples have shape {x.shape}; give them as (n, d), one sample a row")
+    x = x.reshape(-1, x.shape[-1])
+    if not np.isfinite(x).all():
+        raise ModelError("samples hold NaN or infinite entries; drop the missing outputs first")
+    if not mean_known:
+        x = x - x.mean(0)
+    return x.T @ x
+
+
+def covariance_test(
+    samples_or_scatter: ArrayLike,
+    Sigma: ArrayLike,
+    n: int | None = None,
+    mean_known: bool = True,
+    *,
+    method: Literal["saddlepoint", "bartlett"] = "saddlepoint",
+    rank: int | None = None,
+    rtol: float = 1e-11,
+) -> Verdict:
+    """Test Cov = Σ by the likelihood ratio n(tr SΣ^-1 − log det SΣ^-1 − d), on the range of Σ.
+
+    Parameters
+    ----------
+    samples_or_scatter : (..., d) or (d, d)
+        Normal samples, or, when n is given, their scatter matrix Σ x x*.
+    Sigma : (d, d)
+        The covariance claimed, of any rank. Samples that leave its range get p = 0.
+    n : int, optional
+        Number of samples behind the scatter matrix.
+    mean_known : bool
+        True: the mean is 0 and known. False: it was estimated, so samples are centred here (a scatter matrix
+        must already be about the sample mean) and n − 1 takes the place of n.
+    method : {"saddlepoint", "bartlett"}
+        Null distribution: from the exact cumulant generating function, right for every n ≥ d; or Bartlett's
+        corrected χ², right for n ≫ d.
+    rank, rtol
+        How the range of Σ is found, see `whitening`.
+
+    Returns
+    -------
+    Verdict
+        Upper tail; ``dof`` = r(r + 1)/2 with r the rank of Σ.
+
+    Notes
+    -----
+    The statistic is the same for samples x and Ax with Σ and AΣA*. O(d³), whatever n.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(500, 3))
+    >>> covariance_test(x, np.eye(3)).p_value > 0.01, covariance_test(x, 1.3 * np.eye(3)).p_value < 1e-6
+    (True, True)
+    """
+    W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
+    space = whitening(_fit(Sigma, W), rank, rtol)
+    r = space.rank
+    null = LikelihoodRatioNull.covariance(r, dof_n)
+    excess = np.linalg.eigvalsh(space.inside.T @ W @ space.inside / dof_n - np.eye(r))
+    if (excess <= -1).any():  # S singular: n ≥ r distinct normal samples never do that
+        return Verdict(np.inf, null.dof, 0.0, 0.0, n)
+    statistic = float(dof_n * (excess - np.log1p(excess)).sum())
+    outside = float(np.diag(space.outside.T @ W @ space.outside).max(initial=0.0) / dof_n)
+    p_value = float(null.sf(statistic, method)) if outside <= space.tolerance else 0.0
+    return Verdict(statistic, null.dof, p_value, outside, n)
+
+
+def mean_test(
+    mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = None, rtol: float = 1e-11
+) -> Verdict:
+    """Test E[x] = 0 by n m*Σ^+m ~ χ²(rank Σ), m the mean of n samples.
+
+    Parameters
+    ----------
+    mean : (d,)
+        Sample mean, minus the mean claimed.
+    Sigma : (d, d)
+        Covariance of one sample, of any rank. A mean outside its range gets p = 0.
+    n : int
+        Number of samples.
+    rank, rtol
+        How the range of Σ is found, see `whitening`.
+
+    Examples
+    --------
+    >>> mean_test([0.3, 0.0], np.eye(2), 100).statistic
+    9.0
+    """
+    from scipy.stats import chi2
+
+    m = np.asarray(mean, float)
+    if m.ndim != 1:
+        raise ShapeError(f"the mean has shape {m.shape}; give one flat vector")
+    if not (np.isfinite(m).all() and n >= 1):
+        raise ModelError("the mean has entries that are not finite, or n < 1")
+    space = whitening(_fit(Sigma, m), rank, rtol)
+    statistic = float(n * ((m @ space.inside) ** 2).sum())
+    outside = float(((m @ space.outside) ** 2).max(initial=0.0))
+    p_value = float(chi2.sf(statistic, space.rank)) if space.rank else 1.0
+    return Verdict(statistic, space.rank, p_value if outside <= space.tolerance else 0.0, outside, n)
+
+
+def largest_entry_test(
+    samples_or_scatter: ArrayLike,
+    Sigma: ArrayLike,
+    n: int | None = None,
+    mean_known: bool = True,
+    *,
+    rtol: float = 1e-11,
+) -> EntryVerdict:
+    """Test Cov = Σ entry by entry: the largest of the normal scores of all S_ij, i ≤ j.
+
+    Unlike the likelihood ratio it depends on the coordinates, so x and Ax are two tests. Each score is
+    N(0, 1) to saddlepoint accuracy, skewness included (`entry_score`). They are combined by
+    p = 1 − (1 − p_min)^m, which is exact for independent entries and, by Šidák's inequality for normal
+    vectors, conservative for dependent ones as n grows.
+
+    Parameters
+    ----------
+    samples_or_scatter, Sigma, n, mean_known
+        As in `covariance_test`; rank plays no part.
+    rtol : float
+        Variance, relative to the largest, that rounding excuses in a component whose Σ_ii is 0.
+
+    Returns
+    -------
+    EntryVerdict
+        ``statistic`` = max |score|, two-sided; ``index`` its (i, j); ``scores`` (d, d); ``dof`` the number m
+        of entries with Σ_ii Σ_jj > 0.
+
+    Notes
+    -----
+    O(d²).
+    """
+    from scipy.stats import norm
+
+    W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
+    Sigma = _fit(Sigma, W)
+    variance = np.diag(Sigma)
+    alive = variance > 0
+    if not (np.isfinite(Sigma).all() and (variance >= 0).all()):
+        raise ModelError("the covariance has entries that are not finite, or a negative variance")
+    scale = np.sqrt(np.where(alive, variance, variance.max(initial=0.0) or 1.0))
+    y, rho = (A / np.outer(scale, scale) for A in (W / dof_n, Sigma))
+    pairs = np.outer(alive, alive)
+    scores = np.where(
+        pairs, entry_score(np.where(pairs, y, 0.0), np.clip(np.where(pairs, rho, 0.0), -1, 1), dof_n), 0.0
+    )
+    i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(scores)))), scores.shape)
+    statistic = float(abs(scores[i, j]))
+    m = int(alive.sum() * (alive.sum() + 1) // 2)
+    p_value = float(-np.expm1(m * np.log1p(-2 * norm.sf(statistic)))) if statistic > 0 else 1.0
+    outside = float(np.diag(y)[~alive].max(initial=0.0))
+    p_value = p_value if outside <= 10 * rtol else 0.0
+    return EntryVerdict(statistic, m, p_value, outside, n, (int(i), int(j)), scores)
+
+
+def counted_scatter(samples_or_scatter: ArrayLike, n: int | None, mean_known: bool) -> tuple[Array, int, int]:
+    """Scatter matrix, number of samples, degrees of freedom of the scatter, from samples or a scatter."""
+    if n is None:
+        x = np.asarray(samples_or_scatter, float)
+        W, n = scatter(x, mean_known), int(np.prod(x.shape[:-1]))
+    else:
+        W = np.asarray(samples_or_scatter, float)
+        if W.ndim != 2 or W.shape[0] != W.shape[1]:
+            raise ShapeError(f"n is given, so a square scatter matrix is expected, not shape {W.shape}")
+        if not np.isfinite(W).all():
+            raise ModelError("the scatter matrix has entries that are not finite")
+    dof_n = n if mean_known else n - 1
+    if dof_n < 1:
+        raise ModelError(f"{n} samples are too few; give more")
+    return W, n, dof_n
+
+
+def _fit(Sigma: ArrayLike, sample: Array) -> Array:
+    Sigma = np.asarray(Sigma, float)
+    if Sigma.shape != (len(sample), len(sample)):
+        raise ShapeError(
+            f"the covariance has shape {Sigma.shape}, but the samples have {len(sample)} dimensions"
+        )
+    return Sigma
