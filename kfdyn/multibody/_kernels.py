@@ -1,4 +1,4 @@
-"""Compiled outward sweep and what is read off it; one configuration at a time, looped over a batch.
+"""Compiled outward sweep over a batch of configurations, and what is read off it.
 
 World orientation throughout, reference at each body's origin. Vectors are 3-tuples inside, so that
 nothing is allocated per body. Imported on first use only: numba is slow to load.
@@ -6,48 +6,59 @@ nothing is allocated per body. Imported on first use only: numba is slow to load
 
 import math
 
-import numpy as np
 from numba import njit
 
 SCREWS, BALL, POSE = 0, 1, 2
-jit = njit(cache=True, nogil=True)
+jit = njit(cache=True, nogil=True, error_model="numpy")
+# Called from compiled code only: no doors for Python or C, which would take longer to compile than they do.
+DOORLESS: dict = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = njit(nogil=True, error_model="numpy", **DOORLESS)
 
 
 # --- three-vectors -------------------------------------------------------------------------------
 
 
-@jit
+@inner
 def get(a, i):
     """Row a[i, :3] as a tuple."""
     return a[i, 0], a[i, 1], a[i, 2]
 
 
-@jit
+low = get
+
+
+@inner
+def high(a, i):
+    """Row a[i, 3:] as a tuple: the linear half of a spatial vector."""
+    return a[i, 3], a[i, 4], a[i, 5]
+
+
+@inner
 def add(a, b):
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-@jit
+@inner
 def sub(a, b):
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
-@jit
+@inner
 def scale(s, a):
     return s * a[0], s * a[1], s * a[2]
 
 
-@jit
+@inner
 def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@jit
+@inner
 def cross(a, b):
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@jit
+@inner
 def apply(A, x):
     """A x for a 3 x 3 array and a tuple."""
     return (
@@ -57,7 +68,7 @@ def apply(A, x):
     )
 
 
-@jit
+@inner
 def apply_transposed(A, x):
     """A* x for a 3 x 3 array and a tuple."""
     return (
@@ -67,7 +78,15 @@ def apply_transposed(A, x):
     )
 
 
-@jit
+@inner
+def copy3(A, out):
+    """Entry by entry: a slice assignment would have numba compile its error messages, 5 s of them."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = A[i, j]
+
+
+@inner
 def put6(a, i, top, bottom):
     a[i, 0], a[i, 1], a[i, 2] = top
     a[i, 3], a[i, 4], a[i, 5] = bottom
@@ -76,7 +95,7 @@ def put6(a, i, top, bottom):
 # --- rotations -----------------------------------------------------------------------------------
 
 
-@jit
+@inner
 def turn(R, w, angle):
     """R <- exp(w~ angle) R for a unit vector w (Rodrigues), column by column."""
     s, c = math.sin(angle), math.cos(angle)
@@ -89,7 +108,7 @@ def turn(R, w, angle):
             R[i, j] = c * x[i] + s * y[i] + d * w[i]
 
 
-@jit
+@inner
 def unit_quaternion(q, at):
     """The quaternion (x, y, z, w) at q[at:], divided by its length."""
     x, y, z, w = q[at], q[at + 1], q[at + 2], q[at + 3]
@@ -97,7 +116,7 @@ def unit_quaternion(q, at):
     return x * r, y * r, z * r, w * r
 
 
-@jit
+@inner
 def rotate(e, x):
     """Turn the vector x by the unit quaternion e."""
     n = (e[0], e[1], e[2])
@@ -105,7 +124,7 @@ def rotate(e, x):
     return add(x, add(scale(e[3], t), cross(n, t)))
 
 
-@jit
+@inner
 def quaternion_product(a, b):
     return (
         a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1],
@@ -115,7 +134,7 @@ def quaternion_product(a, b):
     )
 
 
-@jit
+@inner
 def turn_by_quaternion(R, e):
     """R <- R R(e)."""
     x = rotate(e, (1.0, 0.0, 0.0))
@@ -129,7 +148,7 @@ def turn_by_quaternion(R, e):
 # --- the outward sweep ---------------------------------------------------------------------------
 
 
-@jit
+@inner
 def across(omega, velocity, alpha, a, l, h_omega, h_v):
     """Move from one frame to the next, l away, moving against it at H* beta = [h_omega; h_v] (R86 5.1-5.6).
 
@@ -144,8 +163,8 @@ def across(omega, velocity, alpha, a, l, h_omega, h_v):
     return omega, add(velocity, rate), alpha, a
 
 
-@jit
-def outward(layout, q, v, R, p, H, V, eta):
+@inner
+def outward_one(layout, q, v, R, p, H, V, eta):
     """Fill R (n,3,3), p (n,3), H (nv,6), V (n,6), eta (n,6) for the bodies of layout.order.
 
     H rows are world-oriented, at the child's origin. About 150 flops per one-dof body.
@@ -157,7 +176,7 @@ def outward(layout, q, v, R, p, H, V, eta):
         l = get(layout.position, k)
         omega, velocity, x = zero, zero, zero
         if parent < 0:
-            Rk[:, :] = layout.rotation[k]
+            copy3(layout.rotation[k], Rk)
         else:
             Rp = R[parent]
             l = apply(Rp, l)
@@ -169,7 +188,7 @@ def outward(layout, q, v, R, p, H, V, eta):
                         + Rp[i, 2] * layout.rotation[k, 2, j]
                     )
             omega = get(V, parent)
-            velocity = (V[parent, 3], V[parent, 4], V[parent, 5])
+            velocity = high(V, parent)
             x = get(p, parent)
         # to the hinge frame, fixed in the parent
         omega, velocity, alpha, a = across(omega, velocity, zero, zero, l, zero, zero)
@@ -177,12 +196,11 @@ def outward(layout, q, v, R, p, H, V, eta):
         at = layout.q_start[k]
         if layout.coordinates[k] == SCREWS:
             for i in range(first, last):
-                s = layout.screws[i]
-                w = apply(Rk, (s[0], s[1], s[2]))
-                u = apply(Rk, (s[3], s[4], s[5]))
+                w = apply(Rk, low(layout.screws, i))
+                u = apply(Rk, high(layout.screws, i))
                 angle = q[at + i - first]
                 l = scale(angle, u)
-                if s[0] != 0.0 or s[1] != 0.0 or s[2] != 0.0:
+                if dot(w, w) > 0.0:
                     wu = cross(w, u)
                     h = 2.0 * math.sin(0.5 * angle) ** 2
                     l = add(l, add(scale(h, wu), scale(angle - math.sin(angle), cross(w, wu))))
@@ -194,7 +212,7 @@ def outward(layout, q, v, R, p, H, V, eta):
                     H[j, 3] += c[0]
                     H[j, 4] += c[1]
                     H[j, 5] += c[2]
-                h_v = scale(v[i], (H[i, 3], H[i, 4], H[i, 5]))
+                h_v = scale(v[i], high(H, i))
                 omega, velocity, alpha, a = across(omega, velocity, alpha, a, l, scale(v[i], w), h_v)
                 x = add(x, l)
         else:
@@ -205,9 +223,8 @@ def outward(layout, q, v, R, p, H, V, eta):
             turn_by_quaternion(Rk, unit_quaternion(q, at))
             h_omega, h_v = zero, zero
             for i in range(first, last):
-                s = layout.screws[i]
-                w = apply(Rk, (s[0], s[1], s[2]))
-                u = apply(Rk, (s[3], s[4], s[5]))
+                w = apply(Rk, low(layout.screws, i))
+                u = apply(Rk, high(layout.screws, i))
                 put6(H, i, w, u)
                 h_omega = add(h_omega, scale(v[i], w))
                 h_v = add(h_v, scale(v[i], u))
@@ -219,49 +236,48 @@ def outward(layout, q, v, R, p, H, V, eta):
 
 
 @jit
-def workspace(layout):
-    n, nv = layout.parent.size, layout.armature.size
-    return np.empty((n, 3, 3)), np.empty((n, 3)), np.empty((nv, 6)), np.empty((n, 6)), np.empty((n, 6))
+def outward(layout, q, v, R, p, H, V, eta):
+    """The sweep for a batch; compiled once, whatever is read off it afterwards."""
+    for b in range(len(q)):
+        outward_one(layout, q[b], v[b], R[b], p[b], H[b], V[b], eta[b])
 
 
 # --- read off the sweep --------------------------------------------------------------------------
 
 
 @jit
-def links(layout, q, v, gravity, force, R, p, l, H, V, inertia, xi, eta):
-    """All terms of the equations of motion, body by body, for a batch."""
-    for b in range(len(q)):
-        outward(layout, q[b], v[b], R[b], p[b], H[b], V[b], eta[b])
+def link_terms(layout, gravity, force, R, p, V, l, inertia, xi, eta):
+    """Lever arms, inertias and bias forces of a swept batch; gravity joins eta at the roots."""
+    for b in range(len(R)):
         for k in range(layout.parent.size):
             parent = layout.parent[k]
-            if parent < 0:
-                l[b, k] = p[b, k]
-                for i in range(3):
+            for i in range(3):
+                l[b, k, i] = p[b, k, i]
+                if parent < 0:
                     eta[b, k, 3 + i] -= gravity[b, i]
-            else:
-                for i in range(3):
-                    l[b, k, i] = p[b, k, i] - p[b, parent, i]
+                else:
+                    l[b, k, i] -= p[b, parent, i]
             m, Rk, M = layout.mass[k], R[b, k], inertia[b, k]
             c = apply(Rk, get(layout.com, k))
             omega = get(V[b], k)
-            # J in world orientation: R J R*
+            # M(k) = [[J, m p~], [-m p~, m 1]], J = R J_body R*; one triangle is copied to the other, so that
+            # the inertia is symmetric to the bit  (R86 3.1)
+            for i in range(6):
+                for j in range(6):
+                    M[i, j] = 0.0
             for j in range(3):
                 column = apply(Rk, apply(layout.J[k], get(Rk, j)))
-                for i in range(3):
-                    M[i, j] = column[i]
-                    M[i, 3 + j] = 0.0
-                    M[3 + i, j] = 0.0
-                    M[3 + i, 3 + j] = m if i == j else 0.0
-            for i in range(3):
-                for j in range(i):
-                    M[i, j] = M[j, i]  # one triangle, so that the inertia is symmetric to the bit
-            M[0, 4], M[0, 5], M[1, 5] = -m * c[2], m * c[1], -m * c[0]
-            M[1, 3], M[2, 3], M[2, 4] = m * c[2], -m * c[1], m * c[0]
-            for i in range(3):
-                for j in range(3):
-                    M[3 + i, j] = M[j, 3 + i]
+                for i in range(j + 1):
+                    M[i, j] = M[j, i] = column[i]
+                M[3 + j, 3 + j] = m
+            M[0, 4] = M[4, 0] = -m * c[2]
+            M[1, 3] = M[3, 1] = m * c[2]
+            M[0, 5] = M[5, 0] = m * c[1]
+            M[2, 3] = M[3, 2] = -m * c[1]
+            M[1, 5] = M[5, 1] = -m * c[0]
+            M[2, 4] = M[4, 2] = m * c[0]
             # xi = [w x J w; m w x (w x p)] - f_ext  (R86 4.4)
-            torque = cross(omega, apply(M[:3, :3], omega))
+            torque = cross(omega, apply(M, omega))
             centrifugal = scale(m, cross(omega, cross(omega, c)))
             for i in range(3):
                 xi[b, k, i] = torque[i] - force[b, k, i]
@@ -269,74 +285,58 @@ def links(layout, q, v, gravity, force, R, p, l, H, V, inertia, xi, eta):
 
 
 @jit
-def frame_motion(layout, q, v, acc, body, rotation, position, R_out, p_out, V_out, A_out):
-    """Pose, velocity and classical acceleration of a frame on ``body``; layout.order is its path."""
-    R, p, H, V, eta = workspace(layout)
-    A = np.empty_like(V)
-    for b in range(len(q)):
-        outward(layout, q[b], v[b], R, p, H, V, eta)
+def accelerations(layout, acc, p, H, eta, A):
+    """alpha(k) = phi* alpha(p) + H* beta-dot + eta along layout.order (R86 5.4-5.5), without gravity."""
+    for b in range(len(A)):
         for k in layout.order:
-            # alpha(k) = phi* alpha(p) + H* beta-dot + eta  (R86 5.4-5.5)
             parent = layout.parent[k]
-            angular, linear = get(eta, k), (eta[k, 3], eta[k, 4], eta[k, 5])
+            angular, linear = low(eta[b], k), high(eta[b], k)
             if parent >= 0:
-                l = sub(get(p, k), get(p, parent))
-                above = get(A, parent)
+                above = low(A[b], parent)
                 angular = add(angular, above)
-                linear = add(linear, add((A[parent, 3], A[parent, 4], A[parent, 5]), cross(above, l)))
+                linear = add(linear, high(A[b], parent))
+                linear = add(linear, cross(above, sub(get(p[b], k), get(p[b], parent))))
             for i in range(layout.v_start[k], layout.v_start[k + 1]):
-                angular = add(angular, scale(acc[b, i], get(H, i)))
-                linear = add(linear, scale(acc[b, i], (H[i, 3], H[i, 4], H[i, 5])))
-            put6(A, k, angular, linear)
-        r = apply(R[body], (position[0], position[1], position[2]))
-        R_out[b] = R[body] @ rotation
-        omega, alpha = get(V, body), get(A, body)
-        p_out[b, 0], p_out[b, 1], p_out[b, 2] = add(get(p, body), r)
-        put6(V_out, b, omega, add((V[body, 3], V[body, 4], V[body, 5]), cross(omega, r)))
-        shifted = add(cross(alpha, r), cross(omega, cross(omega, r)))
-        put6(A_out, b, alpha, add((A[body, 3], A[body, 4], A[body, 5]), shifted))
+                angular = add(angular, scale(acc[b, i], low(H[b], i)))
+                linear = add(linear, scale(acc[b, i], high(H[b], i)))
+            put6(A[b], k, angular, linear)
 
 
 @jit
-def frame_jacobian(layout, q, body, position, J):
-    """J (batch, 6, nv), zeros given: columns phi*(k, frame) H*(k) along layout.order, the frame's path."""
-    R, p, H, V, eta = workspace(layout)
-    rest = np.zeros(layout.armature.size)
-    for b in range(len(q)):
-        outward(layout, q[b], rest, R, p, H, V, eta)
-        x = add(get(p, body), apply(R[body], (position[0], position[1], position[2])))
+def jacobian(layout, x, p, H, J):
+    """J (batch, 6, nv), zeros given: columns phi*(k, frame) H*(k) along layout.order, the path to x."""
+    for b in range(len(J)):
         for k in layout.order:
-            l = sub(x, get(p, k))
+            l = sub(get(x, b), get(p[b], k))
             for i in range(layout.v_start[k], layout.v_start[k + 1]):
-                shift = cross(get(H, i), l)
+                shift = cross(low(H[b], i), l)
                 for j in range(3):
-                    J[b, j, i] = H[i, j]
-                    J[b, 3 + j, i] = H[i, 3 + j] + shift[j]
+                    J[b, j, i] = H[b, i, j]
+                    J[b, 3 + j, i] = H[b, i, 3 + j] + shift[j]
 
 
 @jit
-def totals(layout, q, v, com, momentum, kinetic):
+def totals(layout, R, p, V, com, momentum, kinetic):
     """Mass centre (batch,3), momentum about it (batch,6), kinetic energy of the bodies (batch,)."""
-    R, p, H, V, eta = workspace(layout)
     total = layout.mass.sum()
-    for b in range(len(q)):
-        outward(layout, q[b], v[b], R, p, H, V, eta)
+    for b in range(len(R)):
         c = (0.0, 0.0, 0.0)
         for k in range(layout.mass.size):
-            c = add(c, scale(layout.mass[k], add(get(p, k), apply(R[k], get(layout.com, k)))))
+            c = add(c, scale(layout.mass[k], add(get(p[b], k), apply(R[b, k], get(layout.com, k)))))
         if total > 0.0:
             c = scale(1.0 / total, c)
         angular, linear, energy = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0
         for k in range(layout.mass.size):
-            m, r = layout.mass[k], apply(R[k], get(layout.com, k))
-            omega, velocity = get(V, k), (V[k, 3], V[k, 4], V[k, 5])
+            m, Rk = layout.mass[k], R[b, k]
+            r = apply(Rk, get(layout.com, k))
+            omega, velocity = low(V[b], k), high(V[b], k)
             # h = M(k) V(k) at the body's origin, then phi to the mass centre of all
             h_v = scale(m, add(velocity, cross(omega, r)))
-            J_omega = apply(R[k], apply(layout.J[k], apply_transposed(R[k], omega)))
-            h_omega = add(J_omega, scale(m, cross(r, velocity)))
+            h_omega = apply(Rk, apply(layout.J[k], apply_transposed(Rk, omega)))
+            h_omega = add(h_omega, scale(m, cross(r, velocity)))
             energy += 0.5 * (dot(omega, h_omega) + dot(velocity, h_v))
             linear = add(linear, h_v)
-            angular = add(angular, add(h_omega, cross(sub(get(p, k), c), h_v)))
+            angular = add(angular, add(h_omega, cross(sub(get(p[b], k), c), h_v)))
         com[b, 0], com[b, 1], com[b, 2] = c
         put6(momentum, b, angular, linear)
         kinetic[b] = energy
@@ -345,7 +345,7 @@ def totals(layout, q, v, com, momentum, kinetic):
 # --- motion on the configuration space -----------------------------------------------------------
 
 
-@jit
+@inner
 def exp_coefficients(t):
     """(1 - cos t)/t^2 and (t - sin t)/t^3, by series where the quotients cancel."""
     if t < 0.1:
@@ -357,14 +357,14 @@ def exp_coefficients(t):
     return 2.0 * (math.sin(0.5 * t) / t) ** 2, (t - math.sin(t)) / t**3
 
 
-@jit
+@inner
 def quaternion_exp(w):
     half = 0.5 * math.sqrt(dot(w, w))
     s = 0.5 * (1.0 - half * half / 6.0) if half < 1e-4 else 0.5 * math.sin(half) / half
     return s * w[0], s * w[1], s * w[2], math.cos(half)
 
 
-@jit
+@inner
 def quaternion_log(e):
     """Rotation vector of length at most pi; e and -e are the same rotation."""
     sign = -1.0 if e[3] < 0.0 else 1.0
@@ -387,9 +387,8 @@ def integrate(layout, q, dv, out):
                 continue
             w, u = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             for i in range(first, last):
-                s = layout.screws[i]
-                w = add(w, scale(dv[b, i], (s[0], s[1], s[2])))
-                u = add(u, scale(dv[b, i], (s[3], s[4], s[5])))
+                w = add(w, scale(dv[b, i], low(layout.screws, i)))
+                u = add(u, scale(dv[b, i], high(layout.screws, i)))
             turned = at + 3 if layout.coordinates[k] == POSE else at
             e = unit_quaternion(q[b], turned)
             if layout.coordinates[k] == POSE:
@@ -433,11 +432,10 @@ def difference(layout, left_inverse, tolerance, q, q2, dv):
             # dv = H^-* [w; u]; what H* dv does not reach, no beta of this hinge does
             left_w, left_u = w, u
             for i in range(first, last):
-                h, s6 = left_inverse[i], layout.screws[i]
-                d = dot((h[0], h[1], h[2]), w) + dot((h[3], h[4], h[5]), u)
+                d = dot(low(left_inverse, i), w) + dot(high(left_inverse, i), u)
                 dv[b, i] = d
-                left_w = sub(left_w, scale(d, (s6[0], s6[1], s6[2])))
-                left_u = sub(left_u, scale(d, (s6[3], s6[4], s6[5])))
+                left_w = sub(left_w, scale(d, low(layout.screws, i)))
+                left_u = sub(left_u, scale(d, high(layout.screws, i)))
             size = 1.0 + math.sqrt(dot(w, w) + dot(u, u))
             if math.sqrt(dot(left_w, left_w) + dot(left_u, left_u)) > tolerance * size:
                 return k

@@ -54,8 +54,9 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
             where = np.argwhere(wrong)[0]
             hinge = system.hinge_names[turned[where[-1]]]
             raise ModelError(
-                f"hinge {hinge!r}: its quaternion (x, y, z, w) in {what} has length {size[tuple(where)]:.6g}, "
-                "not 1; normalise it, start from system.neutral(), or move it with integrate()"
+                f"hinge {hinge!r}: the quaternion (x, y, z, w) in {what} has length "
+                f"{size[tuple(where)]:.6g}, not 1; normalise it, start from system.neutral(), or move it "
+                "with integrate()"
             )
     return array
 
@@ -74,5 +75,7 @@ def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     flat = []
     for a, tail in arguments.values():
         rest = a.shape[a.ndim - tail :]
-        flat.append(np.ascontiguousarray(np.broadcast_to(a, lead + rest)).reshape((size, *rest)))
+        array = np.ascontiguousarray(np.broadcast_to(a, lead + rest)).reshape((size, *rest)).view()
+        array.flags.writeable = False  # always: numba compiles again for a writeable one
+        flat.append(array)
     return Batch(lead, tuple(flat))

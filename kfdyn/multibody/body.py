@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -106,35 +106,42 @@ class Body:
         put("rotation", R)
         put("position", p)
         where, m = f"hinge {hinge_name!r}", hinge.nv
-        put("armature", _not_negative(_per_dof(armature, m, where, "armature"), where, "armature"))
-        put("damping", _not_negative(_per_dof(damping, m, where, "damping"), where, "damping"))
-        put("stiffness", _not_negative(_per_dof(stiffness, m, where, "stiffness"), where, "stiffness"))
-        put("speed", _not_negative(_per_dof(speed, m, where, "speed"), where, "speed", finite=False))
-        put("effort", _not_negative(_per_dof(effort, m, where, "effort"), where, "effort", finite=False))
+        put("armature", _per_dof(armature, m, where, "armature", 0.0, finite=True))
+        put("damping", _per_dof(damping, m, where, "damping", 0.0, finite=True))
+        put("stiffness", _per_dof(stiffness, m, where, "stiffness", 0.0, finite=True))
+        put("speed", _per_dof(speed, m, where, "speed", 0.0))
+        put("effort", _per_dof(effort, m, where, "effort", 0.0))
         put("lower", _per_dof(lower, m, where, "lower"))
         put("upper", _per_dof(upper, m, where, "upper"))
-        if (self.lower > self.upper).any():
+        if any(low > high for low, high in zip(self.lower.tolist(), self.upper.tolist())):
             raise ModelError(f"{where}: lower limit {self.lower} lies above upper limit {self.upper}")
         if hinge.coordinates is not Coordinates.SCREWS and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{where}: a {hinge.kind} hinge has a quaternion in q and takes no limits")
 
 
-def _per_dof(value: ArrayLike, nv: int, where: str, key: str) -> Array:
-    """Spread a scalar over the ``nv`` dofs of a hinge; NaN is refused, infinity is not."""
-    array = np.array(value, dtype=float)
+def _per_dof(
+    value: ArrayLike, nv: int, where: str, key: str, least: float = -np.inf, finite: bool = False
+) -> Array:
+    """Spread a scalar over the ``nv`` dofs of a hinge, and check it."""
+    array = _constant(value, nv) if type(value) is float else np.array(value, dtype=float)
     if array.shape not in ((), (nv,)):
         raise ShapeError(f"{where}: {key} must be a scalar or have shape ({nv},), got {array.shape}")
-    if np.isnan(array).any():
-        raise ModelError(f"{where}: {key} is NaN")
-    array = array + np.zeros(nv)
+    if not array.ndim:
+        array = _constant(float(array), nv)
+    for x in array.tolist():
+        if not x >= least or (finite and x == np.inf):
+            wanted = "a number" if least < 0 else "finite and not negative" if finite else "not negative"
+            raise ModelError(f"{where}: {key} must be {wanted}, got {x}")
     array.flags.writeable = False
     return array
 
 
-def _not_negative(value: Array, where: str, key: str, finite: bool = True) -> Array:
-    if (value < 0).any() or (finite and not np.isfinite(value).all()):
-        raise ModelError(f"{where}: {key} must be {'finite and ' if finite else ''}not negative, got {value}")
-    return value
+@lru_cache(maxsize=256)
+def _constant(value: float, nv: int) -> Array:
+    """Most hinges share their defaults; so do the arrays that hold them."""
+    array = np.full(nv, value)
+    array.flags.writeable = False
+    return array
 
 
 def read_only(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
@@ -150,6 +157,8 @@ def read_only(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
 
 def placement(rotation: ArrayLike, position: ArrayLike, what: str) -> tuple[Array, Array]:
     """Check that ``rotation`` is a proper rotation; one typed with few digits becomes the nearest one."""
+    if rotation is IDENTITY:
+        return IDENTITY, read_only(position, (3,), f"{what}: position")
     R = read_only(rotation, (3, 3), f"{what}: rotation")
     error = np.abs(R @ R.T - IDENTITY).max()
     if error > ORTHOGONALITY_TOLERANCE or np.linalg.det(R) < 0:

@@ -77,8 +77,8 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     culprit = _kernels.difference(layout, left_inverse, REACH_TOLERANCE, start, end, dv)
     if culprit >= 0:
         raise ModelError(
-            f"hinge {system.hinge_names[culprit]!r}: the two poses differ by a motion that its hinge map does "
-            "not allow at constant velocity; go there by several integrate() steps"
+            f"hinge {system.hinge_names[culprit]!r}: the two poses differ by a motion that its hinge map "
+            "does not allow at constant velocity; go there by several integrate() steps"
         )
     return dv.reshape((*lead, system.nv))
 

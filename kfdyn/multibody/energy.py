@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.sweep import outward
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -101,7 +102,8 @@ def _totals(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, A
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     size = len(q_flat)
     com, h, kinetic = np.empty((size, 3)), np.empty((size, 6)), np.empty(size)
-    _kernels.totals(system.layout, q_flat, v_flat, com, h, kinetic)
+    for part, swept in outward(system.layout, q_flat, v_flat):
+        _kernels.totals(system.layout, swept.R, swept.p, swept.V, com[part], h[part], kinetic[part])
     return com.reshape((*lead, 3)), h.reshape((*lead, 6)), kinetic.reshape(lead)
 
 

@@ -91,24 +91,24 @@ class Hinge:
     @classmethod
     def revolute(cls, axis: ArrayLike = Z) -> Hinge:
         """Rotation about ``axis`` (3,): q is the angle, H = [axis; 0]* (R86 5.2)."""
-        return cls("revolute", Coordinates.SCREWS, [_rotation(axis, "revolute")])
+        return cls("revolute", Coordinates.SCREWS, np.array([_rotation(axis, "revolute")]))
 
     @classmethod
     def prismatic(cls, axis: ArrayLike = Z) -> Hinge:
         """Translation along ``axis`` (3,): q is the distance."""
-        return cls("prismatic", Coordinates.SCREWS, [_translation(axis, "prismatic")])
+        return cls("prismatic", Coordinates.SCREWS, np.array([_translation(axis, "prismatic")]))
 
     @classmethod
     def helical(cls, axis: ArrayLike = Z, pitch: float = 0.0) -> Hinge:
         """Screw motion about ``axis`` (3,): q is the angle, ``pitch`` the advance per radian."""
         unit = _unit(axis, "helical")
-        return cls("helical", Coordinates.SCREWS, [np.concatenate([unit, float(pitch) * unit])])
+        return cls("helical", Coordinates.SCREWS, np.array([np.concatenate([unit, float(pitch) * unit])]))
 
     @classmethod
     def cylindrical(cls, axis: ArrayLike = Z) -> Hinge:
         """Rotation about and translation along ``axis`` (3,): q is (angle, slide)."""
         rows = [_rotation(axis, "cylindrical"), _translation(axis, "cylindrical")]
-        return cls("cylindrical", Coordinates.SCREWS, rows)
+        return cls("cylindrical", Coordinates.SCREWS, np.array(rows))
 
     @classmethod
     def universal(cls, first: ArrayLike = X, second: ArrayLike = Y) -> Hinge:
@@ -124,7 +124,7 @@ class Hinge:
         """
         first_two = _independent([_rotation(a, "gimbal") for a in (first, second)], "gimbal")
         _independent([_rotation(a, "gimbal") for a in (second, third)], "gimbal")
-        return cls("gimbal", Coordinates.SCREWS, [*first_two, _rotation(third, "gimbal")])
+        return cls("gimbal", Coordinates.SCREWS, np.array([*first_two, _rotation(third, "gimbal")]))
 
     @classmethod
     def ball(cls) -> Hinge:
@@ -141,7 +141,7 @@ class Hinge:
         if abs(x @ y) > RANK_TOLERANCE:
             raise ModelError("planar hinge: its two directions must be orthogonal")
         rows = [np.r_[0, 0, 0, x], np.r_[0, 0, 0, y], np.r_[np.cross(x, y), 0, 0, 0]]
-        return cls("planar", Coordinates.SCREWS, rows)
+        return cls("planar", Coordinates.SCREWS, np.array(rows))
 
     @classmethod
     def free(cls) -> Hinge:
@@ -166,7 +166,7 @@ class Hinge:
                 )
             if not row.any():
                 raise ModelError(f"succession hinge: screw {i} is zero, it would move nothing; leave it out")
-        return cls("succession", Coordinates.SCREWS, rows)
+        return cls("succession", Coordinates.SCREWS, np.array(rows))
 
     @classmethod
     def custom(cls, hinge_map: ArrayLike) -> Hinge:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.layout import Layout
+from kfdyn.multibody.sweep import outward
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -78,7 +79,7 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         [angular; linear], world orientation: derivatives of the angular velocity and of the velocity of
         the frame's origin. Equal to J a + J̇ v. Cost O(depth).
     """
-    return _motion(system, q, v, a, frame).acceleration
+    return _motion(system, q, v, a, frame, with_acceleration=True).acceleration
 
 
 def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -93,7 +94,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
     (..., 6) array
         [angular; linear], world orientation, at the frame's origin.
     """
-    return _motion(system, q, v, None, frame).acceleration
+    return _motion(system, q, v, None, frame, with_acceleration=True).acceleration
 
 
 def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
@@ -119,13 +120,23 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     from kfdyn.multibody import _kernels
 
     body, _, position = system.locate(frame)
-    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
+    lead, (q_flat, rest) = batch(system, q=(configuration(system, q), 1), v=(np.zeros(system.nv), 1))
+    path = _path(system, body)
     J = np.zeros((len(q_flat), 6, system.nv))
-    _kernels.frame_jacobian(_path(system, body), q_flat, body, position, J)
+    for part, swept in outward(path, q_flat, rest):
+        x = swept.p[:, body] + swept.R[:, body] @ position
+        _kernels.jacobian(path, x, swept.p, swept.H, J[part])
     return J.reshape((*lead, 6, system.nv))
 
 
-def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> _Motion:
+def _motion(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    frame: str,
+    with_acceleration: bool = False,
+) -> _Motion:
     from kfdyn.multibody import _kernels
 
     body, rotation, position = system.locate(frame)
@@ -136,7 +147,21 @@ def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | No
     size = len(q_flat)
     R, p, V, A = np.empty((size, 3, 3)), np.empty((size, 3)), np.empty((size, 6)), np.empty((size, 6))
     path = _path(system, body)
-    _kernels.frame_motion(path, q_flat, v_flat, a_flat, body, rotation, position, R, p, V, A)
+    for part, swept in outward(path, q_flat, v_flat):
+        R[part] = swept.R[:, body] @ rotation
+        r = swept.R[:, body] @ position
+        p[part] = swept.p[:, body] + r
+        at_origin = swept.V[:, body]
+        omega = at_origin[:, :3]
+        # V(frame) = phi* V(body)
+        V[part] = at_origin
+        V[part, 3:] += np.cross(omega, r)
+        if with_acceleration:
+            above = np.empty_like(swept.eta)
+            _kernels.accelerations(path, a_flat[part], swept.p, swept.H, swept.eta, above)
+            alpha = above[:, body, :3]
+            A[part] = above[:, body]
+            A[part, 3:] += np.cross(alpha, r) + np.cross(omega, np.cross(omega, r))
     pose = Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
     return _Motion(pose, V.reshape((*lead, 6)), A.reshape((*lead, 6)))
 

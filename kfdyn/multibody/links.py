@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.sweep import Swept
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -94,11 +95,8 @@ def link_terms(
         system, q=(configuration(system, q), 1), v=(v_in, 1), gravity=(g, 1), external_forces=(force, 2)
     )
     size = len(q_flat)
-    shapes = ((n, 3, 3), (n, 3), (n, 3), (nv, 6), (n, 6), (n, 6, 6), (n, 6), (n, 6))
-    R, p, l, H, V, inertia, xi, eta = (np.empty((size, *shape)) for shape in shapes)
-    _kernels.links(system.layout, q_flat, v_flat, g_flat, f_flat, R, p, l, H, V, inertia, xi, eta)
-
-    def shaped(a: Array) -> Array:
-        return a.reshape(lead + a.shape[1:])
-
-    return LinkTerms(*map(shaped, (R, p, l, H, inertia, V, xi, eta)))
+    R, p, H, V, eta = swept = Swept.empty(system.layout, size)
+    _kernels.outward(system.layout, q_flat, v_flat, *swept)
+    l, inertia, xi = np.empty((size, n, 3)), np.empty((size, n, 6, 6)), np.empty((size, n, 6))
+    _kernels.link_terms(system.layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
+    return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))

@@ -78,16 +78,18 @@ def chain(n: int, seed: int = 0) -> System:
     """
     _require_bodies(n)
     rng = np.random.default_rng(seed)
+    axis, inertia, rotation = random_unit(rng, n), random_inertia(rng, n), random_rotation(rng, n)
+    position, armature = rng.normal(size=(n, 3), scale=0.3), rng.uniform(0.01, 0.1, n).tolist()
     bodies = [
         Body(
             f"link_{k}",
-            random_inertia(rng),
-            Hinge.revolute(random_unit(rng)),
+            inertia[k],
+            Hinge.revolute(axis[k]),
             f"link_{k - 1}" if k else None,
-            random_rotation(rng),
-            rng.normal(size=3, scale=0.3),
+            rotation[k],
+            position[k],
             f"joint_{k}",
-            armature=rng.uniform(0.01, 0.1),
+            armature=armature[k],
         )
         for k in range(n)
     ]

@@ -27,25 +27,26 @@ KINDS = (
 )
 
 
-def random_unit(rng: np.random.Generator) -> Array:
-    """Unit vector, uniform on the sphere."""
-    x = rng.normal(size=3)
-    return x / np.linalg.norm(x)
+def random_unit(rng: np.random.Generator, n: int) -> Array:
+    """Draw n unit vectors (n, 3), uniform on the sphere."""
+    x = rng.normal(size=(n, 3))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def random_rotation(rng: np.random.Generator) -> Array:
-    """Rotation matrix, uniform over all rotations."""
-    q = rng.normal(size=4)
-    return quaternion_to_matrix(q / np.linalg.norm(q))
+def random_rotation(rng: np.random.Generator, n: int) -> Array:
+    """Draw n rotation matrices (n, 3, 3), uniform over all rotations."""
+    q = rng.normal(size=(n, 4))
+    return quaternion_to_matrix(q / np.linalg.norm(q, axis=1, keepdims=True))
 
 
-def random_inertia(rng: np.random.Generator) -> Array:
-    """Spatial inertia (6, 6) of a cloud of mass: J_c = tr(Σ) 1 − Σ with Σ ⪰ 0, so a body can have it."""
-    spread = rng.normal(size=(3, 3), scale=0.15)
-    second_moment = spread @ spread.T + 0.01 * np.eye(3)
-    mass = rng.uniform(0.5, 2.0)
-    J_com = mass * (np.trace(second_moment) * np.eye(3) - second_moment)
-    return spatial_inertia(mass, rng.normal(size=3, scale=0.2), J_com)
+def random_inertia(rng: np.random.Generator, n: int) -> Array:
+    """Draw n inertias (n, 6, 6) of clouds of mass: J_c = tr(Σ) 1 − Σ with Σ ≻ 0, so a body can have them."""
+    spread = rng.normal(size=(n, 3, 3), scale=0.15)
+    second_moment = spread @ np.swapaxes(spread, 1, 2) + 0.01 * np.eye(3)
+    mass = rng.uniform(0.5, 2.0, n)
+    trace = np.trace(second_moment, axis1=1, axis2=2)[:, None, None]
+    J_com = mass[:, None, None] * (trace * np.eye(3) - second_moment)
+    return spatial_inertia(mass, rng.normal(size=(n, 3), scale=0.2), J_com)
 
 
 def random_hinge(rng: np.random.Generator, kind: str) -> Hinge:

@@ -47,6 +47,7 @@ def random_tree(
         raise ModelError(f"random_tree: cannot make {trees} trees of {n} bodies")
     rng = np.random.default_rng(seed)
     kinds = [kind for _ in range(-(-n // len(hinges))) for kind in rng.permutation(hinges)]
+    inertia, rotation = random_inertia(rng, n), random_rotation(rng, n)
     bodies: list[Body] = []
     members: list[list[int]] = [[] for _ in range(trees)]
     for k in range(n):
@@ -59,10 +60,10 @@ def random_tree(
         bodies.append(
             Body(
                 f"body_{k}",
-                random_inertia(rng),
+                inertia[k],
                 hinge,
                 parent,
-                random_rotation(rng),
+                rotation[k],
                 rng.normal(size=3, scale=0.3),
                 f"{hinge.kind}_{k}",
                 armature=rng.uniform(0.02, 0.2, hinge.nv) if armature else 0.0,
