@@ -4,4 +4,45 @@ The names below are the public door; each is imported from its room when first u
 ``import kfdyn`` costs little more than ``import numpy``.
 """
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+_NAMES_OF = {
+    "kfdyn.estimation": (
+        "Blocks",
+        "Covariances",
+        "Filtered",
+        "InnovationsFactor",
+        "Operators",
+        "Riccati",
+        "Smoothed",
+        "StateSpace",
+        "Tree",
+        "adjoint_mismatch",
+        "backward_lyapunov",
+        "bryson_frazier",
+        "draw",
+        "draw_posterior",
+        "forward_lyapunov",
+        "innovations_factor",
+        "kalman_filter",
+    ),
+    "kfdyn.estimation.riccati": ("riccati",),
+}
+_HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'kfdyn' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

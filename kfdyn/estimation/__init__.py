@@ -1,1 +1,37 @@
-"""."""
+"""The engine: a linear-Gaussian filter and smoother on trees. It knows nothing of mechanics."""
+
+from importlib import import_module
+from typing import Any
+
+_MODULE_OF = {
+    "Blocks": "blocks",
+    "Covariances": "covariance",
+    "Filtered": "filtering",
+    "InnovationsFactor": "factor",
+    "Operator": "operators",
+    "Operators": "operators",
+    "Riccati": "riccati",
+    "Smoothed": "smoothing",
+    "StateSpace": "state_space",
+    "Tree": "tree",
+    "adjoint_mismatch": "operators",
+    "backward_lyapunov": "lyapunov",
+    "bryson_frazier": "smoothing",
+    "draw": "simulate",
+    "draw_posterior": "simulate",
+    "forward_lyapunov": "lyapunov",
+    "innovations_factor": "factor",
+    "kalman_filter": "filtering",
+}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"kfdyn.estimation.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module 'kfdyn.estimation' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

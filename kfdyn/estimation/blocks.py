@@ -1,0 +1,118 @@
+"""Ragged blocks packed in one flat buffer, indexed by node through views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Blocks(Sequence[FloatArray]):
+    """A sequence of matrices (or vectors), one for each node, stored in one buffer.
+
+    ``blocks[k]`` is a view of shape (..., r_k, c_k), or (..., r_k) for vectors; leading axes are batch
+    axes. No array per node exists until it is asked for.
+
+    Parameters
+    ----------
+    flat : ndarray, shape (..., Σ r_k c_k)
+        The buffer, block after block, each row by row.
+    rows : ndarray of int, shape (N,)
+        Number of rows r_k.
+    cols : ndarray of int, shape (N,), optional
+        Number of columns c_k; None for vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blocks = Blocks(np.arange(5.0), np.array([1, 2]), np.array([1, 2]))
+    >>> blocks[1]
+    array([[1., 2.],
+           [3., 4.]])
+    """
+
+    __slots__ = ("cols", "flat", "offsets", "rows")
+
+    def __init__(self, flat: FloatArray, rows: IntArray, cols: IntArray | None = None) -> None:
+        self.flat = flat
+        self.rows = rows
+        self.cols = cols
+        self.offsets = offsets_of(rows if cols is None else rows * cols)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def __getitem__(self, k):  # type: ignore[no-untyped-def]  # int -> view, slice -> list of views
+        """Block k as a view (an integer), or a list of views (a slice)."""
+        if isinstance(k, slice):
+            return [self[j] for j in range(*k.indices(len(self)))]
+        if k < 0:
+            k += len(self)
+        if not 0 <= k < len(self):
+            raise IndexError(f"node {k} is out of range for {len(self)} nodes")
+        view = self.flat[..., self.offsets[k] : self.offsets[k + 1]]
+        shape = (self.rows[k],) if self.cols is None else (self.rows[k], self.cols[k])
+        return view.reshape(self.flat.shape[:-1] + shape)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        sizes = sorted(
+            {(int(r),) for r in self.rows}
+            if self.cols is None
+            else set(zip(self.rows.tolist(), self.cols.tolist()))
+        )
+        shown = ", ".join("x".join(map(str, s)) for s in sizes[:4]) + (", ..." if len(sizes) > 4 else "")
+        batch = f", batch {self.flat.shape[:-1]}" if self.flat.ndim > 1 else ""
+        return f"Blocks({len(self)} of size {shown}{batch})"
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all blocks have one size."""
+        same_rows = self.rows.size == 0 or bool((self.rows == self.rows[0]).all())
+        return same_rows and (
+            self.cols is None or self.cols.size == 0 or bool((self.cols == self.cols[0]).all())
+        )
+
+    def stacked(self) -> FloatArray:
+        """All blocks as one array (..., N, r, c), a view; only where every block has the same size."""
+        if not self.is_uniform:
+            raise ValueError("the blocks differ in size; index them one by one, or use grouped()")
+        size = (int(self.rows[0]) if len(self) else 0,)
+        if self.cols is not None:
+            size += (int(self.cols[0]) if len(self) else 0,)
+        return self.flat.reshape(*self.flat.shape[:-1], len(self), *size)
+
+    def grouped(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield (nodes, stacked copies of their blocks) for each distinct block size of unbatched blocks.
+
+        Lets vectorised linear algebra run over ragged blocks with a loop over sizes, not over nodes.
+        """
+        cols = np.ones_like(self.rows) if self.cols is None else self.cols
+        for r, c in np.unique(np.stack([self.rows, cols], axis=1), axis=0):
+            nodes = np.flatnonzero((self.rows == r) & (cols == c))
+            where = self.offsets[nodes][:, None] + np.arange(r * c)
+            shape = (r,) if self.cols is None else (r, c)
+            yield nodes, self.flat[where].reshape(nodes.size, *shape)
+
+    def dense(self) -> FloatArray:
+        """The block-diagonal matrix (Σ r_k, Σ c_k) of unbatched matrix blocks."""
+        if self.cols is None:
+            return self.flat.copy()
+        row, col = offsets_of(self.rows), offsets_of(self.cols)
+        out = np.zeros((row[-1], col[-1]))
+        for k, block in enumerate(self):
+            out[row[k] : row[k + 1], col[k] : col[k + 1]] = block
+        return out
+
+
+def offsets_of(sizes: IntArray) -> IntArray:
+    """Where each block starts: (0, s_0, s_0 + s_1, …), shape (N + 1,)."""
+    out = np.zeros(sizes.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out

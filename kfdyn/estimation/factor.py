@@ -1,0 +1,211 @@
+"""The innovations factorisation 𝓜 = (1 + HφK) D (1 + HφK)* as an object that solves, multiplies and samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.riccati import Method, Riccati, riccati
+from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.sweeps import as_rows, over_rows
+
+
+@dataclass(frozen=True, eq=False)
+class InnovationsFactor:
+    """The output covariance 𝓜 = HφQφ*H* + R, factored in O(N) and never formed.
+
+    ::
+
+        𝓜   = (1 + HφK) D (1 + HφK)*          𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK)
+
+    With D = L L*, the factor C = (1 + HφK) L is a square root: 𝓜 = C C*. Every method takes leading batch axes and is O(N) for
+    each vector, except :meth:`inverse`.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> F = kf.innovations_factor(ss)
+    >>> F.solve([1.0, 3.0]), F.logdet()
+    (array([-1.,  2.]), 0.0)
+    """
+
+    covariances: Riccati
+
+    @property
+    def ss(self) -> StateSpace:
+        """The model."""
+        return self.covariances.ss
+
+    def solve(self, T: ArrayLike) -> FloatArray:
+        """𝓜⁻¹ T, shape (..., Σm_k): one filter gather, one smoother scatter (SKO "mass-inverse")."""
+        from kfdyn.estimation._kernels.costates import smooth_costates
+
+        T = self.ss.check_outputs(T, "T")
+        _, nu = self._innovations(as_rows(T))
+        nu = as_rows(nu)
+        a = np.empty_like(nu)
+        none = as_rows(np.zeros((0, self.ss.n_states)))
+        unstored = np.empty((0, self.ss.n_states))
+        over_rows(
+            len(nu),
+            lambda lanes, first, last: smooth_costates(
+                lanes, self.ss.arrays, self.covariances.G.flat, nu, none, first, last, a, unstored, unstored
+            ),
+        )
+        return a.reshape(T.shape)
+
+    def matvec(self, a: ArrayLike) -> FloatArray:
+        """𝓜 a, shape (..., Σm_k): a scatter of co-states and a gather of states (Newton–Euler)."""
+        from kfdyn.estimation.operators import Operators
+
+        a = self.ss.check_outputs(a, "a")
+        return Operators(self.covariances).mass_matrix.forward(as_rows(a)).reshape(a.shape)
+
+    def whiten(self, T: ArrayLike) -> FloatArray:
+        """C⁻¹ T = L⁻¹ε, shape (..., Σm_k): standard normal when T ~ N(0, 𝓜), and ‖C⁻¹T‖² = T*𝓜⁻¹T."""
+        T = self.ss.check_outputs(T, "T")
+        eps, _ = self._innovations(as_rows(T))
+        return self._lower(eps, inverse=True, transposed=False).reshape(T.shape)
+
+    def unwhiten(self, e: ArrayLike) -> FloatArray:
+        """C e = (1 + HφK) L e, shape (..., Σm_k): the inverse of :meth:`whiten`."""
+        from kfdyn.estimation.operators import Operators
+
+        e = self.ss.check_outputs(e, "e")
+        eps = self._lower(as_rows(e), inverse=False, transposed=False)
+        return Operators(self.covariances).factor.forward(eps).reshape(e.shape)
+
+    def sample(self, rng: np.random.Generator, n: int | None = None) -> FloatArray:
+        """Draws from N(0, 𝓜), shape (n, Σm_k), or (Σm_k,) for n None."""
+        return self.unwhiten(self._normal(rng, n))
+
+    def sample_inverse(self, rng: np.random.Generator, n: int | None = None) -> FloatArray:
+        """Draws from N(0, 𝓜⁻¹), shape (n, Σm_k), or (Σm_k,): C⁻* e, one scatter.
+
+        In dynamics these are thermal joint velocities in units of √kT.
+        """
+        from kfdyn.estimation._kernels.costates import smooth_costates
+
+        e = self._normal(rng, n)
+        nu = as_rows(self._lower(as_rows(e), inverse=True, transposed=True))
+        a = np.empty_like(nu)
+        none, unstored = as_rows(np.zeros((0, self.ss.n_states))), np.empty((0, self.ss.n_states))
+        over_rows(
+            len(nu),
+            lambda lanes, first, last: smooth_costates(
+                lanes, self.ss.arrays, self.covariances.G.flat, nu, none, first, last, a, unstored, unstored
+            ),
+        )
+        return a.reshape(e.shape)
+
+    def quadratic(self, T: ArrayLike) -> float | FloatArray:
+        """T*𝓜⁻¹T = Σ ε*D⁻¹ε, one number for each vector."""
+        T = self.ss.check_outputs(T, "T")
+        eps, nu = self._innovations(as_rows(T))
+        value = np.einsum("ij,ij->i", eps, nu).reshape(T.shape[:-1])
+        return float(value) if value.ndim == 0 else value
+
+    def logdet(self) -> float:
+        """Log det 𝓜 = Σ log det D(k)."""
+        return self.covariances.logdet
+
+    def inverse(self) -> FloatArray:
+        """The dense 𝓜⁻¹, (Σm_k, Σm_k), exactly symmetric.
+
+        Column i needs the filter only along the ancestors of i, and of the smoother's scatter only the part that
+        symmetry does not give: ½N² steps of 2n² flops in all.
+        """
+        from kfdyn.estimation._kernels.inverse import dense_inverse
+
+        cov = self.covariances
+        out = np.zeros((self.ss.n_outputs, self.ss.n_outputs))
+        dense_inverse(self.ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, out)
+        return out
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Diagonal of 𝓜⁻¹, (Σm_k,), in O(N)."""
+        blocks = self.inverse_blocks()
+        m = self.ss.m
+        nodes = np.repeat(np.arange(m.size), m)
+        within = np.arange(self.ss.n_outputs) - self.ss.arrays.output[nodes]
+        return blocks.flat[blocks.offsets[nodes] + within * (m[nodes] + 1)]
+
+    def inverse_blocks(self) -> Blocks:
+        """Diagonal blocks c(k) = D⁻¹ + G*Λ⁺G of 𝓜⁻¹ in O(N) (R86 (10.3), (10.29))."""
+        from kfdyn.estimation._kernels.inverse import inverse_blocks
+
+        cov, ss = self.covariances, self.ss
+        flat = np.empty_like(ss.R.flat)
+        inverse_blocks(ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.smoothed.Lambda.flat, flat)
+        return Blocks(flat, ss.m, ss.m)
+
+    def _innovations(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+        from kfdyn.estimation.filtering import sweep
+
+        eps, nu, _, _ = sweep(self.covariances, T, None, None, states=False)
+        return eps, nu
+
+    def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
+        if not isinstance(rng, np.random.Generator):
+            raise ModelError(
+                f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}"
+            )
+        if n is not None and n < 0:
+            raise ShapeError(f"n must be a number of draws, got {n}")
+        return rng.standard_normal(self.ss.n_outputs if n is None else (n, self.ss.n_outputs))
+
+    def _lower(self, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
+        return apply_lower(self.covariances, x, inverse=inverse, transposed=transposed)
+
+
+def innovations_factor(ss: StateSpace, *, method: Method = "block") -> InnovationsFactor:
+    """Factor the output covariance 𝓜 = HφQφ*H* + R of a model in O(N).
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+    method : {"block", "univariate"}
+        How vector measurements are processed.
+
+    Returns
+    -------
+    InnovationsFactor
+        ``solve``, ``matvec``, ``whiten``, ``unwhiten``, ``sample``, ``sample_inverse``, ``quadratic``, ``logdet``, ``inverse``, …
+
+    Raises
+    ------
+    SingularError
+        If 𝓜 is singular; names the node.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> kf.innovations_factor(ss).inverse()
+    array([[ 2., -1.],
+           [-1.,  1.]])
+    """
+    return InnovationsFactor(riccati(ss, method=method))
+
+
+def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
+    """L x, L* x, L⁻¹ x or L⁻* x for the block-diagonal Cholesky factor L of D; x is (..., Σm_k)."""
+    from kfdyn.estimation._kernels.inverse import apply_lower as kernel
+
+    out = np.array(x, dtype=np.float64, order="C")
+    if out.size:
+        kernel(cov.ss.arrays, cov.D_factor.flat, inverse, transposed, out.reshape(-1, cov.ss.n_outputs))
+    return out
+
+
+def solve_D(cov: Riccati, eps: FloatArray) -> FloatArray:
+    """D⁻¹ ε on the observed outputs, shape (..., Σm_k)."""
+    return apply_lower(
+        cov, apply_lower(cov, eps, inverse=True, transposed=False), inverse=True, transposed=True
+    )

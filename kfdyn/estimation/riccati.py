@@ -1,0 +1,200 @@
+"""The Riccati recursion: everything about a model that no measurement can change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.state_space import StateSpace
+
+Method = Literal["block", "univariate"]
+BoolArray = NDArray[np.bool_]
+
+_CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
+
+
+class SmoothedCovariances(NamedTuple):
+    """Λ, Λ⁺'s companion S: covariances of the co-state and of the smoothed error."""
+
+    Lambda: Blocks
+    S: Blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Riccati:
+    """Covariances of the filter for one model and one pattern of missing measurements.
+
+    ::
+
+        P(k)  = Σ_j φ(k,j) P⁺(j) φ*(k,j) + Q(k)       D = H P H* + R
+        G(k)  = P H* D⁻¹                              P⁺ = P − G D G*
+
+    Attributes
+    ----------
+    ss : StateSpace
+        The model.
+    observed : ndarray of bool, shape (Σm_k,)
+        Which outputs are measured.
+    P, P_plus : Blocks of (n_k, n_k)
+        Error covariance before and after the measurement of node k; exactly symmetric.
+    D : Blocks of (m_k, m_k)
+        Innovations covariance, missing outputs included (it is their predictive covariance).
+    D_factor : Blocks of (m_k, m_k)
+        Lower L with L L* = D on the observed outputs, the identity on the others.
+    G : Blocks of (n_k, m_k)
+        Kalman gain, zero columns at missing outputs.
+    """
+
+    ss: StateSpace
+    observed: BoolArray
+    P: Blocks
+    P_plus: Blocks
+    D: Blocks
+    D_factor: Blocks
+    G: Blocks
+    size_tag: tuple[int, ...] | None = field(repr=False, default=None)
+
+    @cached_property
+    def K(self) -> Blocks:
+        """Gain on the parent, K(k) = φ(p(k),k) G(k), (n_parent, m_k); no rows at a root."""
+        from kfdyn.estimation._kernels import products
+
+        ss = self.ss
+        flat = np.zeros(int((ss.phi.rows * ss.m).sum()))
+        K = Blocks(flat, ss.phi.rows, ss.m)
+        products.node_products(
+            ss.phi.flat, ss.phi.offsets, self.G.flat, self.G.offsets, ss.phi.rows, ss.n, ss.m, flat, K.offsets
+        )
+        return K
+
+    @cached_property
+    def logdet(self) -> float:
+        """Sum of log det D(k) over the observed outputs: log det 𝓜 (SKO "determinant")."""
+        m = self.ss.m
+        nodes = np.repeat(np.arange(m.size), m)
+        within = np.arange(self.ss.n_outputs) - self.ss.arrays.output[nodes]
+        diagonal = self.D_factor.flat[self.D_factor.offsets[nodes] + within * (m[nodes] + 1)]
+        return float(2.0 * np.log(diagonal).sum())
+
+    @cached_property
+    def smoothed(self) -> SmoothedCovariances:
+        """Λ(k) and S(k), the scatter of THEORY (5), done when first asked for."""
+        from kfdyn.estimation._kernels import smoothed
+
+        ss = self.ss
+        Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
+        smoothed.costate_covariances(
+            self.size_tag,
+            ss.arrays,
+            self.observed,
+            self.D_factor.flat,
+            self.G.flat,
+            self.P_plus.flat,
+            Lambda,
+            S,
+        )
+        return SmoothedCovariances(Blocks(_frozen(Lambda), ss.n, ss.n), Blocks(_frozen(S), ss.n, ss.n))
+
+
+def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = "block") -> Riccati:
+    """Run the Riccati gather of a model, leaves to roots.
+
+    Kept with the model, so that any number of measurement vectors pays for it once.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+    observed : ndarray of bool, shape (Σm_k,), optional
+        Which outputs are measured; all if not given.
+    method : {"block", "univariate"}
+        How a vector measurement is processed: by the Cholesky factor of D(k), or output by output with scalar
+        divisions only (PART: mass-less bodies). Same answers.
+
+    Returns
+    -------
+    Riccati
+        P, P⁺, D, G and what follows from them.
+
+    Raises
+    ------
+    SingularError
+        If D(k) is not positive definite; names the node and what would cure it.
+
+    Notes
+    -----
+    O(N) time and memory: about 3n³ + O(n²m) flops a node. Sources: R86 (8.2)–(8.9), SKO "riccati-gather".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ss = StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> riccati(ss).D[1]
+    array([[1.]])
+    """
+    if method not in ("block", "univariate"):
+        raise ModelError(f"method must be 'block' or 'univariate', not {method!r}")
+    seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed, dtype=bool)
+    if seen.shape != (ss.n_outputs,):
+        raise ShapeError(
+            f"observed must have shape ({ss.n_outputs},), one entry for each output; got {seen.shape}"
+        )
+    key = (method, seen.tobytes())
+    if key not in ss._cache:
+        while len(ss._cache) >= _CACHED_PATTERNS:
+            ss._cache.pop(next(iter(ss._cache)))
+        ss._cache[key] = _run(ss, seen, method)
+    return ss._cache[key]
+
+
+def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
+    from kfdyn.estimation._kernels import riccati as kernels
+    from kfdyn.estimation._kernels.sizes import static
+
+    seen = seen.copy()
+    uniform = len(ss) >= 64 and ss.Q.is_uniform and ss.n[0] <= 8
+    tag = static(int(ss.n[0])) if uniform else None
+    P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
+    L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
+    node, output = kernels.riccati(tag, ss.arrays, seen, method == "univariate", P, P_plus, D, L, G)
+    if node >= 0:
+        raise _singular(ss, int(node), int(output))
+    for array in (P, P_plus, D, L, G, seen):
+        _frozen(array)
+    n, m = ss.n, ss.m
+    return Riccati(
+        ss,
+        seen,
+        Blocks(P, n, n),
+        Blocks(P_plus, n, n),
+        Blocks(D, m, m),
+        Blocks(L, m, m),
+        Blocks(G, n, m),
+        tag,
+    )
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
+
+
+def _singular(ss: StateSpace, node: int, output: int) -> SingularError:
+    where = ss.tree.label(node)
+    which = f"output {output} of {where}" if ss.m[node] > 1 else where
+    if not ss.H[node][output].any():
+        why = "its row of H is zero, so it measures nothing; remove the output or correct H"
+    else:
+        why = (
+            "the outputs outboard of it (or before it at the same node) already determine it exactly, or nothing it "
+            "depends on has any variance; give a node outboard of it a process covariance Q, or this output a noise R"
+        )
+    return SingularError(
+        f"{which}: its innovation variance is 0, so D = H P H* + R is not positive definite: {why}"
+    )

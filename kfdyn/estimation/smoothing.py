@@ -1,0 +1,175 @@
+"""The Bryson–Frazier smoother on a tree: one scatter from the roots to the leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.filtering import STORED_NUMBERS, Filtered
+from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.sweeps import as_rows, over_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """What the smoother knows. Letters are THEORY.md's; the words of estimation are properties.
+
+    Attributes
+    ----------
+    filt : Filtered
+        The filter's results.
+    a : ndarray, shape (..., Σm_k)
+        Output co-state a = 𝓜⁻¹(T − bias), 0 where T is missing. In dynamics: the joint acceleration.
+    """
+
+    filt: Filtered = field(repr=False)
+    a: FloatArray = field(repr=False)
+    with_covariances: bool = True
+
+    @property
+    def ss(self) -> StateSpace:
+        """The model."""
+        return self.filt.ss
+
+    @cached_property
+    def _costates(self) -> tuple[Blocks, Blocks]:
+        _, plus, costate = _sweep(self.filt, states=True)
+        return self.ss.state_blocks(plus), self.ss.state_blocks(costate)
+
+    @property
+    def costate_plus(self) -> Blocks:
+        """λ⁺(k) = φ*(p,k) λ(p), (..., n_k); 0 at a root."""
+        return self._costates[0]
+
+    @property
+    def costate(self) -> Blocks:
+        """λ(k) = λ⁺ + η + H*a, (..., n_k)."""
+        return self._costates[1]
+
+    @cached_property
+    def x(self) -> Blocks:
+        """Smoothed state x̂(k) = z⁺ + P⁺ λ⁺, (..., n_k): the mean of x given every measurement."""
+        from kfdyn.estimation._kernels.products import multiply_blocks
+
+        ss, cov = self.ss, self.filt.covariances
+        given = as_rows(self.costate_plus.flat)
+        flat = np.array(np.broadcast_to(self.filt.z_plus.flat, self.costate_plus.flat.shape))
+        out = flat.reshape(given.shape)
+        state = ss.arrays.state
+        over_rows(
+            given.shape[0],
+            lambda lanes, first, last: multiply_blocks(
+                lanes, cov.P_plus.flat, cov.P_plus.offsets, state, state, False, given, first, last, out
+            ),
+        )
+        return ss.state_blocks(flat)
+
+    @property
+    def Lambda(self) -> Blocks:
+        """Covariance Λ(k) of the co-state λ(k), (n_k, n_k): Υ of PART."""
+        self._expect_covariances()
+        return self.filt.covariances.smoothed.Lambda
+
+    @property
+    def S(self) -> Blocks:
+        """Covariance S(k) = P⁺ − P⁺Λ⁺P⁺ of the smoothed error, (n_k, n_k)."""
+        self._expect_covariances()
+        return self.filt.covariances.smoothed.S
+
+    def _expect_covariances(self) -> None:
+        if not self.with_covariances:
+            raise ModelError("the covariances were switched off; call bryson_frazier with covariances=True")
+
+    @property
+    def smoothed_state(self) -> Blocks:
+        """The word for :attr:`x`."""
+        return self.x
+
+    @property
+    def smoothed_state_cov(self) -> Blocks:
+        """The word for :attr:`S`."""
+        return self.S
+
+    @property
+    def costate_cov(self) -> Blocks:
+        """The word for :attr:`Lambda`."""
+        return self.Lambda
+
+
+def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> Smoothed:
+    """Run the Bryson–Frazier smoother from the roots to the leaves of a tree.
+
+    ::
+
+        λ⁺(k) = φ*(p(k),k) λ(p(k))         (0 at a root)
+        a(k)  = ν − G*(λ⁺ + η)
+        λ(k)  = λ⁺ + η + H* a
+        x̂(k)  = z⁺ + P⁺ λ⁺
+        Λ(k)  = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
+
+    No covariance is inverted, so P may be singular (R = 0, Q = 0), where the Rauch–Tung–Striebel smoother fails.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model that was filtered.
+    filt : Filtered
+        Result of :func:`kalman_filter` on that model.
+    covariances : bool
+        Whether to compute Λ and S (6n³ flops a node, once for each model).
+
+    Returns
+    -------
+    Smoothed
+        Co-states λ, λ⁺, smoothed states x̂, output co-state a, Λ and S.
+
+    Notes
+    -----
+    O(N). Stacked, a = 𝓜⁻¹(T − Hφ(ξ + Qφ*η)): forward dynamics is this smoother. Sources: R86 (8.10)–(8.13),
+    (9.13)–(9.21).
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, [1.0, 3.0]))
+    >>> smooth.a, smooth.x[0]
+    (array([-1.,  2.]), array([1.]))
+    """
+    if filt.ss is not ss:
+        raise ModelError(
+            "filt was computed from another model; pass the StateSpace that kalman_filter was given"
+        )
+    small = ss.n_states * int(np.prod(filt.eps.shape[:-1], dtype=np.int64)) <= STORED_NUMBERS
+    a, plus, costate = _sweep(filt, states=small)
+    smooth = Smoothed(filt, a, covariances)
+    if small:
+        smooth.__dict__["_costates"] = (ss.state_blocks(plus), ss.state_blocks(costate))
+    if covariances:
+        _ = filt.covariances.smoothed
+    return smooth
+
+
+def _sweep(filt: Filtered, *, states: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A, λ⁺, λ of a batch; the co-states are empty unless asked for."""
+    from kfdyn.estimation._kernels.costates import smooth_costates
+
+    ss, cov = filt.ss, filt.covariances
+    batch = filt.nu.shape[:-1]
+    nu = as_rows(filt.nu)
+    rows = nu.shape[0]
+    eta = as_rows(np.zeros((0, ss.n_states))) if filt.eta is None else as_rows(filt.eta, batch)
+    a = np.empty_like(nu)
+    plus, costate = (np.empty((rows if states else 0, ss.n_states)) for _ in range(2))
+    over_rows(
+        rows,
+        lambda lanes, first, last: smooth_costates(
+            lanes, ss.arrays, cov.G.flat, nu, eta, first, last, a, plus, costate
+        ),
+    )
+    stored = batch if states else (0,)
+    return a.reshape(filt.nu.shape), plus.reshape(*stored, ss.n_states), costate.reshape(*stored, ss.n_states)

@@ -1,0 +1,419 @@
+"""The linear-Gaussian model on a tree: the SKO triple (H, φ, Q), with R, ξ and η."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.tree import Tree
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.riccati import Riccati
+
+BlockInput = ArrayLike | Sequence[Any]
+
+_PSD_TOLERANCE = (
+    1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
+)
+
+
+class Arrays(NamedTuple):
+    """The model as flat read-only arrays, which is what compiled sweeps take."""
+
+    order: IntArray
+    parent: IntArray
+    state: IntArray
+    output: IntArray
+    phi: FloatArray
+    phi_at: IntArray
+    H: FloatArray
+    H_at: IntArray
+    Q: FloatArray
+    Q_at: IntArray
+    R: FloatArray
+    R_at: IntArray
+
+
+class StateSpace:
+    """A linear-Gaussian model on a rooted forest, immutable and validated once.
+
+    ::
+
+        x(k) = Σ_{j∈c(k)} φ(k,j) x(j) + w(k)      w(k) ~ N(ξ(k), Q(k))     state
+        T(k) = H(k) x(k) + r(k)                   r(k) ~ N(0, R(k))        output
+
+    Sizes n_k, m_k may differ from node to node, m_k may be 0, φ need be neither square nor invertible,
+    Q and R may be singular or zero (THEORY section 1; SKO "model").
+
+    Parameters
+    ----------
+    parent : Tree or sequence of int, shape (N,)
+        Parent of every node, −1 at a root, in any numbering.
+    phi : sequence of (n_parent, n_k) blocks, or array (N, n, n)
+        ``phi[k]`` leads from node k to its parent. None at a root, or ignored there.
+    H : sequence of (m_k, n_k) blocks, or array (N, m, n)
+        Output maps.
+    Q : sequence of (n_k, n_k) blocks, or array (N, n, n)
+        Process covariances, positive semi-definite.
+    R : sequence of (m_k, m_k) blocks, or array (N, m, m), optional
+        Measurement noise covariances, positive semi-definite; zero if not given.
+    xi : array, shape (..., Σn_k), optional
+        Known mean of w; zero if not given.
+    eta : array, shape (..., Σn_k), optional
+        Known input of the co-state (THEORY section 3); zero if not given.
+    names : sequence of str, optional
+        Names of the nodes for error messages.
+
+    Attributes
+    ----------
+    tree : Tree
+        The forest.
+    phi, H, Q, R : Blocks
+        ``phi[k]`` etc. are read-only views; ``phi[root]`` has no rows.
+    n, m : ndarray of int, shape (N,)
+        State and output sizes.
+    xi, eta : ndarray or None
+        The model's own inputs.
+
+    Examples
+    --------
+    Two leaves that meet in a root, which alone is measured:
+
+    >>> import numpy as np
+    >>> ss = StateSpace([2, 2, -1], [np.eye(2), np.eye(2), None],
+    ...                 [np.zeros((0, 2)), np.zeros((0, 2)), np.eye(2)], [np.eye(2)] * 3)
+    >>> ss
+    StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
+    """
+
+    __slots__ = ("H", "Q", "R", "_cache", "arrays", "eta", "m", "n", "phi", "tree", "xi")
+
+    tree: Tree
+    phi: Blocks
+    H: Blocks
+    Q: Blocks
+    R: Blocks
+    n: IntArray
+    m: IntArray
+    xi: FloatArray | None
+    eta: FloatArray | None
+    arrays: Arrays
+    _cache: dict[tuple[str, bytes], Riccati]
+
+    def __init__(
+        self,
+        parent: Tree | ArrayLike,
+        phi: BlockInput,
+        H: BlockInput,
+        Q: BlockInput,
+        R: BlockInput | None = None,
+        xi: ArrayLike | None = None,
+        eta: ArrayLike | None = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        tree = (
+            parent
+            if isinstance(parent, Tree) and names is None
+            else Tree(getattr(parent, "parent", parent), names)
+        )
+        Q_flat, n, n_cols = _pack(tree, "Q", Q)
+        _expect_size(tree, "Q", n, n_cols, n, n, "be square")
+        H_flat, m, H_cols = _pack(tree, "H", H)
+        _expect_size(tree, "H", m, H_cols, m, n, "have one column for each state of its node")
+        if R is None:
+            R_flat = np.zeros(int((m * m).sum()))
+        else:
+            R_flat, R_rows, R_cols = _pack(tree, "R", R)
+            _expect_size(
+                tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node"
+            )
+        above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
+        phi_flat, phi_rows, phi_cols = _pack(tree, "phi", phi, skip_roots=True)
+        if np.ndim(phi_rows) and len(tree):
+            inner = tree.parent >= 0
+            phi_cols = np.where(inner, phi_cols, n)
+        _expect_size(tree, "phi", phi_rows, phi_cols, above, n, "map its node's state to its parent's")
+        for name, flat, rows, cols in (
+            ("phi", phi_flat, above, n),
+            ("H", H_flat, m, n),
+            ("Q", Q_flat, n, n),
+            ("R", R_flat, m, m),
+        ):
+            _expect_finite(tree, name, flat, rows * cols)
+        for name, flat, size in (("Q", Q_flat, n), ("R", R_flat, m)):
+            _expect_covariance(tree, name, flat, size)
+
+        set_once = object.__setattr__
+        set_once(self, "tree", tree)
+        set_once(self, "n", n)
+        set_once(self, "m", m)
+        for name, flat, rows, cols in (
+            ("phi", phi_flat, above, n),
+            ("H", H_flat, m, n),
+            ("Q", Q_flat, n, n),
+            ("R", R_flat, m, m),
+        ):
+            flat.flags.writeable = False
+            set_once(self, name, Blocks(flat, rows, cols))
+        set_once(
+            self,
+            "arrays",
+            Arrays(
+                tree.order, tree.parent, offsets_of(n), offsets_of(m),
+                self.phi.flat, self.phi.offsets, self.H.flat, self.H.offsets,
+                self.Q.flat, self.Q.offsets, self.R.flat, self.R.offsets,
+            ),
+        )  # fmt: skip
+        set_once(self, "xi", None if xi is None else self.check_states(xi, "xi"))
+        set_once(self, "eta", None if eta is None else self.check_states(eta, "eta"))
+        set_once(self, "_cache", {})
+
+    @classmethod
+    def chain(
+        cls,
+        F: ArrayLike | None,
+        H: ArrayLike,
+        Q: ArrayLike | None,
+        R: ArrayLike,
+        x0: ArrayLike,
+        P0: ArrayLike,
+        *,
+        inputs: ArrayLike | None = None,
+        steps: int | None = None,
+    ) -> StateSpace:
+        """Build a time series x(k+1) = F(k) x(k) + u(k) + w(k), T(k) = H(k) x(k) + r(k).
+
+        **The edges.** ``F[k]`` leads from step k to step k+1 and ``Q[k]`` is the covariance of the noise
+        added on that same edge, so there are N−1 of each. ``H`` and ``R`` have N entries, one for each step.
+        ``x0`` and ``P0`` are the prior of step 0 itself, *before* its measurement and with no F applied.
+
+        Parameters
+        ----------
+        F, Q : array (N−1, n, n), or (n, n) for a time-invariant model
+            Transition and process covariance of each edge; None when there is one step.
+        H : array (N, m, n), or (m, n)
+            Output maps.
+        R : array (N, m, m), or (m, m)
+            Measurement noise covariances.
+        x0 : array (n,)
+            Prior mean of step 0.
+        P0 : array (n, n)
+            Prior covariance of step 0.
+        inputs : array (N−1, n), optional
+            Known inputs u added on the edges.
+        steps : int, optional
+            N; needed only where neither H, R, F nor Q tells it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> one = np.ones((1, 1))
+        >>> ss = StateSpace.chain(one, one, 1469.1 * one, 15099.0 * one, [0.0], 1e7 * one, steps=100)
+        >>> len(ss), ss.tree.roots
+        (100, [99])
+        """
+        mean, P0 = np.atleast_1d(np.asarray(x0, float)), np.asarray(P0, float)
+        n = mean.size
+        if mean.ndim != 1 or P0.shape != (n, n):
+            raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {P0.shape}")
+        edge = np.zeros((0, n, n))
+        given = {
+            "H": (np.asarray(H, float), 0),
+            "R": (np.asarray(R, float), 0),
+            "F": (edge if F is None else np.asarray(F, float), 1),
+            "Q": (edge if Q is None else np.asarray(Q, float), 1),
+        }
+        for name, (value, _) in given.items():
+            if value.ndim not in (2, 3):
+                raise ShapeError(f"{name} must be one matrix or a stack of matrices, got shape {value.shape}")
+        lengths = {name: value.shape[0] + extra for name, (value, extra) in given.items() if value.ndim == 3}
+        if steps is None and not lengths:
+            raise ShapeError(
+                "every matrix is time-invariant, so the number of steps is unknown; give steps=N"
+            )
+        N = int(steps) if steps is not None else next(iter(lengths.values()))
+        for name, length in lengths.items():
+            if length != N:
+                raise ShapeError(
+                    f"{name} has {length - given[name][1]} entries, but {N} steps need {N - given[name][1]}: "
+                    "F and Q belong to the N-1 edges, H and R to the N steps"
+                )
+        if N < 1:
+            raise ShapeError(f"a time series needs at least one step, got {N}")
+        stack = {name: np.broadcast_to(v, (N - extra, *v.shape[-2:])) for name, (v, extra) in given.items()}
+        for name in ("F", "Q"):
+            if stack[name].shape[1:] != (n, n):
+                raise ShapeError(f"{name} has blocks of shape {stack[name].shape[1:]}, but x0 says n = {n}")
+        xi = np.zeros((N, n))
+        xi[0] = mean
+        if inputs is not None:
+            u = np.asarray(inputs, float)
+            if u.shape != (N - 1, n):
+                raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
+            xi[1:] = u
+        parent = np.arange(1, N + 1)
+        parent[-1] = -1
+        phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
+        return cls(parent, phi, stack["H"], np.concatenate([P0[None], stack["Q"]]), stack["R"], xi=xi.ravel())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"StateSpace is immutable; build another to change '{name}'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        blocks = (
+            [None if p < 0 else b for p, b in zip(self.tree.parent, self.phi)],
+            list(self.H),
+            list(self.Q),
+            list(self.R),
+        )
+        return StateSpace, (self.tree, *blocks, self.xi, self.eta)
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def __repr__(self) -> str:
+        def sizes(values: IntArray) -> str:
+            if not values.size:
+                return "none"
+            low, high = int(values.min()), int(values.max())
+            return f"{low} each" if low == high else f"{low} to {high} each"
+
+        noise = "R = 0" if not self.R.flat.any() else "R > 0 somewhere"
+        return (
+            f"StateSpace({len(self)} nodes, states {self.n_states} ({sizes(self.n)}), "
+            f"outputs {self.n_outputs} ({sizes(self.m)}), {noise})"
+        )
+
+    @property
+    def n_states(self) -> int:
+        """Length Σn_k of a stacked state."""
+        return int(self.arrays.state[-1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Length Σm_k of a stacked output."""
+        return int(self.arrays.output[-1])
+
+    def state_blocks(self, flat: FloatArray) -> Blocks:
+        """View a stacked state (..., Σn_k) node by node."""
+        return Blocks(flat, self.n)
+
+    def output_blocks(self, flat: FloatArray) -> Blocks:
+        """View a stacked output (..., Σm_k) node by node."""
+        return Blocks(flat, self.m)
+
+    def check_states(self, value: ArrayLike, name: str) -> FloatArray:
+        """Value as float64 (..., Σn_k), finite, else an error that names it."""
+        return self._check_stacked(value, name, self.n_states, "states")
+
+    def check_outputs(self, value: ArrayLike, name: str, *, allow_nan: bool = False) -> FloatArray:
+        """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it."""
+        return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
+
+    def _check_stacked(
+        self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False
+    ) -> FloatArray:
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"{name} must be an array of numbers with last axis {size}: {error}") from error
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise ShapeError(
+                f"{name} has shape {array.shape}, but its last axis must stack the {size} {what} of the "
+                f"{len(self)} nodes in node order: shape (..., {size})"
+            )
+        bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            starts = self.arrays.state if what == "states" else self.arrays.output
+            node = int(np.searchsorted(starts, at[-1], side="right")) - 1
+            cure = "; mark a missing measurement by NaN" if allow_nan else ""
+            raise ModelError(
+                f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}"
+            )
+        return array
+
+
+def _pack(
+    tree: Tree, name: str, blocks: BlockInput, skip_roots: bool = False
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Flat buffer, rows and columns of a sequence of blocks or of a stacked array."""
+    N = len(tree)
+    inner = tree.parent >= 0
+    if isinstance(blocks, np.ndarray) and blocks.dtype != object:
+        if blocks.ndim != 3 or blocks.shape[0] != N:
+            raise ShapeError(
+                f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}"
+            )
+        rows, cols = np.full(N, blocks.shape[1]), np.full(N, blocks.shape[2])
+        if skip_roots:
+            rows = np.where(inner, rows, 0)
+            blocks = blocks[inner]
+        return np.array(blocks, dtype=np.float64).ravel(), rows, cols
+    if not isinstance(blocks, Iterable):
+        raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
+    listed = list(blocks)
+    if len(listed) != N:
+        raise ShapeError(
+            f"{name} has {len(listed)} blocks, but there are {N} nodes; give one block for each node"
+        )
+    rows, cols = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
+    parts = []
+    for k, block in enumerate(listed):
+        if skip_roots and not inner[k]:
+            continue
+        try:
+            array = np.asarray(block, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"{name} of {tree.label(k)} is not a matrix of numbers: {error}") from error
+        if array.ndim != 2:
+            hint = " (None is for roots)" if block is None else ""
+            raise ShapeError(f"{name} of {tree.label(k)} must be a matrix, got shape {array.shape}{hint}")
+        rows[k], cols[k] = array.shape
+        parts.append(array.ravel())
+    return np.concatenate(parts) if parts else np.zeros(0), rows, cols
+
+
+def _expect_size(
+    tree: Tree, name: str, rows: IntArray, cols: IntArray, want_rows: IntArray, want_cols: IntArray, rule: str
+) -> None:
+    wrong = np.flatnonzero((rows != want_rows) | (cols != want_cols))
+    if wrong.size:
+        k = int(wrong[0])
+        raise ShapeError(
+            f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
+            f"shape ({want_rows[k]}, {want_cols[k]})"
+        )
+
+
+def _expect_finite(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
+    finite = np.isfinite(flat)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        k = int(np.searchsorted(offsets_of(sizes), at, side="right")) - 1
+        raise ModelError(
+            f"{name} of {tree.label(k)} has an entry that is {flat[at]}; every entry must be finite"
+        )
+
+
+def _expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
+    from kfdyn.estimation._kernels import validate
+
+    k, code, value = validate.check_covariances(flat, offsets_of(sizes * sizes), sizes, _PSD_TOLERANCE)
+    if code == validate.ASYMMETRIC:
+        raise ModelError(
+            f"{name} of {tree.label(k)} is not symmetric (entries differ by {value:.3g}); a covariance is"
+        )
+    if code == validate.INDEFINITE:
+        start = int((sizes[:k] ** 2).sum())
+        lowest = np.linalg.eigvalsh(flat[start : start + sizes[k] ** 2].reshape(sizes[k], sizes[k]))[0]
+        raise ModelError(
+            f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
+            "a covariance must be: correct its entries"
+        )

@@ -1,0 +1,63 @@
+"""How stacked vectors with batch axes reach the compiled sweeps: rows, lanes and threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from kfdyn.estimation.blocks import FloatArray
+
+Tag = tuple[int, ...]
+_ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
+
+
+def threads() -> int:
+    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use."""
+    asked = os.environ.get("KFDYN_NUM_THREADS")
+    if asked:
+        return max(1, int(asked))
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
+    """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, many in lanes and threads.
+
+    The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
+    not depend on their number.
+    """
+    from kfdyn.estimation._kernels.sizes import LANES, static
+
+    if rows <= 1:
+        if rows:
+            sweep(static(1), 0, rows)
+        return
+    lanes = static(LANES)
+    workers = min(threads(), rows // _ROWS_PER_THREAD)
+    if workers < 2:
+        sweep(lanes, 0, rows)
+        return
+    per_worker = -(-rows // (workers * LANES)) * LANES
+    parts = [(first, min(first + per_worker, rows)) for first in range(0, rows, per_worker)]
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(sweep, lanes, *part) for part in parts]:
+            done.result()
+
+
+def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:
+    """A read-only contiguous (rows, size) view of a stacked array, broadcast to a batch shape.
+
+    An array that is the same for the whole batch keeps its single row.
+    """
+    size = array.shape[-1]
+    if batch is not None and array.shape[:-1] != batch:
+        if array.size == size:
+            array = array.reshape(1, size)
+        else:
+            array = np.broadcast_to(array, (*batch, size))
+    rows = np.ascontiguousarray(array).reshape(int(np.prod(array.shape[:-1], dtype=np.int64)), size).view()
+    rows.flags.writeable = False
+    return rows

@@ -1,0 +1,224 @@
+"""The rooted forest along which the filter runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import TreeError
+
+IntArray = NDArray[np.int64]
+
+
+class Tree:
+    """A rooted forest given by the parent of every node, in any numbering.
+
+    "Time" runs from the leaves to the roots: a *gather* visits children before parents, a *scatter*
+    parents before children (SKO, tree BWA matrices: no canonical numbering is needed).
+
+    Parameters
+    ----------
+    parent : sequence of int, shape (N,)
+        ``parent[k]`` is the parent of node k, −1 at a root.
+    names : sequence of str, optional
+        Names of the nodes, used in error messages.
+
+    Raises
+    ------
+    TreeError
+        If a parent is out of range, a node is its own ancestor, or an entry is no integer.
+
+    Notes
+    -----
+    Construction is O(N), without recursion.
+
+    Examples
+    --------
+    >>> tree = Tree([2, 2, 4, 4, -1])
+    >>> tree.roots, tree.leaves, list(tree.children(4))
+    ([4], [0, 1, 3], [2, 3])
+    >>> tree.nearest_common_ancestor(0, 3)
+    4
+    """
+
+    __slots__ = ("_child_start", "_children", "depth", "names", "order", "parent")
+
+    parent: IntArray
+    order: IntArray
+    depth: IntArray
+    names: tuple[str, ...] | None
+
+    def __init__(self, parent: ArrayLike, names: Sequence[str] | None = None) -> None:
+        from kfdyn.estimation._kernels import tree as kernels
+
+        array = _parent_array(parent)
+        n_nodes = array.size
+        if names is not None and len(names) != n_nodes:
+            raise TreeError(f"{len(names)} names were given for {n_nodes} nodes; give one name for each node")
+        object.__setattr__(self, "names", None if names is None else tuple(map(str, names)))
+        object.__setattr__(self, "parent", array)
+        bad = np.flatnonzero((array < -1) | (array >= n_nodes))
+        if bad.size:
+            k = int(bad[0])
+            raise TreeError(
+                f"{self.label(k)} has parent {array[k]}, but there are only the nodes 0 to {n_nodes - 1}; "
+                "use -1 for a root"
+            )
+        order, depth, start, children, reached = kernels.orders(array)
+        if reached < n_nodes:
+            loop = " -> ".join(self.label(k) for k in _find_loop(array, order[:reached]))
+            raise TreeError(f"the nodes form a loop: {loop}; cut one of these edges (a root has parent -1)")
+        for name, value in (
+            ("order", order),
+            ("depth", depth),
+            ("_child_start", start),
+            ("_children", children),
+        ):
+            value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_edges(
+        cls, n_nodes: int, edges: Iterable[tuple[int, int]], names: Sequence[str] | None = None
+    ) -> Tree:
+        """Build a forest from (child, parent) pairs; a node named as child twice is refused.
+
+        Examples
+        --------
+        >>> Tree.from_edges(3, [(0, 2), (1, 2)]).parent.tolist()
+        [2, 2, -1]
+        """
+        parent = np.full(n_nodes, -1, dtype=np.int64)
+        for child, above in edges:
+            if not 0 <= child < n_nodes:
+                raise TreeError(f"edge ({child}, {above}): node {child} is not one of 0 to {n_nodes - 1}")
+            if parent[child] >= 0:
+                label = f"node {child}" if names is None else f"node {child} ('{names[child]}')"
+                raise TreeError(
+                    f"{label} has two parents, {parent[child]} and {above}; a tree allows one "
+                    "(a closed loop must be cut or its nodes merged into one)"
+                )
+            parent[child] = above
+        return cls(parent, names)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Tree is immutable; cannot set '{name}'")
+
+    def __reduce__(self) -> tuple[type[Tree], tuple[list[int], tuple[str, ...] | None]]:
+        return Tree, (self.parent.tolist(), self.names)
+
+    def __len__(self) -> int:
+        return self.parent.size
+
+    def __repr__(self) -> str:
+        kind = "chain" if self.is_chain else "tree" if len(self.roots) == 1 else "forest"
+        depth = int(self.depth.max()) + 1 if len(self) else 0
+        return f"Tree({kind} of {len(self)} nodes, {len(self.roots)} roots, {len(self.leaves)} leaves, height {depth})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and np.array_equal(self.parent, other.parent)
+
+    def __hash__(self) -> int:
+        return hash(self.parent.tobytes())
+
+    def label(self, k: int) -> str:
+        """Node k as error messages call it: its number, and its name if it has one."""
+        return f"node {k}" if self.names is None else f"node {k} ('{self.names[k]}')"
+
+    @property
+    def roots(self) -> list[int]:
+        """Nodes without a parent."""
+        return np.flatnonzero(self.parent < 0).tolist()
+
+    @property
+    def leaves(self) -> list[int]:
+        """Nodes without children."""
+        return np.flatnonzero(np.diff(self._child_start) == 0).tolist()
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether there is one root and no node has two children."""
+        return len(self) > 0 and len(self.roots) == 1 and bool(np.diff(self._child_start).max() <= 1)
+
+    def children(self, k: int) -> IntArray:
+        """Children c(k) of node k."""
+        return self._children[self._child_start[k] : self._child_start[k + 1]]
+
+    def ancestors(self, k: int) -> Iterator[int]:
+        """Parent, grandparent, … of node k, up to its root."""
+        p = int(self.parent[k])
+        while p >= 0:
+            yield p
+            p = int(self.parent[p])
+
+    def descendants(self, k: int) -> list[int]:
+        """All nodes outboard of k, k excluded, parents before children."""
+        found = self.children(k).tolist()
+        for j in found:  # grows while it is read
+            found.extend(self.children(j).tolist())
+        return found
+
+    def path(self, i: int, j: int) -> list[int]:
+        """Nodes from j up to its ancestor i, both included: the blocks of φ(i, j).
+
+        Raises
+        ------
+        TreeError
+            If i is neither j nor an ancestor of j.
+        """
+        walk = [int(j)]
+        while walk[-1] != i:
+            above = int(self.parent[walk[-1]])
+            if above < 0:
+                raise TreeError(f"{self.label(i)} is not an ancestor of {self.label(j)}")
+            walk.append(above)
+        return walk
+
+    def nearest_common_ancestor(self, i: int, j: int) -> int | None:
+        """The deepest node that is i, j or an ancestor of both; None in different trees. O(depth)."""
+        i, j = int(i), int(j)
+        while i != j:
+            if i < 0 or j < 0:
+                return None
+            if self.depth[i] >= self.depth[j]:
+                i = int(self.parent[i])
+            else:
+                j = int(self.parent[j])
+        return None if i < 0 else i
+
+
+def _parent_array(parent: ArrayLike) -> IntArray:
+    """Parent as int64, refusing nested lists (several parents) and fractions by name."""
+    try:
+        raw = np.asarray(parent)
+    except ValueError as error:  # ragged nesting
+        raise TreeError("every node has one parent; got a nested list of parents") from error
+    if raw.ndim != 1:
+        raise TreeError(
+            f"parent must be a flat sequence with one entry for each node, got shape {raw.shape}; "
+            "a node cannot have two parents"
+        )
+    if raw.dtype == object:
+        k = next((k for k, p in enumerate(raw) if not isinstance(p, int | np.integer)), 0)
+        raise TreeError(f"parent of node {k} is {raw[k]!r}; give one integer, -1 for a root")
+    array = np.array(raw, dtype=np.int64) if raw.size else np.zeros(0, dtype=np.int64)
+    if raw.size and not (np.issubdtype(raw.dtype, np.number) and np.array_equal(array, raw)):
+        raise TreeError(f"parents must be integers, got {raw.dtype} values")
+    array.flags.writeable = False
+    return array
+
+
+def _find_loop(parent: IntArray, done: IntArray) -> list[int]:
+    """One loop among the nodes that no gather order could reach."""
+    left = np.ones(parent.size, dtype=bool)
+    left[done] = False
+    k = int(np.flatnonzero(left)[0])
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while k not in seen:
+        seen[k] = len(walk)
+        walk.append(k)
+        k = int(parent[k])
+    return [*walk[seen[k] :], k]
