@@ -1,0 +1,103 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spatial_cases import fast, random_cloud, random_rotation, seeds
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.spatial import (
+    TriangleInequalityWarning,
+    rigid_transform,
+    spatial_inertia,
+    transform_inertia,
+    validate_inertia,
+)
+
+
+@fast
+@given(seeds, st.integers(1, 6), st.sampled_from([1e-6, 1.0, 1e3]), st.sampled_from([0.0, 1.0, 1e4]))
+def test_every_cloud_of_points_passes(seed, points, scale, distance):
+    """Down to a single point and a rod (singular J_c), at any scale, far from the origin, in any axes."""
+    rng = np.random.default_rng(seed)
+    cloud = random_cloud(rng, points)
+    M6 = scale * spatial_inertia(*cloud.parameters)
+    moved = transform_inertia(rigid_transform(distance * rng.normal(size=3), random_rotation(rng)), M6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(validate_inertia(moved), moved)
+
+
+@fast
+@given(seeds)
+def test_the_verdict_is_that_of_the_eigenvalues(seed):
+    """M ⪰ 0 exactly when it passes; M's own six eigenvalues are the judge."""
+    rng = np.random.default_rng(seed)
+    R = random_rotation(rng)
+    moments = rng.uniform(0.1, 1.0, 3) * rng.choice([-1, 1, 1, 1], 3)
+    M6 = spatial_inertia(rng.uniform(0.1, 2), rng.normal(size=3), R @ np.diag(moments) @ R.T)
+    possible = np.linalg.eigvalsh(M6)[0] >= -1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)
+        if possible:
+            validate_inertia(M6)
+        else:
+            with pytest.raises(ModelError, match="principal moment of inertia -0"):
+                validate_inertia(M6)
+
+
+def test_massless_bodies_are_legal():
+    validate_inertia(np.zeros((6, 6)))
+    validate_inertia(spatial_inertia(0.0, [0, 0, 0], np.eye(3)))
+    validate_inertia(np.zeros((0, 6, 6)))
+
+
+def test_triangle_inequality_warns_only():
+    M6 = spatial_inertia(1.0, [0.1, 0, 0], np.diag([1.0, 1.0, 3.0]))
+    with pytest.warns(TriangleInequalityWarning, match=r"'link 3': principal moments of inertia 1 \+ 1 < 3"):
+        assert np.array_equal(validate_inertia(M6, "link 3"), M6)
+    validate_inertia(spatial_inertia(1.0, [0.1, 0, 0], np.diag([1.0, 1.0, 2.0])))  # a flat plate is no violation
+
+
+GOOD = spatial_inertia(2.0, [0.1, 0.2, 0.3], np.diag([1.0, 1.5, 2.0]))
+
+
+def _with(i, j, value, mirror=False):
+    M6 = GOOD.copy()
+    M6[i, j] = value
+    if mirror:
+        M6[j, i] = value
+    return M6
+
+
+@pytest.mark.parametrize(
+    ("M6", "message"),
+    [
+        (_with(0, 0, np.nan), r"spatial inertia of 'arm' is not finite at index \(0, 0\)"),
+        (_with(0, 1, 0.5), "'arm': spatial inertia is not symmetric"),
+        (-GOOD, "'arm': mass -2 is negative; a body needs mass >= 0"),
+        (_with(3, 3, 2.1, mirror=True), "'arm': not of the form"),
+        (_with(0, 3, 0.1, mirror=True), "'arm': not of the form"),
+        (np.diag([1.0, 1, 1, 0, 0, 0]) + (GOOD - np.diag(np.diag(GOOD))), "'arm': no mass but a mass centre"),
+        (
+            spatial_inertia(1.0, [1, 2, 3], np.diag([1.0, -0.5, 1])),
+            "'arm': principal moment of inertia -0.5 about",
+        ),
+    ],
+)
+def test_bad_bodies_are_named_with_the_cure(M6, message):
+    with pytest.raises(ModelError, match=message):
+        validate_inertia(M6, "arm")
+
+
+def test_the_culprit_of_a_batch_is_named():
+    batch = np.stack([GOOD, -GOOD])
+    with pytest.raises(ModelError, match=r"'body'\[1\]: mass"):
+        validate_inertia(batch)
+    with pytest.raises(ModelError, match="'hand': mass"):
+        validate_inertia(batch, ["arm", "hand"])
+    with pytest.raises(ShapeError, match="3 names for 2 inertias"):
+        validate_inertia(batch, ["arm", "hand", "eye"])
+    with pytest.raises(ShapeError, match="spatial inertia of 'arm' must have shape"):
+        validate_inertia(np.eye(3), "arm")
