@@ -31,7 +31,7 @@ def entry_score(y: ArrayLike, rho: ArrayLike, n: float) -> Array:
 
     Notes
     -----
-    Right to 1 % of the exact tail at n = 10 and 0.05 % at n = 100, out to four standard deviations.
+    Right to 2 % of the exact tail probability at n = 10 and 0.05 % at n = 100, out to three deviations.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def covariance_test(
     n: int | None = None,
     mean_known: bool = True,
     *,
-    method: Literal["saddlepoint", "bartlett"] = "saddlepoint",
+    method: Literal["exact", "bartlett"] = "exact",
     rank: int | None = None,
     rtol: float = 1e-11,
 ) -> Verdict:
@@ -66,9 +66,9 @@ def covariance_test(
     mean_known : bool
         True: the mean is 0 and known. False: it was estimated, so samples are centred here (a scatter matrix
         must already be about the sample mean) and n − 1 takes the place of n.
-    method : {"saddlepoint", "bartlett"}
-        Null distribution: from the exact cumulant generating function, right for every n ≥ d; or Bartlett's
-        corrected χ², right for n ≫ d.
+    method : {"exact", "bartlett"}
+        Null distribution: by inversion of its cumulant generating function, right for every n ≥ d; or
+        Bartlett's corrected χ², right for n ≫ d².
     rank, rtol
         How the range of Σ is found, see `whitening`.
 
@@ -100,9 +100,7 @@ def covariance_test(
     return Verdict(statistic, null.dof, p_value, outside, n)
 
 
-def mean_test(
-    mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = None, rtol: float = 1e-11
-) -> Verdict:
+def mean_test(mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = None, rtol: float = 1e-11) -> Verdict:
     """Test E[x] = 0 by n m*Σ^+m ~ χ²(rank Σ), m the mean of n samples.
 
     Parameters
@@ -210,7 +208,5 @@ def counted_scatter(samples_or_scatter: ArrayLike, n: int | None, mean_known: bo
 def _fit(Sigma: ArrayLike, sample: Array) -> Array:
     Sigma = np.asarray(Sigma, float)
     if Sigma.shape != (len(sample), len(sample)):
-        raise ShapeError(
-            f"the covariance has shape {Sigma.shape}, but the samples have {len(sample)} dimensions"
-        )
+        raise ShapeError(f"the covariance has shape {Sigma.shape}, but the samples have {len(sample)} dimensions")
     return Sigma
