@@ -57,3 +57,17 @@ def test_the_commands_exist():
 def test_the_links_lead_somewhere():
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    import kfdyn as kf
+    from kfdyn import errors, estimation
+    from kfdyn.estimation import consistency, dense
+
+    listed = re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = [name.rpartition(".")[2] for name in listed]
+    assert len(listed) == len(set(listed))
+    public = {*estimation.__all__, *consistency.__all__, *dense.__all__}
+    public |= {name for name, value in vars(errors).items() if isinstance(value, type)}
+    public |= {name for name in kf.__all__ if name != "__version__"}
+    assert public - set(listed) == set()
