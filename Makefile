@@ -48,7 +48,7 @@ format: $(DEV)  ## format the code and mend what lint can mend
 
 docs: $(DOCS) $(MATHJAX)  ## build the documentation, warnings as errors
 	@echo "docs: building docs/_build/html"
-	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html || { rm -rf docs/_build; exit 1; }
 	@echo "docs: open docs/_build/html/index.html"
 
 bench: $(DEV)  ## run the benchmarks

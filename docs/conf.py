@@ -67,5 +67,24 @@ def skip_tuple_fields(app, what, name, obj, skip, options):
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
+def keep_bars(app, what, name, obj, options, lines):
+    """Read |x| in a docstring's prose as bars, not as a substitution; leave code and literals alone."""
+    literal = None  # indent of the line whose "::" opened a literal block
+    doctest = False
+    for i, line in enumerate(lines):
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if literal is not None and text and indent <= literal:
+            literal = None
+        doctest = bool(text) and (doctest or text.startswith(">>>"))
+        if literal is None and not doctest:
+            parts = line.split("``")
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[i] = "``".join(parts)
+            if text.endswith("::"):
+                literal = indent
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_tuple_fields)
+    app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
