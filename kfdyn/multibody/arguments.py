@@ -68,9 +68,7 @@ def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
         lead = np.broadcast_shapes(*leads.values())
     except ValueError:
         told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
-        raise ShapeError(
-            f"the leading axes do not broadcast together: {told} (system {system.name!r})"
-        ) from None
+        raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
     size = math.prod(lead)
     flat = []
     for a, tail in arguments.values():

@@ -119,9 +119,7 @@ class Body:
             raise ModelError(f"{where}: a {hinge.kind} hinge has a quaternion in q and takes no limits")
 
 
-def _per_dof(
-    value: ArrayLike, nv: int, where: str, key: str, least: float = -np.inf, finite: bool = False
-) -> Array:
+def _per_dof(value: ArrayLike, nv: int, where: str, key: str, least: float = -np.inf, finite: bool = False) -> Array:
     """Spread a scalar over the ``nv`` dofs of a hinge, and check it."""
     array = _constant(value, nv) if type(value) is float else np.array(value, dtype=float)
     if array.shape not in ((), (nv,)):

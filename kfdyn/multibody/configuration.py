@@ -65,9 +65,7 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     """
     from kfdyn.multibody import _kernels
 
-    lead, (start, end) = batch(
-        system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1)
-    )
+    lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
     layout = system.layout
     left_inverse = layout.screws.copy()
     for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):

@@ -161,9 +161,7 @@ class Hinge:
         size = np.linalg.norm(rows[:, :3], axis=1)
         for i, row in enumerate(rows):
             if not np.isfinite(row).all() or not (size[i] == 0 or abs(size[i] - 1) < RANK_TOLERANCE):
-                raise ModelError(
-                    f"succession hinge: axis {row[:3]} of screw {i} is neither zero nor a unit vector"
-                )
+                raise ModelError(f"succession hinge: axis {row[:3]} of screw {i} is neither zero nor a unit vector")
             if not row.any():
                 raise ModelError(f"succession hinge: screw {i} is zero, it would move nothing; leave it out")
         return cls("succession", Coordinates.SCREWS, np.array(rows))
@@ -215,8 +213,6 @@ def _independent(rows: Sequence[Array], kind: str) -> Array:
     if not np.isfinite(H).all():
         raise ModelError(f"{kind} hinge: its map has entries that are not finite")
     size = np.linalg.norm(H, axis=1, keepdims=True)
-    if (size == 0).any() or np.linalg.svd(H / size, compute_uv=False)[len(H) - 1 :].min(
-        initial=1
-    ) < RANK_TOLERANCE:
+    if (size == 0).any() or np.linalg.svd(H / size, compute_uv=False)[len(H) - 1 :].min(initial=1) < RANK_TOLERANCE:
         raise ModelError(f"{kind} hinge: its axes are linearly dependent; drop one or turn it")
     return H

@@ -85,11 +85,7 @@ def link_terms(
 
     n, nv = system.n_bodies, system.nv
     v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
-    force = (
-        np.zeros((n, 6))
-        if external_forces is None
-        else checked(system, external_forces, (n, 6), "external_forces")
-    )
+    force = np.zeros((n, 6)) if external_forces is None else checked(system, external_forces, (n, 6), "external_forces")
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     lead, (q_flat, v_flat, g_flat, f_flat) = batch(
         system, q=(configuration(system, q), 1), v=(v_in, 1), gravity=(g, 1), external_forces=(force, 2)

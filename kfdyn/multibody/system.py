@@ -172,9 +172,7 @@ class System:
     def locate(self, frame: str) -> tuple[int, Array, Array]:
         """Body index, rotation (3, 3) and position (3,) of the named frame or body."""
         if frame not in self._frame:
-            raise ModelError(
-                f"system {self.name!r} has no body or frame {frame!r}" + _hint(frame, self._frame)
-            )
+            raise ModelError(f"system {self.name!r} has no body or frame {frame!r}" + _hint(frame, self._frame))
         return self._frame[frame]
 
     def neutral(self) -> Array:
@@ -220,9 +218,7 @@ def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:
     index: dict[str, int] = {}
     for k, name in enumerate(names):
         if name in index:
-            raise TreeError(
-                f"two {'bodies' if what == 'body' else 'hinges'} are called {name!r}; names must differ"
-            )
+            raise TreeError(f"two {'bodies' if what == 'body' else 'hinges'} are called {name!r}; names must differ")
         index[name] = k
     return index
 

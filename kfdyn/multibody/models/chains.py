@@ -26,9 +26,7 @@ def pendulum(mass: float = 1.0, length: float = 1.0, armature: float = 0.0) -> S
     1
     """
     bob = spatial_inertia(mass, [0, 0, -length], POINT)
-    return System(
-        [Body("bob", bob, Hinge.revolute([0, 1, 0]), hinge_name="pivot", armature=armature)], name="pendulum"
-    )
+    return System([Body("bob", bob, Hinge.revolute([0, 1, 0]), hinge_name="pivot", armature=armature)], name="pendulum")
 
 
 def double_pendulum(mass: ArrayLike = (1.0, 1.0), length: ArrayLike = (1.0, 1.0)) -> System:
