@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,7 +74,7 @@ class System:
     bodies: tuple[Body, ...]
     body_names: tuple[str, ...]
     hinge_names: tuple[str, ...]
-    frames: dict[str, Frame]
+    frames: Mapping[str, Frame]
     gravity: Array
     layout: Layout
     mass: float
@@ -111,7 +112,8 @@ class System:
         put("mass", float(self.layout.mass.sum()))
         at_origin = np.zeros(3)
         put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)})
-        put("frames", {})
+        fixed: dict[str, Frame] = {}
+        put("frames", MappingProxyType(fixed))
         for key, frame in (frames or {}).items():
             if key in index:
                 raise ModelError(f"frame {key!r} bears the name of a body; give it another")
@@ -120,16 +122,17 @@ class System:
                     f"frame {key!r} is fixed to {frame.body!r}, which is no body" + _hint(frame.body, index)
                 )
             R, p = placement(frame.rotation, frame.position, f"frame {key!r}")
-            self.frames[key] = Frame(frame.body, R, p)
+            fixed[key] = Frame(frame.body, R, p)
             self._frame[key] = (index[frame.body], R, p)
 
     def __setattr__(self, key: str, value: object) -> None:
         raise AttributeError(f"a System is immutable; build a new one to change {key!r}")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, key: str) -> None:
+        self.__setattr__(key, None)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.bodies, self.gravity, self.frames, self.name)
+        return _rebuild, (self.bodies, self.gravity, dict(self.frames), self.name)
 
     def __repr__(self) -> str:
         roots = int((self.parent < 0).sum())
