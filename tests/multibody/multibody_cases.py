@@ -24,14 +24,15 @@ def state(system, rng, batch=()):
     return q, rng.normal(size=(*batch, system.nv))
 
 
-def derivative(f, h=2e-3):
-    """f'(0) by a six-point stencil: truncation O(h^6), rounding 1e-16/h, together some 1e-12."""
+def derivative(f, h=1e-3):
+    """f'(0) by a six-point stencil: truncation O(h^6), rounding 1e-16/h, together some 1e-12 of f."""
     return (45 * (f(h) - f(-h)) - 9 * (f(2 * h) - f(-2 * h)) + (f(3 * h) - f(-3 * h))) / (60 * h)
 
 
-def close(actual, expected, tol=1e-10):
+def close(actual, expected, tol=1e-10, size=1.0):
+    """Equal to tol times the largest of the entries and ``size``, the size of what was summed or cancelled."""
     expected = np.asarray(expected)
-    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    scale = max(size, np.abs(expected).max(initial=0.0))
     np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol * scale)
 
 

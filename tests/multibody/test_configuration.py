@@ -22,7 +22,12 @@ def on_world(hinge):
 def test_difference_undoes_integrate(seed, size):
     system, rng = forest(seed)
     q, v = state(system, rng, (3,))
-    dv = size * np.tanh(v)  # rotations below pi, the shorter way
+    dv = size * v
+    for hinge, name in zip((b.hinge for b in system.bodies), system.hinge_names):
+        if hinge.nq != hinge.nv:  # keep rotations below half a turn, where they are the shorter way
+            own = system.v_slice(name)
+            angle = np.linalg.norm(dv[:, own] @ hinge.screws[:, :3], axis=1, keepdims=True)
+            dv[:, own] *= np.minimum(1, 3 / angle)
     back = mb.difference(system, q, mb.integrate(system, q, dv))
     # absolute: positions of order 1 are rounded to 1e-16
     np.testing.assert_allclose(back, dv, rtol=1e-12, atol=2e-14)
@@ -80,9 +85,8 @@ def test_velocity_is_the_tangent_of_integrate(seed):
 
     V = mb.frame_velocity(system, q, v, "tool")
     rate = derivative(pose)
-    # the stencil leaves 1e-12 times high derivatives of products of many rotations
-    close(rate[:, :3], skew(V[:3]) @ pose(0)[:, :3], 1e-8)
-    close(rate[:, 3], V[3:], 1e-8)
+    close(rate[:, :3], skew(V[:3]) @ pose(0)[:, :3])
+    close(rate[:, 3], V[3:])
 
 
 def test_quaternions_stay_normalised():
