@@ -77,7 +77,12 @@ def nis(filt: Any) -> QuadraticVerdict:
 
 
 def nees(
-    error: ArrayLike, covariance: ArrayLike, *, rank: int | None = None, rtol: float = 1e-11
+    error: ArrayLike,
+    covariance: ArrayLike,
+    *,
+    rank: int | None = None,
+    rtol: float = 1e-11,
+    scale: ArrayLike | None = None,
 ) -> QuadraticVerdict:
     """Normalised estimation error squared, e*C^+e ~ χ²(rank C).
 
@@ -88,7 +93,7 @@ def nees(
     covariance : (d, d)
         The covariance claimed for them, of any rank: x − x̂ has rank Σn − Σm when R = 0. A run whose error
         leaves the range of C by more than rounding has p = 0.
-    rank, rtol
+    rank, rtol, scale
         How that range is found, see `whitening`.
 
     Notes
@@ -108,7 +113,7 @@ def nees(
         raise ShapeError(f"error has shape {e.shape}, covariance {C.shape}; they must be (..., d) and (d, d)")
     if not np.isfinite(e).all():
         raise ModelError("error holds NaN or infinite entries; drop what is missing first")
-    space = whitening(C, rank, rtol)
+    space = whitening(C, rank, rtol, scale)
     outside = ((e @ space.outside) ** 2).max(axis=-1, initial=0.0)
     return _quadratic(((e @ space.inside) ** 2).sum(-1), space.rank, np.asarray(outside), space.tolerance)
 

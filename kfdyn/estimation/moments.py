@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.entry_score import entry_score
 from kfdyn.estimation.verdict import Verdict
-from kfdyn.estimation.whitening import whitening
+from kfdyn.estimation.whitening import deviations, whitening
 from kfdyn.estimation.wishart import LikelihoodRatioNull
 
 __all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
@@ -52,6 +52,7 @@ def covariance_test(
     method: Literal["exact", "bartlett"] = "exact",
     rank: int | None = None,
     rtol: float = 1e-11,
+    scale: ArrayLike | None = None,
 ) -> Verdict:
     """Test Cov = Σ by the likelihood ratio n(tr SΣ^-1 − log det SΣ^-1 − d), on the range of Σ.
 
@@ -69,7 +70,7 @@ def covariance_test(
     method : {"exact", "bartlett"}
         Null distribution: by inversion of its cumulant generating function, right for every n ≥ d; or
         Bartlett's corrected χ², right for n ≫ d².
-    rank, rtol
+    rank, rtol, scale
         How the range of Σ is found, see `whitening`.
 
     Returns
@@ -88,7 +89,7 @@ def covariance_test(
     (True, True)
     """
     W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
-    space = whitening(_fit(Sigma, W), rank, rtol)
+    space = whitening(_fit(Sigma, W), rank, rtol, scale)
     r = space.rank
     null = LikelihoodRatioNull.covariance(r, dof_n)
     excess = np.linalg.eigvalsh(space.inside.T @ W @ space.inside / dof_n - np.eye(r))
@@ -100,7 +101,15 @@ def covariance_test(
     return Verdict(statistic, null.dof, p_value, outside, n)
 
 
-def mean_test(mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = None, rtol: float = 1e-11) -> Verdict:
+def mean_test(
+    mean: ArrayLike,
+    Sigma: ArrayLike,
+    n: int,
+    *,
+    rank: int | None = None,
+    rtol: float = 1e-11,
+    scale: ArrayLike | None = None,
+) -> Verdict:
     """Test E[x] = 0 by n m*Σ^+m ~ χ²(rank Σ), m the mean of n samples.
 
     Parameters
@@ -111,7 +120,7 @@ def mean_test(mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = N
         Covariance of one sample, of any rank. A mean outside its range gets p = 0.
     n : int
         Number of samples.
-    rank, rtol
+    rank, rtol, scale
         How the range of Σ is found, see `whitening`.
 
     Examples
@@ -126,7 +135,7 @@ def mean_test(mean: ArrayLike, Sigma: ArrayLike, n: int, *, rank: int | None = N
         raise ShapeError(f"the mean has shape {m.shape}; give one flat vector")
     if not (np.isfinite(m).all() and n >= 1):
         raise ModelError("the mean has entries that are not finite, or n < 1")
-    space = whitening(_fit(Sigma, m), rank, rtol)
+    space = whitening(_fit(Sigma, m), rank, rtol, scale)
     statistic = float(n * ((m @ space.inside) ** 2).sum())
     outside = float(((m @ space.outside) ** 2).max(initial=0.0))
     p_value = float(chi2.sf(statistic, space.rank)) if space.rank else 1.0
@@ -140,6 +149,7 @@ def largest_entry_test(
     mean_known: bool = True,
     *,
     rtol: float = 1e-11,
+    scale: ArrayLike | None = None,
 ) -> EntryVerdict:
     """Test Cov = Σ entry by entry: the largest of the normal scores of all S_ij, i ≤ j.
 
@@ -152,14 +162,14 @@ def largest_entry_test(
     ----------
     samples_or_scatter, Sigma, n, mean_known
         As in `covariance_test`; rank plays no part.
-    rtol : float
-        Variance, relative to the largest, that rounding excuses in a component whose Σ_ii is 0.
+    rtol, scale
+        Which components have no variance, and what rounding excuses in them, see `whitening`.
 
     Returns
     -------
     EntryVerdict
         ``statistic`` = max |score|, two-sided; ``index`` its (i, j); ``scores`` (d, d); ``dof`` the number m
-        of entries with Σ_ii Σ_jj > 0.
+        of entries whose two components vary.
 
     Notes
     -----
@@ -169,16 +179,12 @@ def largest_entry_test(
 
     W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
     Sigma = _fit(Sigma, W)
-    variance = np.diag(Sigma)
-    alive = variance > 0
-    if not (np.isfinite(Sigma).all() and (variance >= 0).all()):
-        raise ModelError("the covariance has entries that are not finite, or a negative variance")
-    scale = np.sqrt(np.where(alive, variance, variance.max(initial=0.0) or 1.0))
-    y, rho = (A / np.outer(scale, scale) for A in (W / dof_n, Sigma))
+    units, alive = deviations(np.diag(Sigma), scale, rtol)
+    own = np.where(alive, np.sqrt(np.diag(Sigma)), units)
+    y, rho = (A / np.outer(own, own) for A in (W / dof_n, Sigma))
     pairs = np.outer(alive, alive)
-    scores = np.where(
-        pairs, entry_score(np.where(pairs, y, 0.0), np.clip(np.where(pairs, rho, 0.0), -1, 1), dof_n), 0.0
-    )
+    scores = np.zeros_like(y)
+    scores[pairs] = entry_score(y[pairs], np.clip(rho[pairs], -1, 1), dof_n)
     i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(scores)))), scores.shape)
     statistic = float(abs(scores[i, j]))
     m = int(alive.sum() * (alive.sum() + 1) // 2)

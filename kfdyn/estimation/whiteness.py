@@ -58,9 +58,7 @@ def whiteness(
     W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
     sizes = [int(m) for m in sizes]
     if sum(sizes) != len(W) or min(sizes, default=0) < 0:
-        raise ShapeError(
-            f"the sizes of the nodes sum to {sum(sizes)}, but the innovations have {len(W)} entries"
-        )
+        raise ShapeError(f"the sizes of the nodes sum to {sum(sizes)}, but the innovations have {len(W)} entries")
     null = LikelihoodRatioNull.independence(sizes, dof_n)
     whitener = np.zeros_like(W)
     stop = 0
@@ -124,9 +122,7 @@ def tree_portmanteau(
     if e.ndim == 0 or e.shape[-1] != m.sum():
         raise ShapeError(f"e has shape {e.shape}; its last axis must hold the {m.sum()} outputs of all nodes")
     if len(parent) != len(m) or lags < 1:
-        raise ShapeError(
-            f"{len(parent)} parents for {len(m)} nodes and {lags} lags; one parent a node, lags ≥ 1"
-        )
+        raise ShapeError(f"{len(parent)} parents for {len(m)} nodes and {lags} lags; one parent a node, lags ≥ 1")
     e = e.reshape(-1, e.shape[-1])
     seen = ~np.isnan(e).any(0)
     if not np.isfinite(e[:, seen]).all() or (np.isnan(e) == seen).any():

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 
-__all__ = ["Whitening", "whitening"]
+__all__ = ["Whitening", "deviations", "whitening"]
 
 Array = NDArray[np.float64]
+
+_NOISE = 1e-13  # variance, relative to the largest, that a component determined by others still shows
 
 
 class Whitening(NamedTuple):
@@ -31,18 +33,36 @@ class Whitening(NamedTuple):
         return self.inside.shape[1]
 
 
-def whitening(Sigma: ArrayLike, rank: int | None = None, rtol: float = 1e-11) -> Whitening:
-    """Whiten Σ on its range, Σ = Δ^½ V λ V* Δ^½: inside = Δ^-½ V_r λ_r^-½.
+def deviations(variance: Array, scale: ArrayLike | None, rtol: float) -> tuple[Array, NDArray[np.bool_]]:
+    """Units (d,) in which the components of a covariance are measured, and which of them vary at all."""
+    if not (np.isfinite(variance).all() and (variance >= 0).all()):
+        raise ModelError("the covariance has an entry that is not finite, or a negative variance")
+    if scale is None:
+        alive = variance > _NOISE * variance.max(initial=0.0)
+        return np.sqrt(np.where(alive, variance, variance.max(initial=0.0) or 1.0)), alive
+    units = np.asarray(scale, float)
+    if units.shape != variance.shape or not (np.isfinite(units).all() and (units > 0).all()):
+        raise ShapeError(f"scale must hold {len(variance)} positive standard deviations, one a component")
+    return units, variance > rtol * units**2
+
+
+def whitening(
+    Sigma: ArrayLike, rank: int | None = None, rtol: float = 1e-11, scale: ArrayLike | None = None
+) -> Whitening:
+    """Whiten Σ on its range, Σ = Δ V λ V* Δ: inside = Δ^-1 V_r λ_r^-½.
 
     Parameters
     ----------
     Sigma : (d, d)
-        Covariance, positive semi-definite. It is scaled to unit diagonal Δ first, so that neither rank nor
-        result depends on units. A component of variance 0 is measured by the largest standard deviation.
+        Covariance, positive semi-definite.
     rank : int, optional
-        The rank, if theory knows it; else eigenvalues of the scaled Σ below rtol count as 0.
+        The rank, if theory knows it; else eigenvalues of Δ^-1ΣΔ^-1 below rtol count as 0.
     rtol : float
         Relative size of variances that are taken for rounding.
+    scale : (d,), optional
+        The units Δ, such as the standard deviations before conditioning, against which rounding is small. By default
+        each component's own standard deviation, so that nothing depends on units; one below 3e-7 of the largest
+        is taken for 0 and measured by the largest.
 
     Notes
     -----
@@ -56,26 +76,19 @@ def whitening(Sigma: ArrayLike, rank: int | None = None, rtol: float = 1e-11) ->
     Sigma = np.asarray(Sigma, float)
     if Sigma.ndim != 2 or Sigma.shape[0] != Sigma.shape[1]:
         raise ShapeError(f"the covariance has shape {Sigma.shape}; it must be a square matrix")
-    if not np.isfinite(Sigma).all():
-        raise ModelError("the covariance has entries that are not finite")
     d = len(Sigma)
-    variance = np.diag(Sigma)
-    if (variance < 0).any():
-        raise ModelError(f"the covariance has a negative variance at {int(np.argmin(variance))}")
     if rank is not None and not 0 <= rank <= d:
         raise ModelError(f"rank {rank} is impossible for a covariance of {d} dimensions")
-    scale = np.sqrt(np.where(variance > 0, variance, variance.max(initial=0.0) or 1.0))
-    unit = Sigma / np.outer(scale, scale)
+    units, _ = deviations(np.diag(Sigma), scale, rtol)
+    unit = Sigma / np.outer(units, units)
     if not np.allclose(unit, unit.T, rtol=0, atol=1e-9):
-        raise ModelError("the covariance is not symmetric")
+        raise ModelError("the covariance is not symmetric, or not finite")
     eigenvalue, vector = np.linalg.eigh(0.5 * (unit + unit.T))
     null = d - rank if rank is not None else int((eigenvalue <= rtol).sum())
     noise = max(rtol, float(np.abs(eigenvalue[:null]).max(initial=0.0)) if rank is not None else 0.0)
-    if (eigenvalue < -10 * d * noise).any():
-        raise ModelError(
-            f"the covariance is indefinite: an eigenvalue of its unit form is {eigenvalue[0]:.3g}"
-        )
-    if rank is not None and (eigenvalue[null:] <= 0).any():
+    if (eigenvalue < -10 * d * rtol).any():
+        raise ModelError(f"the covariance is indefinite: an eigenvalue of its unit form is {eigenvalue[0]:.3g}")
+    if (eigenvalue[null:] <= 0).any():
         raise ModelError(f"the covariance has fewer than rank = {rank} positive eigenvalues; lower the rank")
-    directions = vector / scale[:, None]
+    directions = vector / units[:, None]
     return Whitening(directions[:, null:] / np.sqrt(eigenvalue[null:]), directions[:, :null], 10 * noise)

@@ -117,8 +117,9 @@ class LikelihoodRatioNull:
         q = np.copysign(max(abs(q), clearance), q)
         v = self._v0 * np.exp(q)
         deviation = 2 * self.n / (v * np.sqrt(self._derivatives(v)[1]))  # of the integrand, as a function of θ
-        step = min(deviation / 6, np.pi / 512)
-        theta = step * np.arange(1, np.ceil(min(9 * deviation, np.pi) / step))
+        reach = min(9 * deviation, np.pi)
+        step = deviation / 6 if reach < np.pi else min(deviation / 6, np.pi / 512)  # few dof: it wraps the cut
+        theta = step * np.arange(1, np.ceil(reach / step))
         # Talbot: v(θ) = v (θ cot θ + iθ), steepest descent for χ²; wraps the cut, which is v < 0
         path = np.append(v + 0j, v * (theta / np.tan(theta) + 1j * theta))
         speed = np.append(v * 1j, v * (1 / np.tan(theta) - theta / np.sin(theta) ** 2 + 1j))
@@ -143,8 +144,8 @@ class LikelihoodRatioNull:
             ratio = np.where(i < 0.5 * np.abs(nu), log1p(-i / nu), np.log(gap / nu))
             return 0.5 * (gap - 1) * ratio + _stirling(gap / 2)
 
-        change = (g(np.asarray(v)[..., None]) - g(np.asarray(self._v0))) @ self.weights
-        return np.asarray(change - 0.5 * self.dof * np.log((v + base) / self.n))
+        change = self.weights * (g(np.asarray(v)[..., None]) - g(np.asarray(self._v0)))
+        return np.asarray(change.sum(-1) - 0.5 * self.dof * np.log((v + base) / self.n))
 
     def _derivatives(self, v: float) -> tuple[float, float]:
         """K' = nf/ν − 2n Σ c g' and K'' = 2n²f/ν² + 4n² Σ c g'', at real v > 0."""
