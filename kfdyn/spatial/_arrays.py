@@ -14,7 +14,7 @@ ROTATION_TOLERANCE = 1e-8  # of R*R − 1: what is further off is a mistake, not
 SYMMETRY_TOLERANCE = 1e-9  # of the largest entry; sums and shifts stay near 1e-15
 
 
-def trailing(x: ArrayLike, shape: tuple[int | None, ...], name: str) -> Array:
+def trailing(x: ArrayLike, shape: tuple[int | None, ...], name: str, finite: bool = True) -> Array:
     """``x`` as finite float64 with this trailing shape (None: any length); leading axes are free."""
     try:
         array = np.asarray(x)
@@ -24,12 +24,10 @@ def trailing(x: ArrayLike, shape: tuple[int | None, ...], name: str) -> Array:
         raise ModelError(f"{name} must hold real numbers, it has dtype {array.dtype}; convert it to float")
     array = array.astype(np.float64, copy=False)
     axes = len(shape)
-    fits = array.ndim >= axes and all(
-        n is None or n == m for n, m in zip(shape, array.shape[array.ndim - axes :])
-    )
+    fits = array.ndim >= axes and all(n is None or n == m for n, m in zip(shape, array.shape[array.ndim - axes :]))
     if not fits:
         raise ShapeError(f"{name} must have shape {_text(shape)}, it has shape {array.shape}")
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         place = f" at index {where}" if where else ""
         raise ModelError(f"{name} is not finite{place}; replace the NaN or infinity")
@@ -41,22 +39,24 @@ def symmetric(x: Array, name: str) -> Array:
     gap = np.abs(x - np.swapaxes(x, -1, -2)).max(axis=(-2, -1), initial=0.0)
     fault = gap > SYMMETRY_TOLERANCE * np.abs(x).max(axis=(-2, -1), initial=0.0)
     if fault.any():
-        raise ModelError(
-            f"{name}{index_of(fault)} is not symmetric; average it with its transpose if that is rounding"
-        )
+        raise ModelError(f"{name}{index_of(fault)} is not symmetric; average it with its transpose if that is rounding")
     return x
 
 
 def check_rotation(R: Array, name: str = "rotation") -> Array:
     """``R`` (..., 3, 3) itself, or a ModelError if it is no proper rotation: R*R = 1, det R = +1."""
-    error = float(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0))
-    if error > ROTATION_TOLERANCE:
+    error = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
+    if (error > ROTATION_TOLERANCE).any():
+        where = index_of(error > ROTATION_TOLERANCE)
         raise ModelError(
-            f"{name} is not orthonormal: R*R differs from 1 by {error:.1e}; "
+            f"{name}{where} is not orthonormal: R*R differs from 1 by up to {error.max():.1e}; "
             "give a rotation matrix to full precision, or build it from a quaternion"
         )
-    if (np.linalg.det(R) < 0).any():
-        raise ModelError(f"{name} is a reflection (det = −1); swap or negate an axis to make it right-handed")
+    mirrored = np.linalg.det(R) < 0
+    if mirrored.any():
+        raise ModelError(
+            f"{name}{index_of(mirrored)} is a reflection, det R = -1; negate an axis to make it right-handed"
+        )
     return R
 
 

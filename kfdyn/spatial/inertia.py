@@ -18,7 +18,8 @@ from kfdyn.spatial._arrays import Array, check_rotation, index_of, symmetric, to
 from kfdyn.spatial.cross import _skew
 from kfdyn.spatial.transform import rigid_transform, transform_inertia
 
-STRUCTURE_TOLERANCE = 1e-9  # of the largest entry: rounding of a few shifts and sums stays far below
+STRUCTURE_TOLERANCE = 1e-9  # of the largest entry of the block; rounding of shifts and sums stays far below
+LEVER_TOLERANCE = 1e-7  # of √(J m): a point mass shifted there and back keeps J, so this unit, by rounding only
 
 
 class InertiaParameters(NamedTuple):
@@ -125,8 +126,14 @@ def structure_fault(M6: Array) -> NDArray[np.bool_]:
     rebuilt[..., :3, 3:] = lever
     rebuilt[..., 3:, :3] = -lever
     rebuilt[..., 3:, 3:] = mass[..., None, None] * np.eye(3)
-    scale = np.abs(M6).max(axis=(-2, -1))
-    return np.asarray(np.abs(M6 - rebuilt).max(axis=(-2, -1)) > STRUCTURE_TOLERANCE * scale)
+    angular, linear = (np.abs(M6[..., part, part]).max(axis=(-2, -1)) for part in (slice(3), slice(3, 6)))
+    error = np.abs(M6 - rebuilt)
+    return np.asarray(
+        (error[..., :3, :3].max(axis=(-2, -1)) > STRUCTURE_TOLERANCE * angular)
+        | (error[..., 3:, 3:].max(axis=(-2, -1)) > STRUCTURE_TOLERANCE * linear)
+        | (error[..., :3, 3:].max(axis=(-2, -1)) > LEVER_TOLERANCE * np.sqrt(angular * linear))
+        | (error[..., 3:, :3].max(axis=(-2, -1)) > LEVER_TOLERANCE * np.sqrt(angular * linear))
+    )
 
 
 def shift_inertia(M6: ArrayLike, l: ArrayLike) -> Array:
@@ -219,9 +226,7 @@ def combine_inertia(M6: ArrayLike, axis: int = 0) -> Array:
     M6 = symmetric(trailing(M6, (6, 6), "M6"), "M6")
     leading = M6.ndim - 2
     if not -leading <= axis < leading:
-        raise ModelError(
-            f"axis {axis} is not one of the {leading} leading axes of M6; stack the bodies on one"
-        )
+        raise ModelError(f"axis {axis} is not one of the {leading} leading axes of M6; stack the bodies on one")
     return M6.sum(axis=axis % leading)
 
 

@@ -168,9 +168,7 @@ def quaternion_rate(q: ArrayLike, omega: ArrayLike) -> Array:
     q, omega = _unit(q), trailing(omega, (3,), "omega")
     together((q, 1, "quaternion"), (omega, 1, "omega"))
     u, w = q[..., :3], q[..., 3:]
-    return 0.5 * np.concatenate(
-        [w * omega + np.cross(u, omega), 0.0 - (u * omega).sum(-1, keepdims=True)], axis=-1
-    )
+    return 0.5 * np.concatenate([w * omega + np.cross(u, omega), 0.0 - (u * omega).sum(-1, keepdims=True)], axis=-1)
 
 
 def quaternion_exp(w: ArrayLike) -> Array:

@@ -121,11 +121,7 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
     rpy = trailing(rpy, (3,), "rpy")
     x, y, z = np.eye(3)
     roll, pitch, yaw = rpy[..., 0], rpy[..., 1], rpy[..., 2]
-    return (
-        rotation_from_axis_angle(z, yaw)
-        @ rotation_from_axis_angle(y, pitch)
-        @ rotation_from_axis_angle(x, roll)
-    )
+    return rotation_from_axis_angle(z, yaw) @ rotation_from_axis_angle(y, pitch) @ rotation_from_axis_angle(x, roll)
 
 
 def rpy_rate_map(rpy: ArrayLike) -> Array:

@@ -99,9 +99,7 @@ def inverse_transform(phi: ArrayLike) -> Array:
     error = np.abs(phi @ out - np.eye(6)).max(axis=(-2, -1))
     fault = error > ROTATION_TOLERANCE * (1 + np.abs(phi).max(axis=(-2, -1)))
     if fault.any():
-        raise ModelError(
-            f"phi{index_of(fault)} is not rigid, [[R, l~R], [0, R]]; build it with rigid_transform"
-        )
+        raise ModelError(f"phi{index_of(fault)} is not rigid, [[R, l~R], [0, R]]; build it with rigid_transform")
     return out
 
 

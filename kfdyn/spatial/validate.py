@@ -59,24 +59,22 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     kfdyn.errors.ModelError: 'forearm': mass -1 is negative; a body needs mass >= 0
     """
     if not isinstance(name, str):
-        if len(name) != np.shape(M6)[0]:
-            raise ShapeError(f"{len(name)} names for {np.shape(M6)[0]} inertias; give one name per body")
-        for M, label in zip(np.asarray(M6), name):
+        stack = trailing(M6, (6, 6), "M6", finite=False)  # whose entry it is, is said below
+        if stack.ndim < 3 or len(name) != len(stack):
+            raise ShapeError(f"{len(name)} names for inertias of shape {stack.shape}; give one name per body")
+        for M, label in zip(stack, name):
             validate_inertia(M, label)
-        return trailing(M6, (6, 6), "M6")
+        return stack
     M6 = trailing(M6, (6, 6), f"spatial inertia of '{name}'")
 
-    fault = np.abs(M6 - np.swapaxes(M6, -1, -2)).max(axis=(-2, -1)) > SYMMETRY_TOLERANCE * np.abs(M6).max(
-        axis=(-2, -1)
-    )
+    gap, size = np.abs(M6 - np.swapaxes(M6, -1, -2)).max(axis=(-2, -1)), np.abs(M6).max(axis=(-2, -1))
+    fault = gap > SYMMETRY_TOLERANCE * size
     _raise(fault, name, "spatial inertia is not symmetric; average it with its transpose if that is rounding")
     mass = np.trace(M6[..., 3:, 3:], axis1=-2, axis2=-1) / 3
     _raise(mass < 0, name, "mass {:.6g} is negative; a body needs mass >= 0", mass)
     lever = np.abs(M6[..., :3, 3:]).max(axis=(-2, -1))
     _raise((mass == 0) & (lever > 0), name, "no mass but a mass centre; set the blocks m p~ to zero")
-    _raise(
-        structure_fault(M6), name, "not of the form [[J, m p~], [-m p~, m 1]]; build it with spatial_inertia"
-    )
+    _raise(structure_fault(M6), name, "not of the form [[J, m p~], [-m p~, m 1]]; build it with spatial_inertia")
     moments = np.linalg.eigvalsh(inertia_parameters(M6).inertia_com)  # ascending
     slack = ROUNDING * np.trace(M6[..., :3, :3], axis1=-2, axis2=-1)
     _raise(
@@ -104,9 +102,7 @@ def _label(name: str, where: tuple[int, ...]) -> str:
     return f"'{name}'" + (f"[{', '.join(map(str, where))}]" if where else "")
 
 
-def _raise(
-    fault: NDArray[np.bool_], name: str, message: str, value: NDArray[np.floating] | None = None
-) -> None:
+def _raise(fault: NDArray[np.bool_], name: str, message: str, value: NDArray[np.floating] | None = None) -> None:
     if np.any(fault):
         where = tuple(int(i) for i in np.argwhere(fault)[0])
         text = message if value is None else message.format(value[where])

@@ -32,6 +32,7 @@ def test_matrices_and_products_are_scipys(seed):
     p, q = (Rotation.random(9, random_state=rng) for _ in range(2))
     assert_close(quaternion_to_matrix(p.as_quat()), p.as_matrix(), 2e-15)
     same_rotation(matrix_to_quaternion(p.as_matrix()), p.as_quat(), 2e-15)
+    assert (matrix_to_quaternion(p.as_matrix())[:, 3] >= 0).all()
     same_rotation(quaternion_multiply(p.as_quat(), q.as_quat()), (p * q).as_quat(), 2e-15)
     assert_close(quaternion_log(p.as_quat()), p.as_rotvec(), 2e-15)
     product = quaternion_to_matrix(quaternion_multiply(p.as_quat(), q.as_quat()))

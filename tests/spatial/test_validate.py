@@ -9,6 +9,7 @@ from spatial_cases import fast, random_cloud, random_rotation, seeds
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.spatial import (
     TriangleInequalityWarning,
+    inertia_parameters,
     rigid_transform,
     spatial_inertia,
     transform_inertia,
@@ -45,6 +46,24 @@ def test_the_verdict_is_that_of_the_eigenvalues(seed):
         else:
             with pytest.raises(ModelError, match="principal moment of inertia -0"):
                 validate_inertia(M6)
+
+
+def test_a_large_moment_of_inertia_hides_no_other_fault():
+    """Each block is held to its own unit: 1 kg at 10 km has J = 1e8, and a mass of 1, 1 and 1.001 is still none."""
+    M6 = spatial_inertia(1.0, [1e4, 0, 0], np.eye(3))
+    M6[5, 5] = 1.001
+    with pytest.raises(ModelError, match="not of the form"):
+        validate_inertia(M6)
+
+
+@fast
+@given(seeds)
+def test_a_point_mass_shifted_and_turned_there_and_back_is_still_one(seed):
+    rng = np.random.default_rng(seed)
+    M6 = spatial_inertia(1.0, np.zeros(3), np.zeros((3, 3)))
+    phi = rigid_transform(rng.normal(size=3), random_rotation(rng))
+    back = transform_inertia(np.linalg.inv(phi), transform_inertia(phi, M6))
+    assert np.array_equal(inertia_parameters(back).mass.round(12), 1.0)
 
 
 def test_massless_bodies_are_legal():
@@ -97,7 +116,12 @@ def test_the_culprit_of_a_batch_is_named():
         validate_inertia(batch)
     with pytest.raises(ModelError, match="'hand': mass"):
         validate_inertia(batch, ["arm", "hand"])
-    with pytest.raises(ShapeError, match="3 names for 2 inertias"):
+    with pytest.raises(ShapeError, match=r"3 names for inertias of shape \(2, 6, 6\)"):
         validate_inertia(batch, ["arm", "hand", "eye"])
+    with pytest.raises(ShapeError, match=r"2 names for inertias of shape \(6, 6\)"):
+        validate_inertia(GOOD, ["arm", "hand"])
+    batch[1, 0, 0] = np.nan
+    with pytest.raises(ModelError, match="spatial inertia of 'hand' is not finite"):
+        validate_inertia(batch, ["arm", "hand"])
     with pytest.raises(ShapeError, match="spatial inertia of 'arm' must have shape"):
         validate_inertia(np.eye(3), "arm")

@@ -84,9 +84,7 @@ def body_equations(
     return equations_at(one, M6, com, rotation, position, V)
 
 
-def equations_at(
-    one: Formulation, M6: Array, com: Array, rotation: Array, position: Array, V: Array
-) -> BodyEquations:
+def equations_at(one: Formulation, M6: Array, com: Array, rotation: Array, position: Array, V: Array) -> BodyEquations:
     """What :func:`body_equations` returns, for arguments already checked: an integrator's inner loop."""
     phi = one.frame(rotation, position, com)
     beta = np.einsum("...ji,...j->...i", phi, V)
@@ -228,9 +226,7 @@ def convert_acceleration(
     return transform_velocity(new, at_z) + new_drift
 
 
-def _map_and_drift(
-    one: Formulation, rotation: Array, position: Array, V: Array, com: Array
-) -> tuple[Array, Array]:
+def _map_and_drift(one: Formulation, rotation: Array, position: Array, V: Array, com: Array) -> tuple[Array, Array]:
     """φ(z, r) and (dφ*/dt) V(z), the latter in the axes of r."""
     phi = one.frame(rotation, position, com)
     l = np.einsum("...ij,...j->...i", rotation, com)

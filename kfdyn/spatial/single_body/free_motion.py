@@ -94,9 +94,7 @@ def free_motion(
     start = body_equations(formulation, M6, rotation, position, V)
     if start.velocity.ndim != 1:
         raise ShapeError(f"free_motion takes one body at a time, not a batch {start.velocity.shape[:-1]}")
-    y0 = np.concatenate(
-        [matrix_to_quaternion(rotation), trailing(position, (3,), "position"), start.velocity]
-    )
+    y0 = np.concatenate([matrix_to_quaternion(rotation), trailing(position, (3,), "position"), start.velocity])
     body_acceleration(start.inertia, np.zeros(6), start.bias)  # refuses a body without mass, once for all
     M6 = trailing(M6, (6, 6), "M6")
     com = inertia_parameters(M6).com
@@ -110,13 +108,9 @@ def free_motion(
     def rate(t: float, y: Array) -> Array:
         q, R, z, V = unpack(y)
         eom = equations_at(one, M6, com, R, z, V)
-        return np.concatenate(
-            [quaternion_rate(q, R.T @ V[:3]), V[3:], np.linalg.solve(eom.inertia, -eom.bias)]
-        )
+        return np.concatenate([quaternion_rate(q, R.T @ V[:3]), V[3:], np.linalg.solve(eom.inertia, -eom.bias)])
 
-    done = solve_ivp(
-        rate, (float(time[0]), float(time[-1])), y0, method="DOP853", t_eval=time, rtol=rtol, atol=rtol
-    )
+    done = solve_ivp(rate, (float(time[0]), float(time[-1])), y0, method="DOP853", t_eval=time, rtol=rtol, atol=rtol)
     if not done.success:
         raise KfdynError(f"the integration stopped at t = {done.t[-1]:.6g}: {done.message}")
     _, R, z, velocity = unpack(done.y.T)

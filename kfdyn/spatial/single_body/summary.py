@@ -55,9 +55,7 @@ def summary_table() -> tuple[SummaryRow, ...]:
     >>> [row.key for row in summary_table() if row.conserves_momentum]
     ['cm', 'inertial']
     """
-    return tuple(
-        SummaryRow(*(getattr(one, name) for name in SummaryRow._fields)) for one in FORMULATIONS.values()
-    )
+    return tuple(SummaryRow(*(getattr(one, name) for name in SummaryRow._fields)) for one in FORMULATIONS.values())
 
 
 def measure_formulations(
