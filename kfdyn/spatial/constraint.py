@@ -18,7 +18,7 @@ def hinge_map_from_constraint(gradient: ArrayLike, tolerance: float = 1e-10) -> 
         A: each row is a velocity constraint on the hinge's relative spatial velocity V = [ω; v]. Rows may
         depend on each other; c = 0 constrains nothing. A may be a gradient (holonomic) or not.
     tolerance : float
-        A singular value of A, rows scaled to unit length, counts as zero below this fraction of the largest.
+        A singular value of A, rows scaled to a largest entry of 1, counts as zero below this fraction of the largest.
         One within a factor 1000 of that line raises: the rank, so the number of dofs, would be a guess.
 
     Returns
@@ -46,8 +46,7 @@ def hinge_map_from_constraint(gradient: ArrayLike, tolerance: float = 1e-10) -> 
     if not 0 < tolerance < 1:
         raise ModelError(f"tolerance must lie between 0 and 1, it is {tolerance}")
     largest = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
-    A = A[largest[:, 0] > 0] / largest[largest[:, 0] > 0]  # a row of zeros says nothing
-    A = A / np.linalg.norm(A, axis=1, keepdims=True)  # its units must not decide the rank
+    A = A[largest[:, 0] > 0] / largest[largest[:, 0] > 0]  # zeros say nothing, units do not decide the rank
     if len(A) == 0:
         return np.eye(6)
     _, sigma, Vh = np.linalg.svd(A)

@@ -48,7 +48,8 @@ def normalize_quaternion(q: ArrayLike) -> Array:
 
 def _unit(q: ArrayLike, name: str = "quaternion") -> Array:
     q = trailing(q, (4,), name)
-    length = np.linalg.norm(q, axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):  # an infinite length is refused like any other
+        length = np.linalg.norm(q, axis=-1, keepdims=True)
     if (np.abs(length - 1) > UNIT_TOLERANCE).any():
         worst = float(length.flat[np.abs(length - 1).argmax()])
         raise ModelError(f"{name} has length {worst:.6g}, not 1; pass it through normalize_quaternion first")

@@ -107,6 +107,8 @@ def test_normalize_scales_without_over_or_underflow():
 def test_bad_input_is_named():
     with pytest.raises(ModelError, match=r"length 1\.1, not 1; pass it through normalize_quaternion"):
         quaternion_to_matrix([[0, 0, 0, 1], [0, 0, 0, 1.1]])
+    with pytest.raises(ModelError, match="length inf, not 1"):
+        quaternion_log([0, 0, 1e200, 1])
     with pytest.raises(ModelError, match="not orthonormal"):
         matrix_to_quaternion(np.eye(3) * 1.001)
     with pytest.raises(ModelError, match="reflection"):
