@@ -96,16 +96,20 @@ def put6(a, i, top, bottom):
 
 
 @inner
-def turn(R, w, angle):
-    """R <- exp(w~ angle) R for a unit vector w (Rodrigues), column by column."""
+def turn(R, a, angle):
+    """R <- R exp(a~ angle) for a unit vector a in the moving frame (Rodrigues), row by row.
+
+    Turning from the left by exp(w~ angle), w = R a, is the same on paper, but w inherits R's rounding, is
+    no longer a unit vector, and the error grows with every hinge of a chain instead of adding up.
+    """
     s, c = math.sin(angle), math.cos(angle)
     h = 2.0 * math.sin(0.5 * angle) ** 2  # 1 - cos, without cancellation
-    for j in range(3):
-        x = (R[0, j], R[1, j], R[2, j])
-        y = cross(w, x)
-        d = h * dot(w, x)
-        for i in range(3):
-            R[i, j] = c * x[i] + s * y[i] + d * w[i]
+    for i in range(3):
+        x = get(R, i)
+        y = cross(x, a)
+        d = h * dot(a, x)
+        for j in range(3):
+            R[i, j] = c * x[j] + s * y[j] + d * a[j]
 
 
 @inner
@@ -196,16 +200,19 @@ def outward_one(layout, q, v, R, p, H, V, eta):
         at = layout.q_start[k]
         if layout.coordinates[k] == SCREWS:
             for i in range(first, last):
-                w = apply(Rk, low(layout.screws, i))
-                u = apply(Rk, high(layout.screws, i))
+                axis, slide = low(layout.screws, i), high(layout.screws, i)
                 angle = q[at + i - first]
-                l = scale(angle, u)
-                if dot(w, w) > 0.0:
-                    wu = cross(w, u)
+                put6(H, i, apply(Rk, axis), apply(Rk, slide))
+                l = scale(angle, slide)
+                turns = dot(axis, axis) > 0.0
+                if turns:
+                    # exp of a screw: l = (angle + (1 - cos) a~ + (angle - sin) a~ a~) slide
+                    c = cross(axis, slide)
                     h = 2.0 * math.sin(0.5 * angle) ** 2
-                    l = add(l, add(scale(h, wu), scale(angle - math.sin(angle), cross(w, wu))))
-                    turn(Rk, w, angle)
-                put6(H, i, w, u)
+                    l = add(l, add(scale(h, c), scale(angle - math.sin(angle), cross(axis, c))))
+                l = apply(Rk, l)
+                if turns:
+                    turn(Rk, axis, angle)
                 # the origin moves on by l: shift this row and the earlier ones of the hinge, phi*
                 for j in range(first, i + 1):
                     c = cross(get(H, j), l)
@@ -213,7 +220,7 @@ def outward_one(layout, q, v, R, p, H, V, eta):
                     H[j, 4] += c[1]
                     H[j, 5] += c[2]
                 h_v = scale(v[i], high(H, i))
-                omega, velocity, alpha, a = across(omega, velocity, alpha, a, l, scale(v[i], w), h_v)
+                omega, velocity, alpha, a = across(omega, velocity, alpha, a, l, scale(v[i], low(H, i)), h_v)
                 x = add(x, l)
         else:
             l = zero

@@ -120,6 +120,14 @@ def test_batches_larger_than_a_part_are_cut_and_joined():
         close(E[b], mb.kinetic_energy(system, q[b], v[b]), 0)
 
 
+def test_rotations_stay_rotations_along_a_deep_chain():
+    """Rounding adds up along the path; it must not be amplified by every hinge."""
+    for system in (mb.models.chain(3000), mb.models.random_tree(600, seed=1, branching=0.0)):
+        rng = np.random.default_rng(0)
+        R = mb.link_terms(system, *state(system, rng)).rotation
+        assert np.abs(R @ np.swapaxes(R, 1, 2) - np.eye(3)).max() < 1e-15 * system.n_bodies
+
+
 def test_fixed_bodies_move_with_what_they_are_fixed_to():
     pendulum = mb.models.pendulum().bodies[0]
     pad = mb.Body("pad", np.zeros((6, 6)), mb.Hinge.fixed(), "bob", position=[1, 0, 0])
