@@ -164,7 +164,8 @@ class Hinge:
                 raise ModelError(f"succession hinge: axis {row[:3]} of screw {i} is neither zero nor a unit vector")
             if not row.any():
                 raise ModelError(f"succession hinge: screw {i} is zero, it would move nothing; leave it out")
-        return cls("succession", Coordinates.SCREWS, np.array(rows))
+            rows[i] /= size[i] or 1.0
+        return cls("succession", Coordinates.SCREWS, rows)
 
     @classmethod
     def custom(cls, hinge_map: ArrayLike) -> Hinge:
