@@ -1,7 +1,8 @@
 """Compiled outward sweep over a batch of configurations, and what is read off it.
 
 World orientation throughout, reference at each body's origin. Vectors are 3-tuples inside, so that
-nothing is allocated per body. Imported on first use only: numba is slow to load.
+nothing is allocated per body. Imported on first use only: numba is slow to load. One file, since numba's
+cache looks for changes only in the file of the function that is called.
 """
 
 import math

@@ -43,6 +43,10 @@ class System:
         One each per body.
     parent : (n_bodies,)
         Index of each body's parent, −1 at a root.
+    armature, damping, stiffness, lower, upper, speed, effort : (nv,)
+        The bodies' entries, stacked as v is.
+    mass : float
+        Of all bodies.
     layout : Layout
         The same facts as flat arrays for compiled code.
 
@@ -57,18 +61,25 @@ class System:
     __slots__ = (
         "_frame",
         "_hinge",
+        "armature",
         "bodies",
         "body_names",
+        "damping",
+        "effort",
         "frames",
         "gravity",
         "hinge_names",
         "layout",
+        "lower",
         "mass",
         "n_bodies",
         "name",
         "nq",
         "nv",
         "parent",
+        "speed",
+        "stiffness",
+        "upper",
     )
 
     bodies: tuple[Body, ...]
@@ -76,6 +87,13 @@ class System:
     hinge_names: tuple[str, ...]
     frames: Mapping[str, Frame]
     gravity: Array
+    armature: Array
+    damping: Array
+    stiffness: Array
+    lower: Array
+    upper: Array
+    speed: Array
+    effort: Array
     layout: Layout
     mass: float
     n_bodies: int
@@ -110,6 +128,10 @@ class System:
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))
+        for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
+            flat = np.concatenate([getattr(body, key) for body in self.bodies])
+            flat.flags.writeable = False
+            put(key, flat)
         at_origin = np.zeros(3)
         put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)})
         fixed: dict[str, Frame] = {}
@@ -191,22 +213,25 @@ class System:
         from kfdyn.multibody.configuration import integrate
 
         rng = np.random.default_rng(rng)
-        q = self.neutral()
+        layout, q = self.layout, self.neutral()
+        turns = layout.screws[:, :3].any(axis=1)
+        draw = np.where(turns, rng.uniform(-np.pi, np.pi, self.nv), rng.normal(size=self.nv))
+        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
+        low, high = np.where(bounded, self.lower, 0.0), np.where(bounded, self.upper, 0.0)
+        draw = np.where(bounded, rng.uniform(low, high), draw)
+        of_screws = layout.coordinates == Coordinates.SCREWS
+        v_owner = np.repeat(of_screws, np.diff(layout.v_start))
+        q[np.repeat(of_screws, np.diff(layout.q_start))] = draw[v_owner]
         step = np.zeros(self.nv)
-        for body, at, v_at in zip(self.bodies, self.layout.q_start, self.layout.v_start):
-            hinge, nv = body.hinge, body.hinge.nv
-            if hinge.coordinates is Coordinates.SCREWS:
-                turns = hinge.screws[:, :3].any(axis=1)
-                draw = np.where(turns, rng.uniform(-np.pi, np.pi, nv), rng.normal(size=nv))
-                bounded = np.isfinite(body.lower) & np.isfinite(body.upper)
-                low, high = np.where(bounded, body.lower, 0), np.where(bounded, body.upper, 0)
-                q[at : at + nv] = np.where(bounded, rng.uniform(low, high), draw)
-            elif hinge.kind == "custom":
-                step[v_at : v_at + nv] = rng.uniform(-1, 1, nv)
+        for k in np.flatnonzero(~of_screws):
+            at, end = layout.q_start[k : k + 2]
+            if self.bodies[k].hinge.kind == "custom":
+                own = slice(*layout.v_start[k : k + 2])
+                step[own] = rng.uniform(-1, 1, own.stop - own.start)
             else:
                 quaternion = rng.normal(size=4)
-                q[at + hinge.nq - 4 : at + hinge.nq] = quaternion / np.linalg.norm(quaternion)
-                q[at : at + hinge.nq - 4] = rng.normal(size=hinge.nq - 4)
+                q[end - 4 : end] = quaternion / np.linalg.norm(quaternion)
+                q[at : end - 4] = rng.normal(size=end - 4 - at)
         return integrate(self, q, step) if step.any() else q
 
 
