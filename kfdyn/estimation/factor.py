@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.filtering import sweep as sweep_states
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, over_rows
+from kfdyn.estimation.smoothing import sweep as sweep_costates
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,42 +44,27 @@ class InnovationsFactor:
 
     def solve(self, T: ArrayLike) -> FloatArray:
         """𝓜⁻¹ T, shape (..., Σm_k): one filter gather, one smoother scatter (SKO "mass-inverse")."""
-        from kfdyn.estimation._kernels.costates import smooth_costates
-
-        T = self.ss.check_outputs(T, "T")
-        _, nu = self._innovations(as_rows(T))
-        nu = as_rows(nu)
-        a = np.empty_like(nu)
-        none = as_rows(np.zeros((0, self.ss.n_states)))
-        unstored = np.empty((0, self.ss.n_states))
-        over_rows(
-            len(nu),
-            lambda lanes, first, last: smooth_costates(
-                lanes, self.ss.arrays, self.covariances.G.flat, nu, none, first, last, a, unstored, unstored
-            ),
-        )
-        return a.reshape(T.shape)
+        _, nu = self._innovations(T)
+        return sweep_costates(self.covariances, nu, None, states=False)[0]
 
     def matvec(self, a: ArrayLike) -> FloatArray:
         """𝓜 a, shape (..., Σm_k): a scatter of co-states and a gather of states (Newton–Euler)."""
         from kfdyn.estimation.operators import Operators
 
         a = self.ss.check_outputs(a, "a")
-        return Operators(self.covariances).mass_matrix.forward(as_rows(a)).reshape(a.shape)
+        return Operators(self.covariances).mass_matrix.forward(a)
 
     def whiten(self, T: ArrayLike) -> FloatArray:
         """C⁻¹ T = L⁻¹ε, shape (..., Σm_k): standard normal when T ~ N(0, 𝓜), and ‖C⁻¹T‖² = T*𝓜⁻¹T."""
-        T = self.ss.check_outputs(T, "T")
-        eps, _ = self._innovations(as_rows(T))
-        return self._lower(eps, inverse=True, transposed=False).reshape(T.shape)
+        eps, _ = self._innovations(T)
+        return self._lower(eps, inverse=True, transposed=False)
 
     def unwhiten(self, e: ArrayLike) -> FloatArray:
         """C e = (1 + HφK) L e, shape (..., Σm_k): the inverse of :meth:`whiten`."""
         from kfdyn.estimation.operators import Operators
 
-        e = self.ss.check_outputs(e, "e")
-        eps = self._lower(as_rows(e), inverse=False, transposed=False)
-        return Operators(self.covariances).factor.forward(eps).reshape(e.shape)
+        eps = self._lower(self.ss.check_outputs(e, "e"), inverse=False, transposed=False)
+        return Operators(self.covariances).factor.forward(eps)
 
     def sample(self, rng: np.random.Generator, n: int | None = None) -> FloatArray:
         """Draws from N(0, 𝓜), shape (n, Σm_k), or (Σm_k,) for n None."""
@@ -89,25 +75,13 @@ class InnovationsFactor:
 
         In dynamics these are thermal joint velocities in units of √kT.
         """
-        from kfdyn.estimation._kernels.costates import smooth_costates
-
-        e = self._normal(rng, n)
-        nu = as_rows(self._lower(as_rows(e), inverse=True, transposed=True))
-        a = np.empty_like(nu)
-        none, unstored = as_rows(np.zeros((0, self.ss.n_states))), np.empty((0, self.ss.n_states))
-        over_rows(
-            len(nu),
-            lambda lanes, first, last: smooth_costates(
-                lanes, self.ss.arrays, self.covariances.G.flat, nu, none, first, last, a, unstored, unstored
-            ),
-        )
-        return a.reshape(e.shape)
+        nu = self._lower(self._normal(rng, n), inverse=True, transposed=True)
+        return sweep_costates(self.covariances, nu, None, states=False)[0]
 
     def quadratic(self, T: ArrayLike) -> float | FloatArray:
         """T*𝓜⁻¹T = Σ ε*D⁻¹ε, one number for each vector."""
-        T = self.ss.check_outputs(T, "T")
-        eps, nu = self._innovations(as_rows(T))
-        value = np.einsum("ij,ij->i", eps, nu).reshape(T.shape[:-1])
+        eps, nu = self._innovations(T)
+        value = np.einsum("...i,...i->...", eps, nu)
         return float(value) if value.ndim == 0 else value
 
     def logdet(self) -> float:
@@ -121,10 +95,11 @@ class InnovationsFactor:
         symmetry does not give: ½N² steps of 2n² flops in all.
         """
         from kfdyn.estimation._kernels.inverse import dense_inverse
+        from kfdyn.estimation._kernels.sizes import static
 
         cov = self.covariances
         out = np.zeros((self.ss.n_outputs, self.ss.n_outputs))
-        dense_inverse(self.ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, out)
+        dense_inverse(static(1), self.ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, out)
         return out
 
     def inverse_diagonal(self) -> FloatArray:
@@ -144,11 +119,8 @@ class InnovationsFactor:
         inverse_blocks(ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.smoothed.Lambda.flat, flat)
         return Blocks(flat, ss.m, ss.m)
 
-    def _innovations(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from kfdyn.estimation.filtering import sweep
-
-        eps, nu, _, _ = sweep(self.covariances, T, None, None, states=False)
-        return eps, nu
+    def _innovations(self, T: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        return sweep_states(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]
 
     def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
         if not isinstance(rng, np.random.Generator):
@@ -200,7 +172,7 @@ def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool)
 
     out = np.array(x, dtype=np.float64, order="C")
     if out.size:
-        kernel(cov.ss.arrays, cov.D_factor.flat, inverse, transposed, out.reshape(-1, cov.ss.n_outputs))
+        kernel(cov.ss.arrays, cov.D_factor.flat, inverse, transposed, out.reshape(-1))
     return out
 
 

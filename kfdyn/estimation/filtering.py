@@ -12,7 +12,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, over_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
 #: Results with more numbers than this are not stored on the way but swept again when asked for.
 STORED_NUMBERS = 2**22
@@ -99,8 +99,8 @@ class Filtered:
         from kfdyn.estimation.operators import Operators
 
         op = Operators(self.covariances)
-        rows = as_rows(self.eta)
-        mean = (op.H @ (op.P @ (op.phi.H @ rows.T))).T.reshape(*self.eta.shape[:-1], -1)
+        rows = self.eta.reshape(-1, self.ss.n_states)
+        mean = (op.H @ op.P @ op.phi.H).forward(rows).reshape(*self.eta.shape[:-1], self.ss.n_outputs)
         return np.where(self.observed, self.eps - mean, 0.0)
 
     @cached_property
@@ -223,7 +223,7 @@ def kalman_filter(
     known = [u if u is not None and u.any() else None for u in known]
     covariances = riccati(ss, seen, method)
     batch = _batch(measured, *known)
-    small = ss.n_states * int(np.prod(batch, dtype=np.int64)) <= STORED_NUMBERS
+    small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
     eps, nu, z, z_plus = sweep(covariances, measured, known[0], known[1], states=small)
     filt = Filtered(ss, covariances, measured, known[0], known[1], eps, nu)
     if small:
@@ -266,12 +266,12 @@ def sweep(
 
     ss = cov.ss
     batch = _batch(T, xi, eta)
-    rows = int(np.prod(batch, dtype=np.int64))
-    T_rows = as_rows(np.broadcast_to(T, (*batch, T.shape[-1])))
-    xi_rows = as_rows(np.zeros((1, ss.n_states)) if xi is None else xi, batch)
-    eta_rows = as_rows(np.zeros((0, ss.n_states)) if eta is None else eta, None if eta is None else batch)
-    eps, nu = np.empty((rows, ss.n_outputs)), np.empty((rows, ss.n_outputs))
-    z, z_plus = (np.empty((rows if states else 0, ss.n_states)) for _ in range(2))
+    rows = count_rows(batch)
+    T_rows = as_rows(np.broadcast_to(T, (*batch, ss.n_outputs)))
+    xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
+    eta_rows = as_rows(np.zeros(0) if eta is None else eta, None if eta is None else batch)
+    eps, nu = np.empty(rows * ss.n_outputs), np.empty(rows * ss.n_outputs)
+    z, z_plus = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
     over_rows(
         rows,
         lambda lanes, first, last: filter_states(
@@ -279,10 +279,5 @@ def sweep(
             T_rows, xi_rows, eta_rows, first, last, eps, nu, z, z_plus,
         ),
     )  # fmt: skip
-    stored = batch if states else (0,)
-    return (
-        eps.reshape(*batch, ss.n_outputs),
-        nu.reshape(*batch, ss.n_outputs),
-        z.reshape(*stored, ss.n_states),
-        z_plus.reshape(*stored, ss.n_states),
-    )
+    outputs, stored = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
+    return eps.reshape(outputs), nu.reshape(outputs), z.reshape(stored), z_plus.reshape(stored)

@@ -13,13 +13,13 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, over_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
 Rows = Callable[[FloatArray], FloatArray]
 
 
 class Operator(LinearOperator):
-    """A linear operator given by its product and its adjoint's product, both on rows of vectors.
+    """A linear operator given by its product and its adjoint's product, both on vectors (..., n) with batch axes.
 
     A scipy ``LinearOperator``: ``A @ x`` for vectors (n,) and matrices (n, columns), ``A.H``, and ``A @ B``, ``A + B``,
     ``A - B``, ``c * A``, which are Operators again.
@@ -163,10 +163,12 @@ class Operators:
 
         def run(kernel: Any) -> Rows:
             def rows_of(x: FloatArray) -> FloatArray:
-                x = as_rows(x)
-                y = np.empty_like(x)
-                over_rows(len(x), lambda lanes, a, b: kernel(lanes, ss.arrays, G, closed, strict, x, a, b, y))
-                return y
+                given, y = as_rows(x), np.empty(x.size)
+                over_rows(
+                    count_rows(x.shape[:-1]),
+                    lambda lanes, a, b: kernel(lanes, ss.arrays, G, closed, strict, given, a, b, y),
+                )
+                return y.reshape(x.shape)
 
             return rows_of
 
@@ -179,15 +181,15 @@ class Operators:
             size = int((cols if transposed else rows)[-1])
 
             def rows_of(x: FloatArray) -> FloatArray:
-                x = as_rows(x)
-                y = np.zeros((len(x), size))
+                given, rows_x = as_rows(x), count_rows(x.shape[:-1])
+                y = np.zeros(rows_x * size)
                 over_rows(
-                    len(x),
+                    rows_x,
                     lambda lanes, a, b: products.multiply_blocks(
-                        lanes, blocks.flat, blocks.offsets, rows, cols, transposed, x, a, b, y
+                        lanes, blocks.flat, blocks.offsets, rows, cols, transposed, given, a, b, y
                     ),
                 )
-                return y
+                return y.reshape(*x.shape[:-1], size)
 
             return rows_of
 
@@ -210,10 +212,12 @@ class Operators:
 
         def run(transposed: bool) -> Rows:
             def rows_of(x: FloatArray) -> FloatArray:
-                x = as_rows(x)
-                y = np.zeros(x.shape)
-                over_rows(len(x), lambda lanes, a, b: products.step(lanes, ss.arrays, transposed, x, a, b, y))
-                return y
+                given, y = as_rows(x), np.zeros(x.size)
+                over_rows(
+                    count_rows(x.shape[:-1]),
+                    lambda lanes, a, b: products.step(lanes, ss.arrays, transposed, given, a, b, y),
+                )
+                return y.reshape(x.shape)
 
             return rows_of
 

@@ -91,6 +91,7 @@ class Riccati:
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
         smoothed.costate_covariances(
             self.size_tag,
+            None if (ss.m <= 1).all() else True,
             ss.arrays,
             self.observed,
             self.D_factor.flat,
@@ -160,9 +161,11 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     seen = seen.copy()
     uniform = len(ss) >= 64 and ss.Q.is_uniform and ss.n[0] <= 8
     tag = static(int(ss.n[0])) if uniform else None
+    scalar = bool((ss.m <= 1).all())
     P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
     L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
-    node, output = kernels.riccati(tag, ss.arrays, seen, method == "univariate", P, P_plus, D, L, G)
+    block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
+    node, output = kernels.riccati(tag, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
         raise _singular(ss, int(node), int(output))
     for array in (P, P_plus, D, L, G, seen):

@@ -10,8 +10,9 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import STORED_NUMBERS, Filtered
+from kfdyn.estimation.riccati import Riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, over_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Smoothed:
 
     @cached_property
     def _costates(self) -> tuple[Blocks, Blocks]:
-        _, plus, costate = _sweep(self.filt, states=True)
+        _, plus, costate = sweep(self.filt.covariances, self.filt.nu, self.filt.eta, states=True)
         return self.ss.state_blocks(plus), self.ss.state_blocks(costate)
 
     @property
@@ -56,12 +57,10 @@ class Smoothed:
         from kfdyn.estimation._kernels.products import multiply_blocks
 
         ss, cov = self.ss, self.filt.covariances
-        given = as_rows(self.costate_plus.flat)
-        flat = np.array(np.broadcast_to(self.filt.z_plus.flat, self.costate_plus.flat.shape))
-        out = flat.reshape(given.shape)
-        state = ss.arrays.state
+        given, flat = as_rows(self.costate_plus.flat), self.filt.z_plus.flat.copy()
+        state, out = ss.arrays.state, flat.reshape(-1)
         over_rows(
-            given.shape[0],
+            count_rows(flat.shape[:-1]),
             lambda lanes, first, last: multiply_blocks(
                 lanes, cov.P_plus.flat, cov.P_plus.offsets, state, state, False, given, first, last, out
             ),
@@ -144,8 +143,8 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
         raise ModelError(
             "filt was computed from another model; pass the StateSpace that kalman_filter was given"
         )
-    small = ss.n_states * int(np.prod(filt.eps.shape[:-1], dtype=np.int64)) <= STORED_NUMBERS
-    a, plus, costate = _sweep(filt, states=small)
+    small = ss.n_states * count_rows(filt.nu.shape[:-1]) <= STORED_NUMBERS
+    a, plus, costate = sweep(filt.covariances, filt.nu, filt.eta, states=small)
     smooth = Smoothed(filt, a, covariances)
     if small:
         smooth.__dict__["_costates"] = (ss.state_blocks(plus), ss.state_blocks(costate))
@@ -154,22 +153,24 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     return smooth
 
 
-def _sweep(filt: Filtered, *, states: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A, λ⁺, λ of a batch; the co-states are empty unless asked for."""
+def sweep(
+    cov: Riccati, nu: FloatArray, eta: FloatArray | None, *, states: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """a, λ⁺, λ of a batch of residuals ν; the co-states are empty unless asked for."""
     from kfdyn.estimation._kernels.costates import smooth_costates
 
-    ss, cov = filt.ss, filt.covariances
-    batch = filt.nu.shape[:-1]
-    nu = as_rows(filt.nu)
-    rows = nu.shape[0]
-    eta = as_rows(np.zeros((0, ss.n_states))) if filt.eta is None else as_rows(filt.eta, batch)
-    a = np.empty_like(nu)
-    plus, costate = (np.empty((rows if states else 0, ss.n_states)) for _ in range(2))
+    ss = cov.ss
+    batch = nu.shape[:-1]
+    rows = count_rows(batch)
+    nu_rows = as_rows(nu)
+    eta_rows = as_rows(np.zeros(0) if eta is None else eta, None if eta is None else batch)
+    a = np.empty(nu_rows.size)
+    plus, costate = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, ss.arrays, cov.G.flat, nu, eta, first, last, a, plus, costate
+            lanes, ss.arrays, cov.G.flat, nu_rows, eta_rows, first, last, a, plus, costate
         ),
     )
-    stored = batch if states else (0,)
-    return a.reshape(filt.nu.shape), plus.reshape(*stored, ss.n_states), costate.reshape(*stored, ss.n_states)
+    stored = (*(batch if states else (0,)), ss.n_states)
+    return a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -48,16 +49,18 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:
-    """A read-only contiguous (rows, size) view of a stacked array, broadcast to a batch shape.
+    """The vectors of a stacked array one after the other in a flat, read-only buffer, broadcast to a batch shape.
 
-    An array that is the same for the whole batch keeps its single row.
+    An array that is the same for the whole batch keeps its single row. Copies only where it must.
     """
     size = array.shape[-1]
-    if batch is not None and array.shape[:-1] != batch:
-        if array.size == size:
-            array = array.reshape(1, size)
-        else:
-            array = np.broadcast_to(array, (*batch, size))
-    rows = np.ascontiguousarray(array).reshape(int(np.prod(array.shape[:-1], dtype=np.int64)), size).view()
-    rows.flags.writeable = False
-    return rows
+    if batch is not None and array.shape[:-1] != batch and array.size != size:
+        array = np.broadcast_to(array, (*batch, size))
+    flat = np.ascontiguousarray(array).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
+
+
+def count_rows(batch: tuple[int, ...]) -> int:
+    """Number of vectors in a batch of this shape."""
+    return math.prod(batch)

@@ -3,115 +3,89 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.lanes import (
-    add_product,
-    add_transposed,
-    load,
-    store,
-    subtract_product,
-    subtract_transposed,
-)
-from kfdyn.estimation._kernels.sizes import OPTIONS, size
+from kfdyn.estimation._kernels.lanes import add, clear, load, product, store, transposed_product
+from kfdyn.estimation._kernels.linalg import largest
+from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def gather(tag, model, G, closed, strict, x, first, last, y):
-    """Y = A x or Ã x, leaves to roots, for A = φ or (closed) A = ψ, whose step is φ τ̄ = φ(1 − G H).
+    """y = A x or Ã x, leaves to roots, for A = φ or (closed) A = ψ, whose step is φ τ̄ = φ(1 − G H).
 
-    y(k) = Σ_j A(k,j) (y(j) + …): with s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x.
+    With s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x.
     """
     state, output = model.state, model.output
+    n_states = state[-1]
     lanes = size(tag, 1)
-    n_max, m_max = 1, 1
-    for k in range(model.parent.size):
-        n_max = max(n_max, state[k + 1] - state[k])
-        m_max = max(m_max, output[k + 1] - output[k])
-    flow = np.empty((state[-1], lanes))
-    own = np.empty((n_max, lanes))
-    seen = np.empty((m_max, lanes))
+    flow = np.empty(n_states * lanes)  # s, then s + x
+    known = np.empty(largest(state) * lanes)
+    seen = np.empty(largest(output) * lanes)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
-        for i in range(state[-1]):
-            for l in range(lanes):
-                flow[i, l] = 0.0
+        clear(tag, flow, n_states)
         for k in model.order:
             n = state[k + 1] - state[k]
             m = output[k + 1] - output[k]
-            s = flow[state[k] : state[k] + n]
+            own = vector(flow, state[k] * lanes, n * lanes)
             if strict:
-                store(y, s, at, count, state[k], n)
-            load(own, x, at, count, state[k], n, lanes)
-            for i in range(n):
-                for l in range(lanes):
-                    own[i, l] += s[i, l]
+                store(tag, y, n_states, own, at, count, state[k], n)
+            load(tag, known, x, n_states, at, count, state[k], n)
+            add(tag, own, known, n)
             if not strict:
-                store(y, own, at, count, state[k], n)
+                store(tag, y, n_states, own, at, count, state[k], n)
             p = model.parent[k]
             if p >= 0:
                 if closed and m > 0:
-                    for a in range(m):
-                        for l in range(lanes):
-                            seen[a, l] = 0.0
-                    add_product(seen, model.H[model.H_at[k] : model.H_at[k] + m * n], own, m, n, lanes)
-                    subtract_product(own, G[model.H_at[k] : model.H_at[k] + m * n], seen, n, m, lanes)
+                    clear(tag, seen, m)
+                    product(tag, seen, 1.0, matrix(model.H, model.H_at[k], m, n), own)
+                    product(tag, own, -1.0, matrix(G, model.H_at[k], n, m), seen)
                 r = state[p + 1] - state[p]
-                phi = model.phi[model.phi_at[k] : model.phi_at[k] + r * n]
-                add_product(flow[state[p] : state[p] + r], phi, own, r, n, lanes)
+                above = vector(flow, state[p] * lanes, r * lanes)
+                product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), own)
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def scatter(tag, model, G, closed, strict, x, first, last, y):
-    """Y = A* x or Ã* x, roots to leaves: s(k) = A*(p,k) (s(p) + x(p)), Ã* x = s and A* x = s + x."""
+    """y = A* x or Ã* x, roots to leaves: s(k) = A*(p,k) (s(p) + x(p)), Ã* x = s and A* x = s + x."""
     state, output = model.state, model.output
+    n_states = state[-1]
     lanes = size(tag, 1)
-    n_max, m_max = 1, 1
-    for k in range(model.parent.size):
-        n_max = max(n_max, state[k + 1] - state[k])
-        m_max = max(m_max, output[k + 1] - output[k])
-    flow = np.empty((state[-1], lanes))  # s + x
-    own = np.empty((n_max, lanes))
-    seen = np.empty((m_max, lanes))
+    flow = np.empty(n_states * lanes)  # s, then s + x
+    known = np.empty(largest(state) * lanes)
+    seen = np.empty(largest(output) * lanes)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
-        for step in range(model.order.size - 1, -1, -1):
-            k = model.order[step]
+        for step in range(model.order.size):
+            k = model.order[model.order.size - 1 - step]
             n = state[k + 1] - state[k]
             m = output[k + 1] - output[k]
-            s = flow[state[k] : state[k] + n]
-            for i in range(n):
-                for l in range(lanes):
-                    s[i, l] = 0.0
+            own = vector(flow, state[k] * lanes, n * lanes)
+            clear(tag, own, n)
             p = model.parent[k]
             if p >= 0:
                 r = state[p + 1] - state[p]
-                phi = model.phi[model.phi_at[k] : model.phi_at[k] + r * n]
-                add_transposed(s, phi, flow[state[p] : state[p] + r], r, n, lanes)
+                above = vector(flow, state[p] * lanes, r * lanes)
+                transposed_product(tag, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
                 if closed and m > 0:
-                    for a in range(m):
-                        for l in range(lanes):
-                            seen[a, l] = 0.0
-                    add_transposed(seen, G[model.H_at[k] : model.H_at[k] + m * n], s, n, m, lanes)
-                    subtract_transposed(s, model.H[model.H_at[k] : model.H_at[k] + m * n], seen, m, n, lanes)
+                    clear(tag, seen, m)
+                    transposed_product(tag, seen, 1.0, matrix(G, model.H_at[k], n, m), own)
+                    transposed_product(tag, own, -1.0, matrix(model.H, model.H_at[k], m, n), seen)
             if strict:
-                store(y, s, at, count, state[k], n)
-            load(own, x, at, count, state[k], n, lanes)
-            for i in range(n):
-                for l in range(lanes):
-                    s[i, l] += own[i, l]
+                store(tag, y, n_states, own, at, count, state[k], n)
+            load(tag, known, x, n_states, at, count, state[k], n)
+            add(tag, own, known, n)
             if not strict:
-                store(y, s, at, count, state[k], n)
+                store(tag, y, n_states, own, at, count, state[k], n)
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def step(tag, model, transposed, x, first, last, y):
-    """Y += ℰ_φ x, y(p) += φ(p,k) x(k), or its adjoint y(k) += φ*(p,k) x(p): one edge, no recursion."""
+    """y += ℰ_φ x, y(p) += φ(p,k) x(k), or its adjoint y(k) += φ*(p,k) x(p): one edge, no recursion."""
     state = model.state
+    n_states = state[-1]
     lanes = size(tag, 1)
-    n_max = 1
-    for k in range(model.parent.size):
-        n_max = max(n_max, state[k + 1] - state[k])
-    given = np.empty((n_max, lanes))
-    result = np.empty((n_max, lanes))
+    given = np.empty(largest(state) * lanes)
+    result = np.empty(largest(state) * lanes)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
         for k in range(model.parent.size):
@@ -119,45 +93,42 @@ def step(tag, model, transposed, x, first, last, y):
             if p < 0:
                 continue
             n, r = state[k + 1] - state[k], state[p + 1] - state[p]
-            phi = model.phi[model.phi_at[k] : model.phi_at[k] + r * n]
+            phi = matrix(model.phi, model.phi_at[k], r, n)
             if transposed:
-                load(given, x, at, count, state[p], r, lanes)
-                load(result, y, at, count, state[k], n, lanes)
-                add_transposed(result, phi, given, r, n, lanes)
-                store(y, result, at, count, state[k], n)
+                load(tag, given, x, n_states, at, count, state[p], r)
+                load(tag, result, y, n_states, at, count, state[k], n)
+                transposed_product(tag, result, 1.0, phi, given)
+                store(tag, y, n_states, result, at, count, state[k], n)
             else:
-                load(given, x, at, count, state[k], n, lanes)
-                load(result, y, at, count, state[p], r, lanes)
-                add_product(result, phi, given, r, n, lanes)
-                store(y, result, at, count, state[p], r)
+                load(tag, given, x, n_states, at, count, state[k], n)
+                load(tag, result, y, n_states, at, count, state[p], r)
+                product(tag, result, 1.0, phi, given)
+                store(tag, y, n_states, result, at, count, state[p], r)
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def multiply_blocks(tag, blocks, blocks_at, rows, cols, transposed, x, first, last, y):
-    """Y(k) += B(k) x(k), or B*(k) x(k), for rows first … last of x and y: a block-diagonal product."""
+    """y(k) += B(k) x(k), or B*(k) x(k), for rows first … last of x and y: a block-diagonal product."""
     lanes = size(tag, 1)
-    n_max = 1
-    for k in range(rows.size - 1):
-        n_max = max(n_max, rows[k + 1] - rows[k], cols[k + 1] - cols[k])
-    given = np.empty((n_max, lanes))
-    result = np.empty((n_max, lanes))
+    most = max(largest(rows), largest(cols))
+    given = np.empty(most * lanes)
+    result = np.empty(most * lanes)
     to, of = (cols, rows) if transposed else (rows, cols)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
         for k in range(rows.size - 1):
-            r = rows[k + 1] - rows[k]
-            n = cols[k + 1] - cols[k]
-            block = blocks[blocks_at[k] : blocks_at[k] + r * n]
-            load(given, x, at, count, of[k], of[k + 1] - of[k], lanes)
-            load(result, y, at, count, to[k], to[k + 1] - to[k], lanes)
+            r, n = rows[k + 1] - rows[k], cols[k + 1] - cols[k]
+            block = matrix(blocks, blocks_at[k], r, n)
+            load(tag, given, x, of[-1], at, count, of[k], of[k + 1] - of[k])
+            load(tag, result, y, to[-1], at, count, to[k], to[k + 1] - to[k])
             if transposed:
-                add_transposed(result, block, given, r, n, lanes)
+                transposed_product(tag, result, 1.0, block, given)
             else:
-                add_product(result, block, given, r, n, lanes)
-            store(y, result, at, count, to[k], to[k + 1] - to[k])
+                product(tag, result, 1.0, block, given)
+            store(tag, y, to[-1], result, at, count, to[k], to[k + 1] - to[k])
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def node_products(A, A_at, B, B_at, rows, inner, cols, C, C_at):
     """C(k) = A(k) B(k) for every node."""
     for k in range(rows.size):

@@ -1,26 +1,28 @@
-"""Sizes that a kernel may know when it is compiled.
+"""What the compiled sweeps are built of: views of flat buffers, and sizes known when a kernel is compiled.
+
+``vector(flat, start, n)`` and ``matrix(flat, start, rows, columns)`` look at part of a buffer without owning it: no
+reference counts and no wrap-around checks stand between a loop and its vector instructions.
 
 A kernel asks ``size(tag, runtime)``. With ``tag = None`` it gets the run-time value; with a tuple of length n
 (see :func:`static`) it gets the constant n, which LLVM folds and unrolls. One source, two kernels.
 """
 
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array, populate_array
 
-#: Compiler options of every sweep. Reassociation lets short dot products use vector registers; NaN and
+#: Compiler options of the parts of a sweep. Reassociation lets short dot products use vector registers; NaN and
 #: infinity keep their meaning.
-OPTIONS = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
-}
+PART = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
-#: For steps that cancel on purpose: there the order of the operations is the method.
-ORDERED = OPTIONS | {"fastmath": {"contract"}}
+#: For parts that cancel on purpose: there the order of the operations is the method.
+ORDERED = PART | {"fastmath": {"contract"}}
+
+#: For whole sweeps, which are kept on disk with all their parts.
+SWEEP = PART | {"cache": True}
 
 #: Measurement vectors that one pass of a sweep carries side by side.
-LANES = 8
+LANES = 16
 
 
 def static(n):
@@ -33,11 +35,45 @@ def size(tag, runtime):
     return runtime if tag is None else len(tag)
 
 
-@overload(size, inline="always")
+@overload(size)
 def _size(tag, runtime):
     if isinstance(tag, types.UniTuple):
         count = tag.count
         return lambda tag, runtime: count
-    if isinstance(tag, types.Tuple) and tag.count == 0:
-        return lambda tag, runtime: 0
     return lambda tag, runtime: runtime
+
+
+def _view(context, builder, array_type, data, shape):
+    """An array that owns nothing: the given data seen with the given shape, row by row."""
+    view = make_array(array_type)(context, builder)
+    stride = context.get_constant(types.intp, 8 if array_type.dtype == types.float64 else 1)
+    itemsize, strides = stride, []
+    for extent in reversed(shape):
+        strides.insert(0, stride)
+        stride = builder.mul(stride, extent)
+    populate_array(view, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+    return view._getvalue()
+
+
+@intrinsic
+def vector(typingctx, flat, start, n):
+    """The n numbers of a flat array from start on."""
+    view_type = types.Array(flat.dtype, 1, "C")
+
+    def codegen(context, builder, signature, args):
+        source = make_array(signature.args[0])(context, builder, value=args[0])
+        return _view(context, builder, view_type, builder.gep(source.data, [args[1]]), [args[2]])
+
+    return view_type(flat, types.intp, types.intp), codegen
+
+
+@intrinsic
+def matrix(typingctx, flat, start, rows, columns):
+    """The numbers of a flat array from start on as a matrix (rows, columns)."""
+    view_type = types.Array(flat.dtype, 2, "C")
+
+    def codegen(context, builder, signature, args):
+        source = make_array(signature.args[0])(context, builder, value=args[0])
+        return _view(context, builder, view_type, builder.gep(source.data, [args[1]]), [args[2], args[3]])
+
+    return view_type(flat, types.intp, types.intp, types.intp), codegen

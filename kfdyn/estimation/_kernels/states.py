@@ -3,13 +3,14 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.lanes import add_product, load, store, subtract_product
-from kfdyn.estimation._kernels.sizes import OPTIONS, size
+from kfdyn.estimation._kernels.lanes import load, product, solve, store
+from kfdyn.estimation._kernels.linalg import largest
+from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
-@njit(**OPTIONS)
+@njit(**SWEEP)
 def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, nu, z, z_plus):
-    """Run rows first … last of T through the filter; fills ε, ν, and z, z⁺ where these have rows.
+    """Run rows first … last of T through the filter; fills ε, ν, and z, z⁺ unless these are empty.
 
     ::
 
@@ -17,69 +18,45 @@ def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, 
         ε(k)  = T − H z,   ν = D⁻¹ ε
         z⁺(k) = z + G ε + P⁺ η(k)
 
-    xi and eta have one row for all, or one for each T; eta without rows means zero. Cost per node and
-    vector: 2n² + 4nm flops, and 2n² more with η.
+    All rows lie flat, one after the other. xi and eta have one row for all, or one for each T; an empty eta means
+    zero. Cost per node and vector: 2n² + 4nm flops, and 2n² more with η.
     """
     state, output = model.state, model.output
+    n_states, n_outputs = state[-1], output[-1]
     lanes = size(tag, 1)
-    n_max, m_max = 1, 1
-    for k in range(model.parent.size):
-        n_max = max(n_max, state[k + 1] - state[k])
-        m_max = max(m_max, output[k + 1] - output[k])
-    flow = np.empty((state[-1], lanes))  # Σ φ z⁺ of the children, then z
-    ahead = np.empty((n_max, lanes))
-    known = np.empty((n_max, lanes))
-    e = np.empty((m_max, lanes))
+    n_max, m_max = largest(state), largest(output)
+    flow = np.empty(n_states * lanes)  # Σ φ z⁺ of the children plus ξ: z once they all have come
+    ahead = np.empty(n_max * lanes)
+    known = np.empty(n_max * lanes)
+    e = np.empty(m_max * lanes)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
-        load(flow, xi, at, count, 0, state[-1], lanes)
+        load(tag, flow, xi, n_states, at, count, 0, n_states)
         for k in model.order:
             n = state[k + 1] - state[k]
             m = output[k + 1] - output[k]
-            z_k = flow[state[k] : state[k] + n]
-            for i in range(n):
-                for l in range(lanes):
-                    ahead[i, l] = z_k[i, l]
+            z_k = vector(flow, state[k] * lanes, n * lanes)
+            for i in range(n * lanes):
+                ahead[i] = z_k[i]
             if m > 0:
-                load(e, T, at, count, output[k], m, lanes)
-                subtract_product(e, model.H[model.H_at[k] : model.H_at[k] + m * n], z_k, m, n, lanes)
+                load(tag, e, T, n_outputs, at, count, output[k], m)
+                product(tag, e, -1.0, matrix(model.H, model.H_at[k], m, n), z_k)
                 for a in range(m):
                     if not seen[output[k] + a]:
                         for l in range(lanes):
-                            e[a, l] = 0.0
-                store(eps, e, at, count, output[k], m)
-                add_product(ahead, G[model.H_at[k] : model.H_at[k] + m * n], e, n, m, lanes)
-                solve(L[model.R_at[k] : model.R_at[k] + m * m], e, m, lanes)
-                store(nu, e, at, count, output[k], m)
-            if eta.shape[0] > 0:
-                load(known, eta, at, count, state[k], n, lanes)
-                add_product(ahead, P_plus[model.Q_at[k] : model.Q_at[k] + n * n], known, n, n, lanes)
-            if z.shape[0] > 0:
-                store(z, z_k, at, count, state[k], n)
-                store(z_plus, ahead, at, count, state[k], n)
+                            e[a * lanes + l] = 0.0
+                store(tag, eps, n_outputs, e, at, count, output[k], m)
+                product(tag, ahead, 1.0, matrix(G, model.H_at[k], n, m), e)
+                solve(tag, matrix(L, model.R_at[k], m, m), e)
+                store(tag, nu, n_outputs, e, at, count, output[k], m)
+            if eta.size > 0:
+                load(tag, known, eta, n_states, at, count, state[k], n)
+                product(tag, ahead, 1.0, matrix(P_plus, model.Q_at[k], n, n), known)
+            if z.size > 0:
+                store(tag, z, n_states, z_k, at, count, state[k], n)
+                store(tag, z_plus, n_states, ahead, at, count, state[k], n)
             p = model.parent[k]
             if p >= 0:
                 r = state[p + 1] - state[p]
-                phi = model.phi[model.phi_at[k] : model.phi_at[k] + r * n]
-                add_product(flow[state[p] : state[p] + r], phi, ahead, r, n, lanes)
-
-
-@njit(**OPTIONS)
-def solve(L, x, m, lanes):
-    """X ← (L L*)⁻¹ x in place."""
-    for i in range(m):
-        for j in range(i):
-            f = L[i * m + j]
-            for l in range(lanes):
-                x[i, l] -= f * x[j, l]
-        f = 1.0 / L[i * m + i]
-        for l in range(lanes):
-            x[i, l] *= f
-    for i in range(m - 1, -1, -1):
-        for j in range(i + 1, m):
-            f = L[j * m + i]
-            for l in range(lanes):
-                x[i, l] -= f * x[j, l]
-        f = 1.0 / L[i * m + i]
-        for l in range(lanes):
-            x[i, l] *= f
+                above = vector(flow, state[p] * lanes, r * lanes)
+                product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), ahead)
