@@ -293,12 +293,12 @@ def link_terms(layout, gravity, force, R, p, V, l, inertia, xi, eta):
 
 
 @jit
-def accelerations(layout, acc, p, H, eta, A):
-    """alpha(k) = phi* alpha(p) + H* beta-dot + eta along layout.order (R86 5.4-5.5), without gravity."""
+def accelerations(layout, acc, p, H, A):
+    """alpha(k) = phi* alpha(p) + H* beta-dot + eta along layout.order (R86 5.4-5.5); A comes in as eta."""
     for b in range(len(A)):
         for k in layout.order:
             parent = layout.parent[k]
-            angular, linear = low(eta[b], k), high(eta[b], k)
+            angular, linear = low(A[b], k), high(A[b], k)
             if parent >= 0:
                 above = low(A[b], parent)
                 angular = add(angular, above)
@@ -308,6 +308,24 @@ def accelerations(layout, acc, p, H, eta, A):
                 angular = add(angular, scale(acc[b, i], low(H[b], i)))
                 linear = add(linear, scale(acc[b, i], high(H[b], i)))
             put6(A[b], k, angular, linear)
+
+
+@jit
+def frame_motion(body, rotation, position, R, p, V, A, R_out, p_out, V_out, A_out):
+    """Pose, velocity and classical acceleration of a frame fixed to ``body``: phi* from the body's origin."""
+    at = (position[0], position[1], position[2])
+    for b in range(len(R)):
+        Rb = R[b, body]
+        r = apply(Rb, at)
+        for i in range(3):
+            row = get(Rb, i)
+            for j in range(3):
+                R_out[b, i, j] = dot(row, (rotation[0, j], rotation[1, j], rotation[2, j]))
+        p_out[b, 0], p_out[b, 1], p_out[b, 2] = add(get(p[b], body), r)
+        omega, alpha = low(V[b], body), low(A[b], body)
+        rate = cross(omega, r)
+        put6(V_out, b, omega, add(high(V[b], body), rate))
+        put6(A_out, b, alpha, add(add(high(A[b], body), cross(alpha, r)), cross(omega, rate)))
 
 
 @jit

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.system import System
 
@@ -32,7 +33,7 @@ class Batch(NamedTuple):
 
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
-    array = np.asarray(value, dtype=float)
+    array = as_floats(value, what)
     if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
         wanted = "(..., " + ", ".join(map(str, tail)) + ")"
         raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}")

@@ -121,15 +121,16 @@ class Body:
 
 def _per_dof(value: ArrayLike, nv: int, where: str, key: str, least: float = -np.inf, finite: bool = False) -> Array:
     """Spread a scalar over the ``nv`` dofs of a hinge, and check it."""
-    array = _constant(value, nv) if type(value) is float else np.array(value, dtype=float)
+    if type(value) is float and value >= least and not (finite and value == np.inf):
+        return _constant(value, nv)
+    array = np.array(as_floats(value, f"{where}: {key}"))
     if array.shape not in ((), (nv,)):
         raise ShapeError(f"{where}: {key} must be a scalar or have shape ({nv},), got {array.shape}")
+    if not (array >= least).all() or (finite and np.isinf(array).any()):
+        wanted = "a number" if least < 0 else "finite and not negative" if finite else "not negative"
+        raise ModelError(f"{where}: {key} must be {wanted}, got {array}")
     if not array.ndim:
-        array = _constant(float(array), nv)
-    for x in array.tolist():
-        if not x >= least or (finite and x == np.inf):
-            wanted = "a number" if least < 0 else "finite and not negative" if finite else "not negative"
-            raise ModelError(f"{where}: {key} must be {wanted}, got {x}")
+        return _constant(float(array), nv)
     array.flags.writeable = False
     return array
 
@@ -142,9 +143,20 @@ def _constant(value: float, nv: int) -> Array:
     return array
 
 
+def as_floats(value: ArrayLike, what: str) -> Array:
+    """Return ``value`` as an array of floats; ragged lists, words and complex numbers are none."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "fiub":
+            return array.astype(float, copy=False)
+    except ValueError:
+        pass
+    raise ShapeError(f"{what} must be an array of real numbers, got {value!r:.80}")
+
+
 def read_only(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """Copy ``value`` to a read-only float array of the given shape, or say what is wrong with it."""
-    array = np.array(value, dtype=float)
+    array = np.array(as_floats(value, what))
     if array.shape != shape:
         raise ShapeError(f"{what} must have shape {shape}, got {array.shape}")
     if not np.isfinite(array).all():
@@ -158,10 +170,18 @@ def placement(rotation: ArrayLike, position: ArrayLike, what: str) -> tuple[Arra
     if rotation is IDENTITY:
         return IDENTITY, read_only(position, (3,), f"{what}: position")
     R = read_only(rotation, (3, 3), f"{what}: rotation")
-    error = np.abs(R @ R.T - IDENTITY).max()
-    if error > ORTHOGONALITY_TOLERANCE or np.linalg.det(R) < 0:
+    x, y, z = R.tolist()  # nine numbers: Python is faster than numpy here, and a chain may have 10^5 links
+    gram = (_dot(x, x) - 1, _dot(y, y) - 1, _dot(z, z) - 1, _dot(x, y), _dot(y, z), _dot(z, x))
+    error = max(map(abs, gram))
+    handed = x[0] * (y[1] * z[2] - y[2] * z[1]) + x[1] * (y[2] * z[0] - y[0] * z[2])
+    handed += x[2] * (y[0] * z[1] - y[1] * z[0])
+    if error > ORTHOGONALITY_TOLERANCE or handed < 0:
         raise ModelError(f"{what}: rotation is no rotation matrix (orthogonal, determinant +1)")
     if error > 1e-15:
         u, _, vt = np.linalg.svd(R)
         R = read_only(u @ vt, (3, 3), what)
     return R, read_only(position, (3,), f"{what}: position")
+
+
+def _dot(x: list[float], y: list[float]) -> float:
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]

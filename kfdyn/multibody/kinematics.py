@@ -79,7 +79,7 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         [angular; linear], world orientation: derivatives of the angular velocity and of the velocity of
         the frame's origin. Equal to J a + J̇ v. Cost O(depth).
     """
-    return _motion(system, q, v, a, frame, with_acceleration=True).acceleration
+    return _motion(system, q, v, a, frame).acceleration
 
 
 def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -94,7 +94,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
     (..., 6) array
         [angular; linear], world orientation, at the frame's origin.
     """
-    return _motion(system, q, v, None, frame, with_acceleration=True).acceleration
+    return _motion(system, q, v, None, frame).acceleration
 
 
 def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
@@ -129,14 +129,7 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     return J.reshape((*lead, 6, system.nv))
 
 
-def _motion(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    frame: str,
-    with_acceleration: bool = False,
-) -> _Motion:
+def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> _Motion:
     from kfdyn.multibody import _kernels
 
     body, rotation, position = system.locate(frame)
@@ -148,20 +141,10 @@ def _motion(
     R, p, V, A = np.empty((size, 3, 3)), np.empty((size, 3)), np.empty((size, 6)), np.empty((size, 6))
     path = _path(system, body)
     for part, swept in outward(path, q_flat, v_flat):
-        R[part] = swept.R[:, body] @ rotation
-        r = swept.R[:, body] @ position
-        p[part] = swept.p[:, body] + r
-        at_origin = swept.V[:, body]
-        omega = at_origin[:, :3]
-        # V(frame) = phi* V(body)
-        V[part] = at_origin
-        V[part, 3:] += np.cross(omega, r)
-        if with_acceleration:
-            above = np.empty_like(swept.eta)
-            _kernels.accelerations(path, a_flat[part], swept.p, swept.H, swept.eta, above)
-            alpha = above[:, body, :3]
-            A[part] = above[:, body]
-            A[part, 3:] += np.cross(alpha, r) + np.cross(omega, np.cross(omega, r))
+        alpha = swept.eta  # overwritten: alpha(k) needs the eta of k alone
+        _kernels.accelerations(path, a_flat[part], swept.p, swept.H, alpha)
+        out = R[part], p[part], V[part], A[part]
+        _kernels.frame_motion(body, rotation, position, swept.R, swept.p, swept.V, alpha, *out)
     pose = Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
     return _Motion(pose, V.reshape((*lead, 6)), A.reshape((*lead, 6)))
 

@@ -137,6 +137,7 @@ class System:
         fixed: dict[str, Frame] = {}
         put("frames", MappingProxyType(fixed))
         for key, frame in (frames or {}).items():
+            frame = Frame(*frame)
             if key in index:
                 raise ModelError(f"frame {key!r} bears the name of a body; give it another")
             if frame.body not in index:

@@ -100,6 +100,13 @@ def test_random_forests(n, seed, branching, trees):
     assert_same(framed(system, rng), rng)
 
 
+@pytest.mark.filterwarnings("ignore::kfdyn.spatial.TriangleInequalityWarning")  # the published PUMA 560
+@pytest.mark.parametrize("make", ["puma560", "stanford_arm", "free_flyer", "humanoid"])
+def test_ready_made_systems(make):
+    rng = np.random.default_rng(1)
+    assert_same(framed(getattr(mb.models, make)(), rng), rng)
+
+
 def test_screws_off_the_origin():
     rng = np.random.default_rng(5)
     screws = [np.concatenate([a / np.linalg.norm(a), u]) for a, u in rng.normal(size=(3, 2, 3))]

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -79,6 +81,8 @@ def test_the_order_of_bodies_does_not_matter(seed):
             "'bad'.*negative",
         ),
         (lambda: Body("bad", np.eye(5)), ShapeError, "'bad'.*\\(6, 6\\)"),
+        (lambda: Body("bad", [[1, 2], [3]]), ShapeError, "'bad'.*real numbers"),
+        (lambda: body("bad", armature="heavy"), ShapeError, "hinge 'bad'.*armature.*real numbers"),
         (lambda: Body("bad", np.full((6, 6), np.nan)), ModelError, "'bad'.*finite"),
         (lambda: body("bad", rotation=np.diag([1, 1, -1.0])), ModelError, "'bad'.*rotation"),
         (lambda: body("bad", rotation=2 * np.eye(3)), ModelError, "'bad'.*rotation"),
@@ -174,3 +178,9 @@ def test_long_chains_build_without_recursion():
     close(tip, [n - 1, 0, 0])
     turned = System(system.bodies[::-1])  # children before parents
     close(mb.frame_pose(turned, turned.neutral(), f"rod_{n - 1}").position, [n - 1, 0, 0])
+
+
+def test_building_a_system_does_not_load_numba():
+    """numba takes a second to import; it is loaded with the first sweep."""
+    code = "import sys, kfdyn.multibody as mb; mb.models.puma560(); sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
