@@ -9,6 +9,8 @@ KEY     := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 CORE    := $(VENV)/.core-$(KEY)
 DEV     := $(VENV)/.dev-$(KEY)
 DOCS    := $(VENV)/.docs-$(KEY)
+SOURCES := $(shell find kfdyn -path '*_kernels*' -name '*.py' | LC_ALL=C sort)
+KERNELS := $(VENV)/.kernels-$(shell cat $(SOURCES) /dev/null | cksum | cut -d' ' -f1)
 PIP     := $(BIN)/python -m pip install -qq --disable-pip-version-check
 MATHJAX_VERSION := 3.2.2
 MATHJAX := docs/_static/mathjax/tex-svg-full.js
@@ -20,15 +22,15 @@ help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
-demo: $(CORE)  ## run the built-in example (installs the core dependencies only)
+demo: $(CORE) $(KERNELS)  ## run the built-in example (installs the core dependencies only)
 	@echo "demo: the built-in example"
 	@$(BIN)/kfdyn demo
 
-test: $(DEV)  ## run the tests
+test: $(DEV) $(KERNELS)  ## run the tests
 	@echo "test: all tests but the slow ones, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) kfdyn tests
 
-test-all: $(DEV)  ## run the tests, with those marked slow
+test-all: $(DEV) $(KERNELS)  ## run the tests, with those marked slow
 	@echo "test-all: all tests, the slow ones too, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
 
@@ -46,12 +48,12 @@ format: $(DEV)  ## format the code and mend what lint can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: $(DOCS) $(MATHJAX)  ## build the documentation, warnings as errors
+docs: $(DOCS) $(KERNELS) $(MATHJAX)  ## build the documentation, warnings as errors
 	@echo "docs: building docs/_build/html"
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html || { rm -rf docs/_build; exit 1; }
 	@echo "docs: open docs/_build/html/index.html"
 
-bench: $(DEV)  ## run the benchmarks
+bench: $(DEV) $(KERNELS)  ## run the benchmarks
 	@echo "bench: timing the engine against its peers"
 	@$(BIN)/python -m benchmarks
 
@@ -82,6 +84,11 @@ $(DOCS): | $(BIN)/python
 	@echo "set-up: installing the documentation tools into $(VENV) (about a minute, once)"
 	@$(PIP) --editable ".[docs]"
 	@rm -f $(VENV)/.docs-* $(VENV)/.core-* && touch $@ $(CORE)
+
+# numba's cache looks at the file of a sweep, not at the files it calls: a change in one of those must empty it.
+$(KERNELS): | $(BIN)/python
+	@find kfdyn -name '*.nb[ic]' -delete
+	@rm -f $(VENV)/.kernels-* && touch $@
 
 # MathJax is copied from its npm package so that the pages need no network. Without npm they still build.
 $(MATHJAX):
