@@ -51,6 +51,7 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
         Joule. Springs are data of the system and not counted. Cost O(N).
     """
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
     com, _, _ = _totals(system, q, None)
     return -system.mass * (com * g).sum(-1)
 

@@ -62,9 +62,18 @@ class Hinge:
             raise ShapeError(f"{self.kind} hinge: screws must have shape (m, 6), got {screws.shape}")
         if not np.isfinite(screws).all():
             raise ModelError(f"{self.kind} hinge: its screws have entries that are not finite")
+        coordinates = Coordinates(self.coordinates)
+        if coordinates is Coordinates.SCREWS:
+            for x, y, z in screws[:, :3].tolist():
+                if x or y or z:
+                    size = x * x + y * y + z * z
+                    if abs(size - 1) > 1e-12:  # the sweep turns by Rodrigues' formula for unit vectors
+                        raise ModelError(f"{self.kind} hinge: axis [{x}, {y}, {z}] is neither zero nor a unit vector")
+        elif coordinates is Coordinates.BALL and not np.array_equal(screws, np.eye(6)[:3]):
+            raise ModelError(f"{self.kind} hinge: a ball's hinge map is [1, 0]; use Hinge.custom for another")
         screws.flags.writeable = False
         object.__setattr__(self, "screws", screws)
-        object.__setattr__(self, "coordinates", Coordinates(self.coordinates))
+        object.__setattr__(self, "coordinates", coordinates)
 
     @property
     def nv(self) -> int:

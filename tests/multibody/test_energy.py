@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from multibody_cases import close, forest, phi, seeds, state
 
 import kfdyn.multibody as mb
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.spatial import inertia_parameters
 
 
@@ -59,6 +59,8 @@ def test_gravity_can_be_given():
     close(mb.potential_energy(system, [0.0]), -2 * 9.81 * 0.5)
     close(mb.potential_energy(system, [np.pi / 2], gravity=(3, 0, 0)), 3.0)
     close(mb.potential_energy(system, [0.0], gravity=np.zeros((4, 3))), np.zeros(4))
+    with pytest.raises(ShapeError, match="broadcast"):
+        mb.potential_energy(system, np.zeros((3, 1)), gravity=np.zeros((4, 3)))
 
 
 def test_batches():

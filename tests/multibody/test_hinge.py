@@ -9,6 +9,7 @@ from scipy.linalg import expm
 import kfdyn.multibody as mb
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import Hinge
+from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.models.random_bodies import KINDS, random_hinge, random_inertia
 
 SIZES = {  # kind: (nq, nv)
@@ -124,6 +125,8 @@ def test_from_constraint():
         (lambda: Hinge.custom(np.ones((2, 5))), "shape \\(m, 6\\)"),
         (lambda: Hinge.custom(np.full((1, 6), np.inf)), "finite"),
         (lambda: Hinge.helical([0, 0, 1], pitch=np.nan), "finite"),
+        (lambda: Hinge("home-made", Coordinates.SCREWS, np.full((1, 6), 0.9)), "unit vector"),
+        (lambda: Hinge("home-made", Coordinates.BALL, np.eye(6)[3:]), "Hinge.custom"),
         (lambda: Hinge.succession([[2, 0, 0, 0, 0, 0]]), "unit vector"),
         (lambda: Hinge.succession([[0, 0, 0, 0, 0, 0]]), "leave it out"),
         (lambda: Hinge.succession([1, 0, 0, 0, 0, 0]), "shape"),

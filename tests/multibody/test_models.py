@@ -194,3 +194,5 @@ def test_bad_sizes_are_refused():
             make(0)
     with pytest.raises(ModelError, match="5 trees of 3"):
         models.random_tree(3, trees=5)
+    with pytest.raises(ModelError, match="no hinges"):
+        models.random_tree(3, hinges=())

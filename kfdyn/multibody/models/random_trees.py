@@ -43,6 +43,8 @@ def random_tree(
     >>> system.n_bodies
     8
     """
+    if not hinges:
+        raise ModelError(f"random_tree: no hinges to draw from; the kinds are {', '.join(KINDS)}")
     if not 1 <= trees <= n:
         raise ModelError(f"random_tree: cannot make {trees} trees of {n} bodies")
     rng = np.random.default_rng(seed)
