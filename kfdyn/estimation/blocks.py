@@ -63,9 +63,7 @@ class Blocks(Sequence[FloatArray]):
 
     def __repr__(self) -> str:
         sizes = sorted(
-            {(int(r),) for r in self.rows}
-            if self.cols is None
-            else set(zip(self.rows.tolist(), self.cols.tolist()))
+            {(int(r),) for r in self.rows} if self.cols is None else set(zip(self.rows.tolist(), self.cols.tolist()))
         )
         shown = ", ".join("x".join(map(str, s)) for s in sizes[:4]) + (", ..." if len(sizes) > 4 else "")
         batch = f", batch {self.flat.shape[:-1]}" if self.flat.ndim > 1 else ""
@@ -75,9 +73,7 @@ class Blocks(Sequence[FloatArray]):
     def is_uniform(self) -> bool:
         """Whether all blocks have one size."""
         same_rows = self.rows.size == 0 or bool((self.rows == self.rows[0]).all())
-        return same_rows and (
-            self.cols is None or self.cols.size == 0 or bool((self.cols == self.cols[0]).all())
-        )
+        return same_rows and (self.cols is None or self.cols.size == 0 or bool((self.cols == self.cols[0]).all()))
 
     def stacked(self) -> FloatArray:
         """All blocks as one array (..., N, r, c), a view; only where every block has the same size."""

@@ -145,9 +145,7 @@ def dense_filter(
     return result
 
 
-def _condition(
-    model: DenseModel, part: slice, given: NDArray[np.bool_], T: Array
-) -> tuple[Array, Array, Array, Array]:
+def _condition(model: DenseModel, part: slice, given: NDArray[np.bool_], T: Array) -> tuple[Array, Array, Array, Array]:
     """Mean and covariance of x[part] given T[given]; the whitened T[given] and the factor that whitens it."""
     L = _cholesky(model, given)
     C = np.linalg.solve(L, model.H[given] @ model.state_cov[:, part])  # whitened cross-covariance
@@ -180,9 +178,7 @@ def _as_model(ss: StateSpaceLike | DenseModel) -> DenseModel:
 def _measurements(model: DenseModel, T: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
     T = np.asarray(T, float)
     if T.ndim == 0 or T.shape[-1] != len(model.H):
-        raise ShapeError(
-            f"T has shape {T.shape}; its last axis must hold the {len(model.H)} outputs of all nodes"
-        )
+        raise ShapeError(f"T has shape {T.shape}; its last axis must hold the {len(model.H)} outputs of all nodes")
     if np.isinf(T).any():
         raise ModelError("T has infinite entries; mark a missing measurement by NaN")
     missing = np.isnan(T)

@@ -194,9 +194,7 @@ def _require_forest(parent: tuple[int, ...]) -> None:
         raise TreeError("the parent list is empty; a model needs at least one node")
     for k, p in enumerate(parent):
         if not -1 <= p < len(parent):
-            raise TreeError(
-                f"node {k}: parent {p} does not exist; use 0 to {len(parent) - 1}, or -1 for a root"
-            )
+            raise TreeError(f"node {k}: parent {p} does not exist; use 0 to {len(parent) - 1}, or -1 for a root")
         for _ in parent:
             if p < 0:
                 break
@@ -232,9 +230,7 @@ def _covariance(name: str, k: int, block: Any, size: int) -> Array:
 def _input(name: str, value: ArrayLike | None, size: int) -> Array:
     array = np.zeros(size) if value is None else np.asarray(value, float)
     if array.ndim == 0 or array.shape[-1] != size:
-        raise ShapeError(
-            f"{name} has shape {array.shape}; its last axis must hold the {size} states of all nodes"
-        )
+        raise ShapeError(f"{name} has shape {array.shape}; its last axis must hold the {size} states of all nodes")
     if not np.isfinite(array).all():
         raise ModelError(f"{name} has entries that are not finite")
     return array

@@ -124,9 +124,7 @@ class InnovationsFactor:
 
     def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
         if not isinstance(rng, np.random.Generator):
-            raise ModelError(
-                f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}"
-            )
+            raise ModelError(f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}")
         if n is not None and n < 0:
             raise ShapeError(f"n must be a number of draws, got {n}")
         return rng.standard_normal(self.ss.n_outputs if n is None else (n, self.ss.n_outputs))
@@ -178,6 +176,4 @@ def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool)
 
 def solve_D(cov: Riccati, eps: FloatArray) -> FloatArray:
     """D⁻¹ ε on the observed outputs, shape (..., Σm_k)."""
-    return apply_lower(
-        cov, apply_lower(cov, eps, inverse=True, transposed=False), inverse=True, transposed=True
-    )
+    return apply_lower(cov, apply_lower(cov, eps, inverse=True, transposed=False), inverse=True, transposed=True)

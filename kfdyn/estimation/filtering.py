@@ -250,12 +250,8 @@ def _batch(*arrays: FloatArray | None) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(a.shape[:-1] for a in arrays if a is not None))
     except ValueError as error:
-        shapes = ", ".join(
-            f"{name} {a.shape}" for name, a in zip(("T", "xi", "eta"), arrays) if a is not None
-        )
-        raise ShapeError(
-            f"the batch axes do not broadcast: {shapes} (the last axis is the stacked one)"
-        ) from error
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(("T", "xi", "eta"), arrays) if a is not None)
+        raise ShapeError(f"the batch axes do not broadcast: {shapes} (the last axis is the stacked one)") from error
 
 
 def sweep(

@@ -96,9 +96,7 @@ class Operator(LinearOperator):
         return self.forward(np.eye(self.shape[1])).T.copy()
 
 
-def adjoint_mismatch(
-    operator: LinearOperator, rng: np.random.Generator | None = None, trials: int = 4
-) -> float:
+def adjoint_mismatch(operator: LinearOperator, rng: np.random.Generator | None = None, trials: int = 4) -> float:
     """How far an operator is from having the adjoint it claims: |⟨y, Ax⟩ − ⟨A*y, x⟩| relative to |y||Ax|, the worst.
 
     A correct pair gives a few rounding errors (below 1e-12).

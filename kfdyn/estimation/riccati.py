@@ -143,9 +143,7 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
         raise ModelError(f"method must be 'block' or 'univariate', not {method!r}")
     seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed, dtype=bool)
     if seen.shape != (ss.n_outputs,):
-        raise ShapeError(
-            f"observed must have shape ({ss.n_outputs},), one entry for each output; got {seen.shape}"
-        )
+        raise ShapeError(f"observed must have shape ({ss.n_outputs},), one entry for each output; got {seen.shape}")
     key = (method, seen.tobytes())
     if key not in ss._cache:
         while len(ss._cache) >= _CACHED_PATTERNS:
@@ -198,6 +196,4 @@ def _singular(ss: StateSpace, node: int, output: int) -> SingularError:
             "the outputs outboard of it (or before it at the same node) already determine it exactly, or nothing it "
             "depends on has any variance; give a node outboard of it a process covariance Q, or this output a noise R"
         )
-    return SingularError(
-        f"{which}: its innovation variance is 0, so D = H P H* + R is not positive definite: {why}"
-    )
+    return SingularError(f"{which}: its innovation variance is 0, so D = H P H* + R is not positive definite: {why}")

@@ -140,9 +140,7 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     (array([-1.,  2.]), array([1.]))
     """
     if filt.ss is not ss:
-        raise ModelError(
-            "filt was computed from another model; pass the StateSpace that kalman_filter was given"
-        )
+        raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
     small = ss.n_states * count_rows(filt.nu.shape[:-1]) <= STORED_NUMBERS
     a, plus, costate = sweep(filt.covariances, filt.nu, filt.eta, states=small)
     smooth = Smoothed(filt, a, covariances)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 BlockInput = ArrayLike | Sequence[Any]
 
-_PSD_TOLERANCE = (
-    1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
-)
+_PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
 
 
 class Arrays(NamedTuple):
@@ -117,11 +115,7 @@ class StateSpace:
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        tree = (
-            parent
-            if isinstance(parent, Tree) and names is None
-            else Tree(getattr(parent, "parent", parent), names)
-        )
+        tree = parent if isinstance(parent, Tree) and names is None else Tree(getattr(parent, "parent", parent), names)
         Q_flat, n, n_cols = _pack(tree, "Q", Q)
         _expect_size(tree, "Q", n, n_cols, n, n, "be square")
         H_flat, m, H_cols = _pack(tree, "H", H)
@@ -130,9 +124,7 @@ class StateSpace:
             R_flat = np.zeros(int((m * m).sum()))
         else:
             R_flat, R_rows, R_cols = _pack(tree, "R", R)
-            _expect_size(
-                tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node"
-            )
+            _expect_size(tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node")
         above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
         phi_flat, phi_rows, phi_cols = _pack(tree, "phi", phi, skip_roots=True)
         if np.ndim(phi_rows) and len(tree):
@@ -234,9 +226,7 @@ class StateSpace:
                 raise ShapeError(f"{name} must be one matrix or a stack of matrices, got shape {value.shape}")
         lengths = {name: value.shape[0] + extra for name, (value, extra) in given.items() if value.ndim == 3}
         if steps is None and not lengths:
-            raise ShapeError(
-                "every matrix is time-invariant, so the number of steps is unknown; give steps=N"
-            )
+            raise ShapeError("every matrix is time-invariant, so the number of steps is unknown; give steps=N")
         N = int(steps) if steps is not None else next(iter(lengths.values()))
         for name, length in lengths.items():
             if length != N:
@@ -316,9 +306,7 @@ class StateSpace:
         """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it."""
         return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
 
-    def _check_stacked(
-        self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False
-    ) -> FloatArray:
+    def _check_stacked(self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False) -> FloatArray:
         try:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -334,23 +322,17 @@ class StateSpace:
             starts = self.arrays.state if what == "states" else self.arrays.output
             node = int(np.searchsorted(starts, at[-1], side="right")) - 1
             cure = "; mark a missing measurement by NaN" if allow_nan else ""
-            raise ModelError(
-                f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}"
-            )
+            raise ModelError(f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}")
         return array
 
 
-def _pack(
-    tree: Tree, name: str, blocks: BlockInput, skip_roots: bool = False
-) -> tuple[FloatArray, IntArray, IntArray]:
+def _pack(tree: Tree, name: str, blocks: BlockInput, skip_roots: bool = False) -> tuple[FloatArray, IntArray, IntArray]:
     """Flat buffer, rows and columns of a sequence of blocks or of a stacked array."""
     N = len(tree)
     inner = tree.parent >= 0
     if isinstance(blocks, np.ndarray) and blocks.dtype != object:
         if blocks.ndim != 3 or blocks.shape[0] != N:
-            raise ShapeError(
-                f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}"
-            )
+            raise ShapeError(f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}")
         rows, cols = np.full(N, blocks.shape[1]), np.full(N, blocks.shape[2])
         if skip_roots:
             rows = np.where(inner, rows, 0)
@@ -360,9 +342,7 @@ def _pack(
         raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
     listed = list(blocks)
     if len(listed) != N:
-        raise ShapeError(
-            f"{name} has {len(listed)} blocks, but there are {N} nodes; give one block for each node"
-        )
+        raise ShapeError(f"{name} has {len(listed)} blocks, but there are {N} nodes; give one block for each node")
     rows, cols = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
     parts = []
     for k, block in enumerate(listed):
@@ -397,9 +377,7 @@ def _expect_finite(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> 
     if not finite.all():
         at = int(np.argmin(finite))
         k = int(np.searchsorted(offsets_of(sizes), at, side="right")) - 1
-        raise ModelError(
-            f"{name} of {tree.label(k)} has an entry that is {flat[at]}; every entry must be finite"
-        )
+        raise ModelError(f"{name} of {tree.label(k)} has an entry that is {flat[at]}; every entry must be finite")
 
 
 def _expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
@@ -407,9 +385,7 @@ def _expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray)
 
     k, code, value = validate.check_covariances(flat, offsets_of(sizes * sizes), sizes, _PSD_TOLERANCE)
     if code == validate.ASYMMETRIC:
-        raise ModelError(
-            f"{name} of {tree.label(k)} is not symmetric (entries differ by {value:.3g}); a covariance is"
-        )
+        raise ModelError(f"{name} of {tree.label(k)} is not symmetric (entries differ by {value:.3g}); a covariance is")
     if code == validate.INDEFINITE:
         start = int((sizes[:k] ** 2).sum())
         lowest = np.linalg.eigvalsh(flat[start : start + sizes[k] ** 2].reshape(sizes[k], sizes[k]))[0]

@@ -80,9 +80,7 @@ class Tree:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_edges(
-        cls, n_nodes: int, edges: Iterable[tuple[int, int]], names: Sequence[str] | None = None
-    ) -> Tree:
+    def from_edges(cls, n_nodes: int, edges: Iterable[tuple[int, int]], names: Sequence[str] | None = None) -> Tree:
         """Build a forest from (child, parent) pairs; a node named as child twice is refused.
 
         Examples

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from kfdyn.estimation._kernels.lanes import clear, product, solve, transposed_product
-from kfdyn.estimation._kernels.linalg import largest, solve_lower, solve_lower_transposed, transposed_congruence
+from kfdyn.estimation._kernels.linalg import add_transposed_congruence, largest, solve_lower, solve_lower_transposed
 from kfdyn.estimation._kernels.sizes import SWEEP, matrix, vector
 
 
@@ -75,21 +75,23 @@ def inverse_blocks(model, seen, L, G, Lambda, out):
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     above_flat = np.empty(n_max * n_max)
-    half, flipped = np.empty(n_max * max(n_max, m_max)), np.empty(n_max * max(n_max, m_max))
+    flipped = np.empty(n_max * max(n_max, m_max))
     row = np.empty(max(n_max, m_max))
     for k in range(model.parent.size):
         n, m = state[k + 1] - state[k], output[k + 1] - output[k]
         block = matrix(out, model.R_at[k], m, m)
+        for a in range(m):
+            for b in range(m):
+                block[a, b] = 0.0
         p = model.parent[k]
         if p >= 0 and m > 0:
             r = state[p + 1] - state[p]
             phi, above = matrix(model.phi, model.phi_at[k], r, n), matrix(above_flat, 0, n, n)
-            transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(half, 0, r, n), matrix(flipped, 0, n, r), row)
-            transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, matrix(half, 0, n, m), matrix(flipped, 0, m, n), row)
-        else:
-            for a in range(m):
-                for b in range(m):
-                    block[a, b] = 0.0
+            for i in range(n):
+                for j in range(n):
+                    above[i, j] = 0.0
+            add_transposed_congruence(above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(flipped, 0, n, r), row)
+            add_transposed_congruence(block, matrix(G, model.H_at[k], n, m), above, matrix(flipped, 0, m, n), row)
         for b in range(m):
             if seen[output[k] + b]:
                 for a in range(m):

@@ -5,62 +5,45 @@ from math import sqrt
 from numba import njit
 
 from kfdyn.estimation._kernels.sizes import ORDERED, PART
-from kfdyn.estimation._kernels.vectors import get, put, zero
 
 
 @njit(**PART)
-def combine_rows(tag, y, c, A):
-    """y = Σ_l c_l A(l), a combination of the rows of A: y = A* c.
-
-    The tag, where given, is the length of the rows, and a row is one machine vector.
-    """
-    if tag is None:
-        for j in range(A.shape[1]):
-            s = 0.0
-            for l in range(A.shape[0]):
-                s += c[l] * A[l, j]
-            y[j] = s
-    else:
-        s = zero(tag)
-        for l in range(A.shape[0]):
-            s += c[l] * get(tag, A, l)
-        put(tag, y, 0, s)
+def symmetric_product(y, S, x):
+    """y = S x for symmetric S: dot products of its rows, which lie together."""
+    n = S.shape[0]
+    for i in range(n):
+        s = 0.0
+        for j in range(n):
+            s += S[i, j] * x[j]
+        y[i] = s
 
 
 @njit(**PART)
-def add_congruence(tag, out, A, S, flipped, row, sum_):
-    """out += A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. 4rn² flops.
-
-    ``flipped`` is room for A*, ``row`` and ``sum_`` for a row.
-    """
+def add_congruence(out, sign, A, S, row):
+    """out += sign · A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops."""
     r, n = A.shape
     for i in range(r):
         for j in range(n):
-            flipped[j, i] = A[i, j]
-    for i in range(r):
-        combine_rows(tag, row, A[i], S)
-        combine_rows(tag, sum_, row, flipped)
+            s = 0.0
+            for l in range(n):
+                s += A[i, l] * S[j, l]
+            row[j] = s
         for j in range(i + 1):
-            out[i, j] += sum_[j]
+            s = 0.0
+            for l in range(n):
+                s += row[l] * A[j, l]
+            out[i, j] += sign * s
             out[j, i] = out[i, j]
 
 
 @njit(**PART)
-def transposed_congruence(tag, out, A, S, half, flipped, row):
-    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric.
-
-    ``half`` is room for S A, ``flipped`` for A*, ``row`` for a row.
-    """
+def add_transposed_congruence(out, A, S, flipped, row):
+    """out += A* S A for A (r, n), symmetric S (r, r), out kept exactly symmetric; ``flipped`` is room for A*."""
     r, n = A.shape
     for i in range(r):
-        combine_rows(tag, half[i], S[i], A)
         for j in range(n):
             flipped[j, i] = A[i, j]
-    for i in range(n):
-        combine_rows(tag, row, flipped[i], half)
-        for j in range(i + 1):
-            out[i, j] = row[j]
-            out[j, i] = row[j]
+    add_congruence(out, 1.0, flipped, S, row)
 
 
 @njit(**ORDERED)

@@ -19,12 +19,11 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
 
     P arrives as a copy of Q and each node adds itself to its parent. The tag is the common state size, if any.
     ``block`` and ``univariate`` choose how a vector output is processed; None leaves that out of the
-    compiled code, both None serve scalar outputs. Cost per node: 4n³ + O(n²m) flops.
+    compiled code, both None serve scalar outputs. Cost per node: 3n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
-    row, sum_, before = np.empty(n_max), np.empty(n_max), np.empty(n_max)
-    flat = np.empty(n_max * n_max)
+    row, before = np.empty(n_max), np.empty(n_max)
     scratch = np.empty((n_max + m_max) * (n_max + 2 * m_max))
     for k in model.order:
         n = size(tag, state[k + 1] - state[k])
@@ -34,7 +33,7 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
         if m == 1 and seen[output[k]]:
             at = model.R_at[k]
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            d = update_scalar(tag, P_k, h, model.R[at], g, row, before, P_plus_k)
+            d = update_scalar(P_k, h, model.R[at], g, row, before, P_plus_k)
             if not d > 0.0:
                 return k, 0
             D[at], L[at] = d, np.sqrt(d)
@@ -62,5 +61,5 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
         if p >= 0:
             r = size(tag, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
-            add_congruence(tag, matrix(P, model.Q_at[p], r, r), phi, P_plus_k, matrix(flat, 0, n, r), row, sum_)
+            add_congruence(matrix(P, model.Q_at[p], r, r), 1.0, phi, P_plus_k, row)
     return -1, -1

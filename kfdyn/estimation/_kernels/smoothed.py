@@ -4,11 +4,12 @@ import numpy as np
 from numba import njit
 
 from kfdyn.estimation._kernels.linalg import (
-    combine_rows,
+    add_congruence,
+    add_transposed_congruence,
     largest,
     solve_lower,
     solve_lower_transposed,
-    transposed_congruence,
+    symmetric_product,
 )
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
 
@@ -21,12 +22,12 @@ def costate_covariances(tag, vectorial, model, seen, L, G, P_plus, Lambda, S):
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 8n³ + O(n²m) flops.
+    ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 6n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     row, sum_ = np.empty(max(n_max, m_max)), np.empty(max(n_max, m_max))
-    above_flat, half, flipped = np.empty(n_max * n_max), np.empty(n_max * n_max), np.empty(n_max * n_max)
+    above_flat, flipped = np.empty(n_max * n_max), np.empty(n_max * n_max)
     U, V = np.empty(n_max * m_max), np.empty(n_max * m_max)
     for step in range(model.order.size):
         k = model.order[model.order.size - 1 - step]
@@ -35,26 +36,20 @@ def costate_covariances(tag, vectorial, model, seen, L, G, P_plus, Lambda, S):
         above = matrix(above_flat, 0, n, n)
         Lambda_k = matrix(Lambda, model.Q_at[k], n, n)
         P_plus_k, S_k = matrix(P_plus, model.Q_at[k], n, n), matrix(S, model.Q_at[k], n, n)
+        for i in range(n):
+            for j in range(n):
+                above[i, j] = 0.0
+                S_k[i, j] = P_plus_k[i, j]
         p = model.parent[k]
         if p >= 0:
             r = size(tag, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
             Lambda_p = matrix(Lambda, model.Q_at[p], r, r)
-            transposed_congruence(tag, above, phi, Lambda_p, matrix(half, 0, r, n), matrix(flipped, 0, n, r), row)
-            for i in range(n):
-                combine_rows(tag, row, P_plus_k[i], above)
-                combine_rows(tag, sum_, row, P_plus_k)
-                for j in range(i + 1):
-                    S_k[i, j] = P_plus_k[i, j] - sum_[j]
-                    S_k[j, i] = S_k[i, j]
-        else:
-            for i in range(n):
-                for j in range(n):
-                    above[i, j] = 0.0
-                    S_k[i, j] = P_plus_k[i, j]
+            add_transposed_congruence(above, phi, Lambda_p, matrix(flipped, 0, n, r), row)
+            add_congruence(S_k, -1.0, P_plus_k, above, row)
         if m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            measured_scalar(tag, Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)
+            measured_scalar(Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)
             continue
         if vectorial is not None and m > 0:
             H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
@@ -68,16 +63,18 @@ def costate_covariances(tag, vectorial, model, seen, L, G, P_plus, Lambda, S):
 
 
 @njit(**PART)
-def measured_scalar(tag, Lambda, Lambda_plus, h, g, precision, u, v):
+def measured_scalar(Lambda, Lambda_plus, h, g, precision, u, v):
     """Λ = τ̄*Λ⁺τ̄ + h* h/d for one output, the projections applied one after the other as in :func:`measured`."""
     n = h.size
-    combine_rows(tag, u, g, Lambda_plus)
+    symmetric_product(u, Lambda_plus, g)
     for i in range(n):  # A = Λ⁺ τ̄
         for j in range(n):
             Lambda[i, j] = Lambda_plus[i, j] - u[i] * h[j]
-    combine_rows(tag, v, g, Lambda)
-    for i in range(n):  # Λ = A − h* (g* A − h / d)
-        v[i] -= precision * h[i]
+    for j in range(n):  # Λ = A − h* (g* A − h / d)
+        s = -precision * h[j]
+        for i in range(n):
+            s += g[i] * Lambda[i, j]
+        v[j] = s
     for i in range(n):
         for j in range(i + 1):
             Lambda[i, j] -= h[i] * v[j]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.linalg import cholesky, combine_rows, solve_lower, solve_lower_transposed
+from kfdyn.estimation._kernels.linalg import cholesky, solve_lower, solve_lower_transposed, symmetric_product
 from kfdyn.estimation._kernels.sizes import ORDERED, PART, matrix, vector
 
 _EPS = 2.220446049250313e-16
@@ -29,7 +29,7 @@ def innovations(P, H, R, D, U):
 
 
 @njit(**ORDERED)
-def update_scalar(tag, P, h, r, g, u, before, P_plus):
+def update_scalar(P, h, r, g, u, before, P_plus):
     """One scalar measurement: fills g and P⁺ and returns d, or 0 where d is no more than rounding.
 
     B = P − u u*/d loses what is small against P when r ≪ d. Then one step of refinement with the residual
@@ -37,7 +37,7 @@ def update_scalar(tag, P, h, r, g, u, before, P_plus):
     rank-two correction): P⁺ = B − δ g* − g δ* + (hδ) g g*. P⁺ may be P itself.
     """
     n = P.shape[0]
-    combine_rows(tag, u, h, P)
+    symmetric_product(u, P, h)
     d, scale = r, r
     for i in range(n):
         d += h[i] * u[i]
@@ -54,7 +54,7 @@ def update_scalar(tag, P, h, r, g, u, before, P_plus):
             P_plus[i, j] = P[i, j] - u[i] * u[j]
     if r > 0.01 * d:
         return d
-    combine_rows(tag, u, h, P_plus)
+    symmetric_product(u, P_plus, h)
     kappa = 0.0
     for i in range(n):
         u[i] -= r * g[i]
@@ -105,7 +105,7 @@ def update_univariate(P, H, R, seen, L, G, before, scratch, P_plus):
     for a in range(m):
         if not seen[a]:
             continue
-        d = update_scalar(None, P_plus, h[a], N[a, a], g, u, before, P_plus)
+        d = update_scalar(P_plus, h[a], N[a, a], g, u, before, P_plus)
         if not d > 0.0:
             return a
         root = np.sqrt(d)

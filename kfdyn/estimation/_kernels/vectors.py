@@ -86,7 +86,9 @@ for _op, _name in (
 def _place(context, builder, array_type, array, i, number):
     """Pointer to number i of a flat buffer of such numbers."""
     data = make_array(array_type)(context, builder, value=array).data
-    return builder.gep(builder.bitcast(data, context.get_value_type(number).as_pointer()), [i])
+    lanes = number.lanes if isinstance(number, Vector) else 1  # a vector type may be padded, the buffer is not
+    place = builder.gep(data, [builder.mul(i, ir.Constant(i.type, lanes))])
+    return builder.bitcast(place, context.get_value_type(number).as_pointer())
 
 
 @intrinsic
