@@ -60,12 +60,11 @@ def test_covariance_p_values_are_uniform(d, n, runs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [305, 2000, 10**5, 10**8])
-@pytest.mark.parametrize("d", [100, 300])
+@pytest.mark.parametrize(("d", "n"), [(100, 105), (100, 10**8), (300, 305), (300, 10**5), (300, 10**8)])
 def test_covariance_p_values_are_uniform_in_many_dimensions(d, n):
     rng = np.random.default_rng(d + n)
     Sigma = random_covariance(rng, d)
-    assert_uniform([covariance_test(random_scatter(rng, Sigma, n), Sigma, n).p_value for _ in range(400)])
+    assert_uniform([covariance_test(random_scatter(rng, Sigma, n), Sigma, n).p_value for _ in range(200)])
 
 
 def test_bartlett_fails_where_the_exact_law_does_not():
