@@ -201,9 +201,10 @@ def _parent_array(parent: ArrayLike) -> IntArray:
     if raw.dtype == object:
         k = next((k for k, p in enumerate(raw) if not isinstance(p, int | np.integer)), 0)
         raise TreeError(f"parent of node {k} is {raw[k]!r}; give one integer, -1 for a root")
-    array = np.array(raw, dtype=np.int64) if raw.size else np.zeros(0, dtype=np.int64)
-    if raw.size and not (np.issubdtype(raw.dtype, np.number) and np.array_equal(array, raw)):
+    whole = raw.dtype.kind in "iu" or (raw.dtype.kind == "f" and bool((raw == np.rint(raw)).all()))  # NaN is not
+    if raw.size and not whole:
         raise TreeError(f"parents must be integers, got {raw.dtype} values")
+    array = np.array(raw, dtype=np.int64)
     array.flags.writeable = False
     return array
 
