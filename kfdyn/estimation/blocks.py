@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class Blocks(Sequence[FloatArray]):
     def __len__(self) -> int:
         return self.rows.size
 
-    def __getitem__(self, k):  # type: ignore[no-untyped-def]  # int -> view, slice -> list of views
+    def __getitem__(self, k: Any) -> Any:
         """Block k as a view (an integer), or a list of views (a slice)."""
         if isinstance(k, slice):
             return [self[j] for j in range(*k.indices(len(self)))]
@@ -79,7 +80,7 @@ class Blocks(Sequence[FloatArray]):
         """All blocks as one array (..., N, r, c), a view; only where every block has the same size."""
         if not self.is_uniform:
             raise ValueError("the blocks differ in size; index them one by one, or use grouped()")
-        size = (int(self.rows[0]) if len(self) else 0,)
+        size: tuple[int, ...] = (int(self.rows[0]) if len(self) else 0,)
         if self.cols is not None:
             size += (int(self.cols[0]) if len(self) else 0,)
         return self.flat.reshape(*self.flat.shape[:-1], len(self), *size)
@@ -95,6 +96,14 @@ class Blocks(Sequence[FloatArray]):
             where = self.offsets[nodes][:, None] + np.arange(r * c)
             shape = (r,) if self.cols is None else (r, c)
             yield nodes, self.flat[where].reshape(nodes.size, *shape)
+
+    def width(self, k: int) -> int:
+        """Number of columns of block k; 1 for a vector."""
+        return 1 if self.cols is None else int(self.cols[k])
+
+    def zero(self, i: int, j: int) -> FloatArray:
+        """A zero block with the rows of block i and the columns of block j."""
+        return np.zeros((int(self.rows[i]), self.width(j)))
 
     def dense(self) -> FloatArray:
         """The block-diagonal matrix (Σ r_k, Σ c_k) of unbatched matrix blocks."""

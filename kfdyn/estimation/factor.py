@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import sweep as sweep_states
+from kfdyn.estimation.packing import expect_generator
 from kfdyn.estimation.riccati import Method, Riccati, riccati
-from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.smoothing import sweep as sweep_costates
+from kfdyn.estimation.state_space import StateSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,8 @@ class InnovationsFactor:
 
         𝓜   = (1 + HφK) D (1 + HφK)*          𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK)
 
-    With D = L L*, the factor C = (1 + HφK) L is a square root: 𝓜 = C C*. Every method takes leading batch axes and is O(N) for
-    each vector, except :meth:`inverse`.
+    With D = L L*, the factor C = (1 + HφK) L is a square root: 𝓜 = C C*. Every method takes leading batch axes and
+    is O(N) for each vector, except :meth:`inverse`.
 
     Examples
     --------
@@ -123,8 +124,7 @@ class InnovationsFactor:
         return sweep_states(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]
 
     def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
-        if not isinstance(rng, np.random.Generator):
-            raise ModelError(f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}")
+        expect_generator(rng)
         if n is not None and n < 0:
             raise ShapeError(f"n must be a number of draws, got {n}")
         return rng.standard_normal(self.ss.n_outputs if n is None else (n, self.ss.n_outputs))
@@ -146,7 +146,8 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
     Returns
     -------
     InnovationsFactor
-        ``solve``, ``matvec``, ``whiten``, ``unwhiten``, ``sample``, ``sample_inverse``, ``quadratic``, ``logdet``, ``inverse``, …
+        ``solve``, ``matvec``, ``whiten``, ``unwhiten``, ``sample``, ``sample_inverse``, ``quadratic``, ``logdet``,
+        ``inverse``, ``inverse_diagonal``, ``inverse_blocks``.
 
     Raises
     ------

@@ -17,8 +17,11 @@ from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
 Rows = Callable[[FloatArray], FloatArray]
 
+# scipy types the composition of two operators as its own class; ours compose to ours, so mypy is told nothing of it.
+_Base: Any = LinearOperator
 
-class Operator(LinearOperator):
+
+class Operator(_Base):
     """A linear operator given by its product and its adjoint's product, both on vectors (..., n) with batch axes.
 
     A scipy ``LinearOperator``: ``A @ x`` for vectors (n,) and matrices (n, columns), ``A.H``, and ``A @ B``, ``A + B``,
@@ -109,22 +112,22 @@ def adjoint_mismatch(operator: LinearOperator, rng: np.random.Generator | None =
     True
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    worst = 0.0
+    worst: float = 0.0
     for _ in range(trials):
         x, y = rng.standard_normal(operator.shape[1]), rng.standard_normal(operator.shape[0])
         Ax, Ay = operator @ x, operator.H @ y
         scale = np.linalg.norm(y) * np.linalg.norm(Ax) + np.linalg.norm(Ay) * np.linalg.norm(x)
         if scale > 0:
-            worst = max(worst, abs(float(y @ Ax - Ay @ x)) / scale)
+            worst = max(worst, float(abs(y @ Ax - Ay @ x) / scale))
     return worst
 
 
 class Operators:
     """The operators of a model (THEORY section 4; SKO 52–74), each built when first asked for.
 
-    ``E_phi``, ``phi`` = (1 − ℰ_φ)⁻¹, ``phi_strict`` = φ − 1, ``E_psi`` = ℰ_φ τ̄, ``psi``, ``psi_strict``, ``K`` = ℰ_φ G; the block-diagonal
-    ``H``, ``Q``, ``R``, ``P``, ``P_plus``, ``D``, ``G``, ``proj`` (τ), ``proj_bar`` (τ̄); ``factor`` = 1 + HφK, ``factor_inverse`` = 1 − HψK,
-    ``mass_matrix`` = HφQφ*H* + R, ``mass_matrix_inverse``.
+    ``E_phi``, ``phi`` = (1 − ℰ_φ)⁻¹, ``phi_strict`` = φ − 1, ``E_psi`` = ℰ_φ τ̄, ``psi``, ``psi_strict``, ``K`` = ℰ_φ G;
+    the block-diagonal ``H``, ``Q``, ``R``, ``P``, ``P_plus``, ``D``, ``G``, ``proj`` (τ), ``proj_bar`` (τ̄);
+    ``factor`` = 1 + HφK, ``factor_inverse`` = 1 − HψK, ``mass_matrix`` = HφQφ*H* + R and ``mass_matrix_inverse``.
 
     Parameters
     ----------

@@ -166,7 +166,8 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     node, output = kernels.riccati(tag, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
         raise _singular(ss, int(node), int(output))
-    for array in (P, P_plus, D, L, G, seen):
+    seen.flags.writeable = False
+    for array in (P, P_plus, D, L, G):
         _frozen(array)
     n, m = ss.n, ss.m
     return Riccati(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,14 +10,11 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.packing import BlockInput, expect_covariance, expect_finite, expect_size, pack
 from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:
     from kfdyn.estimation.riccati import Riccati
-
-BlockInput = ArrayLike | Sequence[Any]
-
-_PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
 
 
 class Arrays(NamedTuple):
@@ -115,36 +112,37 @@ class StateSpace:
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        tree = parent if isinstance(parent, Tree) and names is None else Tree(getattr(parent, "parent", parent), names)
-        Q_flat, n, n_cols = _pack(tree, "Q", Q)
-        _expect_size(tree, "Q", n, n_cols, n, n, "be square")
-        H_flat, m, H_cols = _pack(tree, "H", H)
-        _expect_size(tree, "H", m, H_cols, m, n, "have one column for each state of its node")
+        tree = _as_tree(parent, names)
+        Q_flat, n, n_cols = pack(tree, "Q", Q)
+        expect_size(tree, "Q", n, n_cols, n, n, "be square")
+        H_flat, m, H_cols = pack(tree, "H", H)
+        expect_size(tree, "H", m, H_cols, m, n, "have one column for each state of its node")
         if R is None:
             R_flat = np.zeros(int((m * m).sum()))
         else:
-            R_flat, R_rows, R_cols = _pack(tree, "R", R)
-            _expect_size(tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node")
+            R_flat, R_rows, R_cols = pack(tree, "R", R)
+            expect_size(tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node")
         above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
-        phi_flat, phi_rows, phi_cols = _pack(tree, "phi", phi, skip_roots=True)
+        phi_flat, phi_rows, phi_cols = pack(tree, "phi", phi, skip_roots=True)
         if np.ndim(phi_rows) and len(tree):
             inner = tree.parent >= 0
             phi_cols = np.where(inner, phi_cols, n)
-        _expect_size(tree, "phi", phi_rows, phi_cols, above, n, "map its node's state to its parent's")
+        expect_size(tree, "phi", phi_rows, phi_cols, above, n, "map its node's state to its parent's")
         for name, flat, rows, cols in (
             ("phi", phi_flat, above, n),
             ("H", H_flat, m, n),
             ("Q", Q_flat, n, n),
             ("R", R_flat, m, m),
         ):
-            _expect_finite(tree, name, flat, rows * cols)
+            expect_finite(tree, name, flat, rows * cols)
         for name, flat, size in (("Q", Q_flat, n), ("R", R_flat, m)):
-            _expect_covariance(tree, name, flat, size)
+            expect_covariance(tree, name, flat, size)
 
         set_once = object.__setattr__
         set_once(self, "tree", tree)
-        set_once(self, "n", n)
-        set_once(self, "m", m)
+        for name, sizes in (("n", n), ("m", m)):
+            sizes.flags.writeable = False
+            set_once(self, name, sizes)
         for name, flat, rows, cols in (
             ("phi", phi_flat, above, n),
             ("H", H_flat, m, n),
@@ -162,8 +160,11 @@ class StateSpace:
                 self.Q.flat, self.Q.offsets, self.R.flat, self.R.offsets,
             ),
         )  # fmt: skip
-        set_once(self, "xi", None if xi is None else self.check_states(xi, "xi"))
-        set_once(self, "eta", None if eta is None else self.check_states(eta, "eta"))
+        for name, value in (("xi", xi), ("eta", eta)):
+            own = None if value is None else self.check_states(value, name).copy()
+            if own is not None:
+                own.flags.writeable = False
+            set_once(self, name, own)
         set_once(self, "_cache", {})
 
     @classmethod
@@ -326,70 +327,7 @@ class StateSpace:
         return array
 
 
-def _pack(tree: Tree, name: str, blocks: BlockInput, skip_roots: bool = False) -> tuple[FloatArray, IntArray, IntArray]:
-    """Flat buffer, rows and columns of a sequence of blocks or of a stacked array."""
-    N = len(tree)
-    inner = tree.parent >= 0
-    if isinstance(blocks, np.ndarray) and blocks.dtype != object:
-        if blocks.ndim != 3 or blocks.shape[0] != N:
-            raise ShapeError(f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}")
-        rows, cols = np.full(N, blocks.shape[1]), np.full(N, blocks.shape[2])
-        if skip_roots:
-            rows = np.where(inner, rows, 0)
-            blocks = blocks[inner]
-        return np.array(blocks, dtype=np.float64).ravel(), rows, cols
-    if not isinstance(blocks, Iterable):
-        raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
-    listed = list(blocks)
-    if len(listed) != N:
-        raise ShapeError(f"{name} has {len(listed)} blocks, but there are {N} nodes; give one block for each node")
-    rows, cols = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
-    parts = []
-    for k, block in enumerate(listed):
-        if skip_roots and not inner[k]:
-            continue
-        try:
-            array = np.asarray(block, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ShapeError(f"{name} of {tree.label(k)} is not a matrix of numbers: {error}") from error
-        if array.ndim != 2:
-            hint = " (None is for roots)" if block is None else ""
-            raise ShapeError(f"{name} of {tree.label(k)} must be a matrix, got shape {array.shape}{hint}")
-        rows[k], cols[k] = array.shape
-        parts.append(array.ravel())
-    return np.concatenate(parts) if parts else np.zeros(0), rows, cols
-
-
-def _expect_size(
-    tree: Tree, name: str, rows: IntArray, cols: IntArray, want_rows: IntArray, want_cols: IntArray, rule: str
-) -> None:
-    wrong = np.flatnonzero((rows != want_rows) | (cols != want_cols))
-    if wrong.size:
-        k = int(wrong[0])
-        raise ShapeError(
-            f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
-            f"shape ({want_rows[k]}, {want_cols[k]})"
-        )
-
-
-def _expect_finite(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
-    finite = np.isfinite(flat)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        k = int(np.searchsorted(offsets_of(sizes), at, side="right")) - 1
-        raise ModelError(f"{name} of {tree.label(k)} has an entry that is {flat[at]}; every entry must be finite")
-
-
-def _expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
-    from kfdyn.estimation._kernels import validate
-
-    k, code, value = validate.check_covariances(flat, offsets_of(sizes * sizes), sizes, _PSD_TOLERANCE)
-    if code == validate.ASYMMETRIC:
-        raise ModelError(f"{name} of {tree.label(k)} is not symmetric (entries differ by {value:.3g}); a covariance is")
-    if code == validate.INDEFINITE:
-        start = int((sizes[:k] ** 2).sum())
-        lowest = np.linalg.eigvalsh(flat[start : start + sizes[k] ** 2].reshape(sizes[k], sizes[k]))[0]
-        raise ModelError(
-            f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
-            "a covariance must be: correct its entries"
-        )
+def _as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:
+    if not isinstance(parent, Tree):
+        return Tree(parent, names)
+    return parent if names is None else Tree(parent.parent, names)

@@ -37,7 +37,7 @@ class Tree:
     Examples
     --------
     >>> tree = Tree([2, 2, 4, 4, -1])
-    >>> tree.roots, tree.leaves, list(tree.children(4))
+    >>> tree.roots, tree.leaves, tree.children(4).tolist()
     ([4], [0, 1, 3], [2, 3])
     >>> tree.nearest_common_ancestor(0, 3)
     4
@@ -48,6 +48,8 @@ class Tree:
     parent: IntArray
     order: IntArray
     depth: IntArray
+    _child_start: IntArray
+    _children: IntArray
     names: tuple[str, ...] | None
 
     def __init__(self, parent: ArrayLike, names: Sequence[str] | None = None) -> None:

@@ -1,4 +1,7 @@
-"""Products with φ, ψ and their adjoints, full and strict, as gathers and scatters (SKO "gather", "scatter", "strict")."""
+"""Products with φ, ψ and their adjoints, full and strict, as gathers and scatters.
+
+Sources: SKO "gather", "scatter", "strict".
+"""
 
 import numpy as np
 from numba import njit

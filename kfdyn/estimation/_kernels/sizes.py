@@ -7,19 +7,21 @@ A kernel asks ``size(tag, runtime)``. With ``tag = None`` it gets the run-time v
 (see :func:`static`) it gets the constant n, which LLVM folds and unrolls. One source, two kernels.
 """
 
+from typing import Any
+
 from numba import types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
 #: Compiler options of the parts of a sweep. Reassociation lets short dot products use vector registers; NaN and
 #: infinity keep their meaning.
-PART = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+PART: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
 #: For parts that cancel on purpose: there the order of the operations is the method.
-ORDERED = PART | {"fastmath": {"contract"}}
+ORDERED: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 #: For whole sweeps, which are kept on disk with all their parts.
-SWEEP = PART | {"cache": True}
+SWEEP: dict[str, Any] = PART | {"cache": True}
 
 #: Measurement vectors that one pass of a sweep carries side by side.
 LANES = 16

@@ -53,7 +53,7 @@ def _indefiniteness(block, work, n, tol):
                 work[i, j] = 0.0
             else:
                 return -abs(block[i, j])
-    for step in range(n):
+    for _ in range(n):
         pivot, at = 0.0, -1
         for i in range(n):
             if work[i, i] < -tol:

@@ -1,7 +1,8 @@
 """A number that is several numbers: one machine vector, a lane for each measurement vector.
 
 Sweeps over many right-hand sides are written once, for one number. With ``tag = static(1)`` the number is a float; with
-``static(n)`` it is a vector of n doubles, ``+``, ``-`` and ``*`` act on all lanes, and the compiler needs no luck to vectorise.
+``static(n)`` it is a vector of n doubles, ``+``, ``-`` and ``*`` act on all lanes, and the compiler needs no luck to
+vectorise.
 """
 
 import operator
