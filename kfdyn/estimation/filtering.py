@@ -220,7 +220,7 @@ def kalman_filter(
         ss.xi if xi is None else ss.check_states(xi, "xi"),
         ss.eta if eta is None else ss.check_states(eta, "eta"),
     ]
-    known = [u if u is not None and u.any() else None for u in known]
+    known = [None if u is None or (u.ndim == 1 and not u.any()) else u for u in known]  # zeros may carry batch axes
     covariances = riccati(ss, seen, method)
     batch = _batch(measured, *known)
     small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
