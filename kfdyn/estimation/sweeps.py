@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from kfdyn.errors import KfdynError
 from kfdyn.estimation.blocks import FloatArray
 
 Tag = tuple[int, ...]
@@ -19,7 +20,9 @@ def threads() -> int:
     """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use."""
     asked = os.environ.get("KFDYN_NUM_THREADS")
     if asked:
-        return max(1, int(asked))
+        if not asked.isdecimal() or int(asked) < 1:
+            raise KfdynError(f"KFDYN_NUM_THREADS is {asked!r}; set it to a number of threads, 1 or more, or unset it")
+        return int(asked)
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
