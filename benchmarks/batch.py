@@ -1,0 +1,118 @@
+"""Many right-hand sides against one tree: vectors per second, and how near that is to what the machine can do."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+import kfdyn as kf
+from benchmarks.models import covariances, random_parent, transitions
+from benchmarks.report import Report, seconds
+from benchmarks.timing import best_of, environment
+
+STATE, OUTPUT, NODES, VECTORS = 6, 1, 100, 100_000
+
+
+def bandwidth(threads: int, budget: float, size: int = 2**24) -> float:
+    """Bytes a second that ``b[:] = a`` reads and writes, arrays of 128 MB (beyond any cache), shared by threads."""
+    a, b = np.ones(size), np.zeros(size)
+    cuts = np.linspace(0, size, threads + 1).astype(int)
+    parts = [slice(lo, hi) for lo, hi in pairwise(cuts)]
+    with ThreadPoolExecutor(threads) as pool:
+
+        def copy() -> None:
+            list(pool.map(lambda part: np.copyto(b[part], a[part]), parts))
+
+        return 2 * a.nbytes / best_of(copy, budget)
+
+
+def peak_flops(budget: float, size: int = 1024) -> float:
+    """Flops a second of a BLAS matrix product: the multiply-add rate the processor reaches in practice."""
+    a = np.random.default_rng(0).normal(size=(size, size))
+    return 2 * size**3 / best_of(lambda: a @ a, budget)
+
+
+def limited(threads: int, run: Callable[[], float]) -> float:
+    """``run()`` with that many threads, in kfdyn and in BLAS."""
+    from threadpoolctl import threadpool_limits
+
+    before = os.environ.get("KFDYN_NUM_THREADS")
+    os.environ["KFDYN_NUM_THREADS"] = str(threads)
+    try:
+        with threadpool_limits(threads):
+            return run()
+    finally:
+        if before is None:
+            del os.environ["KFDYN_NUM_THREADS"]
+        else:
+            os.environ["KFDYN_NUM_THREADS"] = before
+
+
+def run(quick: bool = False) -> Report:
+    from scipy.linalg import cho_factor, cho_solve
+
+    vectors, budget = (4096, 0.2) if quick else (VECTORS, 4.0)
+    rng = np.random.default_rng(0)
+    ss = kf.StateSpace(
+        random_parent(rng, NODES),
+        transitions(rng, NODES, STATE),
+        rng.normal(size=(NODES, OUTPUT, STATE)),
+        covariances(rng, NODES, STATE),
+        covariances(rng, NODES, OUTPUT),
+    )
+    F = kf.innovations_factor(ss)
+    T = rng.normal(size=(vectors, ss.n_outputs))
+    dense_inverse = F.inverse()
+    dense = np.linalg.inv(dense_inverse)
+    lower = cho_factor(dense)
+    gap = np.abs(cho_solve(lower, T[:8].T).T - F.solve(T[:8])).max()
+    if not gap < 1e-9 * np.abs(F.solve(T[:8])).max():
+        raise AssertionError(f"the dense solution is another one (difference {gap:.1e})")
+    peers = {
+        "kfdyn F.solve": lambda: F.solve(T),
+        "dense Cholesky solve (scipy)": lambda: cho_solve(lower, T.T, check_finite=False),
+        "product with a stored dense inverse": lambda: T @ dense_inverse,
+    }
+    least = 2 * T.nbytes  # T read once, a written once
+    # two sweeps; in each, n × n blocks meet a vector once, n × m blocks twice
+    flops = vectors * NODES * 2 * (2 * STATE**2 + 4 * STATE * OUTPUT)
+    available = sorted({1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1})
+    rows, numbers = [], {}
+    for threads in available:
+        speed = bandwidth(threads, budget / 4)
+        peak = limited(threads, lambda: peak_flops(budget / 4))
+        for name, call in peers.items():
+            best = limited(threads, lambda run=call: best_of(run, budget))
+            own = name.startswith("kfdyn")
+            label = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
+            rows.append(
+                [
+                    label,
+                    seconds(best),
+                    f"{vectors / best:,.3g}",
+                    f"{least / best / speed:.0%}",
+                    f"{flops / best / peak:.0%}" if own else "",
+                ]
+            )
+            numbers[label] = {"seconds": best, "bandwidth": speed, "peak_flops": peak}
+    machine = [
+        f"{t}: {numbers[f'kfdyn F.solve, {t} thread' + 's' * (t > 1)]['bandwidth'] / 1e9:.1f}" for t in available
+    ]
+    peaks = [f"{t}: {numbers[f'kfdyn F.solve, {t} thread' + 's' * (t > 1)]['peak_flops'] / 1e9:.0f}" for t in available]
+    return Report(
+        "batch",
+        f"{vectors:,} right-hand sides on a random tree of {NODES} nodes: state {STATE}, output {OUTPUT}",
+        ["", "time", "vectors per second", "of bandwidth", "of peak flops"],
+        rows,
+        environment(["kfdyn", "numpy", "scipy", "numba"]),
+        [
+            f"Bandwidth (numpy copy, read + write), GB/s by threads: {', '.join(machine)}. The fraction counts only T "
+            "in and a out; F.solve also writes ε and ν and reads ν again, 2.5 times as much.",
+            f"Peak (BLAS matrix product), Gflop/s by threads: {', '.join(peaks)}.",
+            f"At {NODES} nodes the dense peers need about as many flops as the tree ({2 * NODES**2:,} against "
+            f"{flops // vectors:,} a vector), all in BLAS; their cost grows as N², that of the tree as N.",
+        ],
+        {"vectors": vectors, "nodes": NODES, "flops": flops, "least_bytes": least, "runs": numbers},
+    )

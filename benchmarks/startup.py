@@ -1,0 +1,83 @@
+"""What a user waits for: the import, the first call after installation, the first call of a later session."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchmarks.report import Report, seconds
+from benchmarks.timing import environment
+
+# Prints one JSON line: seconds of each stage of a fresh process.
+STAGES = """
+import json, time
+stages, clock = {}, time.perf_counter
+def lap(name, start):
+    stages[name] = clock() - start
+start = clock(); import numpy as np; lap("import numpy", start)
+start = clock(); import kfdyn as kf; lap("import kfdyn, numpy present", start)
+ragged = [1, 2, -1, 2], [6, 3, 6, 4], [1, 0, 2, 1]
+parent, n, m = ragged
+start = clock()
+ss = kf.StateSpace(parent, [np.ones((n[p], k)) if p >= 0 else None for p, k in zip(parent, n)],
+                   [np.ones((j, k)) * np.arange(1, j + 1)[:, None] ** np.arange(k) for j, k in zip(m, n)],
+                   [np.eye(k) for k in n], [np.eye(j) for j in m])
+T = np.ones(sum(m))
+filt = kf.kalman_filter(ss, T)
+smooth = kf.bryson_frazier(ss, filt)
+smooth.x, smooth.S, filt.llf
+lap("small ragged tree: StateSpace, kalman_filter, bryson_frazier", start)
+start = clock()
+one = np.ones((1, 1))
+ss = kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=100)
+filt = kf.kalman_filter(ss, np.ones(100))
+smooth = kf.bryson_frazier(ss, filt)
+smooth.x, smooth.S, filt.llf
+lap("then a uniform chain of 100", start)
+start = clock()
+batch = kf.kalman_filter(ss, np.ones((32, 100)))
+kf.bryson_frazier(ss, batch).x
+kf.innovations_factor(ss).solve(np.ones((32, 100)))
+lap("then a batch of 32", start)
+print(json.dumps(stages))
+"""
+
+
+def stages(cache: str) -> dict[str, float]:
+    environ = os.environ | {"NUMBA_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", STAGES], capture_output=True, text=True, check=True, env=environ)
+    return json.loads(done.stdout)
+
+
+def imported(statement: str) -> float:
+    """Seconds of one import in a fresh process, the interpreter's own start not counted."""
+    code = f"import time; s = time.perf_counter(); {statement}; print(time.perf_counter() - s)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def run(quick: bool = False) -> Report:
+    installs, sessions = (1, 1) if quick else (3, 5)
+    first, later = [], []
+    for _ in range(installs):
+        with tempfile.TemporaryDirectory() as cache:
+            first.append(stages(cache))
+            later += [stages(cache) for _ in range(sessions)]
+    best = {name: (min(r[name] for r in first), min(r[name] for r in later)) for name in first[0]}
+    alone = min(imported("import kfdyn") for _ in range(1 if quick else 10))
+    rows = [["import kfdyn, alone", seconds(alone), seconds(alone)]]
+    rows += [[name, seconds(a), seconds(b)] for name, (a, b) in best.items()]
+    rows.append(["all calls", *(seconds(sum(v[i] for k, v in best.items() if "import" not in k)) for i in (0, 1))])
+    return Report(
+        "startup",
+        "Waiting for the first answer",
+        ["", "after installation", "later sessions"],
+        rows,
+        environment(["kfdyn", "numpy", "numba", "llvmlite"]),
+        [
+            "After installation: an empty compilation cache. Later sessions: a new process that finds it filled.",
+            "numba is imported by the first call, not by import kfdyn, and is counted there.",
+        ],
+        {"import_kfdyn": alone, "stages": {name: {"first": a, "later": b} for name, (a, b) in best.items()}},
+    )
