@@ -30,6 +30,25 @@ _NAMES_OF = {
         "kalman_filter",
     ),
     "kfdyn.estimation.riccati": ("riccati",),
+    "kfdyn.multibody": (
+        "Body",
+        "Frame",
+        "Hinge",
+        "System",
+        "center_of_mass",
+        "centroidal_momentum",
+        "difference",
+        "frame_acceleration",
+        "frame_bias_acceleration",
+        "frame_pose",
+        "frame_velocity",
+        "integrate",
+        "jacobian",
+        "kinetic_energy",
+        "models",
+        "momentum",
+        "potential_energy",
+    ),
 }
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 

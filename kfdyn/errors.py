@@ -18,4 +18,15 @@ class ModelError(KfdynError):
 
 
 class SingularError(KfdynError):
-    """An innovations covariance D(k) that is not positive definite."""
+    """An innovations covariance D(k) that is not positive definite.
+
+    Attributes
+    ----------
+    node, output : int or None
+        Where it happened, for callers that know a better name for the node.
+    """
+
+    def __init__(self, message: str, node: int | None = None, output: int | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+        self.output = output

@@ -223,7 +223,9 @@ def _congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
         nodes = np.flatnonzero((H.rows == m) & (H.cols == n))
         h = H.flat[H.offsets[nodes][:, None] + np.arange(m * n)].reshape(nodes.size, m, n)
         y = inner.flat[inner.offsets[nodes][:, None] + np.arange(n * n)].reshape(nodes.size, n, n)
-        out.flat[out.offsets[nodes][:, None] + np.arange(m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(nodes.size, m * m)
+        out.flat[out.offsets[nodes][:, None] + np.arange(m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(
+            nodes.size, m * m
+        )
     return out
 
 

@@ -197,4 +197,5 @@ def _singular(ss: StateSpace, node: int, output: int) -> SingularError:
             "the outputs outboard of it (or before it at the same node) already determine it exactly, or nothing it "
             "depends on has any variance; give a node outboard of it a process covariance Q, or this output a noise R"
         )
-    return SingularError(f"{which}: its innovation variance is 0, so D = H P H* + R is not positive definite: {why}")
+    message = f"{which}: its innovation variance is 0, so D = H P H* + R is not positive definite: {why}"
+    return SingularError(message, node, output)

@@ -138,34 +138,69 @@ class StateSpace:
         for name, flat, size in (("Q", Q_flat, n), ("R", R_flat, m)):
             expect_covariance(tree, name, flat, size)
 
-        set_once = object.__setattr__
-        set_once(self, "tree", tree)
-        for name, sizes in (("n", n), ("m", m)):
-            sizes.flags.writeable = False
-            set_once(self, name, sizes)
-        for name, flat, rows, cols in (
-            ("phi", phi_flat, above, n),
-            ("H", H_flat, m, n),
-            ("Q", Q_flat, n, n),
-            ("R", R_flat, m, m),
-        ):
-            flat.flags.writeable = False
-            set_once(self, name, Blocks(flat, rows, cols))
-        set_once(
-            self,
-            "arrays",
-            Arrays(
-                tree.order, tree.parent, offsets_of(n), offsets_of(m),
-                self.phi.flat, self.phi.offsets, self.H.flat, self.H.offsets,
-                self.Q.flat, self.Q.offsets, self.R.flat, self.R.offsets,
-            ),
-        )  # fmt: skip
+        self._set(tree, n, m, phi_flat, H_flat, Q_flat, R_flat)
         for name, value in (("xi", xi), ("eta", eta)):
-            own = None if value is None else self.check_states(value, name).copy()
-            if own is not None:
+            if value is not None:
+                own = self.check_states(value, name).copy()
                 own.flags.writeable = False
-            set_once(self, name, own)
-        set_once(self, "_cache", {})
+                object.__setattr__(self, name, own)
+
+    def _set(
+        self, tree: Tree, n: IntArray, m: IntArray, phi: FloatArray, H: FloatArray, Q: FloatArray, R: FloatArray
+    ) -> None:
+        """Take over flat buffers that are known to be good."""
+        above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
+        blocks = {"phi": Blocks(phi, above, n), "H": Blocks(H, m, n), "Q": Blocks(Q, n, n), "R": Blocks(R, m, m)}
+        for buffer in (n, m, phi, H, Q, R):
+            buffer.flags.writeable = False
+        arrays = Arrays(
+            tree.order, tree.parent, offsets_of(n), offsets_of(m),
+            phi, blocks["phi"].offsets, H, blocks["H"].offsets, Q, blocks["Q"].offsets, R, blocks["R"].offsets,
+        )  # fmt: skip
+        values: dict[str, object] = {
+            "tree": tree,
+            "n": n,
+            "m": m,
+            **blocks,
+            "arrays": arrays,
+            "xi": None,
+            "eta": None,
+            "_cache": {},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def trusted(
+        cls,
+        tree: Tree,
+        n: IntArray,
+        m: IntArray,
+        phi: FloatArray,
+        H: FloatArray,
+        Q: FloatArray,
+        R: FloatArray,
+        xi: FloatArray | None = None,
+        eta: FloatArray | None = None,
+    ) -> StateSpace:
+        """Build a model from flat buffers that another part of the program vouches for: nothing is checked or copied.
+
+        Parameters
+        ----------
+        tree : Tree
+            The forest.
+        n, m : ndarray of int, shape (N,)
+            State and output sizes.
+        phi, H, Q, R : ndarray of float64, flat
+            The blocks, node after node and row by row; phi has no block at a root. They become read-only.
+        xi, eta : ndarray, shape (..., Σn_k), optional
+            Known inputs.
+        """
+        ss = cls.__new__(cls)
+        ss._set(tree, n, m, phi, H, Q, R)
+        object.__setattr__(ss, "xi", xi)
+        object.__setattr__(ss, "eta", eta)
+        return ss
 
     @classmethod
     def chain(
