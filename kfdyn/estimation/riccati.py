@@ -96,6 +96,7 @@ class Riccati:
             self.observed,
             self.D_factor.flat,
             self.G.flat,
+            self.P.flat,
             self.P_plus.flat,
             Lambda,
             S,

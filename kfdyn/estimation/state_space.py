@@ -22,6 +22,8 @@ class Arrays(NamedTuple):
 
     order: IntArray
     parent: IntArray
+    child_start: IntArray
+    children: IntArray
     state: IntArray
     output: IntArray
     phi: FloatArray
@@ -154,7 +156,7 @@ class StateSpace:
         for buffer in (n, m, phi, H, Q, R):
             buffer.flags.writeable = False
         arrays = Arrays(
-            tree.order, tree.parent, offsets_of(n), offsets_of(m),
+            tree.order, tree.parent, tree.child_start, tree.child_list, offsets_of(n), offsets_of(m),
             phi, blocks["phi"].offsets, H, blocks["H"].offsets, Q, blocks["Q"].offsets, R, blocks["R"].offsets,
         )  # fmt: skip
         values: dict[str, object] = {

@@ -43,13 +43,13 @@ class Tree:
     4
     """
 
-    __slots__ = ("_child_start", "_children", "depth", "names", "order", "parent")
+    __slots__ = ("child_list", "child_start", "depth", "names", "order", "parent")
 
     parent: IntArray
     order: IntArray
     depth: IntArray
-    _child_start: IntArray
-    _children: IntArray
+    child_start: IntArray
+    child_list: IntArray
     names: tuple[str, ...] | None
 
     def __init__(self, parent: ArrayLike, names: Sequence[str] | None = None) -> None:
@@ -75,8 +75,8 @@ class Tree:
         for name, value in (
             ("order", order),
             ("depth", depth),
-            ("_child_start", start),
-            ("_children", children),
+            ("child_start", start),
+            ("child_list", children),
         ):
             value.flags.writeable = False
             object.__setattr__(self, name, value)
@@ -135,16 +135,16 @@ class Tree:
     @property
     def leaves(self) -> list[int]:
         """Nodes without children."""
-        return np.flatnonzero(np.diff(self._child_start) == 0).tolist()
+        return np.flatnonzero(np.diff(self.child_start) == 0).tolist()
 
     @property
     def is_chain(self) -> bool:
         """Whether there is one root and no node has two children."""
-        return len(self) > 0 and len(self.roots) == 1 and bool(np.diff(self._child_start).max() <= 1)
+        return len(self) > 0 and len(self.roots) == 1 and bool(np.diff(self.child_start).max() <= 1)
 
     def children(self, k: int) -> IntArray:
         """Children c(k) of node k."""
-        return self._children[self._child_start[k] : self._child_start[k + 1]]
+        return self.child_list[self.child_start[k] : self.child_start[k + 1]]
 
     def ancestors(self, k: int) -> Iterator[int]:
         """Parent, grandparent, … of node k, up to its root."""

@@ -11,17 +11,19 @@ from kfdyn.estimation._kernels.linalg import (
     solve_lower_transposed,
     symmetric_product,
 )
+from kfdyn.estimation._kernels.rts import smooth_by_parent
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def costate_covariances(tag, vectorial, model, seen, L, G, P_plus, Lambda, S):
+def costate_covariances(tag, vectorial, model, seen, L, G, P, P_plus, Lambda, S):
     """Fill Λ and the smoothed error covariance S for every node.
 
     ::
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
+    Where S is below a hundredth of P⁺ the difference has lost digits, and the form of :mod:`rts` takes its place.
     ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 6n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
@@ -47,6 +49,10 @@ def costate_covariances(tag, vectorial, model, seen, L, G, P_plus, Lambda, S):
             Lambda_p = matrix(Lambda, model.Q_at[p], r, r)
             add_transposed_congruence(above, phi, Lambda_p, matrix(flipped, 0, n, r), row)
             add_congruence(S_k, -1.0, P_plus_k, above, row)
+            for i in range(n):
+                if S_k[i, i] < 0.01 * P_plus_k[i, i]:
+                    smooth_by_parent(model, k, phi, P, P_plus, S)
+                    break
         if m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
             measured_scalar(Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)

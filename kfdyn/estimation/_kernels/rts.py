@@ -1,0 +1,62 @@
+"""The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
+
+import numpy as np
+from numba import njit
+
+from kfdyn.estimation._kernels.linalg import add_congruence, cholesky, solve_lower, solve_lower_transposed
+from kfdyn.estimation._kernels.sizes import PART, matrix, vector
+
+_EPS = 2.220446049250313e-16
+
+
+@njit(**PART)
+def smooth_by_parent(model, k, phi, P, P_plus, S):
+    """S(k) from S(p), without the difference of large numbers in P⁺ − P⁺Λ⁺P⁺.
+
+    ::
+
+        J = P⁺ φ* P(p)⁻¹,   W = Q(p) + Σ_siblings φ P⁺ φ*
+        S(k) = (1 − Jφ) P⁺ (1 − Jφ)* + J (W + S(p)) J*
+
+    A sum of two positive semi-definite terms: it keeps its digits under a diffuse prior. Needs P(p) invertible;
+    where it is not, S(k) stays as it is.
+    """
+    p = model.parent[k]
+    state = model.state
+    n, r = state[k + 1] - state[k], state[p + 1] - state[p]
+    P_p, own = matrix(P, model.Q_at[p], r, r), matrix(P_plus, model.Q_at[k], n, n)
+    L = np.empty((r, r))
+    if cholesky(P_p, L, np.ones(r, np.bool_), 4 * r * _EPS) >= 0:
+        return
+    row = np.empty(max(n, r))
+    J, E = np.empty((n, r)), np.empty((n, n))
+    for i in range(n):
+        for a in range(r):
+            s = 0.0
+            for j in range(n):
+                s += own[i, j] * phi[a, j]
+            J[i, a] = s
+        solve_lower(L, J[i])
+        solve_lower_transposed(L, J[i])
+        for j in range(n):
+            s = 1.0 if i == j else 0.0
+            for a in range(r):
+                s -= J[i, a] * phi[a, j]
+            E[i, j] = s
+    W = np.empty((r, r))
+    Q_p, S_p = matrix(model.Q, model.Q_at[p], r, r), matrix(S, model.Q_at[p], r, r)
+    for a in range(r):
+        for b in range(r):
+            W[a, b] = Q_p[a, b] + S_p[a, b]
+    for at in range(model.child_start[p], model.child_start[p + 1]):
+        j = model.children[at]
+        if j != k:
+            c = state[j + 1] - state[j]
+            step, theirs = matrix(model.phi, model.phi_at[j], r, c), matrix(P_plus, model.Q_at[j], c, c)
+            add_congruence(W, 1.0, step, theirs, np.empty(c))
+    flat = vector(S, model.Q_at[k], n * n)
+    for i in range(n * n):
+        flat[i] = 0.0
+    S_k = matrix(S, model.Q_at[k], n, n)
+    add_congruence(S_k, 1.0, E, own, row)
+    add_congruence(S_k, 1.0, J, W, row)
