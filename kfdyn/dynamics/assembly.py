@@ -1,0 +1,171 @@
+"""THE translation: a robot in a state becomes a linear-Gaussian model on its own tree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ShapeError
+from kfdyn.estimation import StateSpace, Tree
+from kfdyn.multibody import LinkTerms, System, link_terms
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+def as_estimation(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+) -> StateSpace:
+    """Read a robot in one state as an estimation problem: T is tau, a is the joint acceleration.
+
+    ::
+
+        x(k) = Σ φ(k,j) x(j) + w(k),   w ~ N(ξ + Mφ*η, M)       forces between the bodies
+        T(k) = H(k) x(k) + r(k),       r ~ N(0, R)              generalised forces
+
+    Node k is body k, named after its hinge; its outputs are the dofs of that hinge, so T, ε, ν and a are
+    stacked as v is. The covariance of T is the mass matrix 𝓜, and the smoother's a is forward dynamics.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (nq,)
+        One configuration.
+    v : (nv,), optional
+        At rest if not given.
+    gravity : (3,), optional
+        ``system.gravity`` if not given.
+    external_forces : (n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+
+    Returns
+    -------
+    StateSpace
+        The triple (H, φ, M) with R, ξ and η; states of size 6, world orientation, at the hinge points.
+
+    Notes
+    -----
+    O(N). Source: R86 Table 6.1; THEORY section 6.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> from kfdyn.dynamics import as_estimation
+    >>> ss = as_estimation(kf.models.double_pendulum(), [0.3, 0.4])
+    >>> filt = kf.kalman_filter(ss, [0.0, 0.0])
+    >>> filt.P[0].shape, kf.bryson_frazier(ss, filt).a.shape
+    ((6, 6), (2,))
+    """
+    forest = as_forest(system, q, v, gravity, external_forces)
+    if forest.lead:
+        raise ShapeError(
+            f"as_estimation takes one configuration, but the arguments have leading axes {forest.lead} "
+            f"(system {system.name!r}); call it for one of them"
+        )
+    return forest.ss
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """B configurations of one system as one model: B copies of its tree, side by side.
+
+    Attributes
+    ----------
+    system : System
+        The robot.
+    lead : tuple of int
+        Leading axes of q and v, B = their product.
+    ss : StateSpace
+        Node b·n_bodies + k is body k of configuration b; outputs likewise.
+    """
+
+    system: System
+    lead: tuple[int, ...]
+    ss: StateSpace
+
+    def stack(self, tau: ArrayLike) -> Array:
+        """Lay generalised vectors (..., nv), broadcast to the leading axes, end to end: (B nv,)."""
+        return np.broadcast_to(np.asarray(tau, float), (*self.lead, self.system.nv)).reshape(-1)
+
+    def by_dof(self, stacked: Array) -> Array:
+        """The reverse of :meth:`stack`: (..., nv)."""
+        return stacked.reshape(*self.lead, self.system.nv)
+
+    def by_body(self, stacked: Array) -> Array:
+        """Stacked spatial vectors (B n_bodies 6,) as (..., n_bodies, 6)."""
+        return stacked.reshape(*self.lead, self.system.n_bodies, 6)
+
+    def where(self, node: int) -> tuple[int, int]:
+        """Number of the configuration, and the body, that a node stands for."""
+        return divmod(node, self.system.n_bodies)
+
+
+def as_forest(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+) -> Forest:
+    """Read a batch of configurations as one estimation problem on a forest, so that one sweep serves them all.
+
+    Parameters as for :func:`as_estimation`, with leading axes, which broadcast. O(B N) time and memory.
+    """
+    terms = link_terms(system, q, v, external_forces, gravity)
+    lead = terms.l.shape[:-2]
+    shape = _shape(system, math.prod(lead))
+    ss = StateSpace.trusted(
+        shape.tree,                    # time: tip to base, a chain or a tree             R86 Table 6.1, SKO "tree"
+        shape.n,                       # state x(k): the spatial force on body k          R86 (4.1)
+        shape.m,                       # measurement T(k): generalised force at hinge k   R86 (4.8)
+        _transitions(shape, terms),    # transition φ(p,k): shift of a force by l(p,k)    R86 (3.5)
+        terms.H.reshape(-1),           # output map H(k): projection on the hinge axes    R86 (3.2)
+        terms.inertia.reshape(-1),     # process covariance: spatial inertia M(k)         R86 (3.1)
+        shape.R,                       # measurement noise R(k): rotor inertia            THEORY section 6
+        terms.xi.reshape(-1),          # process mean ξ(k): gyroscopic − external force   R86 (4.4)
+        terms.eta.reshape(-1),         # co-state input η(k): Coriolis; −g at the roots   R86 (5.6)
+    )  # fmt: skip
+    return Forest(system, lead, ss)
+
+
+def _transitions(shape: _Shape, terms: LinkTerms) -> Array:
+    """φ(p,k) = [[1, l~], [0, 1]] for every body that has a parent, flat."""
+    l = terms.l.reshape(-1, shape.has_parent.size, 3)[:, shape.has_parent]
+    phi = np.zeros((*l.shape[:2], 6, 6))
+    phi[..., range(6), range(6)] = 1.0
+    for i, j, along in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        phi[..., i, 3 + j] = -l[..., along]
+        phi[..., j, 3 + i] = l[..., along]
+    return phi.reshape(-1)
+
+
+class _Shape(NamedTuple):
+    """What B configurations of a system share whatever q is."""
+
+    tree: Tree
+    n: Index
+    m: Index
+    R: Array
+    has_parent: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=16)
+def _shape(system: System, copies: int) -> _Shape:
+    """The forest of ``copies`` trees; kept, since a simulation asks for the same one at every step."""
+    n_bodies, parent = system.n_bodies, system.parent
+    first = n_bodies * np.arange(copies)[:, None]
+    forest = np.where(parent >= 0, parent + first, -1).reshape(-1)
+    tree = Tree(forest, system.hinge_names if copies == 1 else None)
+    own = np.diff(system.layout.v_start)
+    R = np.concatenate([np.diag(body.armature).reshape(-1) for body in system.bodies])
+    return _Shape(tree, np.full(forest.size, 6), np.tile(own, copies), np.tile(R, copies), parent >= 0)
