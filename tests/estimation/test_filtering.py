@@ -50,7 +50,10 @@ def test_statistical_innovations_and_likelihood(case, method):
     if seen.any():
         normal = multivariate_normal(model.bias[seen], model.mass_matrix[np.ix_(seen, seen)])
         close(filt.llf, normal.logpdf(case.T[seen]))
-        close(filt.eps_centered @ filt.nu_centered, -2 * filt.llf - seen.sum() * np.log(2 * np.pi) - filt.covariances.logdet)
+        close(
+            filt.eps_centered @ filt.nu_centered,
+            -2 * filt.llf - seen.sum() * np.log(2 * np.pi) - filt.covariances.logdet,
+        )
     else:
         assert filt.llf == 0.0
     assert isinstance(filt.llf, float)
@@ -79,7 +82,12 @@ def test_eta_is_a_mean_of_w(case, method):
     close(filt.nu_centered, moved.nu)
 
 
-@given(cases(missing=True), st.sampled_from([(1,), (2,), (15,), (16,), (17,), (33,), (3, 2), (2, 1, 3)]), methods, st.data())
+@given(
+    cases(missing=True),
+    st.sampled_from([(1,), (2,), (15,), (16,), (17,), (33,), (3, 2), (2, 1, 3)]),
+    methods,
+    st.data(),
+)
 @few
 def test_batches_are_single_vectors(case, batch, method, data):
     """Every lane count, several axes, and ξ, η with their own axes: each entry is its own call, to the last digits."""
@@ -280,7 +288,11 @@ def test_words_and_repr():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"T": np.zeros(2)}, ShapeError, r"T has shape \(2,\), but its last axis must stack the \d+ outputs of the 5 nodes"),
+        (
+            {"T": np.zeros(2)},
+            ShapeError,
+            r"T has shape \(2,\), but its last axis must stack the \d+ outputs of the 5 nodes",
+        ),
         ({"T": 1.0}, ShapeError, r"T has shape \(\)"),
         ({"T": "many"}, ShapeError, r"T must be an array of numbers"),
         ({"xi": np.zeros(2)}, ShapeError, r"xi has shape \(2,\).*\d+ states of the 5 nodes"),
@@ -311,7 +323,9 @@ def test_one_pattern_for_one_call():
     case = random_case(10, 5, n=3, m=2)
     T = np.zeros((2, 10))
     T[1, 7] = np.nan
-    with pytest.raises(ShapeError, match=r"output 7 \(node 3\) is missing in some batch entries .* group the entries by pattern"):
+    with pytest.raises(
+        ShapeError, match=r"output 7 \(node 3\) is missing in some batch entries .* group the entries by pattern"
+    ):
         kf.kalman_filter(case.ss, T)
     with pytest.raises(ShapeError, match=r"do not broadcast: T \(2, 10\), xi \(3, 15\)"):
         kf.kalman_filter(case.ss, np.zeros((2, 10)), xi=np.ones((3, 15)))
