@@ -265,13 +265,13 @@ def sweep(
     rows = count_rows(batch)
     T_rows = as_rows(np.broadcast_to(T, (*batch, ss.n_outputs)))
     xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
-    eta_rows = as_rows(np.zeros(0) if eta is None else eta, None if eta is None else batch)
+    eta_rows = None if eta is None else as_rows(eta, batch)
     eps, nu = np.empty(rows * ss.n_outputs), np.empty(rows * ss.n_outputs)
     z, z_plus = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
     over_rows(
         rows,
         lambda lanes, first, last: filter_states(
-            lanes, ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.P_plus.flat,
+            lanes, cov.sizes, ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.P_plus.flat,
             T_rows, xi_rows, eta_rows, first, last, eps, nu, z, z_plus,
         ),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from kfdyn.estimation.state_space import StateSpace
 Method = Literal["block", "univariate"]
 BoolArray = NDArray[np.bool_]
 
+_WORTH_COMPILING = 64  # nodes
+_LARGEST_STATIC = 8  # states; larger blocks gain nothing from constant sizes
 _CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
 
 
@@ -58,7 +60,7 @@ class Riccati:
     D: Blocks
     D_factor: Blocks
     G: Blocks
-    size_tag: tuple[int, ...] | None = field(repr=False, default=None)
+    sizes: Any = field(repr=False, default=None)
 
     @cached_property
     def K(self) -> Blocks:
@@ -85,22 +87,16 @@ class Riccati:
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
         """Λ(k) and S(k), the scatter of THEORY (5), done when first asked for."""
-        from kfdyn.estimation._kernels import smoothed
+        from kfdyn.estimation._kernels import rts, smoothed
 
-        ss = self.ss
+        ss, P_plus = self.ss, self.P_plus.flat
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
+        vectorial = None if (ss.m <= 1).all() else True
         smoothed.costate_covariances(
-            self.size_tag,
-            None if (ss.m <= 1).all() else True,
-            ss.arrays,
-            self.observed,
-            self.D_factor.flat,
-            self.G.flat,
-            self.P.flat,
-            self.P_plus.flat,
-            Lambda,
-            S,
+            self.sizes, vectorial, ss.arrays, self.observed, self.D_factor.flat, self.G.flat, P_plus, Lambda, S
         )
+        if rts.count_cancelled(ss.arrays, P_plus, S):
+            rts.restore_cancelled(ss.arrays, self.P.flat, P_plus, S)
         return SmoothedCovariances(Blocks(_frozen(Lambda), ss.n, ss.n), Blocks(_frozen(S), ss.n, ss.n))
 
 
@@ -155,16 +151,14 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     from kfdyn.estimation._kernels import riccati as kernels
-    from kfdyn.estimation._kernels.sizes import static
 
     seen = seen.copy()
-    uniform = len(ss) >= 64 and ss.Q.is_uniform and ss.n[0] <= 8
-    tag = static(int(ss.n[0])) if uniform else None
     scalar = bool((ss.m <= 1).all())
+    sizes = _common_sizes(ss)
     P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
     L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
-    node, output = kernels.riccati(tag, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
+    node, output = kernels.riccati(sizes, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
         raise _singular(ss, int(node), int(output))
     seen.flags.writeable = False
@@ -172,15 +166,17 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
         _frozen(array)
     n, m = ss.n, ss.m
     return Riccati(
-        ss,
-        seen,
-        Blocks(P, n, n),
-        Blocks(P_plus, n, n),
-        Blocks(D, m, m),
-        Blocks(L, m, m),
-        Blocks(G, n, m),
-        tag,
+        ss, seen, Blocks(P, n, n), Blocks(P_plus, n, n), Blocks(D, m, m), Blocks(L, m, m), Blocks(G, n, m), sizes
     )
+
+
+def _common_sizes(ss: StateSpace) -> Any:
+    """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
+    from kfdyn.estimation._kernels.sizes import Sizes, static
+
+    if len(ss) < _WORTH_COMPILING or not ss.Q.is_uniform or ss.n[0] > _LARGEST_STATIC:
+        return Sizes(None, None)
+    return Sizes(static(int(ss.n[0])), static(1) if (ss.m == 1).all() else None)
 
 
 def _frozen(array: FloatArray) -> FloatArray:

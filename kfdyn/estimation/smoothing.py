@@ -161,13 +161,13 @@ def sweep(
     batch = nu.shape[:-1]
     rows = count_rows(batch)
     nu_rows = as_rows(nu)
-    eta_rows = as_rows(np.zeros(0) if eta is None else eta, None if eta is None else batch)
+    eta_rows = None if eta is None else as_rows(eta, batch)
     a = np.empty(nu_rows.size)
     plus, costate = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, ss.arrays, cov.G.flat, nu_rows, eta_rows, first, last, a, plus, costate
+            lanes, cov.sizes, ss.arrays, cov.G.flat, nu_rows, eta_rows, first, last, a, plus, costate
         ),
     )
     stored = (*(batch if states else (0,)), ss.n_states)

@@ -9,7 +9,7 @@ from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def smooth_costates(tag, model, G, nu, eta, first, last, a, costate_plus, costate):
+def smooth_costates(tag, sizes, model, G, nu, eta, first, last, a, costate_plus, costate):
     """Run rows first … last of ν through the smoother; fills a, and λ⁺, λ unless these are empty.
 
     ::
@@ -30,18 +30,18 @@ def smooth_costates(tag, model, G, nu, eta, first, last, a, costate_plus, costat
         count = min(lanes, last - at)
         for step in range(model.order.size):
             k = model.order[model.order.size - 1 - step]
-            n = state[k + 1] - state[k]
-            m = output[k + 1] - output[k]
+            n = size(sizes.n, state[k + 1] - state[k])
+            m = size(sizes.m, output[k + 1] - output[k])
             own = vector(flow, state[k] * lanes, n * lanes)
             clear(tag, own, n)
             p = model.parent[k]
             if p >= 0:
-                r = state[p + 1] - state[p]
+                r = size(sizes.n, state[p + 1] - state[p])
                 above = vector(flow, state[p] * lanes, r * lanes)
                 transposed_product(tag, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
             if costate.size > 0:
                 store(tag, costate_plus, n_states, own, at, count, state[k], n)
-            if eta.size > 0:
+            if eta is not None:
                 load(tag, known, eta, n_states, at, count, state[k], n)
                 add(tag, own, known, n)
             if m > 0:

@@ -75,7 +75,7 @@ def inverse_blocks(model, seen, L, G, Lambda, out):
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     above_flat = np.empty(n_max * n_max)
-    flipped = np.empty(n_max * max(n_max, m_max))
+    half = np.empty(n_max * max(n_max, m_max))
     row = np.empty(max(n_max, m_max))
     for k in range(model.parent.size):
         n, m = state[k + 1] - state[k], output[k + 1] - output[k]
@@ -90,8 +90,8 @@ def inverse_blocks(model, seen, L, G, Lambda, out):
             for i in range(n):
                 for j in range(n):
                     above[i, j] = 0.0
-            add_transposed_congruence(above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(flipped, 0, n, r), row)
-            add_transposed_congruence(block, matrix(G, model.H_at[k], n, m), above, matrix(flipped, 0, m, n), row)
+            add_transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(half, 0, r, n), row)
+            add_transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, matrix(half, 0, n, m), row)
         for b in range(m):
             if seen[output[k] + b]:
                 for a in range(m):

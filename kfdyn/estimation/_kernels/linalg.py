@@ -4,7 +4,8 @@ from math import sqrt
 
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import ORDERED, PART
+from kfdyn.estimation._kernels.sizes import ORDERED, PART, vector
+from kfdyn.estimation._kernels.vectors import get, put, zero
 
 
 @njit(**PART)
@@ -37,13 +38,37 @@ def add_congruence(out, sign, A, S, row):
 
 
 @njit(**PART)
-def add_transposed_congruence(out, A, S, flipped, row):
-    """out += A* S A for A (r, n), symmetric S (r, r), out kept exactly symmetric; ``flipped`` is room for A*."""
+def add_transposed_congruence(tag, out, A, S, half, row):
+    """out += A* S A for A (r, n), symmetric S (r, r), out kept exactly symmetric; ``half`` is room for S A.
+
+    Combines rows of A, so that a row is one machine vector where the tag gives n.
+    """
     r, n = A.shape
     for i in range(r):
+        combine_rows(tag, half, i, S, i, False, A)
+    for i in range(n):
+        combine_rows(tag, row, 0, A, i, True, half)
+        for j in range(i + 1):
+            out[i, j] += row[j]
+            out[j, i] = out[i, j]
+
+
+@njit(**PART)
+def combine_rows(tag, y, at, C, i, transposed, A):
+    """Row ``at`` of y becomes Σ_l c_l A(l), with c row i of C, or its column i if transposed."""
+    r, n = A.shape
+    if tag is None:
+        flat = vector(y, at * n, n)
         for j in range(n):
-            flipped[j, i] = A[i, j]
-    add_congruence(out, 1.0, flipped, S, row)
+            s = 0.0
+            for l in range(r):
+                s += (C[l, i] if transposed else C[i, l]) * A[l, j]
+            flat[j] = s
+    else:
+        s = zero(tag)
+        for l in range(r):
+            s += (C[l, i] if transposed else C[i, l]) * get(tag, A, l)
+        put(tag, y, at, s)
 
 
 @njit(**ORDERED)

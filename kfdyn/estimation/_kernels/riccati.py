@@ -9,7 +9,7 @@ from kfdyn.estimation._kernels.update import innovations, update_block, update_s
 
 
 @njit(**SWEEP)
-def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
+def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
     """Fill P, P⁺, D, its Cholesky factor L, and G; returns the (node, output) that failed, or (−1, −1).
 
     ::
@@ -17,7 +17,7 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
         P(k)  = Σ_j φ(k,j) P⁺(j) φ*(k,j) + Q(k)
         D = H P H* + R,   G = P H* D⁻¹,   P⁺ = P − G D G*
 
-    P arrives as a copy of Q and each node adds itself to its parent. The tag is the common state size, if any.
+    P arrives as a copy of Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any.
     ``block`` and ``univariate`` choose how a vector output is processed; None leaves that out of the
     compiled code, both None serve scalar outputs. Cost per node: 3n³ + O(n²m) flops.
     """
@@ -26,8 +26,8 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
     row, before = np.empty(n_max), np.empty(n_max)
     scratch = np.empty((n_max + m_max) * (n_max + 2 * m_max))
     for k in model.order:
-        n = size(tag, state[k + 1] - state[k])
-        m = output[k + 1] - output[k]
+        n = size(sizes.n, state[k + 1] - state[k])
+        m = size(sizes.m, output[k + 1] - output[k])
         P_k, P_plus_k = matrix(P, model.Q_at[k], n, n), matrix(P_plus, model.Q_at[k], n, n)
         H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
         if m == 1 and seen[output[k]]:
@@ -59,7 +59,7 @@ def riccati(tag, block, univariate, model, seen, P, P_plus, D, L, G):
                 return k, failed
         p = model.parent[k]
         if p >= 0:
-            r = size(tag, state[p + 1] - state[p])
+            r = size(sizes.n, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
             add_congruence(matrix(P, model.Q_at[p], r, r), 1.0, phi, P_plus_k, row)
     return -1, -1

@@ -4,13 +4,43 @@ import numpy as np
 from numba import njit
 
 from kfdyn.estimation._kernels.linalg import add_congruence, cholesky, solve_lower, solve_lower_transposed
-from kfdyn.estimation._kernels.sizes import PART, matrix, vector
+from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, vector
 
 _EPS = 2.220446049250313e-16
+_CANCELLED = 0.01  # of P⁺: a smaller S is a difference that has lost two digits or more
+
+
+@njit(**SWEEP)
+def count_cancelled(model, P_plus, S):
+    """How many nodes have an S so far below P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
+    count = 0
+    for k in range(model.parent.size):
+        count += cancelled(model, k, P_plus, S)
+    return count
+
+
+@njit(**SWEEP)
+def restore_cancelled(model, P, P_plus, S):
+    """Recompute the S of those nodes, parents before children."""
+    for step in range(model.order.size):
+        k = model.order[model.order.size - 1 - step]
+        if model.parent[k] >= 0 and cancelled(model, k, P_plus, S):
+            smooth_by_parent(model, k, P, P_plus, S)
 
 
 @njit(**PART)
-def smooth_by_parent(model, k, phi, P, P_plus, S):
+def cancelled(model, k, P_plus, S):
+    """Whether some variance of S(k) is a small remainder of P⁺(k)."""
+    n = model.state[k + 1] - model.state[k]
+    for i in range(n):
+        at = model.Q_at[k] + i * (n + 1)
+        if S[at] < _CANCELLED * P_plus[at]:
+            return True
+    return False
+
+
+@njit(**PART)
+def smooth_by_parent(model, k, P, P_plus, S):
     """S(k) from S(p), without the difference of large numbers in P⁺ − P⁺Λ⁺P⁺.
 
     ::
@@ -24,6 +54,7 @@ def smooth_by_parent(model, k, phi, P, P_plus, S):
     p = model.parent[k]
     state = model.state
     n, r = state[k + 1] - state[k], state[p + 1] - state[p]
+    phi = matrix(model.phi, model.phi_at[k], r, n)
     P_p, own = matrix(P, model.Q_at[p], r, r), matrix(P_plus, model.Q_at[k], n, n)
     L = np.empty((r, r))
     if cholesky(P_p, L, np.ones(r, np.bool_), 4 * r * _EPS) >= 0:

@@ -7,7 +7,7 @@ A kernel asks ``size(tag, runtime)``. With ``tag = None`` it gets the run-time v
 (see :func:`static`) it gets the constant n, which LLVM folds and unrolls. One source, two kernels.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from numba import types
 from numba.extending import intrinsic, overload
@@ -25,6 +25,13 @@ SWEEP: dict[str, Any] = PART | {"cache": True}
 
 #: Measurement vectors that one pass of a sweep carries side by side.
 LANES = 16
+
+
+class Sizes(NamedTuple):
+    """Tags of the state and output sizes that all nodes of a model share; None where they differ."""
+
+    n: Any
+    m: Any
 
 
 def static(n):

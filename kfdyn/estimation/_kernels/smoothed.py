@@ -11,30 +11,28 @@ from kfdyn.estimation._kernels.linalg import (
     solve_lower_transposed,
     symmetric_product,
 )
-from kfdyn.estimation._kernels.rts import smooth_by_parent
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def costate_covariances(tag, vectorial, model, seen, L, G, P, P_plus, Lambda, S):
+def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
     """Fill Λ and the smoothed error covariance S for every node.
 
     ::
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    Where S is below a hundredth of P⁺ the difference has lost digits, and the form of :mod:`rts` takes its place.
     ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 6n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     row, sum_ = np.empty(max(n_max, m_max)), np.empty(max(n_max, m_max))
-    above_flat, flipped = np.empty(n_max * n_max), np.empty(n_max * n_max)
+    above_flat, half = np.empty(n_max * n_max), np.empty(n_max * n_max)
     U, V = np.empty(n_max * m_max), np.empty(n_max * m_max)
     for step in range(model.order.size):
         k = model.order[model.order.size - 1 - step]
-        n = size(tag, state[k + 1] - state[k])
-        m = output[k + 1] - output[k]
+        n = size(sizes.n, state[k + 1] - state[k])
+        m = size(sizes.m, output[k + 1] - output[k])
         above = matrix(above_flat, 0, n, n)
         Lambda_k = matrix(Lambda, model.Q_at[k], n, n)
         P_plus_k, S_k = matrix(P_plus, model.Q_at[k], n, n), matrix(S, model.Q_at[k], n, n)
@@ -44,15 +42,11 @@ def costate_covariances(tag, vectorial, model, seen, L, G, P, P_plus, Lambda, S)
                 S_k[i, j] = P_plus_k[i, j]
         p = model.parent[k]
         if p >= 0:
-            r = size(tag, state[p + 1] - state[p])
+            r = size(sizes.n, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
             Lambda_p = matrix(Lambda, model.Q_at[p], r, r)
-            add_transposed_congruence(above, phi, Lambda_p, matrix(flipped, 0, n, r), row)
+            add_transposed_congruence(sizes.n, above, phi, Lambda_p, matrix(half, 0, r, n), row)
             add_congruence(S_k, -1.0, P_plus_k, above, row)
-            for i in range(n):
-                if S_k[i, i] < 0.01 * P_plus_k[i, i]:
-                    smooth_by_parent(model, k, phi, P, P_plus, S)
-                    break
         if m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
             measured_scalar(Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)

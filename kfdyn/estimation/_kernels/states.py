@@ -9,7 +9,7 @@ from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, nu, z, z_plus):
+def filter_states(tag, sizes, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, nu, z, z_plus):
     """Run rows first … last of T through the filter; fills ε, ν, and z, z⁺ unless these are empty.
 
     ::
@@ -18,7 +18,7 @@ def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, 
         ε(k)  = T − H z,   ν = D⁻¹ ε
         z⁺(k) = z + G ε + P⁺ η(k)
 
-    All rows lie flat, one after the other. xi and eta have one row for all, or one for each T; an empty eta means
+    All rows lie flat, one after the other. xi and eta have one row for all, or one for each T; eta None means
     zero. Cost per node and vector: 2n² + 4nm flops, and 2n² more with η.
     """
     state, output = model.state, model.output
@@ -33,8 +33,8 @@ def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, 
         count = min(lanes, last - at)
         load(tag, flow, xi, n_states, at, count, 0, n_states)
         for k in model.order:
-            n = state[k + 1] - state[k]
-            m = output[k + 1] - output[k]
+            n = size(sizes.n, state[k + 1] - state[k])
+            m = size(sizes.m, output[k + 1] - output[k])
             z_k = vector(flow, state[k] * lanes, n * lanes)
             for i in range(n * lanes):
                 ahead[i] = z_k[i]
@@ -49,7 +49,7 @@ def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, 
                 product(tag, ahead, 1.0, matrix(G, model.H_at[k], n, m), e)
                 solve(tag, matrix(L, model.R_at[k], m, m), e)
                 store(tag, nu, n_outputs, e, at, count, output[k], m)
-            if eta.size > 0:
+            if eta is not None:
                 load(tag, known, eta, n_states, at, count, state[k], n)
                 product(tag, ahead, 1.0, matrix(P_plus, model.Q_at[k], n, n), known)
             if z.size > 0:
@@ -57,6 +57,6 @@ def filter_states(tag, model, seen, L, G, P_plus, T, xi, eta, first, last, eps, 
                 store(tag, z_plus, n_states, ahead, at, count, state[k], n)
             p = model.parent[k]
             if p >= 0:
-                r = state[p + 1] - state[p]
+                r = size(sizes.n, state[p + 1] - state[p])
                 above = vector(flow, state[p] * lanes, r * lanes)
                 product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), ahead)
