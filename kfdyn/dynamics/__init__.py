@@ -1,22 +1,34 @@
 """Mechanics solved as estimation: forward dynamics is the smoother, the mass matrix the covariance of T."""
 
-from importlib import import_module
-from typing import Any
+from kfdyn.dynamics.assembly import Forest, as_estimation, as_forest
+from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
+from kfdyn.dynamics.hybrid import hybrid_dynamics
+from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.mass_matrix import (
+    composite_inertias,
+    mass_matrix,
+    mass_matrix_logdet,
+    mass_matrix_sparsity,
+    mass_matrix_trace,
+)
+from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
+from kfdyn.dynamics.operational_space import operational_space_compliance
 
-_MODULE_OF = {
-    "Forest": "assembly",
-    "as_estimation": "assembly",
-    "as_forest": "assembly",
-}
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(f"kfdyn.dynamics.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'kfdyn.dynamics' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = [
+    "Forest",
+    "as_estimation",
+    "as_forest",
+    "bias_forces",
+    "composite_inertias",
+    "dynamics_filter",
+    "forward_dynamics",
+    "hybrid_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "mass_matrix_logdet",
+    "mass_matrix_sparsity",
+    "mass_matrix_trace",
+    "operational_space_compliance",
+]

@@ -125,15 +125,15 @@ def as_forest(
     lead = terms.l.shape[:-2]
     shape = _shape(system, math.prod(lead))
     ss = StateSpace.trusted(
-        shape.tree,                    # time: tip to base, a chain or a tree             R86 Table 6.1, SKO "tree"
-        shape.n,                       # state x(k): the spatial force on body k          R86 (4.1)
-        shape.m,                       # measurement T(k): generalised force at hinge k   R86 (4.8)
-        _transitions(shape, terms),    # transition φ(p,k): shift of a force by l(p,k)    R86 (3.5)
-        terms.H.reshape(-1),           # output map H(k): projection on the hinge axes    R86 (3.2)
-        terms.inertia.reshape(-1),     # process covariance: spatial inertia M(k)         R86 (3.1)
+        shape.tree,                    # time: from the tips to the base                  R86 section 4; SKO "bwa"
+        shape.n,                       # states x(k): spatial forces                      R86 Table 6.1, row 1
+        shape.m,                       # measurements T(k): generalised forces            R86 Table 6.1, row 3
+        _transitions(shape, terms),    # transition φ(p,k): shift of a force by l(p,k)    R86 Table 6.1, row 4; (3.5)
+        terms.H.reshape(-1),           # state to output map H(k): hinge axes             R86 Table 6.1, row 7; (6.5)
+        terms.inertia.reshape(-1),     # process covariance M(k): spatial inertia         R86 Table 6.1, row 5; (3.1)
         shape.R,                       # measurement noise R(k): rotor inertia            THEORY section 6
-        terms.xi.reshape(-1),          # process mean ξ(k): gyroscopic − external force   R86 (4.4)
-        terms.eta.reshape(-1),         # co-state input η(k): Coriolis; −g at the roots   R86 (5.6)
+        terms.xi.reshape(-1),          # known input ξ(k): bias force, less external      R86 Table 6.1, row 6; (4.4)
+        terms.eta.reshape(-1),         # co-state input η(k): Coriolis; −g at the roots   R86 (5.6), (6.4)
     )  # fmt: skip
     return Forest(system, lead, ss)
 

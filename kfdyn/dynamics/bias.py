@@ -1,0 +1,51 @@
+"""Bias forces: what gravity, velocities and external forces ask of the hinges when nothing accelerates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+
+def bias_forces(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """Bias c = Hφ(ξ + Mφ*η) of the equations of motion 𝓜 a + c = tau: the mean of T in the estimation problem.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv), optional
+        At rest if not given: c is then the torque of gravity (and of the external forces).
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+
+    Returns
+    -------
+    (..., nv) array
+        Coriolis, centrifugal and gravity forces, less external ones.
+
+    Notes
+    -----
+    O(N): inverse dynamics with a = 0. Sources: R86 (7.1), (7.11); SKO "eom"; PART (1).
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
+    array([19.62])
+    """
+    return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity)

@@ -1,0 +1,150 @@
+"""A batch is a forest: checked arguments, in parts that fit the cache, each part one sweep over all its trees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.assembly import Forest, as_forest
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.sweeps import threads
+from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody.arguments import batch, checked, configuration
+
+Array = NDArray[np.float64]
+
+# Nodes per part: about 1.5 kB each with all that the filter keeps, so a part stays in the cache of a core.
+PART = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """States of a system with their leading axes made one, checked and broadcast.
+
+    Attributes
+    ----------
+    lead : tuple of int
+        The leading axes; ``size`` is their product.
+    arrays : dict
+        ``q`` (size, nq); ``v``, ``tau``, ``a`` (size, nv), ``external_forces`` (size, n_bodies, 6) and
+        ``gravity`` (size, 3) where given.
+    """
+
+    system: System
+    lead: tuple[int, ...]
+    arrays: dict[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        system: System,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        external_forces: ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
+        **dofs: ArrayLike,
+    ) -> States:
+        """Check every argument by name and broadcast; ``dofs`` are more arrays (..., nv)."""
+        given = {"q": (configuration(system, q), 1)}
+        for name, value, tail in (
+            ("v", v, (system.nv,)),
+            ("external_forces", external_forces, (system.n_bodies, 6)),
+            ("gravity", gravity, (3,)),
+            *((name, value, (system.nv,)) for name, value in dofs.items()),
+        ):
+            if value is not None:
+                given[name] = (checked(system, value, tail, name), len(tail))
+        lead, arrays = batch(system, **given)
+        return cls(system, lead, dict(zip(given, arrays)))
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return math.prod(self.lead)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    def forest(self, part: slice) -> Forest:
+        """The estimation problem of some of the states."""
+        q, v, force, g = (self._part(name, part) for name in ("q", "v", "external_forces", "gravity"))
+        assert q is not None
+        return as_forest(self.system, q, v, g, force)
+
+    def link_terms(self, part: slice) -> LinkTerms:
+        """Hinge maps, lever arms and inertias of some of the states, at rest."""
+        return link_terms(self.system, self["q"][part])
+
+    def _part(self, name: str, part: slice) -> Array | None:
+        return self.arrays[name][part] if name in self.arrays else None
+
+    def in_parts(self, work: Callable[[slice], None], nodes: int = PART) -> None:
+        """Call ``work`` for parts of some ``nodes`` bodies each, in threads; they must write to disjoint rows.
+
+        A hinge without inertia is reported in words of mechanics.
+        """
+        step = max(1, nodes // self.system.n_bodies)
+        parts = [slice(at, min(at + step, self.size)) for at in range(0, self.size, step)]
+
+        def run(part: slice) -> None:
+            try:
+                work(part)
+            except SingularError as error:
+                raise self._in_mechanics(error, part.start) from None
+
+        workers = min(threads(), len(parts) // 2)
+        if workers < 2:
+            for part in parts:
+                run(part)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(run, part) for part in parts]:
+                done.result()
+
+    def _in_mechanics(self, error: SingularError, first: int) -> SingularError:
+        assert error.node is not None
+        index, body = divmod(error.node, self.system.n_bodies)
+        where = np.unravel_index(first + index, self.lead) if self.lead else ()
+        return hinge_without_inertia(self.system, body, error.output or 0, tuple(map(int, where)))
+
+
+def hinge_without_inertia(system: System, body: int, output: int, where: tuple[int, ...] = ()) -> SingularError:
+    """D(k) = 0 in words of mechanics: which dof of which hinge, why, and what would cure it."""
+    name = system.hinge_names[body]
+    hinge = f"hinge {name!r}" if system.bodies[body].hinge.nv == 1 else f"hinge {name!r}, dof {output}"
+    at = f" (at q[{', '.join(map(str, where))}])" if where else ""
+    if not _outboard_inertia(system, body):
+        message = (
+            f"{hinge}{at}: nothing outboard of it has mass, so its innovation variance is 0; give the tool a mass "
+            "or the hinge an armature"
+        )
+    else:
+        message = (
+            f"{hinge}{at}: it moves no inertia that the hinges outboard of it (or its own other dofs) leave it, so its "
+            "innovation variance is 0: axes that coincide (gimbal lock), or a mass without extent on the axis; move "
+            "out of this configuration, or give the body an inertia or the hinge an armature"
+        )
+    return SingularError(message, body, output)
+
+
+def _outboard_inertia(system: System, body: int) -> bool:
+    """Whether the body or any outboard of it has mass or inertia."""
+    outboard = np.zeros(system.n_bodies, dtype=bool)
+    outboard[body] = True
+    for k in system.layout.order:
+        p = system.parent[k]
+        outboard[k] |= p >= 0 and outboard[p]
+    return bool((system.layout.mass[outboard] > 0).any() or system.layout.J[outboard].any())
+
+
+def expect_method(method: str, known: tuple[str, ...], function: str) -> None:
+    """Refuse a method that is not one of ``known``."""
+    if method not in known:
+        raise ModelError(
+            f"{function}: method must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}, not {method!r}"
+        )

@@ -1,0 +1,179 @@
+"""Forward dynamics: the joint acceleration is the smoother's output co-state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.assembly import as_estimation
+from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
+from kfdyn.errors import SingularError
+from kfdyn.multibody import System
+
+if TYPE_CHECKING:
+    from kfdyn.estimation import Filtered, Smoothed
+
+Array = NDArray[np.float64]
+
+
+def forward_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    *,
+    method: Literal["filter", "mass_matrix"] = "filter",
+) -> Array:
+    """Joint accelerations a = 𝓜⁻¹(tau − c) by one Kalman filter gather and one Bryson–Frazier scatter.
+
+    ::
+
+        P = Σ φP⁺φ* + M,   D = HPH* + R,   G = PH*D⁻¹,   P⁺ = P − GDG*     R86 (8.4), (8.5), (8.9)
+        z = Σ φz⁺ + ξ,     ε = tau − Hz,   ν = D⁻¹ε,     z⁺ = z + Gε + P⁺η R86 (8.3), (8.6)–(8.8)
+        λ⁺ = φ*λ(p),       a = ν − G*(λ⁺ + η),           λ = λ⁺ + η + H*a  R86 (8.10)–(8.13)
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv) or None
+        Velocities; None is at rest.
+    tau : (..., nv)
+        Generalised forces.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+    method : {"filter", "mass_matrix"}
+        The filter is O(N). "mass_matrix" forms 𝓜 by composite inertias, and c by inverse dynamics, and solves by
+        Cholesky factors: O(N³) in general, a cross-check that shares no recursion with the filter.
+
+    Returns
+    -------
+    (..., nv) array
+        Accelerations a.
+
+    Raises
+    ------
+    SingularError
+        If a hinge has no inertia to move; names the hinge.
+
+    Notes
+    -----
+    Sources: R86 section 8; SKO "fd-gather-scatter", "fd-quadratic".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
+    array([-9.81])
+    """
+    expect_method(method, ("filter", "mass_matrix"), "forward_dynamics")
+    if method == "mass_matrix":
+        return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
+    from kfdyn.estimation import bryson_frazier, kalman_filter
+
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    a = np.empty((states.size, system.nv))
+
+    def solve(part: slice) -> None:
+        forest = states.forest(part)
+        filt = kalman_filter(forest.ss, forest.stack(states["tau"][part]))
+        a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
+
+    states.in_parts(solve)
+    return a.reshape((*states.lead, system.nv))
+
+
+def dynamics_filter(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> tuple[Filtered, Smoothed]:
+    """Forward dynamics of one configuration with everything the filter and smoother know.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q, v : (nq,), (nv,) or None
+        One state.
+    tau : (..., nv)
+        Generalised forces; leading axes are so many measurements of the same model.
+    external_forces : (n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (3,), optional
+        ``system.gravity`` if not given.
+
+    Returns
+    -------
+    filt : Filtered
+        ``P[k]`` articulated body inertia, ``D[k]`` inertia seen by the hinge, ``G[k]`` its influence, ``eps`` the
+        force not explained outboard, ``z[k]``, ...
+    smooth : Smoothed
+        ``a`` joint accelerations, ``costate[k]`` acceleration of body k (less g), ``x[k]`` force at hinge k,
+        ``Lambda[k]`` operational space compliance of body k.
+
+    Notes
+    -----
+    O(N). Source: R86 (8.2)–(8.13).
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> filt, smooth = dynamics_filter(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], None, [0.0])
+    >>> filt.D[0], smooth.a
+    (array([[2.]]), array([-9.81]))
+    """
+    from kfdyn.estimation import bryson_frazier, kalman_filter
+
+    ss = as_estimation(system, q, v, gravity, external_forces)
+    try:
+        filt = kalman_filter(ss, tau)
+    except SingularError as error:
+        raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
+    return filt, bryson_frazier(ss, filt)
+
+
+def _by_mass_matrix(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+) -> Array:
+    """𝓜 by composite inertias, c by Newton–Euler, and a by a Cholesky solve (SKO "fd-quadratic")."""
+    from scipy.linalg import solve_triangular
+
+    from kfdyn.dynamics.bias import bias_forces
+    from kfdyn.dynamics.mass_matrix import mass_matrix
+
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    arrays = states.arrays
+    c = bias_forces(system, arrays["q"], arrays.get("v"), arrays.get("external_forces"), arrays.get("gravity"))
+    M = mass_matrix(system, arrays["q"])
+    try:
+        L = np.linalg.cholesky(M)
+        pivots = np.einsum("...ii->...i", L) ** 2 / np.einsum("...ii->...i", M)
+        singular = pivots.size > 0 and pivots.min() <= 4 * system.nv * np.finfo(float).eps
+    except np.linalg.LinAlgError:
+        singular = True
+    if singular:
+        raise SingularError(
+            f"system {system.name!r}: the mass matrix is singular, so some hinge has no inertia to move; "
+            'forward_dynamics with method="filter" names the hinge'
+        )
+    a = np.empty((states.size, system.nv))
+    for b, rhs in enumerate(arrays["tau"] - c):
+        a[b] = solve_triangular(L[b], solve_triangular(L[b], rhs, lower=True), lower=True, trans=1)
+    return a.reshape((*states.lead, system.nv))

@@ -1,0 +1,125 @@
+"""Hybrid dynamics: a hinge whose motion is prescribed is a measurement that is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forest import States
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System
+from kfdyn.multibody.body import as_floats
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def hybrid_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    a: ArrayLike,
+    prescribed: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """Solve 𝓜 a + c = tau with a known at the prescribed dofs p and tau at the free dofs f.
+
+    ::
+
+        η ← η + H_p* a_p,   T_p missing:  G_p = 0, so P⁺ = P and z⁺ = z + P(H*a + η) at a prescribed hinge
+        ε_f = T_f − H_f z,  smoother as ever,   tau_p = H_p x̂ + R_p a_p
+
+    A hinge may be split: some of its dofs prescribed, the others free. None prescribed is forward dynamics, all
+    prescribed inverse dynamics; a locked hinge has a = 0.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv) or None
+        Velocities; None is at rest.
+    tau : (..., nv)
+        Generalised forces; the entries of prescribed dofs are not read and may be NaN.
+    a : (..., nv)
+        Accelerations; the entries of free dofs are not read and may be NaN.
+    prescribed : (nv,) of bool
+        Which dofs have their acceleration given.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+
+    Returns
+    -------
+    tau, a : (..., nv) arrays
+        Both complete.
+
+    Raises
+    ------
+    SingularError
+        If a free hinge has no inertia to move; names the hinge.
+
+    Notes
+    -----
+    O(N). Sources: SKO "hybrid"; ATBI "locked"; THEORY section 6 (the armature is diagonal, so R_fp = 0).
+
+    Examples
+    --------
+    Lock the elbow of a double pendulum, hanging sideways, and let the shoulder fall:
+
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> tau, a = hybrid_dynamics(arm, [0.5 * np.pi, 0.0], None, [0, np.nan], [np.nan, 0], prescribed=[False, True])
+    >>> a.round(3), tau.round(3)
+    (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
+    """
+    from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
+
+    mask = _mask(system, prescribed)
+    states = States.of(
+        system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
+    )  # fmt: skip
+    tau_out, a_out = np.empty((states.size, system.nv)), np.empty((states.size, system.nv))
+
+    def solve(part: slice) -> None:
+        forest = states.forest(part)
+        ss, op = forest.ss, Operators(forest.ss)
+        given = forest.stack(states["a"][part])
+        T = forest.stack(np.where(mask, np.nan, states["tau"][part]))
+        filt = kalman_filter(ss, T, eta=ss.eta + op.H.backward(given))  # η ← η + H_p* a_p
+        smooth = bryson_frazier(ss, filt, covariances=False)
+        rate = given + smooth.a  # the smoother's a is 0 where T is missing
+        force = op.H.forward(smooth.x.flat) + op.R.forward(rate)  # T = H x̂ + R a
+        a_out[part] = forest.by_dof(rate)
+        tau_out[part] = np.where(mask, forest.by_dof(force), states["tau"][part])
+
+    states.in_parts(solve)
+    shape = (*states.lead, system.nv)
+    return tau_out.reshape(shape), a_out.reshape(shape)
+
+
+def _mask(system: System, prescribed: ArrayLike) -> Mask:
+    try:
+        mask = np.asarray(prescribed)
+    except ValueError as error:
+        raise ShapeError(f"prescribed must be a mask of shape ({system.nv},): {error}") from error
+    if mask.shape != (system.nv,):
+        raise ShapeError(
+            f"prescribed must have shape ({system.nv},), one entry for each dof of system {system.name!r}, got "
+            f"{mask.shape}; system.v_slice(hinge) tells where a hinge's dofs are"
+        )
+    if mask.dtype != bool and system.nv:
+        raise ModelError(
+            f"prescribed must be a mask of booleans, got {mask.dtype}; indices become one by mask[i] = True"
+        )
+    return mask.astype(bool)
+
+
+def _known(value: ArrayLike, known: Mask, what: str) -> Array:
+    """The value with zeros where it is not known, so that only what is used is checked."""
+    array = as_floats(value, what)
+    return np.where(known, array, 0.0) if array.shape[-1:] == known.shape else array

@@ -1,0 +1,101 @@
+"""Inverse dynamics: a scatter of accelerations and a gather of forces."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.assembly import Forest
+from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+
+def inverse_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    *,
+    method: Literal["newton_euler", "composite"] = "newton_euler",
+) -> Array:
+    """Generalised forces tau = 𝓜 a + c that cause given accelerations.
+
+    ::
+
+        α = φ*(H* a + η)              scatter                                    R86 (7.2)
+        f = φ(M α + ξ)                gather, "newton_euler"                     R86 (7.3)
+        f = ℛ α + φ̃ℛ(H* a + η) + φξ   gather, "composite": R86 (7.6)–(7.8) with the kernel r = ℛ + φ̃ℛ + ℛφ̃*
+        tau = H f + R a
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv) or None
+        Velocities; None is at rest.
+    a : (..., nv)
+        Accelerations.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+    method : {"newton_euler", "composite"}
+        Forces summed body by body, or through composite body inertias ℛ. Same answers.
+
+    Returns
+    -------
+    (..., nv) array
+        Generalised forces, rotors included.
+
+    Notes
+    -----
+    O(N). No D is inverted, so hinges without inertia are allowed. Sources: R86 section 7; SKO "ne-id", "crb-id".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
+    array([21.62])
+    """
+    expect_method(method, ("newton_euler", "composite"), "inverse_dynamics")
+    states = States.of(system, q, v, external_forces, gravity, a=a)
+    tau = np.empty((states.size, system.nv))
+    sweep = _newton_euler if method == "newton_euler" else _composite
+
+    def solve(part: slice) -> None:
+        forest = states.forest(part)
+        tau[part] = forest.by_dof(sweep(forest, forest.stack(states["a"][part])))
+
+    states.in_parts(solve)
+    return tau.reshape((*states.lead, system.nv))
+
+
+def _newton_euler(forest: Forest, a: Array) -> Array:
+    from kfdyn.estimation import Operators
+
+    ss = forest.ss
+    op = Operators(ss)
+    alpha = op.phi.backward(op.H.backward(a) + ss.eta)  # α = φ*(H* a + η)
+    f = op.phi.forward(op.Q.forward(alpha) + ss.xi)  # f = φ(M α + ξ)
+    return op.H.forward(f) + op.R.forward(a)  # tau = H f + R a
+
+
+def _composite(forest: Forest, a: Array) -> Array:
+    from kfdyn.dynamics.mass_matrix import composite_inertias
+    from kfdyn.estimation import Operators
+
+    ss = forest.ss
+    op = Operators(ss)
+    own = op.H.backward(a) + ss.eta
+    composite = op.block_diagonal(composite_inertias(ss))
+    y = op.phi_strict.forward(composite.forward(own)) + op.phi.forward(ss.xi)  # from outboard accelerations only
+    f = composite.forward(op.phi.backward(own)) + y  # f = ℛ α + y
+    return op.H.forward(f) + op.R.forward(a)

@@ -1,0 +1,208 @@
+"""The mass matrix, four ways; its trace, determinant and zeros."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.multibody import System
+
+if TYPE_CHECKING:
+    from kfdyn.estimation import Blocks, StateSpace
+
+Array = NDArray[np.float64]
+METHODS = ("composite", "columns", "operator", "covariance")
+
+
+def mass_matrix(
+    system: System,
+    q: ArrayLike,
+    *,
+    method: Literal["composite", "columns", "operator", "covariance"] = "composite",
+) -> Array:
+    """Mass matrix 𝓜 = HφMφ*H* + R, symmetric to the bit: the covariance of T in the estimation problem.
+
+    ==============  ==========================================================================  =============
+    ``composite``   gather ℛ, then walk from each hinge to the root: Hφ̃ℛH* below the diagonal   SKO, R86 7.11
+    ``columns``     column i is inverse dynamics of a unit acceleration                         SKO, O(N²)
+    ``operator``    H φ M φ* H* + R by sweeps over unit vectors                                 PART (1), O(N²)
+    ``covariance``  closed form of cov T, the state's covariance ℛ + φ̃ℛ + ℛφ̃* seen through H    ATBI, dense
+    ==============  ==========================================================================  =============
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations.
+    method : {"composite", "columns", "operator", "covariance"}
+        The first is compiled, O(N depth), and the one to use; the others agree with it and are there to show why.
+
+    Returns
+    -------
+    (..., nv, nv) array
+        Rotors included on the diagonal; zero between unrelated hinges.
+
+    Notes
+    -----
+    Sources: R86 (7.9)–(7.11); SKO "mass-algorithm", "mass-decomp", "ne-columns"; ATBI "cov-T".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> mass_matrix(kf.models.double_pendulum(), [0.0, 0.0])
+    array([[5., 2.],
+           [2., 1.]])
+    """
+    expect_method(method, METHODS, "mass_matrix")
+    states = States.of(system, q)
+    out = np.zeros((states.size, system.nv, system.nv))
+    if method == "composite":
+        states.in_parts(lambda part: _by_walks(states, part, out))
+    elif method == "columns":
+        _by_columns(states, out)
+    elif method == "operator":
+        states.in_parts(lambda part: _by_sweeps(states, part, out))
+    else:
+        states.in_parts(lambda part: _by_covariance(states, part, out), nodes=1)
+    return out.reshape((*states.lead, system.nv, system.nv))
+
+
+def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
+    """Trace of the mass matrix, Σ tr(HℛH* + R), without forming it.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations.
+
+    Returns
+    -------
+    (...) array
+        O(N) each. Source: SKO "trace".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> mass_matrix_trace(kf.models.double_pendulum(), [0.0, 0.0])
+    array(6.)
+    """
+    from kfdyn.dynamics._kernels.composite import composite_inertias
+
+    states = States.of(system, q)
+    out = np.empty(states.size)
+    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
+
+    def work(part: slice) -> None:
+        terms = states.link_terms(part)
+        composite_inertias(system.layout, terms.l, terms.inertia)
+        seen = np.einsum("bik,bikl,bil->b", terms.H, terms.inertia[:, owner], terms.H, optimize=True)
+        out[part] = seen + system.armature.sum()
+
+    states.in_parts(work)
+    return out.reshape(states.lead)
+
+
+def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
+    """Log-determinant of the mass matrix, Σ log det D(k): the innovations' covariances, nothing formed.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations.
+
+    Returns
+    -------
+    (...) array
+        O(N) each. Half of it is the Fixman potential in units of kT. Source: SKO "determinant".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> np.round(np.exp(mass_matrix_logdet(kf.models.double_pendulum(), [0.0, 0.0])), 12)
+    np.float64(1.0)
+    """
+    from kfdyn.estimation.riccati import riccati
+
+    states = States.of(system, q)
+    out = np.empty(states.size)
+    own = np.diff(system.layout.v_start)
+    owner = np.repeat(np.arange(system.n_bodies), own)
+    within = np.arange(system.nv) - system.layout.v_start[owner]
+    diagonal = np.concatenate([[0], np.cumsum(own**2)])[owner] + within * (own[owner] + 1)
+
+    def work(part: slice) -> None:
+        L = riccati(states.forest(part).ss).D_factor.flat.reshape(part.stop - part.start, -1)
+        out[part] = 2.0 * np.log(L[:, diagonal]).sum(axis=-1)
+
+    states.in_parts(work)
+    return out.reshape(states.lead)
+
+
+def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
+    """Where the mass matrix may be non-zero, (nv, nv): between hinges of which one carries the other.
+
+    Source: SKO "mass-sparsity".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> mass_matrix_sparsity(kf.models.chain(3)).all()
+    np.True_
+    """
+    related = np.eye(system.n_bodies, dtype=bool)
+    for k in system.layout.order:
+        if system.parent[k] >= 0:
+            related[k] |= related[system.parent[k]]  # k and its ancestors
+    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
+    return (related | related.T)[np.ix_(owner, owner)]
+
+
+def composite_inertias(ss: StateSpace) -> Blocks:
+    """Composite body inertias ℛ(k) = Σ φ ℛ(j) φ* + M(k) of a model: the covariances of its states (R86 7.9)."""
+    from kfdyn.estimation._kernels.lyapunov import forward
+    from kfdyn.estimation.blocks import Blocks
+
+    model, flat = ss.arrays, ss.Q.flat.copy()
+    phi = model.phi, model.phi_at
+    forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at)
+    return Blocks(flat, ss.n, ss.n)
+
+
+def _by_walks(states: States, part: slice, out: Array) -> None:
+    from kfdyn.dynamics._kernels.composite import composite_inertias, mass_matrix
+
+    layout, terms = states.system.layout, states.link_terms(part)
+    composite_inertias(layout, terms.l, terms.inertia)
+    mass_matrix(layout, terms.l, terms.H, terms.inertia, out[part])
+
+
+def _by_columns(states: States, out: Array) -> None:
+    from kfdyn.dynamics.inverse import inverse_dynamics
+
+    unit, weightless = np.eye(states.system.nv), np.zeros(3)
+    out[:] = inverse_dynamics(states.system, states["q"][:, None], None, unit, gravity=weightless).swapaxes(-1, -2)
+
+
+def _by_sweeps(states: States, part: slice, out: Array) -> None:
+    """Row i of ``unit`` is the same unit vector for every tree of the forest: nv right-hand sides serve them all."""
+    from kfdyn.estimation import Operators
+
+    forest = states.forest(part)
+    nv = states.system.nv
+    unit = np.tile(np.eye(nv), part.stop - part.start)
+    columns = Operators(forest.ss).mass_matrix.forward(unit)
+    out[part] = columns.reshape(nv, -1, nv).transpose(1, 2, 0)
+
+
+def _by_covariance(states: States, part: slice, out: Array) -> None:
+    from kfdyn.estimation import Covariances
+
+    out[part] = Covariances(states.forest(part).ss).T.dense()
