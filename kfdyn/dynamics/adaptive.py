@@ -1,0 +1,104 @@
+"""scipy's adaptive solvers on the configuration manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.motion import Motion
+from kfdyn.errors import KfdynError
+from kfdyn.multibody import System
+from kfdyn.multibody.hinge import Coordinates
+from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
+
+Array = NDArray[np.float64]
+
+
+def solve_adaptively(
+    motion: Motion,
+    q: Array,
+    v: Array,
+    t: Array,
+    method: str,
+    rtol: float,
+    atol: float,
+    advance: Callable[[float], None],
+) -> tuple[Array, Array, Array, int]:
+    """March one motion with ``scipy.integrate.solve_ivp``: q (nt, nq), v (nt, nv), work (nt,), evaluations.
+
+    The solver's state is (q, v, work) with q̇ as :func:`rates` gives it. The exact flow keeps a quaternion's
+    length, so that a solver leaves it within its tolerance; it is divided out at every evaluation and
+    in the result. A state of constant meaning lets multistep solvers keep their history.
+    """
+    from scipy.integrate import solve_ivp
+
+    system, nq, nv = motion.system, motion.system.nq, motion.system.nv
+    rate, unit = rates(system), normalised(system)
+
+    def derivative(time: float, y: Array) -> Array:
+        here, u = unit(y[:nq]), y[nq : nq + nv]
+        a = motion.acceleration(time, here, u)
+        advance(time)
+        return np.concatenate([rate(here, u), a, [motion.power(time, here, u)]])
+
+    start = np.concatenate([q, v, [0.0]])
+    solved = solve_ivp(derivative, (t[0], t[-1]), start, method, t_eval=t, rtol=rtol, atol=atol)
+    if not solved.success:
+        raise KfdynError(
+            f"{method} gave up at t = {solved.t[-1] if solved.t.size else t[0]:.6g} s on system {system.name!r}: "
+            f"{solved.message} Loosen rtol and atol, or take 'Radau' or 'implicit' for a stiff motion"
+        )
+    y = solved.y.T
+    return unit(y[:, :nq]), y[:, nq : nq + nv], y[:, -1], int(solved.nfev)
+
+
+def rates(system: System) -> Callable[[Array, Array], Array]:
+    """Return the function q̇(q, v) of one state: v itself for screws, ½ e∘[ω, 0] for a quaternion e, R(e) u for a position.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody import models
+    >>> flyer = models.free_flyer()
+    >>> rates(flyer)(flyer.neutral(), np.eye(20)[0])[:7]
+    array([0. , 0. , 0. , 0.5, 0. , 0. , 0. ])
+    """
+    layout = system.layout
+    plain = layout.coordinates == Coordinates.SCREWS
+    of_q, of_v = np.repeat(plain, np.diff(layout.q_start)), np.repeat(plain, np.diff(layout.v_start))
+    turned = np.flatnonzero(~plain)
+    posed = layout.coordinates[turned] == Coordinates.POSE
+    quaternion = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
+    position = layout.q_start[turned[posed]][:, None] + np.arange(3)
+    hinge_map = np.zeros((turned.size, 6, system.nv))  # [ω; u] = H* β of the turned hinges
+    for i, k in enumerate(turned):
+        own = slice(layout.v_start[k], layout.v_start[k + 1])
+        hinge_map[i, :, own] = layout.screws[own].T
+
+    def rate(q: Array, v: Array) -> Array:
+        out = np.empty(system.nq)
+        out[of_q] = v[of_v]
+        if turned.size:
+            twist, e = hinge_map @ v, q[quaternion]
+            out[quaternion] = quaternion_rate(e, twist[:, :3])
+            out[position] = np.einsum("kij,kj->ki", quaternion_to_matrix(e[posed]), twist[posed, 3:])
+        return out
+
+    return rate
+
+
+def normalised(system: System) -> Callable[[Array], Array]:
+    """Return the function that divides the quaternions of q (..., nq) by their lengths."""
+    layout = system.layout
+    turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
+    columns = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
+
+    def unit(q: Array) -> Array:
+        out = q.copy()
+        if turned.size:
+            e = q[..., columns]
+            out[..., columns] = e / np.sqrt((e**2).sum(-1, keepdims=True))
+        return out
+
+    return unit

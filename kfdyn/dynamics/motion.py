@@ -1,0 +1,203 @@
+"""Motion: a system with all that drives it, the right-hand side which the integrators march."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System, difference, link_terms, potential_energy
+from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.hinge import Coordinates
+
+Array = NDArray[np.float64]
+Law = Callable[[float, Array, Array], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """The equation 𝓜 a + c = τ(t, q, v) − B v − K (q ⊖ rest), with its energy.
+
+    Damping B and stiffness K are diagonal and no part of :func:`forward_dynamics`; here they join the
+    generalised force. Build it with :func:`motion`, which checks.
+
+    Attributes
+    ----------
+    system : System
+        What moves.
+    torque : callable(t, q, v), array (..., nv) or None
+        Driving generalised force.
+    external_forces : callable(t, q, v), array (..., n_bodies, 6) or None
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3)
+        Acceleration of gravity.
+    damping, stiffness : (nv,)
+        B and K.
+    rest : (nq,)
+        Configuration in which the springs are slack.
+    """
+
+    system: System
+    torque: Law | Array | None
+    external_forces: Law | Array | None
+    gravity: Array
+    damping: Array
+    stiffness: Array
+    rest: Array
+    _damped: dict[float, System] = field(default_factory=dict, repr=False)
+
+    def driving(self, t: float, q: Array, v: Array) -> Array:
+        """Driving torque τ(t, q, v), shape of v."""
+        if self.torque is None:
+            return np.zeros_like(v)
+        value = self.torque(t, q, v) if callable(self.torque) else self.torque
+        return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
+
+    def external(self, t: float, q: Array, v: Array) -> Array | None:
+        """External forces (..., n_bodies, 6), or None."""
+        if self.external_forces is None:
+            return None
+        law = self.external_forces
+        value = law(t, q, v) if callable(law) else law
+        return _fitting(self.system, value, (self.system.n_bodies, 6), v.shape[:-1], _called("external_forces", law))
+
+    def spring(self, q: Array) -> Array:
+        """−K (q ⊖ rest), shape (..., nv)."""
+        if not self.stiffness.any():
+            return np.zeros((*q.shape[:-1], self.system.nv))
+        return -self.stiffness * self.deflection(q)
+
+    def deflection(self, q: Array) -> Array:
+        """Return q ⊖ rest (..., nv), zero at free and custom hinges, which have no springs."""
+        layout = self.system.layout
+        no_spring = np.repeat(layout.coordinates == Coordinates.POSE, np.diff(layout.q_start))
+        return difference(self.system, self.rest, np.where(no_spring, self.rest, q))
+
+    def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
+        tau = self.driving(t, q, v) - self.damping * v + self.spring(q)
+        return tau, self.external(t, q, v)
+
+    def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Return a (..., nv) by one forward dynamics: filter and smoother. O(N)."""
+        tau, external = self.force(t, q, v)
+        return forward_dynamics(self.system, q, v, tau, external, self.gravity)
+
+    def power(self, t: float, q: Array, v: Array) -> Array:
+        """Power (...) of everything that is not in the energy: torques, damping, external forces."""
+        power = ((self.driving(t, q, v) - self.damping * v) * v).sum(-1)
+        external = self.external(t, q, v)
+        if external is not None:
+            power = power + (external * link_terms(self.system, q, v).velocity).sum((-2, -1))
+        return power
+
+    def potential(self, q: Array) -> Array:
+        """Potential energy (...) of gravity and springs."""
+        energy = potential_energy(self.system, q, self.gravity)
+        if self.stiffness.any():
+            energy = energy + 0.5 * (self.stiffness * self.deflection(q) ** 2).sum(-1)
+        return energy
+
+    def damped(self, h: float) -> System:
+        """Return the system with R ← R + hB + h²K: the measurement noise of an implicit step (THEORY section 6).
+
+        Kept, since a simulation asks for the same one at every step.
+        """
+        key = float(f"{h:.12e}")  # steps of a linspace differ in their last bit
+        if key not in self._damped:
+            rotors = self.system.armature + key * self.damping + key**2 * self.stiffness
+            self._damped[key] = with_armature(self.system, rotors)
+        return self._damped[key]
+
+
+def motion(
+    system: System,
+    torque: Law | ArrayLike | None = None,
+    damping: bool | ArrayLike = False,
+    stiffness: bool | ArrayLike = False,
+    rest: ArrayLike | None = None,
+    external_forces: Law | ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Motion:
+    """Check what drives a system; parameters as for :func:`kfdyn.dynamics.simulation.simulate`.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import pendulum
+    >>> from kfdyn.dynamics.motion import motion
+    >>> swing = motion(pendulum(), damping=[0.5])
+    >>> swing.acceleration(0.0, np.array([0.0]), np.array([2.0]))
+    array([-1.])
+    """
+    nv, layout = system.nv, system.layout
+    if not (torque is None or callable(torque)):
+        torque = checked(system, torque, (nv,), "torque")
+    if not (external_forces is None or callable(external_forces)):
+        external_forces = checked(system, external_forces, (system.n_bodies, 6), "external_forces")
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    K = _per_dof(system, stiffness, system.stiffness, "stiffness")
+    for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
+        own = K[layout.v_start[k] : layout.v_start[k + 1]]
+        if layout.coordinates[k] == Coordinates.POSE and own.any():
+            raise ModelError(
+                f"hinge {system.hinge_names[k]!r}: a {system.bodies[k].hinge.kind} hinge takes no stiffness, since "
+                "the way back to rest is not unique; give the spring as torque(t, q, v)"
+            )
+        if np.ptp(own) > 0:
+            raise ModelError(
+                f"hinge {system.hinge_names[k]!r}: the stiffness of a ball hinge must be the same about its three "
+                f"axes, got {own}; give another spring as torque(t, q, v)"
+            )
+    at_rest = system.neutral() if rest is None else configuration(system, rest, "rest")
+    if at_rest.ndim > 1:
+        raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
+    B = _per_dof(system, damping, system.damping, "damping")
+    return Motion(system, torque, external_forces, g, B, K, at_rest)
+
+
+def with_armature(system: System, armature: Array) -> System:
+    """Return the same system with other rotors, armature (nv,)."""
+    import warnings
+
+    from kfdyn.spatial import TriangleInequalityWarning
+
+    start = system.layout.v_start
+    bodies = [
+        replace(body, armature=armature[start[k] : start[k + 1]]) if body.hinge.nv else body
+        for k, body in enumerate(system.bodies)
+    ]
+    with warnings.catch_warnings():  # said when the system was first built
+        warnings.simplefilter("ignore", TriangleInequalityWarning)
+        return System(bodies, system.gravity, dict(system.frames), system.name)
+
+
+def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
+    if isinstance(value, bool | np.bool_):
+        return own if value else np.zeros(system.nv)
+    array = checked(system, np.broadcast_to(value, (system.nv,)) if np.ndim(value) == 0 else value, (system.nv,), what)
+    if array.ndim > 1:
+        raise ShapeError(f"{what} must be True, False, a scalar or have shape ({system.nv},), got {array.shape}")
+    if (array < 0).any():
+        i = int(np.argmax(array < 0))
+        raise ModelError(f"{what} must not be negative, got {array[i]} at dof {i} of system {system.name!r}")
+    return array
+
+
+def _called(what: str, law: object) -> str:
+    return f"{what}(t, q, v)" if callable(law) else what
+
+
+def _fitting(system: System, value: ArrayLike, tail: tuple[int, ...], lead: tuple[int, ...], what: str) -> Array:
+    """Check a force and spread it over the batch, which it may not enlarge."""
+    array = checked(system, value, tail, what)
+    try:
+        return np.broadcast_to(array, lead + tail)
+    except ValueError:
+        raise ShapeError(
+            f"{what} has leading axes {array.shape[: array.ndim - len(tail)]}, but the state has {lead}; "
+            "it must broadcast to them"
+        ) from None
