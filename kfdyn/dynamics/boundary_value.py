@@ -135,7 +135,7 @@ class BoundaryValueProblem:
 
         Notes
         -----
-        The fill-in of a tree is small, so this too is nearly O(N), with a constant some fifty times the sweeps'.
+        The fill-in of a tree is small, so this too is O(N) in practice, at some thirty times the cost of the sweeps.
         """
         from scipy.sparse.linalg import splu
 
