@@ -178,10 +178,12 @@ def draw(per_step: dict[str, float], path: Path) -> None:
     axes = figure.subplots()
     names = list(per_step)[::-1]
     colour = {"kfdyn": BLUE, "statsmodels": ORANGE, "filterpy": RED}
-    bars = axes.barh(names, [per_step[n] for n in names], color=[colour.get(n.split(",")[0], GREY) for n in names])
-    axes.bar_label(bars, [f"{per_step[n]:.3g}" for n in names], padding=3, fontsize=8)
+    for name in names:  # dots, not bars: a logarithmic axis has no zero for a bar to stand on
+        axes.plot(per_step[name], name, "o", color=colour.get(name.split(",")[0], GREY), markersize=8)
+        axes.annotate(f"{per_step[name]:.3g}", (per_step[name], name), (8, 0), textcoords="offset points", va="center")
     axes.set(xscale="log", xlabel="µs per step (logarithmic)")
-    axes.set_xlim(right=2.5 * max(per_step.values()))
+    axes.set_xlim(0.6 * min(per_step.values()), 2.0 * max(per_step.values()))
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0, labelsize=8)
     figure.savefig(path, dpi=150)

@@ -101,7 +101,8 @@ def draw(points: dict[str, list[dict[str, float]]], path: Path) -> None:
     time_axes, memory_axes = figure.subplots(1, 2)
     for (shape, measured), colour, marker in zip(points.items(), (BLUE, ORANGE), "os"):
         nodes = np.array([p["nodes"] for p in measured])
-        style = {"color": colour, "marker": marker, "markersize": 5, "label": SHAPES[shape]}
+        style = {"color": colour, "marker": marker, "markersize": 7, "label": SHAPES[shape]}
+        style |= {"markerfacecolor": "none", "linestyle": "-" if shape == "chain" else "--"}  # they lie on each other
         time_axes.loglog(nodes, [p["estimate"] for p in measured], **style)
         memory_axes.loglog(nodes, [p["peak_bytes"] / 2**20 for p in measured], **style)
     first = points["chain"][-1]
