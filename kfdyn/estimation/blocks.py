@@ -26,6 +26,8 @@ class Blocks(Sequence[FloatArray]):
         Number of rows r_k.
     cols : ndarray of int, shape (N,), optional
         Number of columns c_k; None for vectors.
+    offsets : ndarray of int, shape (N + 1,), optional
+        Where the blocks start, if known already.
 
     Examples
     --------
@@ -38,11 +40,13 @@ class Blocks(Sequence[FloatArray]):
 
     __slots__ = ("cols", "flat", "offsets", "rows")
 
-    def __init__(self, flat: FloatArray, rows: IntArray, cols: IntArray | None = None) -> None:
+    def __init__(
+        self, flat: FloatArray, rows: IntArray, cols: IntArray | None = None, offsets: IntArray | None = None
+    ) -> None:
         self.flat = flat
         self.rows = rows
         self.cols = cols
-        self.offsets = offsets_of(rows if cols is None else rows * cols)
+        self.offsets = offsets_of(rows if cols is None else rows * cols) if offsets is None else offsets
 
     def __len__(self) -> int:
         return self.rows.size

@@ -330,11 +330,11 @@ class StateSpace:
 
     def state_blocks(self, flat: FloatArray) -> Blocks:
         """View a stacked state (..., Σn_k) node by node."""
-        return Blocks(flat, self.n)
+        return Blocks(flat, self.n, offsets=self.arrays.state)
 
     def output_blocks(self, flat: FloatArray) -> Blocks:
         """View a stacked output (..., Σm_k) node by node."""
-        return Blocks(flat, self.m)
+        return Blocks(flat, self.m, offsets=self.arrays.output)
 
     def check_states(self, value: ArrayLike, name: str) -> FloatArray:
         """Value as float64 (..., Σn_k), finite, else an error that names it."""

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from kfdyn.estimation._kernels.lanes import clear, product, solve, transposed_product
-from kfdyn.estimation._kernels.linalg import add_transposed_congruence, largest, solve_lower, solve_lower_transposed
+from kfdyn.estimation._kernels.linalg import largest, solve_lower, solve_lower_transposed, transposed_congruence
 from kfdyn.estimation._kernels.sizes import SWEEP, matrix, vector
 
 
@@ -87,11 +87,8 @@ def inverse_blocks(model, seen, L, G, Lambda, out):
         if p >= 0 and m > 0:
             r = state[p + 1] - state[p]
             phi, above = matrix(model.phi, model.phi_at[k], r, n), matrix(above_flat, 0, n, n)
-            for i in range(n):
-                for j in range(n):
-                    above[i, j] = 0.0
-            add_transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(half, 0, r, n), row)
-            add_transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, matrix(half, 0, n, m), row)
+            transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(half, 0, r, n), row)
+            transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, matrix(half, 0, n, m), row)
         for b in range(m):
             if seen[output[k] + b]:
                 for a in range(m):

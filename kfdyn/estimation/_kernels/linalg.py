@@ -38,8 +38,8 @@ def add_congruence(out, sign, A, S, row):
 
 
 @njit(**PART)
-def add_transposed_congruence(tag, out, A, S, half, row):
-    """out += A* S A for A (r, n), symmetric S (r, r), out kept exactly symmetric; ``half`` is room for S A.
+def transposed_congruence(tag, out, A, S, half, row):
+    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; ``half`` is room for S A.
 
     Combines rows of A, so that a row is one machine vector where the tag gives n.
     """
@@ -49,8 +49,8 @@ def add_transposed_congruence(tag, out, A, S, half, row):
     for i in range(n):
         combine_rows(tag, row, 0, A, i, True, half)
         for j in range(i + 1):
-            out[i, j] += row[j]
-            out[j, i] = out[i, j]
+            out[i, j] = row[j]
+            out[j, i] = row[j]
 
 
 @njit(**PART)

@@ -5,13 +5,14 @@ from numba import njit
 
 from kfdyn.estimation._kernels.linalg import (
     add_congruence,
-    add_transposed_congruence,
     largest,
     solve_lower,
     solve_lower_transposed,
     symmetric_product,
+    transposed_congruence,
 )
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
+from kfdyn.estimation._kernels.vectors import get, put
 
 
 @njit(**SWEEP)
@@ -38,18 +39,21 @@ def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
         P_plus_k, S_k = matrix(P_plus, model.Q_at[k], n, n), matrix(S, model.Q_at[k], n, n)
         for i in range(n):
             for j in range(n):
-                above[i, j] = 0.0
                 S_k[i, j] = P_plus_k[i, j]
         p = model.parent[k]
         if p >= 0:
             r = size(sizes.n, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
             Lambda_p = matrix(Lambda, model.Q_at[p], r, r)
-            add_transposed_congruence(sizes.n, above, phi, Lambda_p, matrix(half, 0, r, n), row)
+            transposed_congruence(sizes.n, above, phi, Lambda_p, matrix(half, 0, r, n), row)
             add_congruence(S_k, -1.0, P_plus_k, above, row)
+        else:
+            for i in range(n):
+                for j in range(n):
+                    above[i, j] = 0.0
         if m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            measured_scalar(Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)
+            measured_scalar(sizes.n, Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)
             continue
         if vectorial is not None and m > 0:
             H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
@@ -63,22 +67,30 @@ def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
 
 
 @njit(**PART)
-def measured_scalar(Lambda, Lambda_plus, h, g, precision, u, v):
+def measured_scalar(tag, Lambda, Lambda_plus, h, g, precision, u, v):
     """Λ = τ̄*Λ⁺τ̄ + h* h/d for one output, the projections applied one after the other as in :func:`measured`."""
     n = h.size
     symmetric_product(u, Lambda_plus, g)
-    for i in range(n):  # A = Λ⁺ τ̄
+    if tag is None:
         for j in range(n):
-            Lambda[i, j] = Lambda_plus[i, j] - u[i] * h[j]
-    for j in range(n):  # Λ = A − h* (g* A − h / d)
-        s = -precision * h[j]
+            v[j] = -precision * h[j]
+        for i in range(n):  # A = Λ⁺ τ̄ and v = g* A − h / d
+            for j in range(n):
+                Lambda[i, j] = Lambda_plus[i, j] - u[i] * h[j]
+                v[j] += g[i] * Lambda[i, j]
+    else:
+        row = get(tag, h, 0)
+        total = -precision * row
         for i in range(n):
-            s += g[i] * Lambda[i, j]
-        v[j] = s
-    for i in range(n):
+            projected = get(tag, Lambda_plus, i) - u[i] * row
+            total += g[i] * projected
+            put(tag, Lambda, i, projected)
+        put(tag, v, 0, total)
+    for i in range(n):  # Λ = A − h* v
         for j in range(i + 1):
-            Lambda[i, j] -= h[i] * v[j]
-            Lambda[j, i] = Lambda[i, j]
+            s = Lambda[i, j] - h[i] * v[j]
+            Lambda[i, j] = s
+            Lambda[j, i] = s
 
 
 @njit(**PART)
