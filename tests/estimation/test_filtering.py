@@ -22,7 +22,7 @@ def run(case, T=None, method="block"):
 @given(cases(missing=True), methods)
 @fast
 def test_states_and_innovations(case, method):
-    """R86:8.2-8.9, R86:9.10-9.12, ATBI:gather-z, ATBI:predict-update. With ξ and η; ν and ε are 0 where T is missing."""
+    """R86:8.2-8.9, R86:9.10-9.12, ATBI:gather-z, ATBI:predict-update. With ξ and η; ε and ν are 0 at missing T."""
     filt, dense = run(case, method=method), dense_filter(case.dense(), case.T, split="costate")
     for k in range(len(case.ss)):
         close(filt.z[k], dense.z[k])
@@ -226,7 +226,8 @@ def test_single_precision_and_integers_are_widened():
 def test_inputs_are_left_alone():
     case = random_case(7, 6)
     given = [case.T.copy(), case.xi.copy(), case.eta.copy()]
-    kf.bryson_frazier(case.ss, kf.kalman_filter(case.ss, *given)).x
+    smooth = kf.bryson_frazier(case.ss, kf.kalman_filter(case.ss, *given))
+    assert np.isfinite(smooth.x.flat).all()
     for after, before in zip(given, (case.T, case.xi, case.eta)):
         np.testing.assert_array_equal(after, before)
 
