@@ -1,0 +1,113 @@
+"""Load a robot from a file or a string, whichever of the formats it is in."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError
+from kfdyn.io.loaded import Loaded, LoadWarning
+from kfdyn.io.markup import read_elements
+from kfdyn.io.source import open_source
+from kfdyn.multibody import System
+from kfdyn.multibody.system import EARTH
+
+
+def load(
+    source: str | bytes | os.PathLike[str],
+    floating_base: bool = False,
+    merge_fixed: bool = True,
+    gravity: ArrayLike | None = None,
+) -> System:
+    """Load a robot from URDF or MJCF.
+
+    Parameters
+    ----------
+    source
+        Path of a file, or the description itself (a string that begins with ``<``). The root element
+        decides on the format, not the suffix.
+    floating_base
+        URDF only: put each root link on a free hinge; it is body 0. Otherwise root links are the world.
+    merge_fixed
+        Join links on fixed joints to the link that carries them; their names stay usable as frames.
+        If false they are bodies with hinges of no dof.
+    gravity : (3,), optional
+        Replaces the file's (MJCF) or (0, 0, −9.81).
+
+    Returns
+    -------
+    System
+        Bodies outward from the roots, branches in the file's order. Entries of q and v: see
+        ``system.hinge_names``; a joint of the file is a hinge of the same name.
+
+    Raises
+    ------
+    ModelError, TreeError
+        With file, line, element and cure.
+
+    Warns
+    -----
+    LoadWarning
+        Of what the file asks for and the system does not model (mimic joints, equality constraints,
+        tendons). :func:`read` gives these as data instead.
+
+    Notes
+    -----
+    Meshes are not read. Cost O(bytes + bodies), no recursion; hostile files (entities, endless tags, loops)
+    are refused in bounded time and memory.
+
+    Examples
+    --------
+    >>> arm = '<robot name="arm"><link name="base"/><link name="rod"><inertial><mass value="2"/><inertia '
+    >>> arm += 'ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="elbow" '
+    >>> arm += 'type="continuous"><parent link="base"/><child link="rod"/></joint></robot>'
+    >>> load(arm)
+    System 'arm': 1 bodies, 1 dofs, mass 2 kg
+      rod: revolute on the world, 2 kg
+    """
+    loaded = read(source, floating_base, merge_fixed, gravity)
+    if loaded.notes:
+        warnings.warn(f"{loaded.source}: " + "; ".join(loaded.notes), LoadWarning, stacklevel=2)
+    return loaded.system
+
+
+def read(
+    source: str | bytes | os.PathLike[str],
+    floating_base: bool = False,
+    merge_fixed: bool = True,
+    gravity: ArrayLike | None = None,
+) -> Loaded:
+    """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
+
+    Returns
+    -------
+    Loaded
+        ``system``, ``notes``, ``mimics``, ``friction``, ``spring_reference``, ``world_frames``. No warning
+        is given: the notes are the warnings.
+
+    Examples
+    --------
+    >>> read('<robot name="box"><link name="box"/></robot>', floating_base=True).system.hinge_names
+    ('floating_base',)
+    """
+    opened = open_source(source)
+    tag = opened.root().tag
+    if tag == "robot":
+        from kfdyn.io.urdf import load_urdf
+
+        return load_urdf(opened, floating_base, merge_fixed, EARTH if gravity is None else gravity)
+    if tag == "mujoco":
+        from kfdyn.io.mjcf import load_mjcf
+
+        if floating_base:
+            raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")
+        for _ in read_elements(opened.data, opened.name, lambda tag: False, opened.encoding):
+            pass  # MuJoCo reads it next, with a parser that sets no bounds
+        return load_mjcf(opened, merge_fixed, gravity)
+    advice = {
+        "sdf": "convert it to URDF, or load the robot's URDF",
+        "mujocoinclude": "load the file that includes it",
+    }.get(tag, "URDF begins with <robot>, MJCF with <mujoco>")
+    raise ModelError(f"{opened.name}: root element <{tag[:60]}> is neither URDF nor MJCF; {advice}")

@@ -1,0 +1,59 @@
+"""What a file held: the system, and what the system has no place for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kfdyn.multibody import Pose, System
+
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+class LoadWarning(UserWarning):
+    """Something in a file is kept as data or left out, and not modelled."""
+
+
+class Mimic(NamedTuple):
+    """The hinge ``hinge`` is to follow another: q = multiplier · q(``of``) + offset."""
+
+    hinge: str
+    of: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+class Loaded(NamedTuple):
+    """A system and the rest of its file.
+
+    Attributes
+    ----------
+    system : System
+    source : str
+        Name of the file.
+    notes : tuple of str
+        What is not modelled, in words; :func:`kfdyn.load` gives them as one warning.
+    mimics : tuple of Mimic
+        Couplings between hinges. The system has every hinge as a degree of freedom of its own.
+    friction : mapping from hinge name to float
+        Dry friction, where it is not zero.
+    spring_reference : mapping from hinge name to float
+        The q at which a hinge's spring is at rest, where the hinge has stiffness.
+    world_frames : mapping from str to Pose
+        Links and bodies of the file that are fixed to the world, which are no bodies of the system.
+    """
+
+    system: System
+    source: str
+    notes: tuple[str, ...] = ()
+    mimics: tuple[Mimic, ...] = ()
+    friction: Mapping[str, float] = NOTHING
+    spring_reference: Mapping[str, float] = NOTHING
+    world_frames: Mapping[str, Pose] = MappingProxyType({})
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """Say names in a sentence, at most ``most`` of them."""
+    text = ", ".join(repr(name) for name in names[:most])
+    return text + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,113 @@
+"""MJCF → System, through MuJoCo's own compiler, which resolves defaults, includes and inertias of shapes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import KfdynError, ModelError
+from kfdyn.io.loaded import Loaded, listed
+from kfdyn.io.merge import Merged, join_fixed
+from kfdyn.io.mjcf_bodies import DOFS, MjBodies, MjNames
+from kfdyn.io.source import Source
+from kfdyn.multibody import System
+from kfdyn.spatial import TriangleInequalityWarning
+
+
+def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
+    """Compile an MJCF file and build its system; see :func:`kfdyn.load`."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ModuleNotFoundError(
+            f"{source.name} is MJCF, which MuJoCo's compiler reads; install it: pip install 'kfdyn[mujoco]'"
+        ) from None
+    try:
+        if source.path is not None:
+            model = mujoco.MjModel.from_xml_path(str(source.path))
+        else:
+            model = mujoco.MjModel.from_xml_string(source.data.decode())
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {error}") from None
+    return from_mujoco_model(model, source.name, merge, gravity)
+
+
+def from_mujoco_model(
+    model: Any, source: str = "MjModel", merge_fixed: bool = True, gravity: ArrayLike | None = None
+) -> Loaded:
+    """Build the system of a compiled ``mujoco.MjModel``.
+
+    Parameters
+    ----------
+    model : mujoco.MjModel
+    source
+        A name for messages.
+    merge_fixed
+        Join bodies without joints to their parents; their names stay usable as frames.
+    gravity : (3,), optional
+        Replaces the model's.
+
+    Returns
+    -------
+    Loaded
+
+    Notes
+    -----
+    A body with several joints is partitioned (PART section 2): a mass-less body ``"body:joint"`` after each
+    joint but the last, so that every joint of the file is a hinge of the same name. A body's origin is its
+    hinge point. Where MuJoCo's body frame is elsewhere, the body is called ``"body:joint"`` as well and the
+    name ``"body"`` is a frame, so that names mean the frames that they mean to MuJoCo. Sites are frames.
+
+    Hinges and slides: q is the joint's position less its reference, ``qpos − qpos0``; limits likewise.
+    :func:`kfdyn.io.to_mujoco` and :func:`kfdyn.io.from_mujoco` carry states over.
+    """
+    names = MjNames(model)
+    reader = MjBodies(model, names)
+    bodies = list(reader.bodies())
+    merged = join_fixed(bodies) if merge_fixed else Merged(bodies, {}, {})
+    if not merged.bodies:
+        raise ModelError(f"{source}: nothing moves, no body has a joint; give one a <freejoint/> or another joint")
+    frames, world_frames = reader.frames(merged)
+    if gravity is None:
+        gravity = np.zeros(3) if _without_gravity(model) else np.array(model.opt.gravity)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)  # MuJoCo's compiler has judged them
+        try:
+            system = System(merged.bodies, gravity, frames, names.model)
+        except KfdynError as error:
+            raise type(error)(f"{source}: {error}") from None
+    joints = range(model.njnt)
+    friction = {names.joint[j]: float(f) for j in joints if (f := model.dof_frictionloss[model.jnt_dofadr[j]])}
+    scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
+    springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
+    return Loaded(system, source, tuple(_notes(model, names)), (), friction, springs, world_frames)
+
+
+def _without_gravity(model: Any) -> bool:
+    import mujoco
+
+    return bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
+
+
+def _notes(model: Any, names: MjNames) -> Iterator[str]:
+    """What the model has and a System has not."""
+    if model.neq:
+        yield f"{model.neq} equality constraint{'s' * (model.neq > 1)} not modelled"
+    if model.ntendon:
+        yield f"{model.ntendon} tendon{'s' * (model.ntendon > 1)} not modelled"
+    if getattr(model, "nflex", 0):
+        yield f"{model.nflex} deformable{'s' * (model.nflex > 1)} not modelled"
+    if (lifted := np.flatnonzero(model.body_gravcomp)).size:
+        yield f"gravity compensation not modelled: bodies {listed([names.body[b] for b in lifted])}"
+    mocap = np.flatnonzero(model.body_mocapid >= 0)
+    if mocap.size:
+        yield f"mocap bodies are fixed to the world where the file has them: {listed([names.body[b] for b in mocap])}"
+    if model.opt.density or model.opt.viscosity:
+        yield "the fluid's drag is not modelled"
+    for key, what in (("dof_dampingpoly", "damping"), ("jnt_stiffnesspoly", "stiffness")):
+        if np.any(getattr(model, key, 0)):
+            yield f"nonlinear {what} is not modelled, its linear part is kept"

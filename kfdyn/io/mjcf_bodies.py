@@ -1,0 +1,171 @@
+"""The bodies of a compiled MuJoCo model as bodies on hinges, with the frames that MuJoCo names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.io.merge import Merged
+from kfdyn.multibody import Body, Frame, Hinge, Pose
+from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
+
+Array = NDArray[np.float64]
+
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+DOFS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
+
+
+class MjNames:
+    """Names of MuJoCo's bodies, joints and sites; those without one are numbered, and all are unique."""
+
+    def __init__(self, model: Any) -> None:
+        blob = model.names
+        self.model = _text(blob, 0) or "mjcf"
+        self.body = _unique([_text(blob, a) or f"body{i}" for i, a in enumerate(model.name_bodyadr)])
+        self.joint = _unique(
+            [
+                _text(blob, a) or f"{self.body[model.jnt_bodyid[j]]}:joint{j - model.body_jntadr[model.jnt_bodyid[j]]}"
+                for j, a in enumerate(model.name_jntadr)
+            ]
+        )
+        self.site = [_text(blob, a) for a in model.name_siteadr]
+
+
+def _text(blob: bytes, start: int) -> str:
+    return blob[start : blob.index(b"\0", start)].decode(errors="replace")
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        while names[i] in seen:
+            names[i] = name + "_"
+            name = names[i]
+        seen.add(names[i])
+    return names
+
+
+class MjBodies:
+    """Reads bodies in MuJoCo's order, which is parents first, and remembers where each frame went."""
+
+    def __init__(self, model: Any, names: MjNames) -> None:
+        self.model, self.names = model, names
+        n = model.nbody
+        self.carrier: list[str | None] = [None] * n  # the body that bears MuJoCo's body
+        self.shift = np.zeros((n, 3))  # from MuJoCo's body origin to the carrier's origin
+        self.rotation = quaternion_to_matrix(model.body_quat[:, [1, 2, 3, 0]])
+        axes = quaternion_to_matrix(model.body_iquat[:, [1, 2, 3, 0]])
+        self.moments = np.einsum("nij,nj,nkj->nik", axes, model.body_inertia, axes)
+
+    def bodies(self) -> Iterator[Body]:
+        m = self.model
+        for b in range(1, m.nbody):  # 0 is the world
+            first, count = int(m.body_jntadr[b]), int(m.body_jntnum[b])
+            above = int(m.body_parentid[b])
+            parent, R = self.carrier[above], self.rotation[b]
+            origin = m.body_pos[b] - self.shift[above]  # of MuJoCo's body frame in the frame of what comes before
+            at = np.zeros(3)  # the point of MuJoCo's body where the frame of what comes before sits, once aligned
+            if not count:
+                yield Body(self.claim(b, self.names.body[b], at), self.inertia(b, at), None, parent, R, origin)
+                continue
+            for i, j in enumerate(range(first, first + count)):
+                kind = int(m.jnt_type[j])
+                point = at if kind == SLIDE else np.zeros(3) if kind == FREE else np.array(m.jnt_pos[j])
+                if kind == SLIDE and i == count - 1:
+                    point = np.zeros(3)  # a slide has no place: take the body's own origin
+                last = i == count - 1
+                plain = last and not point.any()
+                name = self.names.body[b] if plain else f"{self.names.body[b]}:{self.names.joint[j]}"
+                if last:
+                    self.claim(b, name, point)
+                if i:
+                    place = (np.eye(3), point - at)
+                elif kind == FREE:
+                    place = (np.eye(3), np.zeros(3))  # q is the pose in the world
+                else:
+                    place = (R, origin + R @ point)
+                inertia = self.inertia(b, point) if last else np.zeros((6, 6))
+                yield Body(
+                    name, inertia, self.hinge(j, kind), parent, *place, self.names.joint[j], **self.data(j, kind)
+                )
+                parent, at = name, point
+
+    def claim(self, b: int, name: str, point: Array) -> str:
+        self.carrier[b], self.shift[b] = name, point
+        return name
+
+    def inertia(self, b: int, point: Array) -> Array:
+        m = self.model
+        J = 0.5 * (self.moments[b] + self.moments[b].T)
+        return spatial_inertia(m.body_mass[b], m.body_ipos[b] - point if m.body_mass[b] else np.zeros(3), J)
+
+    def hinge(self, j: int, kind: int) -> Hinge:
+        if kind == FREE:
+            return Hinge.free()
+        if kind == BALL:
+            return Hinge.ball()
+        axis = self.model.jnt_axis[j]
+        return Hinge.revolute(axis) if kind == HINGE else Hinge.prismatic(axis)
+
+    def data(self, j: int, kind: int) -> dict[str, ArrayLike]:
+        """Armature, damping, stiffness; limits of q for one-dof joints."""
+        m = self.model
+        dof = int(m.jnt_dofadr[j])
+        own = slice(dof, dof + DOFS[kind])
+        # MuJoCo's free joint has its linear dofs first.
+        order = [3, 4, 5, 0, 1, 2] if kind == FREE else slice(None)
+        data: dict[str, ArrayLike] = {
+            "armature": np.array(m.dof_armature[own][order]),
+            "damping": np.array(m.dof_damping[own][order]),
+            "stiffness": float(m.jnt_stiffness[j]),
+        }
+        if DOFS[kind] == 1:
+            if m.jnt_limited[j]:
+                data["lower"], data["upper"] = (m.jnt_range[j] - m.qpos0[m.jnt_qposadr[j]]).tolist()
+            if m.jnt_actfrclimited[j]:
+                data["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
+        return data
+
+    def frames(self, merged: Merged) -> tuple[dict[str, Frame], dict[str, Pose]]:
+        """MuJoCo's body frames that are not at a hinge point, and its sites, as named frames."""
+        m = self.model
+        moving = {body.name for body in merged.bodies}
+        frames, world = dict(merged.frames), dict(merged.world_frames)
+        for b in range(1, m.nbody):
+            carrier = self.carrier[b]
+            if carrier is not None and carrier != self.names.body[b]:
+                self.put(frames, world, moving, self.names.body[b], carrier, np.eye(3), -self.shift[b])
+        turned = quaternion_to_matrix(m.site_quat[:, [1, 2, 3, 0]]) if m.nsite else []
+        for s, R in enumerate(turned):
+            b = int(m.site_bodyid[s])
+            name = self.names.site[s]
+            if not name:
+                continue
+            while name in moving or name in frames or name in world:
+                name += ":site"
+            self.put(frames, world, moving, name, self.carrier[b], R, m.site_pos[s] - self.shift[b])
+        return frames, world
+
+    def put(
+        self,
+        frames: dict[str, Frame],
+        world: dict[str, Pose],
+        moving: set[str],
+        name: str,
+        carrier: str | None,
+        R: Array,
+        p: Array,
+    ) -> None:
+        if carrier is None:
+            world[name] = Pose(R, p)
+        elif carrier in moving:
+            frames[name] = Frame(carrier, R, p)
+        elif carrier in frames:
+            host, R0, p0 = frames[carrier]
+            frames[name] = Frame(host, np.asarray(R0) @ R, np.asarray(p0) + np.asarray(R0) @ p)
+        else:
+            pose = world[carrier]
+            world[name] = Pose(pose.rotation @ R, pose.position + pose.rotation @ p)

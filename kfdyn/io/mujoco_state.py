@@ -1,0 +1,114 @@
+"""States to and from MuJoCo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.io.coordinates import Kind, Pair, Pairing, State
+from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+QUATERNIONS = {FREE: 7, BALL: 4}
+
+
+def to_mujoco(
+    system: System,
+    model: Any,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+) -> State:
+    """Our state as MuJoCo's ``qpos``, ``qvel``, ``qacc`` and ``qfrc``.
+
+    Parameters
+    ----------
+    system : System
+        Loaded from the same file as ``model``.
+    model : mujoco.MjModel
+    q : (..., nq)
+    v, a, tau : (..., nv), optional
+        An acceleration needs the velocity with it.
+
+    Returns
+    -------
+    State
+        ``q`` (..., model.nq); ``v``, ``a``, ``tau`` (..., model.nv) or None.
+
+    Notes
+    -----
+    =========  ==================================  ================================================
+    joint      ours                                MuJoCo's
+    =========  ==================================  ================================================
+    hinge,     q, v                                qpos = q + qpos0 (the reference), qvel = v
+    slide
+    ball       quaternion (x, y, z, w); ω in body  quaternion (w, x, y, z); the same ω
+    free       position, quaternion (x, y, z, w);  position, quaternion (w, x, y, z);
+               [ω; u], both in body axes           [R u; ω]; hence qacc = [R (u̇ + ω × u); ω̇] and
+                                                   qfrc = [R f; n] for tau = [n; f]
+    =========  ==================================  ================================================
+
+    Joints and hinges are matched by name.
+    """
+    return _pairing(system, model).there(q, v, a, tau)
+
+
+def from_mujoco(
+    system: System,
+    model: Any,
+    qpos: ArrayLike,
+    qvel: ArrayLike | None = None,
+    qacc: ArrayLike | None = None,
+    qfrc: ArrayLike | None = None,
+) -> State:
+    """MuJoCo's state as ours: the inverse of :func:`to_mujoco`.
+
+    Parameters
+    ----------
+    system : System
+    model : mujoco.MjModel
+    qpos : (..., model.nq)
+        Quaternions are normalised, as MuJoCo does before it uses them.
+    qvel, qacc, qfrc : (..., model.nv), optional
+
+    Returns
+    -------
+    State
+        ``q`` (..., nq); ``v``, ``a``, ``tau`` (..., nv) or None.
+    """
+    return _pairing(system, model).here(qpos, qvel, qacc, qfrc)
+
+
+def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
+    """MuJoCo's ``qpos`` (..., model.nq) of our q (..., nq); see :func:`to_mujoco`."""
+    return to_mujoco(system, model, q).q
+
+
+def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
+    """Our q (..., nq) of MuJoCo's ``qpos`` (..., model.nq); see :func:`to_mujoco`."""
+    return from_mujoco(system, model, qpos).q
+
+
+def _pairing(system: System, model: Any) -> Pairing:
+    names = MjNames(model).joint
+    pairs = []
+    for j, name in enumerate(names):
+        kind, at, dof = int(model.jnt_type[j]), int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+        q, v = system.q_slice(name), system.v_slice(name)
+        there = slice(at, at + QUATERNIONS.get(kind, 1)), slice(dof, dof + DOFS[kind])
+        if q.stop - q.start != there[0].stop - at or v.stop - v.start != DOFS[kind]:
+            raise ModelError(f"hinge {name!r} is of another kind than the model's joint; load both from one file")
+        if kind in QUATERNIONS:
+            pairs.append(Pair(name, Kind.POSE_W_FIRST if kind == FREE else Kind.BALL_W_FIRST, q, v, *there))
+        else:
+            pairs.append(Pair(name, Kind.SHIFTED, q, v, *there, float(model.qpos0[at])))
+    if sum(pair.v.stop - pair.v.start for pair in pairs) != system.nv:
+        missing = [hinge for hinge in system.hinge_names if hinge not in names]
+        raise ModelError(f"the MuJoCo model has no joint for hinge {missing[0]!r}; load both from one file")
+    return Pairing(system, pairs, int(model.nq), int(model.nv))

@@ -1,0 +1,116 @@
+"""States to and from Pinocchio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError
+from kfdyn.io.coordinates import Kind, Pair, Pairing, State
+from kfdyn.multibody import Hinge, System
+
+PLANE_XY = Hinge.planar().screws
+# (nq, nv) of a Pinocchio joint, and of ours, tell what it is, but for planar and ball.
+KINDS = {
+    (1, 1, 1): Kind.SAME,
+    (2, 1, 1): Kind.CIRCLE,
+    (4, 3, 4): Kind.SAME,
+    (4, 3, 3): Kind.PLANE,
+    (7, 6, 7): Kind.POSE_LINEAR_FIRST,
+}
+
+
+def to_pinocchio(
+    system: System,
+    model: Any,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+) -> State:
+    """Our state in the coordinates of a Pinocchio model.
+
+    Parameters
+    ----------
+    system : System
+        Loaded from the same file as ``model``.
+    model : pinocchio.Model
+    q : (..., nq)
+    v, a, tau : (..., nv), optional
+        An acceleration needs the velocity with it.
+
+    Returns
+    -------
+    State
+        ``q`` (..., model.nq); ``v``, ``a``, ``tau`` (..., model.nv) or None.
+
+    Notes
+    -----
+    ==========  ==================================  =================================================
+    joint       ours                                Pinocchio's
+    ==========  ==================================  =================================================
+    revolute,   q, v                                the same
+    prismatic
+    continuous  angle                               (cos, sin); back, the angle in (−π, π]
+    ball        quaternion (x, y, z, w); ω in body  the same
+    free        position, quaternion; [ω; u]        the same; [u; ω]
+    planar      x, y, angle and their rates         x, y, cos, sin; (ẋ, ẏ) turned into body axes
+    ==========  ==================================  =================================================
+
+    Joints and hinges are matched by name; the one that remains, a base that floats, has its own name in
+    each. Pinocchio orders the branches of a tree by the joints' names, a System by the file.
+    """
+    return _pairing(system, model).there(q, v, a, tau)
+
+
+def from_pinocchio(
+    system: System,
+    model: Any,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+) -> State:
+    """State in a Pinocchio model's coordinates as ours: the inverse of :func:`to_pinocchio`.
+
+    Parameters
+    ----------
+    system : System
+    model : pinocchio.Model
+    q : (..., model.nq)
+    v, a, tau : (..., model.nv), optional
+
+    Returns
+    -------
+    State
+        ``q`` (..., nq); ``v``, ``a``, ``tau`` (..., nv) or None.
+    """
+    return _pairing(system, model).here(q, v, a, tau)
+
+
+def _pairing(system: System, model: Any) -> Pairing:
+    joints = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # 0 is the universe
+    hinges = [body.hinge_name for body in system.bodies if body.hinge.nv]
+    rest_here, rest_there = [h for h in hinges if h not in joints], [j for j in joints if j not in set(hinges)]
+    if len(rest_here) > 1 or len(rest_there) != len(rest_here):
+        what = f"hinge {rest_here[0]!r} is no joint" if rest_here else f"joint {rest_there[0]!r} is no hinge"
+        raise ModelError(f"{what} of the other model; load both from one file, with the same base")
+    other = dict(zip(rest_here, rest_there))
+    pairs = [_pair(system, hinge, joints[other.get(hinge, hinge)]) for hinge in hinges]
+    return Pairing(system, pairs, int(model.nq), int(model.nv))
+
+
+def _pair(system: System, name: str, joint: Any) -> Pair:
+    q, v = system.q_slice(name), system.v_slice(name)
+    kind = KINDS.get((joint.nq, joint.nv, q.stop - q.start))
+    screws = system.bodies[system.hinge_index(name)].hinge.screws
+    if kind is None or len(screws) != joint.nv:
+        raise ModelError(f"hinge {name!r} has no counterpart in Pinocchio's {joint.shortname()}")
+    if kind is Kind.PLANE and not np.array_equal(screws, PLANE_XY):
+        raise ModelError(
+            f"hinge {name!r}: Pinocchio's planar joint moves in the x-y plane of its frame, this one does not"
+        )
+    at, dof = int(joint.idx_q), int(joint.idx_v)
+    return Pair(name, kind, q, v, slice(at, at + joint.nq), slice(dof, dof + joint.nv))

@@ -1,0 +1,205 @@
+"""URDF → System: which links hang on which, and how the joints between them move."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import KfdynError, ModelError, TreeError
+from kfdyn.io.loaded import Loaded, listed
+from kfdyn.io.merge import Merged, join_fixed
+from kfdyn.io.source import Source
+from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
+from kfdyn.multibody import Body, Frame, Hinge, Pose, System
+from kfdyn.multibody.body import IDENTITY
+from kfdyn.spatial import TriangleInequalityWarning, rotation_from_rpy, spatial_inertia, validate_inertia
+
+Array = NDArray[np.float64]
+
+FLOATING_BASE = "floating_base"
+ROUNDING = 1e-12  # of the largest moment
+
+
+def load_urdf(source: Source, floating_base: bool, merge: bool, gravity: ArrayLike) -> Loaded:
+    """Build the system of a URDF file; see :func:`kfdyn.load`."""
+    urdf = read_urdf(source)
+    roots, order = _outward(urdf, source.name)
+    inertia, notes = _inertias(urdf)
+    bodies = list(_bodies(urdf, roots, order, inertia, floating_base))
+    if merge:
+        merged = join_fixed(bodies)
+    else:
+        merged = _without_roots(bodies, [] if floating_base else roots)
+    if not merged.bodies:
+        raise ModelError(
+            f"{source.name}: nothing moves, every link is fixed to the world; "
+            "load it with floating_base=True or merge_fixed=False"
+        )
+    if len(roots) > 1:
+        notes.append(f"the links {listed(roots)} have no parent: the system is a forest of {len(roots)} trees")
+    joints = urdf.joints.values()
+    mimics = tuple(joint.mimic for joint in joints if joint.mimic is not None)
+    if mimics:
+        notes.append(f"mimic joints move freely, their couplings are data only: {listed([m.hinge for m in mimics])}")
+    if lost := [m.hinge for m in mimics if m.of not in urdf.joints]:
+        notes.append(f"mimic joints that follow joints the file has not: {listed(lost)}")
+    if unbounded := [joint.name for joint in joints if joint.kind in ("revolute", "prismatic") and not joint.limited]:
+        notes.append(f"joints without the <limit> that URDF asks for, taken as unlimited: {listed(unbounded)}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)  # already among the notes, link by link
+        try:
+            system = System(merged.bodies, gravity, merged.frames, urdf.name)
+        except KfdynError as error:
+            raise _with_line(source.name, urdf, merged.bodies, error) from None
+    friction = {joint.name: joint.friction for joint in joints if joint.friction}
+    return Loaded(system, source.name, (*urdf.notes, *notes), mimics, friction, world_frames=merged.world_frames)
+
+
+def _outward(urdf: Urdf, source: str) -> tuple[list[str], list[Joint]]:
+    """Return the root links, and the joints outward, depth first, in the file's order; O(links + joints)."""
+    above: dict[str, Joint] = {}
+    below: dict[str, list[Joint]] = {name: [] for name in urdf.links}
+    for joint in urdf.joints.values():
+        for which, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in urdf.links:
+                raise _unknown(source, joint, f"its {which} link is", link, list(urdf.links))
+        if joint.child in above:
+            other = above[joint.child]
+            raise TreeError(
+                f"{source}:{joint.line}: link {joint.child!r} is the child of joint {joint.name!r} and of joint "
+                f"{other.name!r} in line {other.line}; a tree has one: cut the loop at one of them"
+            )
+        above[joint.child] = joint
+        below[joint.parent].append(joint)
+    roots = [name for name in urdf.links if name not in above]
+    order: list[Joint] = []
+    stack = [joint for root in reversed(roots) for joint in reversed(below[root])]
+    while stack:
+        joint = stack.pop()
+        order.append(joint)
+        stack.extend(reversed(below[joint.child]))
+    if len(order) < len(urdf.joints):
+        raise TreeError(_loop(source, above, {joint.name for joint in order}))
+    return roots, order
+
+
+def _loop(source: str, above: dict[str, Joint], reached: set[str]) -> str:
+    """Walk inboard from a joint that no root reaches until a link repeats."""
+    joint = next(joint for joint in above.values() if joint.name not in reached)
+    seen: dict[str, None] = {}
+    while joint.child not in seen:
+        seen[joint.child] = None
+        joint = above[joint.parent]
+    names = list(seen)
+    names = names[names.index(joint.child) :]
+    path = " -> ".join([*names[:8], *(["..."] if len(names) > 8 else []), names[0]])
+    return f"{source}:{joint.line}: the parents go in a loop: {path}; give one of these links another parent"
+
+
+def _unknown(source: str, joint: Joint, what: str, name: str, known: list[str]) -> TreeError:
+    close = get_close_matches(name, known[:1000], n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "; add it, or correct the name"
+    return TreeError(
+        f"{source}:{joint.line}: joint {joint.name!r}: {what} {name[:100]!r}, which the file has not{hint}"
+    )
+
+
+def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:
+    """Spatial inertias of all links about their own frames, with a note of those that cannot be.
+
+    They are not refused here: published robots have such links, and joined to their carrier, or fixed to
+    the world, they may do no harm. The system refuses a body that is impossible as a whole.
+    """
+    links = list(urdf.links.values())
+    R = rotation_from_rpy([link.rpy for link in links])
+    moments = np.array([link.moments for link in links])[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+    turned = R @ moments @ np.swapaxes(R, -1, -2)
+    J = 0.5 * (turned + np.swapaxes(turned, -1, -2))
+    M6 = spatial_inertia([link.mass for link in links], [link.xyz for link in links], J)
+    principal = np.linalg.eigvalsh(J)
+    size = principal[:, 2] * (1 + ROUNDING)
+    # Positive mass has 0 <= J1 <= J2 <= J3 <= J1 + J2.
+    odd = (principal[:, 0] < -ROUNDING * np.abs(principal[:, 2])) | (
+        size - principal[:, 0] - principal[:, 1] > 2 * ROUNDING * size
+    )
+    names = [links[k].name for k in np.flatnonzero(odd)]
+    notes = [f"principal moments of inertia that no positive mass has: links {listed(names)}"] if names else []
+    return dict(zip(urdf.links, M6)), notes
+
+
+def _with_line(source: str, urdf: Urdf, bodies: list[Body], error: KfdynError) -> KfdynError:
+    """Say where in the file the body is that the system refused."""
+    for body in bodies:
+        try:
+            validate_inertia(body.inertia, body.name)
+        except KfdynError as fault:
+            line = urdf.links[body.name].line
+            return type(fault)(f"{source}:{line}: link (with all that is fixed to it) {fault}")
+    return type(error)(f"{source}: {error}")
+
+
+def _bodies(
+    urdf: Urdf, roots: list[str], order: list[Joint], inertia: dict[str, Array], floating_base: bool
+) -> Iterator[Body]:
+    """Every link as a body, roots first in their trees, fixed hinges included."""
+    taken = {joint.name for joint in order}
+    for root in roots:
+        name = FLOATING_BASE if len(roots) == 1 else f"{FLOATING_BASE}:{root}"
+        while name in taken:
+            name += "_"
+        yield Body(root, inertia[root], Hinge.free() if floating_base else None, hinge_name=name)
+    R = rotation_from_rpy([joint.rpy for joint in order]) if order else []
+    for joint, rotation in zip(order, R):
+        yield Body(
+            joint.child,
+            inertia[joint.child],
+            _hinge(joint),
+            joint.parent,
+            rotation if any(joint.rpy) else IDENTITY,
+            joint.xyz,
+            joint.name,
+            armature=joint.armature,
+            damping=joint.damping,
+            stiffness=joint.stiffness,
+            lower=joint.lower,
+            upper=joint.upper,
+            speed=joint.speed,
+            effort=joint.effort,
+        )
+
+
+def _hinge(joint: Joint) -> Hinge:
+    if joint.kind in ("revolute", "continuous"):
+        return Hinge.revolute(joint.axis)
+    if joint.kind == "prismatic":
+        return Hinge.prismatic(joint.axis)
+    if joint.kind == "planar":
+        return Hinge.planar(*planar_axes(joint.axis))
+    return Hinge.free() if joint.kind == "floating" else Hinge.fixed()
+
+
+def planar_axes(normal: ArrayLike) -> tuple[Array, Array]:
+    """Two directions that span the plane normal to ``normal`` (3,), right-handed: x, y for the normal z.
+
+    URDF fixes the plane alone. The first direction is the next axis of the joint frame, cyclically, after
+    the one nearest to the normal, made orthogonal to it.
+    """
+    n = np.asarray(normal, dtype=float)
+    n = n / np.linalg.norm(n)
+    first = np.eye(3)[(int(np.abs(n).argmax()) + 1) % 3]
+    first = first - n * (n @ first)
+    first /= np.linalg.norm(first)
+    return first, np.cross(n, first)
+
+
+def _without_roots(bodies: list[Body], roots: list[str]) -> Merged:
+    """Keep fixed hinges, but not the root links: fixed to the world, they are the world."""
+    gone = set(roots)
+    kept = [replace(body, parent=None) if body.parent in gone else body for body in bodies if body.name not in gone]
+    frames: dict[str, Frame] = {}
+    return Merged(kept, frames, {root: Pose(IDENTITY, np.zeros(3)) for root in roots})

@@ -1,0 +1,266 @@
+"""The links and joints of a URDF file, number by number; errors name file, line, element and cure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kfdyn.errors import KfdynError, ModelError, TreeError
+from kfdyn.io.loaded import Mimic
+from kfdyn.io.markup import Element, read_elements
+from kfdyn.io.source import Source
+
+Vector = tuple[float, ...]
+
+JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
+KEPT = frozenset("inertial origin mass inertia parent child axis limit dynamics mimic".split())
+XACRO = "xacro:"
+ZERO = (0.0, 0.0, 0.0)
+LONGEST_NUMBER = 400  # characters; 17 digits and an exponent have 25
+UNLIMITED = 1.7e308  # at and beyond this a limit is none: other tools write the largest double
+# float() would also take '1_000' and digits of other scripts, which no other reader of URDF does.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Link:
+    """A link and its inertial; ``moments`` are (ixx, ixy, ixz, iyy, iyz, izz) in the inertial's own frame."""
+
+    name: str
+    line: int
+    mass: float = 0.0
+    xyz: Vector = ZERO
+    rpy: Vector = ZERO
+    moments: Vector = (0.0,) * 6
+
+
+@dataclass(slots=True)
+class Joint:
+    """A joint: where it sits in the parent link, how it moves, and its data."""
+
+    name: str
+    line: int
+    kind: str
+    parent: str
+    child: str
+    xyz: Vector
+    rpy: Vector
+    axis: Vector
+    lower: float
+    upper: float
+    speed: float
+    effort: float
+    damping: float
+    friction: float
+    armature: float
+    stiffness: float
+    mimic: Mimic | None
+    limited: bool
+
+
+class Urdf(NamedTuple):
+    """A file's links and joints in its order, and its name for the robot."""
+
+    name: str
+    links: dict[str, Link]
+    joints: dict[str, Joint]
+    notes: list[str]
+
+
+def read_urdf(source: Source) -> Urdf:
+    """Read the links and joints of a URDF file; everything else (meshes, transmissions, plugins) is passed over."""
+    elements = read_elements(source.data, source.name, _kept, source.encoding)
+    root = next(elements)
+    urdf = Urdf(root.attributes.get("name") or "robot", {}, {}, [])
+    for element in elements:
+        _Reader(source.name, element, urdf).read()
+    if not urdf.links:
+        raise ModelError(f"{source.name}:{root.line}: <robot> has no links; a robot needs at least one")
+    return urdf
+
+
+def _kept(tag: str) -> bool:
+    return tag in KEPT or tag.startswith(XACRO)
+
+
+class _Reader:
+    """Reads one link or joint; knows whose element it is in, to say so when something is wrong."""
+
+    def __init__(self, source: str, owner: Element, urdf: Urdf) -> None:
+        self.source, self.owner, self.urdf = source, owner, urdf
+
+    def fault(self, message: str, element: Element | None = None, kind: type[KfdynError] = ModelError) -> KfdynError:
+        element = element or self.owner
+        inside = "" if element is self.owner else f"<{element.tag}> of "
+        name = self.owner.attributes.get("name")
+        owner = f"<{self.owner.tag}>" if name is None else f"{self.owner.tag} {name[:100]!r}"
+        return kind(f"{self.source}:{element.line}: {inside}{owner}: {message}")
+
+    def read(self) -> None:
+        tag = self.owner.tag
+        for element in (self.owner, *self.owner.children):
+            if element.tag.startswith(XACRO):
+                raise self.fault(
+                    f"<{element.tag}> is xacro, a macro language and not URDF; expand the file first: "
+                    "xacro robot.urdf.xacro > robot.urdf",
+                    element,
+                )
+        if tag == "link":
+            self.link()
+        elif tag == "joint":
+            self.joint()
+
+    def link(self) -> None:
+        name = self.name()
+        if name in self.urdf.links:
+            raise self.twice("link", name, self.urdf.links[name].line)
+        link = self.urdf.links[name] = Link(name, self.owner.line)
+        inertial = self.only("inertial")
+        if inertial is None:
+            return
+        mass, inertia = inertial.find("mass"), inertial.find("inertia")
+        if mass is None:
+            raise self.fault("has no <mass value=.../>; add it, or leave the inertial out", inertial)
+        link.mass = self.scalar(mass, "value")
+        if link.mass < 0:
+            raise self.fault(f"mass {link.mass:.6g} is negative; a link needs mass >= 0", mass)
+        link.xyz, link.rpy = self.origin(inertial)
+        if inertia is None:
+            raise self.fault("has no <inertia ixx=... />; add it (zeros for a point mass)", inertial)
+        link.moments = tuple(self.scalar(inertia, key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+
+    def joint(self) -> None:
+        name = self.name()
+        if name in self.urdf.joints:
+            raise self.twice("joint", name, self.urdf.joints[name].line)
+        kind = self.owner.attributes.get("type", "")
+        if kind not in JOINT_TYPES:
+            raise self.fault(f"type {kind[:60]!r} is none of URDF's: {', '.join(JOINT_TYPES)}")
+        xyz, rpy = self.origin(self.owner)
+        axis = self.vector(self.only("axis"), "xyz", (1.0, 0.0, 0.0))
+        if kind not in ("fixed", "floating"):
+            size = math.sqrt(sum(x * x for x in axis))
+            if not 1e-150 < size < 1e150:
+                raise self.fault(f"axis {axis} has no direction; give a vector such as '0 0 1'", self.only("axis"))
+            axis = tuple(x / size for x in axis)
+        lower, upper, speed, effort = self.limits(kind)
+        data = self.only("dynamics")
+        damping, friction, armature, stiffness = (
+            0.0 if data is None else self.nonnegative(data, key, 0.0)
+            for key in ("damping", "friction", "armature", "stiffness")
+        )
+        self.urdf.joints[name] = Joint(
+            name,
+            self.owner.line,
+            kind,
+            self.ends("parent"),
+            self.ends("child"),
+            xyz,
+            rpy,
+            axis,
+            lower,
+            upper,
+            speed,
+            effort,
+            damping,
+            friction,
+            armature,
+            stiffness,
+            self.mimic(name),
+            self.only("limit") is not None,
+        )
+
+    def limits(self, kind: str) -> tuple[float, float, float, float]:
+        """Return lower, upper, speed and effort; a missing lower or upper is 0, says URDF, if there is a limit."""
+        limit = self.only("limit")
+        if limit is None or kind in ("fixed", "floating"):
+            return -math.inf, math.inf, math.inf, math.inf
+        speed, effort = (self.unlimited(self.nonnegative(limit, key, math.inf)) for key in ("velocity", "effort"))
+        if kind not in ("revolute", "prismatic"):
+            return -math.inf, math.inf, speed, effort
+        lower, upper = (self.unlimited(self.scalar(limit, key, 0.0, infinite=True)) for key in ("lower", "upper"))
+        if lower > upper:
+            self.urdf.notes.append(
+                f"line {limit.line}: joint {self.owner.attributes.get('name')!r}: its lower limit {lower:.6g} lies above "
+                f"the upper {upper:.6g}, so it is taken as unlimited"
+            )
+            return -math.inf, math.inf, speed, effort
+        return lower, upper, speed, effort
+
+    def mimic(self, name: str) -> Mimic | None:
+        element = self.only("mimic")
+        if element is None:
+            return None
+        of = element.attributes.get("joint")
+        if not of:
+            raise self.fault("names no joint to follow; give joint='...'", element)
+        return Mimic(name, of, self.scalar(element, "multiplier", 1.0), self.scalar(element, "offset", 0.0))
+
+    def name(self) -> str:
+        name = self.owner.attributes.get("name")
+        if not name:
+            raise self.fault("has no name; give it one")
+        return name
+
+    def twice(self, what: str, name: str, line: int) -> KfdynError:
+        return self.fault(f"there is a {what} of this name in line {line} already; names must differ", kind=TreeError)
+
+    def ends(self, which: str) -> str:
+        element = self.only(which)
+        link = None if element is None else element.attributes.get("link")
+        if not link:
+            raise self.fault(f"has no <{which} link='...'/>; name the {which} link", element)
+        return link
+
+    def only(self, tag: str) -> Element | None:
+        """Return the element's one child with this tag; of several the first counts, which is noted."""
+        found = [child for child in self.owner.children if child.tag == tag]
+        if len(found) > 1:
+            note = f"line {found[1].line}: {self.owner.tag} {self.owner.attributes.get('name')!r} has several <{tag}>; "
+            if (text := note + "the first counts") not in self.urdf.notes:
+                self.urdf.notes.append(text)
+        return found[0] if found else None
+
+    def origin(self, element: Element) -> tuple[Vector, Vector]:
+        origin = element.find("origin")
+        return self.vector(origin, "xyz", ZERO), self.vector(origin, "rpy", ZERO)
+
+    def nonnegative(self, element: Element, key: str, default: float) -> float:
+        value = self.scalar(element, key, default, infinite=key in ("velocity", "effort"))
+        if value < 0:
+            raise self.fault(f"{key} {value:.6g} is negative; give its size", element)
+        return value
+
+    @staticmethod
+    def unlimited(value: float) -> float:
+        return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else value
+
+    def scalar(self, element: Element, key: str, default: float | None = None, infinite: bool = False) -> float:
+        text = element.attributes.get(key)
+        if text is None:
+            if default is None:
+                raise self.fault(f"has no {key}='...'; give a number", element)
+            return default
+        (value,) = self.numbers(element, key, text, 1, infinite)
+        return value
+
+    def vector(self, element: Element | None, key: str, default: Vector) -> Vector:
+        text = None if element is None else element.attributes.get(key)
+        if element is None or text is None:
+            return default
+        return tuple(self.numbers(element, key, text, 3, False))
+
+    def numbers(self, element: Element, key: str, text: str, count: int, infinite: bool) -> Iterator[float]:
+        words = text.split(maxsplit=count) if len(text) <= LONGEST_NUMBER else []
+        if len(words) != count or not all(NUMBER.fullmatch(word) for word in words):
+            cure = "expand xacro first" if "$" in text else "numbers are separated by blanks and have a decimal point"
+            wanted = "a number" if count == 1 else f"{count} numbers"
+            raise self.fault(f"{key}={text[:60]!r} is not {wanted}; {cure}", element)
+        for word in words:
+            value = float(word)
+            if math.isnan(value) or (math.isinf(value) and not infinite):
+                raise self.fault(f"{key}={text[:60]!r} is not finite; give a finite number", element)
+            yield value
