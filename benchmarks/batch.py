@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 import kfdyn as kf
-from benchmarks.models import covariances, random_parent, transitions
+from benchmarks.models import covariances, output_covariance, random_parent, transitions
 from benchmarks.report import Report, seconds
 from benchmarks.timing import best_of, environment
 
@@ -50,26 +50,27 @@ def limited(threads: int, run: Callable[[], float]) -> float:
             os.environ["KFDYN_NUM_THREADS"] = before
 
 
+def reference(threads: int, budget: float) -> tuple[float, float]:
+    """Bandwidth and peak flops that this many threads reach now."""
+    return bandwidth(threads, budget), limited(threads, lambda: peak_flops(budget))
+
+
 def run(quick: bool = False) -> Report:
     from scipy.linalg import cho_factor, cho_solve
 
     vectors, budget = (4096, 0.2) if quick else (VECTORS, 4.0)
     rng = np.random.default_rng(0)
-    ss = kf.StateSpace(
-        random_parent(rng, NODES),
-        transitions(rng, NODES, STATE),
-        rng.normal(size=(NODES, OUTPUT, STATE)),
-        covariances(rng, NODES, STATE),
-        covariances(rng, NODES, OUTPUT),
-    )
-    F = kf.innovations_factor(ss)
-    T = rng.normal(size=(vectors, ss.n_outputs))
-    dense_inverse = F.inverse()
-    dense = np.linalg.inv(dense_inverse)
-    lower = cho_factor(dense)
-    gap = np.abs(cho_solve(lower, T[:8].T).T - F.solve(T[:8])).max()
-    if not gap < 1e-9 * np.abs(F.solve(T[:8])).max():
-        raise AssertionError(f"the dense solution is another one (difference {gap:.1e})")
+    parent = random_parent(rng, NODES)
+    phi, Q = transitions(rng, NODES, STATE), covariances(rng, NODES, STATE)
+    H, R = rng.normal(size=(NODES, OUTPUT, STATE)), covariances(rng, NODES, OUTPUT)
+    F = kf.innovations_factor(kf.StateSpace(parent, phi, H, Q, R))
+    T = rng.normal(size=(vectors, NODES * OUTPUT))
+    dense = output_covariance(parent, phi, H, Q, R)
+    lower, dense_inverse = cho_factor(dense), np.linalg.inv(dense)
+    expected = np.linalg.solve(dense, T[:64].T).T
+    gap = float(np.abs(F.solve(T)[:64] - expected).max() / np.abs(expected).max())
+    if not gap < 1e-10:
+        raise AssertionError(f"the dense solution is another one (relative difference {gap:.1e})")
     peers = {
         "kfdyn F.solve": lambda: F.solve(T),
         "dense Cholesky solve (scipy)": lambda: cho_solve(lower, T.T, check_finite=False),
@@ -79,28 +80,19 @@ def run(quick: bool = False) -> Report:
     # two sweeps; in each, n × n blocks meet a vector once, n × m blocks twice
     flops = vectors * NODES * 2 * (2 * STATE**2 + 4 * STATE * OUTPUT)
     available = sorted({1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1})
-    rows, numbers = [], {}
+    rows, runs, machine = [], {}, {}
     for threads in available:
-        speed = bandwidth(threads, budget / 4)
-        peak = limited(threads, lambda: peak_flops(budget / 4))
-        for name, call in peers.items():
-            best = limited(threads, lambda run=call: best_of(run, budget))
-            own = name.startswith("kfdyn")
+        before = reference(threads, budget / 4)
+        times = {name: limited(threads, lambda run=call: best_of(run, budget)) for name, call in peers.items()}
+        # The better of two: other work can only hide what a machine can do.
+        speed, peak = machine[threads] = tuple(map(max, before, reference(threads, budget / 4)))
+        for name, best in times.items():
             label = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
-            rows.append(
-                [
-                    label,
-                    seconds(best),
-                    f"{vectors / best:,.3g}",
-                    f"{least / best / speed:.0%}",
-                    f"{flops / best / peak:.0%}" if own else "",
-                ]
-            )
-            numbers[label] = {"seconds": best, "bandwidth": speed, "peak_flops": peak}
-    machine = [
-        f"{t}: {numbers[f'kfdyn F.solve, {t} thread' + 's' * (t > 1)]['bandwidth'] / 1e9:.1f}" for t in available
-    ]
-    peaks = [f"{t}: {numbers[f'kfdyn F.solve, {t} thread' + 's' * (t > 1)]['peak_flops'] / 1e9:.0f}" for t in available]
+            of_peak = f"{flops / best / peak:.0%}" if name.startswith("kfdyn") else ""
+            rows.append([label, seconds(best), f"{vectors / best:,.0f}", f"{least / best / speed:.0%}", of_peak])
+            runs[label] = best
+    speeds = ", ".join(f"{t}: {speed / 1e9:.1f}" for t, (speed, _) in machine.items())
+    peaks = ", ".join(f"{t}: {peak / 1e9:.0f}" for t, (_, peak) in machine.items())
     return Report(
         "batch",
         f"{vectors:,} right-hand sides on a random tree of {NODES} nodes: state {STATE}, output {OUTPUT}",
@@ -108,11 +100,20 @@ def run(quick: bool = False) -> Report:
         rows,
         environment(["kfdyn", "numpy", "scipy", "numba"]),
         [
-            f"Bandwidth (numpy copy, read + write), GB/s by threads: {', '.join(machine)}. The fraction counts only T "
+            f"Bandwidth (numpy copy, read + write), GB/s by threads: {speeds}. The fraction counts only T "
             "in and a out; F.solve also writes ε and ν and reads ν again, 2.5 times as much.",
-            f"Peak (BLAS matrix product), Gflop/s by threads: {', '.join(peaks)}.",
+            f"All agree with 𝓜 formed densely from its definition: relative difference {gap:.0e}.",
+            f"Peak (BLAS matrix product), Gflop/s by threads: {peaks}.",
             f"At {NODES} nodes the dense peers need about as many flops as the tree ({2 * NODES**2:,} against "
             f"{flops // vectors:,} a vector), all in BLAS; their cost grows as N², that of the tree as N.",
         ],
-        {"vectors": vectors, "nodes": NODES, "flops": flops, "least_bytes": least, "runs": numbers},
+        {
+            "vectors": vectors,
+            "nodes": NODES,
+            "flops": flops,
+            "least_bytes": least,
+            "seconds": runs,
+            "bandwidth_and_peak_flops": machine,
+            "relative_difference": gap,
+        },
     )

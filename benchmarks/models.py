@@ -27,3 +27,19 @@ def chain_parent(nodes: int) -> np.ndarray:
     parent = np.arange(1, nodes + 1)
     parent[-1] = -1
     return parent
+
+
+def output_covariance(parent: np.ndarray, phi: np.ndarray, H: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """𝓜 = HφQφ*H* + R from its definition, φ = (1 − ℰ)⁻¹, all dense: what a user without a recursion would form."""
+    nodes, size = Q.shape[:2]
+    shift = np.zeros((nodes, size, nodes, size))
+    for k in np.flatnonzero(parent >= 0):
+        shift[parent[k], :, k, :] = phi[k]
+    total = np.linalg.inv(np.eye(nodes * size) - shift.reshape(nodes * size, -1)).reshape(nodes, size, nodes, size)
+    to_output = np.einsum("iab,ibjc->iajc", H, total)
+    seen = np.einsum("iajc,jcd->iajd", to_output, Q).reshape(-1, nodes * size)
+    out = seen @ to_output.reshape(-1, nodes * size).T
+    for k, noise in enumerate(R):
+        at = slice(k * len(noise), (k + 1) * len(noise))
+        out[at, at] += noise
+    return (out + out.T) / 2
