@@ -1,0 +1,110 @@
+"""Every closed-form covariance against the dense linear maps that define the quantities."""
+
+import numpy as np
+from hypothesis import given
+from random_models import cases, close, fast
+
+import kfdyn as kf
+
+
+def filter_maps(case):
+    """Each quantity as a linear map of (w, r), read off the engine-free recursions on unit vectors.
+
+    The joint noise (w, r) has covariance diag(Q, R); a quantity y = L (w, r) then has covariance L diag(Q, R) L*. The
+    estimates come from dense conditional means, not from the filter.
+    """
+    dense = case.dense(xi=np.zeros_like(case.xi), eta=np.zeros_like(case.eta))
+    n, m = dense.phi.shape[0], dense.H.shape[0]
+    seen = ~np.isnan(case.T)
+    X = np.hstack([dense.phi, np.zeros((n, m))])
+    T = np.hstack([dense.H @ dense.phi, np.eye(m)])
+    noise = np.zeros((n + m, n + m))
+    noise[:n, :n], noise[n:, n:] = dense.Q, dense.R
+    joint = T @ noise @ T.T
+    inverse = np.zeros((m, m))
+    inverse[np.ix_(seen, seen)] = np.linalg.inv(joint[np.ix_(seen, seen)])
+    a = inverse @ T
+    costate = dense.phi.T @ dense.H.T @ a
+    smoothed = X @ noise @ T.T @ a
+    Z, eps = np.zeros_like(X), np.zeros_like(T)
+    start, out = case.ss.arrays.state, case.ss.arrays.output
+    for k in range(len(case.ss)):
+        outboard = np.concatenate([np.arange(out[j], out[j + 1]) for j in case.ss.tree.descendants(k)] or [[]])
+        rows = outboard.astype(int)[seen[outboard.astype(int)]]
+        own = slice(start[k], start[k + 1])
+        gain = np.linalg.solve(joint[np.ix_(rows, rows)], T[rows] @ noise @ X[own].T).T if rows.size else None
+        Z[own] = gain @ T[rows] if gain is not None else 0.0
+        here = slice(out[k], out[k + 1])
+        eps[here] = (T[here] - dense.H[here, own] @ Z[own]) * seen[here, None]
+    return noise, {
+        "x": X, "T": T, "z": Z, "filter_error": X - Z, "eps": eps, "costate": costate, "a": a,
+        "smoothed_error": X - smoothed,
+    }  # fmt: skip
+
+
+@fast
+@given(cases(missing=True))
+def test_every_covariance_is_that_of_its_quantity(case):
+    """ATBI:cov-x, cov-T, cov-z, cov-eps, cov-nu, cov-ez; R86:9.17-9.18, 9.19-9.21; THEORY section 5."""
+    filt = kf.kalman_filter(case.ss, case.T)
+    cov = kf.Covariances(filt.covariances)
+    noise, maps = filter_maps(case)
+    D = maps["eps"] @ noise @ maps["eps"].T
+    close(cov.nu.dense(), np.linalg.pinv(D, rcond=1e-9, hermitian=True) if D.size else D)
+    for name, linear in maps.items():
+        whole = linear @ noise @ linear.T
+        quantity = getattr(cov, name)
+        close(quantity.dense(), whole)
+        start = np.concatenate([[0], np.cumsum(quantity.diagonal.rows)])
+        for i in range(len(case.ss)):
+            own = slice(start[i], start[i + 1])
+            close(quantity.diagonal[i], whole[own, own])
+            for j in range(len(case.ss)):
+                close(quantity.block(i, j), whole[own, start[j] : start[j + 1]])
+
+
+@fast
+@given(cases(noise=False))
+def test_innovations_are_white_over_the_whole_tree(case):
+    """ATBI:cov-eps: block-diagonal, R = 0 included."""
+    noise, maps = filter_maps(case)
+    D = maps["eps"] @ noise @ maps["eps"].T
+    close(D, kf.riccati(case.ss).D.dense())
+
+
+@fast
+@given(cases(noise=False))
+def test_three_forms_of_the_covariance_of_the_estimate(case):
+    """ATBI:cov-z at R = 0: φKDK*φ* = φ̃(P−P⁺)φ̃* = φ̃τPτ*φ̃* (the printed D⁻¹ is an erratum)."""
+    op = kf.Operators(case.ss)
+    phi, strict, K, D = (x.dense() for x in (op.phi, op.phi_strict, op.K, op.D))
+    P, P_plus, tau = op.P.dense(), op.P_plus.dense(), op.proj.dense()
+    whole = kf.Covariances(case.ss).z.dense()
+    close(phi @ K @ D @ K.T @ phi.T, whole)
+    close(strict @ (P - P_plus) @ strict.T, whole)
+    close(strict @ tau @ P @ tau.T @ strict.T, whole)
+
+
+@fast
+@given(cases())
+def test_trace_and_sparsity_of_the_output_covariance(case):
+    """SKO:trace, mass-sparsity, mass-decomp: the trace needs only diagonal blocks; unrelated nodes do not correlate."""
+    cov = kf.Covariances(case.ss)
+    whole = kf.Operators(case.ss).mass_matrix.dense()
+    close(sum(np.trace(block) for block in cov.T.diagonal), np.trace(whole))
+    out, tree = case.ss.arrays.output, case.ss.tree
+    for i in range(len(case.ss)):
+        for j in range(len(case.ss)):
+            if tree.nearest_common_ancestor(i, j) not in (i, j):
+                assert not whole[out[i] : out[i + 1], out[j] : out[j + 1]].any()
+
+
+@fast
+@given(cases())
+def test_composite_above_articulated_above_own(case):
+    """ATBI:order, lyapunov-riccati: ℛ ⪰ P ⪰ Q and P ⪰ P⁺ ⪰ 0."""
+    cov, cross = kf.riccati(case.ss), kf.Covariances(case.ss).x.diagonal
+    for k in range(len(case.ss)):
+        for larger, smaller in ((cross[k], cov.P[k]), (cov.P[k], case.ss.Q[k]), (cov.P[k], cov.P_plus[k])):
+            assert np.linalg.eigvalsh(larger - smaller)[0] >= -1e-12 * max(1, np.abs(larger).max())
+        assert np.linalg.eigvalsh(cov.P_plus[k])[0] >= -1e-12 * max(1, np.abs(cov.P[k]).max())

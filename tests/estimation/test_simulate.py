@@ -1,0 +1,77 @@
+"""Draws from a model and from the posterior: exact linear maps, not statistics, wherever a map can be read off."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from random_models import cases, close, few, random_case
+
+import kfdyn as kf
+from kfdyn.errors import ModelError
+from kfdyn.estimation.dense import dense_posterior
+
+
+class UnitNormals(np.random.Generator):
+    """A generator whose normals are, one call after the other, the columns of an identity: it reads a map off."""
+
+    def __init__(self, sizes):
+        super().__init__(np.random.PCG64(0))
+        total = sum(sizes)
+        self.rows = np.eye(total)
+        self.splits = list(np.cumsum([0, *sizes]))
+
+    def standard_normal(self, size):
+        first = self.splits.pop(0)
+        part = self.rows[:, first : first + size[-1]]
+        assert size == part.shape
+        return part
+
+
+@few
+@given(cases())
+def test_draw_has_the_covariance_of_the_model(case):
+    """R86:9.1-9.3: w ~ N(ξ, Q), x = φ w, T = H x + r; with η the mean of w is ξ + Qφ*η."""
+    ss = case.ss
+    size = ss.n_states + ss.n_outputs
+    drawn = kf.draw(ss, UnitNormals([ss.n_states, ss.n_outputs]), size)
+    dense = case.dense(xi=np.zeros_like(case.xi), eta=np.zeros_like(case.eta))
+    close(drawn.w.T @ drawn.w, dense.Q)
+    close(drawn.x.T @ drawn.x, dense.phi @ dense.Q @ dense.phi.T)
+    close(drawn.T.T @ drawn.T, dense.mass_matrix)
+    moved = kf.StateSpace(
+        ss.tree, [None if p < 0 else f for p, f in zip(ss.tree.parent, ss.phi)], ss.H, ss.Q, ss.R, case.xi, case.eta
+    )
+    shift = kf.draw(moved, np.random.default_rng(1)).T - kf.draw(ss, np.random.default_rng(1)).T
+    close(shift, case.dense().bias)
+
+
+@few
+@given(cases(missing=True))
+def test_posterior_draws_have_the_posterior_mean_and_joint_covariance(case):
+    ss = case.ss
+    size = ss.n_states + ss.n_outputs
+    filt = kf.kalman_filter(ss, case.T, case.xi, case.eta)
+    deviation = kf.draw_posterior(filt, UnitNormals([ss.n_states, ss.n_outputs]), size)
+    posterior = dense_posterior(case.dense(), case.T)
+    deviation -= posterior.mean
+    close(deviation.T @ deviation, posterior.cov, digits=9)  # a product of two draws squares their rounding scale
+
+
+def test_exact_measurements_hold_in_every_draw():
+    case = random_case(3, 12, noise=False)
+    drawn = kf.draw_posterior(kf.kalman_filter(case.ss, case.T), np.random.default_rng(0), 50)
+    close(drawn @ case.ss.H.dense().T, np.tile(case.T, (50, 1)))
+
+
+def test_shapes_and_batches():
+    case = random_case(5, 6)
+    rng = np.random.default_rng(0)
+    assert kf.draw(case.ss, rng).x.shape == (case.ss.n_states,)
+    assert kf.draw(case.ss, rng, 0).T.shape == (0, case.ss.n_outputs)
+    batch = kf.kalman_filter(case.ss, np.tile(case.T, (2, 3, 1)))
+    assert kf.draw_posterior(batch, rng, 4).shape == (4, 2, 3, case.ss.n_states)
+    assert kf.draw_posterior(batch, rng).shape == (2, 3, case.ss.n_states)
+
+
+def test_a_seed_is_no_generator():
+    with pytest.raises(ModelError, match="default_rng"):
+        kf.draw(random_case(1, 2).ss, 0)
