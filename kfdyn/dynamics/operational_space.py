@@ -84,5 +84,9 @@ def _common_ancestors(system: System, bodies: NDArray[np.int64]) -> NDArray[np.i
     from kfdyn.estimation import Tree
 
     tree = Tree(system.parent)
-    found = [[tree.nearest_common_ancestor(i, j) for j in bodies] for i in bodies]
-    return np.array([[-1 if c is None else c for c in row] for row in found], dtype=np.int64).reshape(-1, len(bodies))
+    common = np.full((len(bodies), len(bodies)), -1, dtype=np.int64)
+    for f, g in np.ndindex(common.shape):
+        ancestor = tree.nearest_common_ancestor(bodies[f], bodies[g])
+        if ancestor is not None:
+            common[f, g] = ancestor
+    return common
