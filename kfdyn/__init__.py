@@ -10,6 +10,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES_OF = {
+    "kfdyn.dynamics": (
+        "as_estimation",
+        "bias_forces",
+        "composite_inertias",
+        "dynamics_filter",
+        "forward_dynamics",
+        "hybrid_dynamics",
+        "inverse_dynamics",
+        "mass_matrix",
+        "mass_matrix_inverse",
+        "mass_matrix_logdet",
+        "mass_matrix_sparsity",
+        "mass_matrix_trace",
+        "operational_space_compliance",
+    ),
     "kfdyn.estimation": (
         "Blocks",
         "Covariances",
