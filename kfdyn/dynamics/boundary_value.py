@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.errors import ShapeError, SingularError
-from kfdyn.estimation import Blocks, Operators, StateSpace, bryson_frazier, kalman_filter
+from kfdyn.estimation import Blocks, StateSpace
 from kfdyn.estimation.riccati import riccati
 from kfdyn.multibody import System
 
@@ -152,6 +152,8 @@ class BoundaryValueProblem:
 
     def sweep(self) -> BoundaryValueSolution:
         """Solve by the sweep method, x = z + P λ (R86 8.1): one filter gather, one smoother scatter, O(N)."""
+        from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
+
         ss = self.ss
         filt = kalman_filter(ss, self.T)
         smooth = bryson_frazier(ss, filt, covariances=False)
@@ -183,6 +185,8 @@ class BoundaryValueProblem:
         >>> problem.residual(a=[1.0]).output, problem.residual(a=[1.5]).output
         (array(0.), array(0.33333333))
         """
+        from kfdyn.estimation import Operators
+
         ss = self.ss
         if a is None:
             raise ShapeError("residual needs the joint accelerations a, shape (..., Σm_k)")

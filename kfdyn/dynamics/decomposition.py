@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.estimation import Blocks, Covariances, Operators, Smoothed, StateSpace, bryson_frazier, kalman_filter
+from kfdyn.dynamics.forward import dynamics_filter
+from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.blocks import offsets_of
 from kfdyn.multibody import System
 
@@ -122,8 +122,7 @@ def decompose_forces(
     >>> bool(abs(parts.articulated.rest[1]).max() < 1e-14), bool(abs(parts.composite.rest[1]).max() < 1e-14)
     (True, False)
     """
-    ss = as_estimation(system, q, v, gravity, external_forces)
-    return force_decompositions(bryson_frazier(ss, kalman_filter(ss, tau), covariances=False))
+    return force_decompositions(dynamics_filter(system, q, v, tau, external_forces, gravity)[1])
 
 
 def force_decompositions(smooth: Smoothed) -> ForceDecompositions:
@@ -143,6 +142,8 @@ def force_decompositions(smooth: Smoothed) -> ForceDecompositions:
     >>> parts.composite.rest[1], parts.composite.force[1], smooth.x[1]
     (array([-1.]), array([3.]), array([3.]))
     """
+    from kfdyn.estimation import Operators
+
     filt, ss, alpha = smooth.filt, smooth.ss, smooth.costate
     cov = filt.covariances
     rest = Operators(ss).E_phi.forward(smooth.x.flat)
@@ -159,6 +160,8 @@ def force_decompositions(smooth: Smoothed) -> ForceDecompositions:
 
 def composite_inertia(ss: StateSpace) -> Blocks:
     """ℛ(k) = Σ φ(k,j) ℛ(j) φ*(k,j) + Q(k), (n_k, n_k): all that is outboard of k, frozen. O(N), R86 (7.9)."""
+    from kfdyn.estimation import Covariances
+
     return Covariances(ss).x.diagonal
 
 
@@ -187,6 +190,8 @@ def composite_rest(
     Blocks of (..., n_k)
         y(k). O(N).
     """
+    from kfdyn.estimation import Operators
+
     op = Operators(ss)
     relative = op.H.H.forward(ss.check_outputs(a, "a"))
     if eta is not None:

@@ -40,16 +40,16 @@ def with_inputs(case):
 
 
 def pinocchio_accelerations(system, q, v, tau, external_forces=None):
-    """Forward dynamics by Pinocchio's aba; external forces enter through its Jacobians."""
+    """Forward dynamics by Pinocchio's aba; an external force is given to the joint that carries its body."""
     pin = pytest.importorskip("pinocchio")
     from pinocchio_models import pinocchio_model
 
     peer = pinocchio_model(system)
-    applied = peer.v(tau)
-    if external_forces is not None:
-        pin.computeJointJacobians(peer.model, peer.data, peer.q(q))
-        pin.updateFramePlacements(peer.model, peer.data)
-        for name, force in zip(system.body_names, external_forces):
-            J = pin.getFrameJacobian(peer.model, peer.data, peer.frame[name], pin.LOCAL_WORLD_ALIGNED)
-            applied = applied + J.T @ np.r_[force[3:], force[:3]]
-    return pin.aba(peer.model, peer.data, peer.q(q), peer.v(v), applied)[peer.v_index]
+    model, data = peer.model, peer.data
+    applied = [pin.Force.Zero() for _ in range(model.njoints)]
+    pin.framesForwardKinematics(model, data, peer.q(q))
+    for name, force in zip(system.body_names, np.zeros((0, 6)) if external_forces is None else external_forces):
+        joint = model.frames[peer.frame[name]].parentJoint
+        at = pin.SE3(np.eye(3), data.oMf[peer.frame[name]].translation)
+        applied[joint] += data.oMi[joint].actInv(at.act(pin.Force(force[3:], force[:3])))
+    return pin.aba(model, data, peer.q(q), peer.v(v), peer.v(tau), applied)[peer.v_index]
