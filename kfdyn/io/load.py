@@ -39,8 +39,8 @@ def load(
     Returns
     -------
     System
-        Bodies outward from the roots, branches in the file's order. Entries of q and v: see
-        ``system.hinge_names``; a joint of the file is a hinge of the same name.
+        A joint of the file is a hinge of the same name, and q and v follow the file's order of joints, after
+        the floating bases if there are any.
 
     Raises
     ------

@@ -26,6 +26,9 @@ def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
         raise ModuleNotFoundError(
             f"{source.name} is MJCF, which MuJoCo's compiler reads; install it: pip install 'kfdyn[mujoco]'"
         ) from None
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)  # else MuJoCo prints, and leaves a log file in the user's folder
     try:
         if source.path is not None:
             model = mujoco.MjModel.from_xml_path(str(source.path))
@@ -33,7 +36,10 @@ def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
             model = mujoco.MjModel.from_xml_string(source.data.decode())
     except (ValueError, RuntimeError) as error:
         raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {error}") from None
-    return from_mujoco_model(model, source.name, merge, gravity)
+    finally:
+        mujoco.set_mju_user_warning(before)
+    loaded = from_mujoco_model(model, source.name, merge, gravity)
+    return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
 
 
 def from_mujoco_model(

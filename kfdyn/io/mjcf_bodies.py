@@ -15,6 +15,7 @@ from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
 Array = NDArray[np.float64]
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+W_LAST = [1, 2, 3, 0]  # (w, x, y, z) -> (x, y, z, w)
 DOFS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
 
 
@@ -56,11 +57,12 @@ class MjBodies:
         n = model.nbody
         self.carrier: list[str | None] = [None] * n  # the body that bears MuJoCo's body
         self.shift = np.zeros((n, 3))  # from MuJoCo's body origin to the carrier's origin
-        self.rotation = quaternion_to_matrix(model.body_quat[:, [1, 2, 3, 0]])
-        axes = quaternion_to_matrix(model.body_iquat[:, [1, 2, 3, 0]])
+        self.rotation = quaternion_to_matrix(model.body_quat[:, W_LAST])
+        axes = quaternion_to_matrix(model.body_iquat[:, W_LAST])
         self.moments = np.einsum("nij,nj,nkj->nik", axes, model.body_inertia, axes)
 
     def bodies(self) -> Iterator[Body]:
+        """Yield a body per joint, and one on a fixed hinge per body that has none; parents first."""
         m = self.model
         for b in range(1, m.nbody):  # 0 is the world
             first, count = int(m.body_jntadr[b]), int(m.body_jntnum[b])
@@ -69,7 +71,7 @@ class MjBodies:
             origin = m.body_pos[b] - self.shift[above]  # of MuJoCo's body frame in the frame of what comes before
             at = np.zeros(3)  # the point of MuJoCo's body where the frame of what comes before sits, once aligned
             if not count:
-                yield Body(self.claim(b, self.names.body[b], at), self.inertia(b, at), None, parent, R, origin)
+                yield Body(self._claim(b, self.names.body[b], at), self._inertia(b, at), None, parent, R, origin)
                 continue
             for i, j in enumerate(range(first, first + count)):
                 kind = int(m.jnt_type[j])
@@ -80,29 +82,29 @@ class MjBodies:
                 plain = last and not point.any()
                 name = self.names.body[b] if plain else f"{self.names.body[b]}:{self.names.joint[j]}"
                 if last:
-                    self.claim(b, name, point)
+                    self._claim(b, name, point)
                 if i:
                     place = (np.eye(3), point - at)
                 elif kind == FREE:
                     place = (np.eye(3), np.zeros(3))  # q is the pose in the world
                 else:
                     place = (R, origin + R @ point)
-                inertia = self.inertia(b, point) if last else np.zeros((6, 6))
+                inertia = self._inertia(b, point) if last else np.zeros((6, 6))
                 yield Body(
-                    name, inertia, self.hinge(j, kind), parent, *place, self.names.joint[j], **self.data(j, kind)
+                    name, inertia, self._hinge(j, kind), parent, *place, self.names.joint[j], **self._data(j, kind)
                 )
                 parent, at = name, point
 
-    def claim(self, b: int, name: str, point: Array) -> str:
+    def _claim(self, b: int, name: str, point: Array) -> str:
         self.carrier[b], self.shift[b] = name, point
         return name
 
-    def inertia(self, b: int, point: Array) -> Array:
+    def _inertia(self, b: int, point: Array) -> Array:
         m = self.model
         J = 0.5 * (self.moments[b] + self.moments[b].T)
         return spatial_inertia(m.body_mass[b], m.body_ipos[b] - point if m.body_mass[b] else np.zeros(3), J)
 
-    def hinge(self, j: int, kind: int) -> Hinge:
+    def _hinge(self, j: int, kind: int) -> Hinge:
         if kind == FREE:
             return Hinge.free()
         if kind == BALL:
@@ -110,7 +112,7 @@ class MjBodies:
         axis = self.model.jnt_axis[j]
         return Hinge.revolute(axis) if kind == HINGE else Hinge.prismatic(axis)
 
-    def data(self, j: int, kind: int) -> dict[str, ArrayLike]:
+    def _data(self, j: int, kind: int) -> dict[str, ArrayLike]:
         """Armature, damping, stiffness; limits of q for one-dof joints."""
         m = self.model
         dof = int(m.jnt_dofadr[j])
@@ -137,19 +139,18 @@ class MjBodies:
         for b in range(1, m.nbody):
             carrier = self.carrier[b]
             if carrier is not None and carrier != self.names.body[b]:
-                self.put(frames, world, moving, self.names.body[b], carrier, np.eye(3), -self.shift[b])
-        turned = quaternion_to_matrix(m.site_quat[:, [1, 2, 3, 0]]) if m.nsite else []
-        for s, R in enumerate(turned):
+                self._put(frames, world, moving, self.names.body[b], carrier, np.eye(3), -self.shift[b])
+        for s, R in enumerate(quaternion_to_matrix(m.site_quat[:, W_LAST])):
             b = int(m.site_bodyid[s])
             name = self.names.site[s]
             if not name:
                 continue
             while name in moving or name in frames or name in world:
                 name += ":site"
-            self.put(frames, world, moving, name, self.carrier[b], R, m.site_pos[s] - self.shift[b])
+            self._put(frames, world, moving, name, self.carrier[b], R, m.site_pos[s] - self.shift[b])
         return frames, world
 
-    def put(
+    def _put(
         self,
         frames: dict[str, Frame],
         world: dict[str, Pose],

@@ -60,7 +60,7 @@ def to_pinocchio(
     ==========  ==================================  =================================================
 
     Joints and hinges are matched by name; the one that remains, a base that floats, has its own name in
-    each. Pinocchio orders the branches of a tree by the joints' names, a System by the file.
+    each. Pinocchio orders joints by branches and names, a System as the file does.
     """
     return _pairing(system, model).there(q, v, a, tau)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import KfdynError, ModelError, TreeError
+from kfdyn.errors import KfdynError, ModelError
 from kfdyn.io.loaded import Loaded, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.source import Source
 from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
+from kfdyn.io.urdf_tree import outward
 from kfdyn.multibody import Body, Frame, Hinge, Pose, System
 from kfdyn.multibody.body import IDENTITY
 from kfdyn.spatial import TriangleInequalityWarning, rotation_from_rpy, spatial_inertia, validate_inertia
@@ -28,13 +28,15 @@ ROUNDING = 1e-12  # of the largest moment
 def load_urdf(source: Source, floating_base: bool, merge: bool, gravity: ArrayLike) -> Loaded:
     """Build the system of a URDF file; see :func:`kfdyn.load`."""
     urdf = read_urdf(source)
-    roots, order = _outward(urdf, source.name)
+    roots, order = outward(urdf, source.name)
     inertia, notes = _inertias(urdf)
     bodies = list(_bodies(urdf, roots, order, inertia, floating_base))
     if merge:
         merged = join_fixed(bodies)
     else:
         merged = _without_roots(bodies, [] if floating_base else roots)
+    place = {joint.child: k for k, joint in enumerate(urdf.joints.values())}
+    merged.bodies.sort(key=lambda body: place.get(body.name, -1))  # roots first, then the file's order of joints
     if not merged.bodies:
         raise ModelError(
             f"{source.name}: nothing moves, every link is fixed to the world; "
@@ -58,55 +60,6 @@ def load_urdf(source: Source, floating_base: bool, merge: bool, gravity: ArrayLi
             raise _with_line(source.name, urdf, merged.bodies, error) from None
     friction = {joint.name: joint.friction for joint in joints if joint.friction}
     return Loaded(system, source.name, (*urdf.notes, *notes), mimics, friction, world_frames=merged.world_frames)
-
-
-def _outward(urdf: Urdf, source: str) -> tuple[list[str], list[Joint]]:
-    """Return the root links, and the joints outward, depth first, in the file's order; O(links + joints)."""
-    above: dict[str, Joint] = {}
-    below: dict[str, list[Joint]] = {name: [] for name in urdf.links}
-    for joint in urdf.joints.values():
-        for which, link in (("parent", joint.parent), ("child", joint.child)):
-            if link not in urdf.links:
-                raise _unknown(source, joint, f"its {which} link is", link, list(urdf.links))
-        if joint.child in above:
-            other = above[joint.child]
-            raise TreeError(
-                f"{source}:{joint.line}: link {joint.child!r} is the child of joint {joint.name!r} and of joint "
-                f"{other.name!r} in line {other.line}; a tree has one: cut the loop at one of them"
-            )
-        above[joint.child] = joint
-        below[joint.parent].append(joint)
-    roots = [name for name in urdf.links if name not in above]
-    order: list[Joint] = []
-    stack = [joint for root in reversed(roots) for joint in reversed(below[root])]
-    while stack:
-        joint = stack.pop()
-        order.append(joint)
-        stack.extend(reversed(below[joint.child]))
-    if len(order) < len(urdf.joints):
-        raise TreeError(_loop(source, above, {joint.name for joint in order}))
-    return roots, order
-
-
-def _loop(source: str, above: dict[str, Joint], reached: set[str]) -> str:
-    """Walk inboard from a joint that no root reaches until a link repeats."""
-    joint = next(joint for joint in above.values() if joint.name not in reached)
-    seen: dict[str, None] = {}
-    while joint.child not in seen:
-        seen[joint.child] = None
-        joint = above[joint.parent]
-    names = list(seen)
-    names = names[names.index(joint.child) :]
-    path = " -> ".join([*names[:8], *(["..."] if len(names) > 8 else []), names[0]])
-    return f"{source}:{joint.line}: the parents go in a loop: {path}; give one of these links another parent"
-
-
-def _unknown(source: str, joint: Joint, what: str, name: str, known: list[str]) -> TreeError:
-    close = get_close_matches(name, known[:1000], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else "; add it, or correct the name"
-    return TreeError(
-        f"{source}:{joint.line}: joint {joint.name!r}: {what} {name[:100]!r}, which the file has not{hint}"
-    )
 
 
 def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:
@@ -153,8 +106,7 @@ def _bodies(
         while name in taken:
             name += "_"
         yield Body(root, inertia[root], Hinge.free() if floating_base else None, hinge_name=name)
-    R = rotation_from_rpy([joint.rpy for joint in order]) if order else []
-    for joint, rotation in zip(order, R):
+    for joint, rotation in zip(order, rotation_from_rpy(np.array([joint.rpy for joint in order]).reshape(-1, 3))):
         yield Body(
             joint.child,
             inertia[joint.child],

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kfdyn.errors import KfdynError, ModelError, TreeError
+from kfdyn.io.attributes import ZERO, ElementReader, Vector
 from kfdyn.io.loaded import Mimic
 from kfdyn.io.markup import Element, read_elements
 from kfdyn.io.source import Source
 
-Vector = tuple[float, ...]
-
 JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
-KEPT = frozenset("inertial origin mass inertia parent child axis limit dynamics mimic".split())
+KEPT = {"inertial", "origin", "mass", "inertia", "parent", "child", "axis", "limit", "dynamics", "mimic"}
 XACRO = "xacro:"
-ZERO = (0.0, 0.0, 0.0)
-LONGEST_NUMBER = 400  # characters; 17 digits and an exponent have 25
-UNLIMITED = 1.7e308  # at and beyond this a limit is none: other tools write the largest double
-# float() would also take '1_000' and digits of other scripts, which no other reader of URDF does.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -86,18 +78,12 @@ def _kept(tag: str) -> bool:
     return tag in KEPT or tag.startswith(XACRO)
 
 
-class _Reader:
-    """Reads one link or joint; knows whose element it is in, to say so when something is wrong."""
+class _Reader(ElementReader):
+    """Reads one link or joint into the file's record."""
 
     def __init__(self, source: str, owner: Element, urdf: Urdf) -> None:
-        self.source, self.owner, self.urdf = source, owner, urdf
-
-    def fault(self, message: str, element: Element | None = None, kind: type[KfdynError] = ModelError) -> KfdynError:
-        element = element or self.owner
-        inside = "" if element is self.owner else f"<{element.tag}> of "
-        name = self.owner.attributes.get("name")
-        owner = f"<{self.owner.tag}>" if name is None else f"{self.owner.tag} {name[:100]!r}"
-        return kind(f"{self.source}:{element.line}: {inside}{owner}: {message}")
+        super().__init__(source, owner, urdf.notes)
+        self.urdf = urdf
 
     def read(self) -> None:
         tag = self.owner.tag
@@ -184,8 +170,8 @@ class _Reader:
         lower, upper = (self.unlimited(self.scalar(limit, key, 0.0, infinite=True)) for key in ("lower", "upper"))
         if lower > upper:
             self.urdf.notes.append(
-                f"line {limit.line}: joint {self.owner.attributes.get('name')!r}: its lower limit {lower:.6g} lies above "
-                f"the upper {upper:.6g}, so it is taken as unlimited"
+                f"line {limit.line}: {self.owned}: its lower limit {lower:.6g} lies "
+                f"above the upper {upper:.6g}, so it is taken as unlimited"
             )
             return -math.inf, math.inf, speed, effort
         return lower, upper, speed, effort
@@ -214,53 +200,3 @@ class _Reader:
         if not link:
             raise self.fault(f"has no <{which} link='...'/>; name the {which} link", element)
         return link
-
-    def only(self, tag: str) -> Element | None:
-        """Return the element's one child with this tag; of several the first counts, which is noted."""
-        found = [child for child in self.owner.children if child.tag == tag]
-        if len(found) > 1:
-            note = f"line {found[1].line}: {self.owner.tag} {self.owner.attributes.get('name')!r} has several <{tag}>; "
-            if (text := note + "the first counts") not in self.urdf.notes:
-                self.urdf.notes.append(text)
-        return found[0] if found else None
-
-    def origin(self, element: Element) -> tuple[Vector, Vector]:
-        origin = element.find("origin")
-        return self.vector(origin, "xyz", ZERO), self.vector(origin, "rpy", ZERO)
-
-    def nonnegative(self, element: Element, key: str, default: float) -> float:
-        value = self.scalar(element, key, default, infinite=key in ("velocity", "effort"))
-        if value < 0:
-            raise self.fault(f"{key} {value:.6g} is negative; give its size", element)
-        return value
-
-    @staticmethod
-    def unlimited(value: float) -> float:
-        return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else value
-
-    def scalar(self, element: Element, key: str, default: float | None = None, infinite: bool = False) -> float:
-        text = element.attributes.get(key)
-        if text is None:
-            if default is None:
-                raise self.fault(f"has no {key}='...'; give a number", element)
-            return default
-        (value,) = self.numbers(element, key, text, 1, infinite)
-        return value
-
-    def vector(self, element: Element | None, key: str, default: Vector) -> Vector:
-        text = None if element is None else element.attributes.get(key)
-        if element is None or text is None:
-            return default
-        return tuple(self.numbers(element, key, text, 3, False))
-
-    def numbers(self, element: Element, key: str, text: str, count: int, infinite: bool) -> Iterator[float]:
-        words = text.split(maxsplit=count) if len(text) <= LONGEST_NUMBER else []
-        if len(words) != count or not all(NUMBER.fullmatch(word) for word in words):
-            cure = "expand xacro first" if "$" in text else "numbers are separated by blanks and have a decimal point"
-            wanted = "a number" if count == 1 else f"{count} numbers"
-            raise self.fault(f"{key}={text[:60]!r} is not {wanted}; {cure}", element)
-        for word in words:
-            value = float(word)
-            if math.isnan(value) or (math.isinf(value) and not infinite):
-                raise self.fault(f"{key}={text[:60]!r} is not finite; give a finite number", element)
-            yield value

@@ -1,0 +1,130 @@
+"""A system in words: sizes, the tree with its hinges and masses, and what to beware of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kfdyn.io.loaded import Loaded, listed
+from kfdyn.multibody import Body, System
+
+DEEPEST = 16  # levels drawn as branches; beyond, the level is written as a number
+WIDEST = 44  # characters of a column
+
+
+def describe(system: System | Loaded, most: int = 80) -> str:
+    """Describe a system for a terminal.
+
+    Parameters
+    ----------
+    system : System or Loaded
+        With a :class:`Loaded`, the notes of the file are among the warnings.
+    most
+        Bodies to list; the rest are counted.
+
+    Returns
+    -------
+    str
+        A headline, the tree (body, hinge, motion, place in v, limits of q, mass) and warnings.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> print(describe(double_pendulum()))
+    double pendulum: 2 bodies, 2 dofs, nq 2, mass 2 kg, gravity (0, 0, -9.81)
+    <BLANKLINE>
+    body       hinge     motion             v  mass
+    world
+    └ upper    shoulder  revolute, axis +y  0  1 kg
+      └ lower  elbow     revolute, axis +y  1  1 kg
+    """
+    loaded = system if isinstance(system, Loaded) else Loaded(system, system.name)
+    system = loaded.system
+    lines = [_headline(system), "", *_table(system, most)]
+    if system.n_bodies > most:
+        lines.append(f"... and {system.n_bodies - most} more bodies")
+    if system.frames:
+        lines.append(f"frames: {listed(list(system.frames), 8)}")
+    if loaded.world_frames:
+        lines.append(f"fixed to the world: {listed(list(loaded.world_frames), 8)}")
+    warnings = [*loaded.notes, *_weightless(system)]
+    return "\n".join([*lines, *(f"warning: {text}" for text in warnings)])
+
+
+def _headline(system: System) -> str:
+    counts = [f"{system.n_bodies} bod{'y' if system.n_bodies == 1 else 'ies'}"]
+    counts.append(f"{system.nv} dof{'' if system.nv == 1 else 's'}")
+    roots = int((system.parent < 0).sum())
+    if roots > 1:
+        counts.append(f"{roots} trees")
+    gravity = ", ".join(f"{g:.6g}" for g in system.gravity)
+    return f"{system.name}: {', '.join(counts)}, nq {system.nq}, mass {system.mass:.6g} kg, gravity ({gravity})"
+
+
+def _table(system: System, most: int) -> Iterator[str]:
+    rows = [("body", "hinge", "motion", "v", "q", "mass"), ("world", "", "", "", "", "")]
+    rows += [_row(system, k, branch) for k, branch in _drawn(system, most)]
+    if not any(row[4] for row in rows[1:]):
+        rows = [(*row[:4], *row[5:]) for row in rows]
+    widths = [min(max(map(len, column)), WIDEST) for column in zip(*rows)]
+    for row in rows:
+        cells = [_cut(cell, width).ljust(width) for cell, width in zip(row, widths)]
+        yield "  ".join(cells).rstrip()
+
+
+def _drawn(system: System, most: int) -> Iterator[tuple[int, str]]:
+    """Yield bodies outward, depth first, each with the branches drawn before its name."""
+    children: list[list[int]] = [[] for _ in range(system.n_bodies + 1)]  # the last entry is the world's
+    for k, parent in enumerate(system.parent):
+        children[parent].append(k)
+    stack = [(k, 0, "", k == children[-1][-1]) for k in reversed(children[-1])]
+    for _ in range(min(most, system.n_bodies)):
+        k, depth, before, last = stack.pop()
+        drawn = depth < DEEPEST
+        yield k, before + ("└ " if last else "├ ") if drawn else f"{before}{depth}: "
+        inside = before + ("  " if last else "│ ") if drawn else before
+        stack += [(j, depth + 1, inside, j == children[k][-1]) for j in reversed(children[k])]
+
+
+def _row(system: System, k: int, branch: str) -> tuple[str, ...]:
+    body = system.bodies[k]
+    start, end = (int(i) for i in system.layout.v_start[k : k + 2])
+    place = "" if start == end else str(start) if end == start + 1 else f"{start}..{end - 1}"
+    return branch + body.name, body.hinge_name, _motion(body), place, _limits(body), f"{system.layout.mass[k]:.4g} kg"
+
+
+def _motion(body: Body) -> str:
+    hinge = body.hinge
+    if hinge.nv != 1:
+        return hinge.kind
+    axis = hinge.screws[0, :3] if hinge.screws[0, :3].any() else hinge.screws[0, 3:]
+    return f"{hinge.kind}, axis {_axis(axis)}"
+
+
+def _axis(axis: Sequence[float]) -> str:
+    nonzero = np.flatnonzero(axis)
+    if len(nonzero) == 1:
+        return ("+" if axis[nonzero[0]] > 0 else "-") + "xyz"[nonzero[0]]
+    return "(" + ", ".join(f"{x:.3g}" for x in axis) + ")"
+
+
+def _limits(body: Body) -> str:
+    if body.hinge.nv != 1 or not np.isfinite([body.lower, body.upper]).any():
+        return ""
+    return f"{body.lower[0]:.4g} .. {body.upper[0]:.4g}"
+
+
+def _weightless(system: System) -> Iterator[str]:
+    """Hinges that move nothing with mass or inertia: their innovations variance D is 0."""
+    heavy = np.array([body.inertia.any() for body in system.bodies])
+    for k in system.layout.order[::-1]:
+        if system.parent[k] >= 0:
+            heavy[system.parent[k]] |= heavy[k]
+    idle = [b.hinge_name for b, h in zip(system.bodies, heavy) if not h and b.hinge.nv and not b.armature.all()]
+    if idle:
+        yield f"hinges that move no mass, so forward dynamics has no answer: {listed(idle)}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
