@@ -211,14 +211,20 @@ def finish_gain(G, L, row, seen):
 
 @njit(**ORDERED)
 def flush(before, P_plus):
-    """Zero the rows of P⁺ whose variance an exact measurement has left at rounding level.
+    """Zero the rows of P⁺ that an exact measurement has left at rounding level, covariances included.
 
     A perfectly known state must read as known: its leftover of order εP would pass for a variance at the next
-    node and let a singular model through.
+    node and let a singular model through. A small variance alone is no sign of that: after H = [1, δ] the first state
+    has variance δ² and the covariance −δ, which is far above rounding.
     """
     n = P_plus.shape[0]
     for i in range(n):
-        if P_plus[i, i] <= 4 * n * _EPS * before[i]:
+        limit = 4 * n * _EPS * np.sqrt(before[i])
+        known = True
+        for j in range(n):
+            if not abs(P_plus[i, j]) <= limit * np.sqrt(before[j]):
+                known = False
+        if known:
             for j in range(n):
                 P_plus[i, j] = 0.0
                 P_plus[j, i] = 0.0
