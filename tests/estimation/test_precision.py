@@ -99,6 +99,20 @@ def test_a_long_chain_without_noise():
     expect_as_good_as_the_data(ss, rng.normal(size=N).cumsum(), "block", draws=1)
 
 
+@pytest.mark.parametrize("method", ["block", "univariate"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("delta", 10.0 ** -np.arange(4, 17, 2))
+def test_small_variances_keep_their_covariances(delta, outputs, method):
+    """After an exact H = [1, δ] the first state has variance δ², at rounding level for δ = 1e-8; its covariance −δ is not."""
+    H = np.array([[1.0, delta, 0.0], [0.0, 0.0, 1.0]])[:outputs]
+    ss = kf.StateSpace([1, -1], [np.eye(3), None], [H, np.ones((1, 3))], [np.eye(3)] * 2)
+    T = np.arange(1.0, ss.n_outputs + 1)
+    mine, _ = results(ss, T, method)
+    exact = exact_smoother(ss, T)
+    for name in ("P", "P_plus", "D", "S", "x", "z_plus"):
+        assert relative_error(mine[name], getattr(exact, name)) < 8 * EPS, name
+
+
 def diffuse(F, H, Q, N=40):
     F, H, Q = (np.array(A, float) for A in (F, H, Q))
     n = len(F)
