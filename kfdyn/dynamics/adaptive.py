@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
 
 Array = NDArray[np.float64]
+Solver = Literal["RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"]
 
 
 def solve_adaptively(
@@ -21,7 +23,7 @@ def solve_adaptively(
     q: Array,
     v: Array,
     t: Array,
-    method: str,
+    method: Solver,
     rtol: float,
     atol: float,
     advance: Callable[[float], None],
@@ -36,8 +38,11 @@ def solve_adaptively(
 
     system, nq, nv = motion.system, motion.system.nq, motion.system.nv
     rate, unit = rates(system), normalised(system)
+    reached = float(t[0])
 
     def derivative(time: float, y: Array) -> Array:
+        nonlocal reached
+        reached = time
         here, u = unit(y[:nq]), y[nq : nq + nv]
         a = motion.acceleration(time, here, u)
         advance(time)
@@ -47,15 +52,17 @@ def solve_adaptively(
     solved = solve_ivp(derivative, (t[0], t[-1]), start, method, t_eval=t, rtol=rtol, atol=atol)
     if not solved.success:
         raise KfdynError(
-            f"{method} gave up at t = {solved.t[-1] if solved.t.size else t[0]:.6g} s on system {system.name!r}: "
-            f"{solved.message} Loosen rtol and atol, or take 'Radau' or 'implicit' for a stiff motion"
+            f"{method} gave up at t = {reached:.6g} s on system {system.name!r}: {solved.message} "
+            "Loosen rtol and atol, or take 'Radau' or 'implicit' for a stiff motion"
         )
     y = solved.y.T
     return unit(y[:, :nq]), y[:, nq : nq + nv], y[:, -1], int(solved.nfev)
 
 
 def rates(system: System) -> Callable[[Array, Array], Array]:
-    """Return the function q̇(q, v) of one state: v itself for screws, ½ e∘[ω, 0] for a quaternion e, R(e) u for a position.
+    """Return the function q̇(q, v) of one state.
+
+    v itself for screws, ½ e∘[ω, 0] for a quaternion e, R(e) u for a position, with [ω; u] = H* β.
 
     Examples
     --------

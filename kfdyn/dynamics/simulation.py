@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.adaptive import solve_adaptively
+from kfdyn.dynamics.adaptive import Solver, solve_adaptively
 from kfdyn.dynamics.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.motion import Law, Motion, motion
 from kfdyn.dynamics.trajectory import Trajectory
@@ -27,7 +28,7 @@ FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "implicit": implicit_step,
     "euler": euler_step,
 }
-ADAPTIVE = ("RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA")
+ADAPTIVE = get_args(Solver)
 
 
 def simulate(
@@ -118,7 +119,7 @@ def simulate(
         else:
             if not (rtol > 0 and atol > 0):
                 raise ModelError(f"rtol and atol must be positive, got rtol = {rtol}, atol = {atol}")
-            states = solve_adaptively(driven, q0, v0, times, method, rtol, atol, advance)
+            states = solve_adaptively(driven, q0, v0, times, cast(Solver, method), rtol, atol, advance)
     q_all, v_all, work, steps = states
     return Trajectory(
         system=system,
