@@ -1,4 +1,4 @@
-"""Whole motions: analytic pendulums, conservation, energy balance, scipy's solvers, batches, bad input."""
+"""R86:12-NUM, whole motions: analytic pendulums, conservation, energy balance, scipy's solvers, batches, bad input."""
 
 import numpy as np
 import pytest

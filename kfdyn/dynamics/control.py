@@ -1,0 +1,210 @@
+"""Controllers that use the recursions: computed torque, and operational space control without a mass matrix.
+
+R86 section 12 names control design as the use of forward dynamics to be explored. Here the operational
+space controller is one: its mass matrix, bias forces and null space all come out of a filter and a smoother.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.operational_space import operational_space_compliance
+from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.multibody import (
+    Pose,
+    System,
+    difference,
+    frame_bias_acceleration,
+    frame_pose,
+    frame_velocity,
+    jacobian,
+)
+from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.body import as_floats
+from kfdyn.spatial import matrix_to_rotation_vector
+
+Array = NDArray[np.float64]
+
+# A compliance whose smallest eigenvalue is this part of its largest has lost half of all digits.
+SINGULAR = 1e-8
+
+
+def computed_torque(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_d: ArrayLike,
+    v_d: ArrayLike,
+    a_d: ArrayLike,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """Torque that makes the tracking error a linear oscillator: inverse dynamics of a corrected acceleration.
+
+    ::
+
+        τ = 𝓜 (a_d + Kd (v_d − v) + Kp (q_d ⊖ q)) + c     hence     ë + Kd ė + Kp e = 0,   e = q_d − q
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q, v : (..., nq), (..., nv)
+        State.
+    q_d, v_d, a_d : (..., nq), (..., nv), (..., nv)
+        Wanted motion.
+    kp, kd : scalar, (nv,) or (nv, nv)
+        Gains; critical damping is kd = 2 √kp.
+    external_forces, gravity
+        As for :func:`kfdyn.dynamics.inverse_dynamics`.
+
+    Returns
+    -------
+    (..., nv) array
+
+    Notes
+    -----
+    O(N). The error is exactly linear for hinges with coordinates. At ball and free hinges q_d ⊖ q is the
+    rotation vector to the wanted attitude, and v_d is taken in the body's own axes: linear for small errors.
+    Source: R86 section 12 (control); the exact linearisation of R86's references 13 and 14.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import pendulum
+    >>> computed_torque(pendulum(), [0.0], [0.0], [0.1], [0.0], [0.0], kp=100.0, kd=20.0)
+    array([10.])
+    """
+    nv = system.nv
+    error = difference(system, q, configuration(system, q_d, "q_d"))
+    rate = checked(system, v_d, (nv,), "v_d") - checked(system, v, (nv,), "v")
+    correction = _apply(kd, rate, nv, "kd") + _apply(kp, error, nv, "kp")
+    return inverse_dynamics(system, q, v, checked(system, a_d, (nv,), "a_d") + correction, external_forces, gravity)
+
+
+def operational_space_control(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: str,
+    target: Pose,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    velocity: ArrayLike = (0.0,) * 6,
+    acceleration: ArrayLike = (0.0,) * 6,
+    posture: ArrayLike | None = None,
+    axes: Sequence[int] = (0, 1, 2, 3, 4, 5),
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """Torque that moves a frame as a unit mass on a spring and damper, whatever the posture does.
+
+    ::
+
+        α* = α_d + Kd (V_d − V) + Kp e                wanted acceleration of the frame
+        a₀ = forward dynamics under the posture torque τ₀ alone
+        f  = Ω^-1 (α* − J a₀ − J̇ v),   Ω = J 𝓜^-1 J*  wrench that makes up the difference
+        τ  = τ₀ + J* f
+
+    Neither 𝓜 nor c is formed: a₀ is a smoother's output and Ω its co-state covariance (THEORY section 4). Since f
+    is found after τ₀ has acted, τ₀ cannot disturb the task: the dynamically consistent null space is implied.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q, v : (..., nq), (..., nv)
+        State.
+    frame : str
+        Body or frame to be moved.
+    target : Pose
+        Wanted rotation (..., 3, 3) and position (..., 3). The error e is [rotation vector; p_d − p].
+    kp, kd : scalar, (m,) or (m, m)
+        Gains on the m controlled axes.
+    velocity, acceleration : (..., 6)
+        Wanted velocity and classical acceleration of the frame, [angular; linear], world orientation.
+    posture : (..., nv), optional
+        Torque τ₀ for what the task leaves free; zero if not given.
+    axes : sequence of int
+        Controlled rows of [angular; linear]: ``(3, 4, 5)`` leaves the attitude free.
+    external_forces, gravity
+        As for :func:`kfdyn.dynamics.forward_dynamics`.
+
+    Returns
+    -------
+    (..., nv) array
+
+    Raises
+    ------
+    SingularError
+        If the hinges cannot accelerate the frame along all of ``axes``.
+
+    Notes
+    -----
+    O(N) and a 6 × 6 solve. The position error is exactly linear, ë + Kd ė + Kp e = 0; the attitude error is so
+    about a fixed axis. Sources: R86 section 12 (control); PART, operational space; Khatib, IEEE J. Robotics
+    and Automation 3 (1987).
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import puma560
+    >>> arm, q = puma560(), np.array([0.1, -0.4, 0.3, 0.2, 0.5, 0.1])
+    >>> here = frame_pose(arm, q, "link_6")
+    >>> tau = operational_space_control(arm, q, np.zeros(6), "link_6", here, kp=100.0, kd=20.0)
+    >>> bool(np.abs(forward_dynamics(arm, q, np.zeros(6), tau)).max() < 1e-9)
+    True
+    """
+    rows = _rows(axes)
+    nv, m = system.nv, len(rows)
+    now = frame_pose(system, q, frame)
+    R_d, p_d = target
+    turn = matrix_to_rotation_vector(
+        checked(system, R_d, (3, 3), "target.rotation") @ np.swapaxes(now.rotation, -1, -2)
+    )
+    shift = checked(system, p_d, (3,), "target.position") - now.position
+    turn, shift = np.broadcast_arrays(turn, shift)
+    error = np.concatenate([turn, shift], axis=-1)[..., rows]
+    rate = (checked(system, velocity, (6,), "velocity") - frame_velocity(system, q, v, frame))[..., rows]
+    wanted = checked(system, acceleration, (6,), "acceleration")[..., rows]
+    wanted = wanted + _apply(kd, rate, m, "kd") + _apply(kp, error, m, "kp")
+
+    tau_0 = np.zeros(nv) if posture is None else checked(system, posture, (nv,), "posture")
+    a_0 = forward_dynamics(system, q, v, tau_0, external_forces, gravity)
+    J = jacobian(system, q, frame)[..., rows, :]
+    Omega = operational_space_compliance(system, q, [frame])[..., rows, :][..., :, rows]
+    free = (J @ a_0[..., None])[..., 0] + frame_bias_acceleration(system, q, v, frame)[..., rows]
+    f = _solve(Omega, wanted - free, system, frame)
+    return tau_0 + (np.swapaxes(J, -1, -2) @ f[..., None])[..., 0]
+
+
+def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
+    spectrum = np.linalg.eigvalsh(Omega)
+    if (spectrum[..., 0] <= SINGULAR * spectrum[..., -1]).any():
+        raise SingularError(
+            f"frame {frame!r} of system {system.name!r} cannot be accelerated along all of the controlled axes: its "
+            "compliance is singular (a singular configuration, or too few hinges); control fewer axes"
+        )
+    return np.linalg.solve(Omega, right[..., None])[..., 0]
+
+
+def _apply(gain: ArrayLike, error: Array, size: int, what: str) -> Array:
+    """Gain times error, for a scalar, diagonal or full gain."""
+    K = as_floats(gain, what)
+    if not np.isfinite(K).all():
+        raise ModelError(f"{what} has entries that are not finite")
+    if K.shape not in ((), (size,), (size, size)):
+        raise ShapeError(f"{what} must be a scalar or have shape ({size},) or ({size}, {size}), got {K.shape}")
+    return (K @ error[..., None])[..., 0] if K.ndim == 2 else K * error
+
+
+def _rows(axes: Sequence[int]) -> list[int]:
+    rows = [int(i) for i in axes]
+    if not rows or len(set(rows)) < len(rows) or not all(0 <= i < 6 for i in rows):
+        raise ModelError(f"axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5), got {tuple(axes)}")
+    return rows

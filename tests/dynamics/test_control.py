@@ -1,0 +1,203 @@
+"""R86:12-CTRL: closed loops whose error is a linear oscillator, known in closed form."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from multibody_cases import close, seeds, state
+from scipy.linalg import expm
+
+import kfdyn.multibody as mb
+from kfdyn.dynamics import bias_forces, forward_dynamics, mass_matrix
+from kfdyn.dynamics.control import computed_torque, operational_space_control
+from kfdyn.dynamics.simulation import simulate
+from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.multibody.models.random_bodies import KINDS
+from kfdyn.spatial import rotation_vector_to_matrix
+
+TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
+COORDINATES = tuple(kind for kind in KINDS if kind not in ("custom", "ball", "free"))
+
+
+def oscillator(e, de, kp, kd, t):
+    """e(t) of e'' + kd e' + kp e = 0 for matrices kp, kd."""
+    n = len(e)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [-kp, -kd]])
+    return np.array([(expm(A * s) @ np.concatenate([e, de]))[:n] for s in t])
+
+
+def spd(rng, n, size):
+    A = rng.normal(size=(n, n))
+    return size * (A @ A.T / n + np.eye(n))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds)
+def test_computed_torque_gives_the_acceleration_it_was_designed_for(seed):
+    rng = np.random.default_rng(seed)
+    system = mb.models.random_tree(6, seed, hinges=COORDINATES)
+    (q, v), (q_d, v_d), a_d = state(system, rng), state(system, rng), rng.normal(size=system.nv)
+    kp, kd = spd(rng, system.nv, 20.0), rng.uniform(1, 9, system.nv)
+    f_ext, g = rng.normal(size=(system.n_bodies, 6)), rng.normal(size=3)
+    tau = computed_torque(system, q, v, q_d, v_d, a_d, kp, kd, f_ext, g)
+    wanted = a_d + kd * (v_d - v) + kp @ (q_d - q)
+    close(tau, mass_matrix(system, q) @ wanted + bias_forces(system, q, v, external_forces=f_ext, gravity=g), 1e-10)
+    close(forward_dynamics(system, q, v, tau, f_ext, g), wanted, 1e-10, size=np.linalg.cond(mass_matrix(system, q)))
+
+
+def test_tracking_error_of_the_puma_is_the_designed_oscillator():
+    """A moving reference, coupled gains: the error follows expm to 1e-10 for as long as it lives."""
+    arm, rng = mb.models.puma560(), np.random.default_rng(0)
+    kp, kd = spd(rng, 6, 60.0), spd(rng, 6, 10.0)
+    size, phase = rng.uniform(0.2, 0.6, 6), rng.uniform(0, 6, 6)
+
+    def reference(t):
+        t = np.asarray(t)[..., None]
+        return size * np.sin(2 * t + phase), 2 * size * np.cos(2 * t + phase), -4 * size * np.sin(2 * t + phase)
+
+    def law(t, q, v):
+        return computed_torque(arm, q, v, *reference(t), kp, kd)
+
+    q, v = reference(0.0)[0] + rng.normal(size=6, scale=0.3), rng.normal(size=6)
+    t = np.linspace(0, 0.5, 6)
+    moved = simulate(arm, q, v, t, law, **TIGHT)
+    q_d, v_d, _ = reference(t)
+    close(q_d - moved.q, oscillator(q_d[0] - q, v_d[0] - v, kp, kd, t), 1e-10)
+
+
+def test_computed_torque_on_ball_and_free_hinges_comes_home():
+    """Small errors: the linear design holds to their square; after ten time constants nothing is left."""
+    system = mb.models.random_tree(3, 4, hinges=("free", "ball", "revolute"))
+    rng = np.random.default_rng(1)
+    q_d, zero = system.random_configuration(rng), np.zeros(system.nv)
+    q = mb.integrate(system, q_d, 1e-3 * rng.normal(size=system.nv))
+    law = lambda t, q, v: computed_torque(system, q, v, q_d, zero, zero, 100.0, 20.0)  # noqa: E731
+    t = np.linspace(0, 1, 6)
+    moved = simulate(system, q, zero, t, law, substeps=20)
+    start = mb.difference(system, q, q_d)
+    designed = ((1 + 10 * t) * np.exp(-10 * t))[:, None] * start
+    # errors of 1e-3, so 1e-6 of coupling; RK4 at 10 ms adds 1e-6 of the error itself
+    close(mb.difference(system, moved.q, np.broadcast_to(q_d, moved.q.shape)), designed, 3e-6)
+
+
+def oscillating_target(t, center):
+    turn = rotation_vector_to_matrix(np.array([0.2, 0.1, 0.3]) * np.sin(t))
+    p = center + np.array([0.05, -0.08, 0.06]) * np.sin(3 * t)
+    velocity = np.concatenate(
+        [np.array([0.2, 0.1, 0.3]) * np.cos(t), 3 * np.array([0.05, -0.08, 0.06]) * np.cos(3 * t)]
+    )
+    acceleration = np.concatenate(
+        [np.array([0.2, 0.1, 0.3]) * -np.sin(t), -9 * np.array([0.05, -0.08, 0.06]) * np.sin(3 * t)]
+    )
+    return turn, p, velocity, acceleration
+
+
+def test_position_error_of_the_tool_is_the_designed_oscillator_whatever_the_posture_does():
+    """The tool follows expm to 1e-10 although a posture torque pulls the other three dofs about."""
+    arm, rng = mb.models.puma560(), np.random.default_rng(2)
+    q, v = np.array([0.3, -0.7, 0.4, 0.2, 0.6, -0.1]), 0.3 * rng.normal(size=6)
+    kp, kd = spd(rng, 3, 60.0), spd(rng, 3, 10.0)
+    center = mb.frame_pose(arm, q, "link_6").position + rng.normal(size=3, scale=0.03)
+
+    def law(t, q, v):
+        turn, p, velocity, acceleration = oscillating_target(t, center)
+        pull = -5.0 * np.sin(q) - v
+        return operational_space_control(
+            arm, q, v, "link_6", mb.Pose(turn, p), kp, kd, velocity, acceleration, pull, axes=(3, 4, 5)
+        )
+
+    t = np.linspace(0, 0.4, 5)
+    moved = simulate(arm, q, v, t, law, **TIGHT)
+    p_d = np.array([oscillating_target(s, center)[1] for s in t])
+    error = p_d - mb.frame_pose(arm, moved.q, "link_6").position
+    rate = oscillating_target(0.0, center)[2][3:] - mb.frame_velocity(arm, q, v, "link_6")[3:]
+    close(error, oscillator(error[0], rate, kp, kd, t), 1e-10)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seeds)
+def test_operational_space_acceleration(seed):
+    """J a + dJ v = the wanted acceleration, on trees with all hinges; and the null space term is Khatib's, densely."""
+    rng = np.random.default_rng(seed)
+    system = mb.models.random_tree(4, seed, hinges=("free", "ball", "gimbal", "cylindrical", "custom"), branching=0.0)
+    q, v = state(system, rng)
+    frame, tau_0 = system.body_names[-1], rng.normal(size=system.nv)
+    target = mb.Pose(rotation_vector_to_matrix(rng.normal(size=3)), rng.normal(size=3))
+    V_d, A_d, g = rng.normal(size=6), rng.normal(size=6), rng.normal(size=3)
+    tau = operational_space_control(system, q, v, frame, target, 9.0, 5.0, V_d, A_d, tau_0, gravity=g)
+    J, now = mb.jacobian(system, q, frame), mb.frame_pose(system, q, frame)
+    from scipy.spatial.transform import Rotation
+
+    error = np.concatenate(
+        [Rotation.from_matrix(target.rotation @ now.rotation.T).as_rotvec(), target.position - now.position]
+    )
+    wanted = A_d + 5.0 * (V_d - J @ v) + 9.0 * error
+    inverse = np.linalg.inv(mass_matrix(system, q))
+    size = np.linalg.cond(J @ inverse @ J.T) * max(1.0, np.abs(wanted).max())
+    a = forward_dynamics(system, q, v, tau, gravity=g)
+    close(mb.frame_acceleration(system, q, v, a, frame), wanted, 1e-12, size=size)
+    Lambda, c = np.linalg.inv(J @ inverse @ J.T), bias_forces(system, q, v, gravity=g)
+    drift = mb.frame_bias_acceleration(system, q, v, frame)
+    null = np.eye(system.nv) - J.T @ Lambda @ J @ inverse
+    dense = J.T @ Lambda @ (wanted - drift + J @ inverse @ c) + null @ tau_0
+    close(tau, dense, 1e-12, size=size * max(1.0, np.abs(dense).max()))
+
+
+def test_batches():
+    arm, rng = mb.models.puma560(), np.random.default_rng(3)
+    q, v = state(arm, rng, (4, 2))
+    q_d = q + 0.1
+    tau = computed_torque(arm, q, v, q_d, v, v, 10.0, np.arange(6.0))
+    close(tau[3, 1], computed_torque(arm, q[3, 1], v[3, 1], q_d[3, 1], v[3, 1], v[3, 1], 10.0, np.arange(6.0)), 1e-12)
+    target = mb.frame_pose(arm, q[0, 0], "link_6")
+    tau = operational_space_control(arm, q, v, "link_6", target, 10.0, 3.0, axes=(3, 4, 5))
+    one = operational_space_control(arm, q[3, 1], v[3, 1], "link_6", target, 10.0, 3.0, axes=(3, 4, 5))
+    close(tau[3, 1], one, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"kp": np.ones(5)}, ShapeError, r"kp must be a scalar or have shape \(6,\)"),
+        ({"kd": np.nan}, ModelError, "kd has entries that are not finite"),
+        ({"v_d": np.ones(5)}, ShapeError, "v_d must have shape"),
+        ({"q_d": np.full(6, np.inf)}, ModelError, "q_d has entries"),
+    ],
+)
+def test_bad_input_to_computed_torque(change, error, match):
+    given = {
+        "q": np.zeros(6),
+        "v": np.zeros(6),
+        "q_d": np.ones(6),
+        "v_d": np.ones(6),
+        "a_d": np.ones(6),
+        "kp": 1,
+        "kd": 1,
+    }
+    with pytest.raises(error, match=match):
+        computed_torque(mb.models.puma560(), **{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"frame": "link_7"}, ModelError, "did you mean"),
+        ({"axes": (3, 3)}, ModelError, "different numbers from 0 to 5"),
+        ({"target": (np.eye(2), np.zeros(3))}, ShapeError, "target.rotation must have shape"),
+        ({"target": (np.eye(3), [np.nan, 0, 0])}, ModelError, "target.position has entries"),
+        ({"axes": ()}, ModelError, "different numbers from 0 to 5"),
+        ({"kp": np.ones(4)}, ShapeError, r"kp must be a scalar or have shape \(6,\)"),
+        ({"velocity": np.ones(3)}, ShapeError, "velocity must have shape"),
+        ({"q": np.zeros(6)}, SingularError, "frame 'link_6'.*cannot be accelerated along all"),
+    ],
+)
+def test_bad_input_to_operational_space_control(change, error, match):
+    given = {
+        "q": np.full(6, 0.4),
+        "v": np.zeros(6),
+        "frame": "link_6",
+        "target": mb.Pose(np.eye(3), np.zeros(3)),
+        "kp": 1,
+        "kd": 1,
+    }
+    with pytest.raises(error, match=match):
+        operational_space_control(mb.models.puma560(), **{**given, **change})
