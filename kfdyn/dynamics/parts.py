@@ -1,0 +1,111 @@
+"""One node's outputs shared out over its parts: which goes where, decorrelated where asked, at which points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation import StateSpace
+
+Array = NDArray[np.float64]
+
+
+class Parts(NamedTuple):
+    """The succession of nodes that one node becomes, outermost (the body itself) first; PART (5).
+
+    ``phi`` lead from each part to the next, the last to the parent (None at a root); ``H`` (m_i, n), ``Q`` (n, n),
+    ``R`` (m_i, m_i); ``carried`` (n, n) is φ from the body to the innermost part; ``mix`` (m, m) is W.
+    """
+
+    phi: list[Array | None]
+    H: list[Array]
+    Q: list[Array]
+    R: list[Array]
+    carried: Array
+    mix: Array
+
+
+def split_node(ss: StateSpace, k: int, groups: list[list[int]], given: ArrayLike | None, decorrelate: bool) -> Parts:
+    """Split node k: H(k′) = H_C φ⁻¹(k′,k), Q(k′) = 0, and φ(p,k′) = φ(p,k) φ⁻¹(k′,k)."""
+    n = int(ss.n[k])
+    W, R = mixing(ss.R[k], [i for group in groups for i in group], decorrelate)
+    H, steps = W @ ss.H[k], _steps(ss, k, len(groups) - 1, given)
+    out = Parts([], [], [], [], np.eye(n), W)
+    carried, at = out.carried, 0
+    for part, group in enumerate(groups):
+        if part:
+            out.phi.append(steps[part - 1])
+            carried = steps[part - 1] @ carried
+        rows = slice(at, at + len(group))
+        at = rows.stop
+        out.H.append(_behind(H[rows], carried))
+        out.Q.append(np.zeros((n, n)) if part else ss.Q[k])
+        out.R.append(R[rows, rows])
+    out.phi.append(_behind(ss.phi[k], carried) if ss.tree.parent[k] >= 0 else None)
+    return out._replace(carried=carried)
+
+
+def share_out(ss: StateSpace, k: int, given: Sequence[Sequence[int]] | None, correlated: str) -> list[list[int]]:
+    """Outputs of each part of node k, outermost first; a node without outputs is one part."""
+    m = int(ss.m[k])
+    groups = [[i] for i in range(m)] if given is None else [[int(i) for i in group] for group in given]
+    if sorted(i for group in groups for i in group) != list(range(m)) or not all(groups):
+        rule = f"they must share out its outputs 0 to {m - 1}, each once" if m else "but it has no outputs; give []"
+        raise ModelError(f"groups of {ss.tree.label(k)} are {given}; {rule}")
+    if correlated != "decorrelate":
+        for i, j in np.argwhere(ss.R[k]).tolist():
+            one, two = (next(group for group in groups if index in group) for index in (i, j))
+            if one is two:
+                continue
+            if correlated == "raise":
+                raise ModelError(
+                    f"{ss.tree.label(k)}: R couples its outputs {min(i, j)} and {max(i, j)}, which are in different "
+                    'parts; put them in one group, or say correlated="block" or correlated="decorrelate"'
+                )
+            one.extend(two)
+            groups = [group for group in groups if group is not two]
+    return groups or [[]]
+
+
+def mixing(R: Array, order: list[int], decorrelate: bool) -> tuple[Array, Array]:
+    """W and W R W*: the outputs in their order, and multiplied by N⁻¹ of R = N r N* (r diagonal) if asked for.
+
+    A pivot at the rounding of its own variance is 0: that output's noise is already that of the ones before it.
+    """
+    W = np.eye(len(order))[order]
+    left = W @ R @ W.T
+    if not decorrelate:
+        return W, left
+    rounding = 4 * len(order) * np.finfo(float).eps * np.diag(left)
+    r = np.zeros(len(order))
+    for j in range(len(order)):
+        if left[j, j] > rounding[j]:
+            r[j] = left[j, j]
+            shared = left[j + 1 :, j] / r[j]
+            W[j + 1 :] -= np.outer(shared, W[j])
+            left[j + 1 :, j + 1 :] -= np.outer(shared, left[j, j + 1 :])
+    return W, np.diag(r)
+
+
+def _steps(ss: StateSpace, k: int, count: int, given: ArrayLike | None) -> Array:
+    """Transitions between the parts of node k, (count, n_k, n_k), invertible."""
+    n = int(ss.n[k])
+    if given is None:
+        return np.broadcast_to(np.eye(n), (count, n, n))
+    steps = np.asarray(given, dtype=np.float64)
+    if steps.shape != (count, n, n):
+        raise ShapeError(
+            f"transitions of {ss.tree.label(k)} have shape {steps.shape}; its {count + 1} parts need {(count, n, n)}"
+        )
+    if not np.isfinite(steps).all() or (np.linalg.matrix_rank(steps) < n).any():
+        raise ModelError(f"transitions of {ss.tree.label(k)} must be finite and invertible, as a rigid shift is")
+    return steps
+
+
+def _behind(matrix: Array, carried: Array) -> Array:
+    """The matrix times the inverse of ``carried``."""
+    return np.asarray(np.linalg.solve(carried.T, matrix.T).T, dtype=np.float64)
