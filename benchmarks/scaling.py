@@ -62,7 +62,7 @@ def run(quick: bool = False) -> Report:
     points: dict[str, list[dict[str, float]]] = {shape: [] for shape in SHAPES}
     for shape in SHAPES:
         for nodes in sizes:
-            command = [sys.executable, "-m", "benchmarks.scaling", shape, str(nodes), "0.2" if quick else "2.0"]
+            command = [sys.executable, "-m", "benchmarks.scaling", shape, str(nodes), "0.2" if quick else "1.0"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             points[shape].append(json.loads(done.stdout))
     rows = [
@@ -84,6 +84,7 @@ def run(quick: bool = False) -> Report:
         rows,
         environment(["kfdyn", "numpy", "numba"]),
         [
+            "One thread; shortest processor time of at least three runs.",
             "Peak memory is that of the model and all results together, as numpy reports it to tracemalloc.",
             f"Resident memory of the whole process at the largest chain: "
             f"{points['chain'][-1]['resident_bytes'] / 2**20:,.0f} MB, the caller's own arrays included.",

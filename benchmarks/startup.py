@@ -60,7 +60,7 @@ def imported(statement: str) -> float:
 
 
 def run(quick: bool = False) -> Report:
-    installs, sessions = (1, 1) if quick else (3, 5)
+    installs, sessions = (1, 1) if quick else (2, 3)
     first, later = [], []
     for _ in range(installs):
         with tempfile.TemporaryDirectory() as cache:
