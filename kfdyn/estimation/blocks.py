@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ShapeError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -125,3 +127,14 @@ def offsets_of(sizes: IntArray) -> IntArray:
     out = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
+
+
+def real_array(value: ArrayLike, name: str) -> FloatArray:
+    """Value as float64, or an error that names it; a complex array is refused, for it would lose its imaginary part."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("it is complex")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{name} must be an array of real numbers: {error}") from error

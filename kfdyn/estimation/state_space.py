@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.packing import BlockInput, expect_covariance, expect_finite, expect_size, pack
 from kfdyn.estimation.tree import Tree
 
@@ -248,16 +248,16 @@ class StateSpace:
         >>> len(ss), ss.tree.roots
         (100, [99])
         """
-        mean, P0 = np.atleast_1d(np.asarray(x0, float)), np.asarray(P0, float)
+        mean, P0 = np.atleast_1d(real_array(x0, "x0")), real_array(P0, "P0")
         n = mean.size
         if mean.ndim != 1 or P0.shape != (n, n):
             raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {P0.shape}")
         edge = np.zeros((0, n, n))
         given = {
-            "H": (np.asarray(H, float), 0),
-            "R": (np.asarray(R, float), 0),
-            "F": (edge if F is None else np.asarray(F, float), 1),
-            "Q": (edge if Q is None else np.asarray(Q, float), 1),
+            "H": (real_array(H, "H"), 0),
+            "R": (real_array(R, "R"), 0),
+            "F": (edge if F is None else real_array(F, "F"), 1),
+            "Q": (edge if Q is None else real_array(Q, "Q"), 1),
         }
         for name, (value, _) in given.items():
             if value.ndim not in (2, 3):
@@ -281,7 +281,7 @@ class StateSpace:
         xi = np.zeros((N, n))
         xi[0] = mean
         if inputs is not None:
-            u = np.asarray(inputs, float)
+            u = real_array(inputs, "inputs")
             if u.shape != (N - 1, n):
                 raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
             xi[1:] = u
@@ -345,10 +345,7 @@ class StateSpace:
         return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
 
     def _check_stacked(self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False) -> FloatArray:
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ShapeError(f"{name} must be an array of numbers with last axis {size}: {error}") from error
+        array = real_array(value, name)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(
                 f"{name} has shape {array.shape}, but its last axis must stack the {size} {what} of the "
