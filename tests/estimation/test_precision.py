@@ -103,7 +103,7 @@ def test_a_long_chain_without_noise():
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("delta", 10.0 ** -np.arange(4, 17, 2))
 def test_small_variances_keep_their_covariances(delta, outputs, method):
-    """After an exact H = [1, δ] the first state has variance δ², at rounding level for δ = 1e-8; its covariance −δ is not."""
+    """After an exact H = [1, δ] the first state has variance δ², at rounding level for δ = 1e-8, but covariance −δ."""
     H = np.array([[1.0, delta, 0.0], [0.0, 0.0, 1.0]])[:outputs]
     ss = kf.StateSpace([1, -1], [np.eye(3), None], [H, np.ones((1, 3))], [np.eye(3)] * 2)
     T = np.arange(1.0, ss.n_outputs + 1)

@@ -1,0 +1,374 @@
+"""StateSpace: what it accepts, what it refuses and how it says so; immutability, copies, the edges of a chain."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from random_models import cases, close, fast, few, random_case
+
+import kfdyn as kf
+from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.estimation.dense import DenseModel, dense_posterior
+
+I2, ONE = np.eye(2), np.ones((1, 1))
+
+
+def lists(ss):
+    """The constructor's arguments as plain lists."""
+    phi = [b.tolist() if p >= 0 else None for p, b in zip(ss.tree.parent, ss.phi)]
+    # an empty block as a list would lose its width
+    H = [b if not b.size else b.tolist() for b in ss.H]
+    R = [b if not b.size else b.tolist() for b in ss.R]
+    return ss.tree.parent.tolist(), phi, H, [b.tolist() for b in ss.Q], R
+
+
+@given(cases())
+@fast
+def test_lists_tuples_and_generators(case):
+    """SKO:model. Ragged blocks in any sequence build the same model; None or anything at a root."""
+    ss = case.ss
+    parent, phi, H, Q, R = lists(ss)
+    for other in (
+        kf.StateSpace(parent, phi, H, Q, R),
+        kf.StateSpace(tuple(parent), tuple(phi), tuple(H), tuple(Q), tuple(R)),
+        kf.StateSpace(ss.tree, iter(phi), iter(H), iter(Q), iter(R)),
+        kf.StateSpace(np.array(parent), [np.full((2, 7), np.nan) if b is None else b for b in phi], ss.H, ss.Q, ss.R),
+    ):
+        assert other.tree == ss.tree
+        for name in ("phi", "H", "Q", "R"):
+            np.testing.assert_array_equal(getattr(other, name).flat, getattr(ss, name).flat)
+        np.testing.assert_array_equal(other.n, ss.n)
+        np.testing.assert_array_equal(other.m, ss.m)
+
+
+def test_stacked_arrays_of_any_layout():
+    case = random_case(0, 7, n=3, m=2)
+    ss = case.ss
+    phi = np.zeros((7, 3, 3))
+    for k, p in enumerate(ss.tree.parent):
+        phi[k] = ss.phi[k] if p >= 0 else np.nan  # a root's slice is ignored
+    stacks = [phi, *(blocks.stacked().copy() for blocks in (ss.H, ss.Q, ss.R))]
+    frozen = [a.copy() for a in stacks]
+    for array in frozen:
+        array.flags.writeable = False
+    for arrays in (
+        stacks,
+        frozen,
+        [np.asfortranarray(a) for a in stacks],
+        [np.repeat(a, 2, axis=0)[::2] for a in stacks],
+        [a.astype(">f8") for a in stacks],
+    ):
+        other = kf.StateSpace(ss.tree, *arrays)
+        for name in ("phi", "H", "Q", "R"):
+            np.testing.assert_array_equal(getattr(other, name).flat, getattr(ss, name).flat)
+    single = kf.StateSpace(ss.tree, *(a.astype(np.float32) for a in stacks))
+    assert single.Q.flat.dtype == np.float64
+    np.testing.assert_allclose(single.Q.flat, ss.Q.flat, atol=1e-6)
+
+
+def test_sizes_and_views():
+    case = random_case(1, 6)
+    ss = case.ss
+    assert len(ss) == 6
+    assert ss.n_states == ss.n.sum()
+    assert ss.n_outputs == ss.m.sum()
+    for k, p in enumerate(ss.tree.parent):
+        assert ss.phi[k].shape == ((ss.n[p] if p >= 0 else 0), ss.n[k])
+        assert ss.H[k].shape == (ss.m[k], ss.n[k])
+    blocks = ss.state_blocks(case.xi)
+    np.testing.assert_array_equal(np.concatenate(list(blocks)), case.xi)
+    np.testing.assert_array_equal(np.concatenate(list(ss.output_blocks(case.T))), case.T)
+
+
+def test_R_defaults_to_zero():
+    ss = kf.StateSpace([1, -1], [I2, None], [I2, I2[:1]], [I2, I2])
+    assert not ss.R.flat.any()
+    assert [r.shape for r in ss.R] == [(2, 2), (1, 1)]
+
+
+def test_empty_states_and_no_nodes():
+    """A node without states, and a model without nodes, are dull but legal."""
+    ss = kf.StateSpace([1, -1], [np.zeros((1, 0)), None], [np.zeros((0, 0)), ONE], [np.zeros((0, 0)), ONE])
+    filt = kf.kalman_filter(ss, [2.0])
+    assert filt.z[0].shape == (0,)
+    np.testing.assert_array_equal(kf.bryson_frazier(ss, filt).x[1], [2.0])
+    nothing = kf.StateSpace([], [], [], [])
+    assert kf.kalman_filter(nothing, np.zeros(0)).llf == 0.0
+    assert kf.innovations_factor(nothing).logdet() == 0.0
+
+
+# --- immutability
+
+
+@given(cases())
+@few
+def test_immutable(case):
+    ss = case.ss
+    for name in ("tree", "phi", "H", "Q", "R", "n", "m", "xi", "eta", "arrays", "anything"):
+        with pytest.raises(AttributeError, match=rf"immutable; build another to change '{name}'"):
+            setattr(ss, name, None)
+    for array in (ss.phi.flat, ss.H.flat, ss.Q.flat, ss.R.flat, ss.n, ss.m):
+        assert not array.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        ss.Q[0][0, 0] = 1.0
+
+
+def test_the_caller_keeps_his_arrays():
+    """Nothing the caller does to his arrays later reaches the model, and the model leaves them as they were."""
+    case = random_case(2, 5, n=2, m=1)
+    phi = np.stack([b if b.size else I2 for b in case.ss.phi])
+    H, Q, R = (getattr(case.ss, name).stacked().copy() for name in ("H", "Q", "R"))
+    Q[0, 0, 1] += 1e-15  # asymmetric by rounding, to be symmetrised in the copy only
+    xi, eta = case.xi.copy(), case.eta.copy()
+    given_arrays = [phi, H, Q, R, xi, eta]
+    before = [a.copy() for a in given_arrays]
+    ss = kf.StateSpace(case.ss.tree, phi, H, Q, R, xi=xi, eta=eta)
+    for after, was in zip(given_arrays, before):
+        np.testing.assert_array_equal(after, was)
+        assert after.flags.writeable
+    expected = kf.kalman_filter(ss, case.T).llf
+    for array in given_arrays:
+        array[...] = 7.0
+    again = kf.StateSpace(ss.tree, [b if b.size else None for b in ss.phi], ss.H, ss.Q, ss.R, xi=ss.xi, eta=ss.eta)
+    assert kf.kalman_filter(again, case.T).llf == expected
+    for own in (ss.xi, ss.eta):
+        with pytest.raises(ValueError, match="read-only"):
+            own[0] = 1.0
+
+
+@given(cases())
+@few
+def test_pickle(case):
+    ss = case.ss
+    phi = [b if p >= 0 else None for p, b in zip(ss.tree.parent, ss.phi)]
+    names = [f"body {k}" for k in range(len(ss))]
+    ss = kf.StateSpace(ss.tree, phi, ss.H, ss.Q, ss.R, xi=case.xi, eta=case.eta, names=names)
+    copy = pickle.loads(pickle.dumps(ss))
+    assert copy.tree == ss.tree
+    assert copy.tree.names == tuple(names)
+    for name in ("phi", "H", "Q", "R"):
+        np.testing.assert_array_equal(getattr(copy, name).flat, getattr(ss, name).flat)
+    assert kf.kalman_filter(copy, case.T).llf == kf.kalman_filter(ss, case.T).llf
+    assert not copy.Q.flat.flags.writeable
+
+
+def test_repr():
+    ss = kf.StateSpace([1, -1], [I2, None], [I2[:0], I2[:1]], [I2, I2])
+    assert repr(ss) == "StateSpace(2 nodes, states 4 (2 each), outputs 1 (0 to 1 each), R = 0)"
+    noisy = kf.StateSpace([-1], [None], [ONE], [ONE], [ONE])
+    assert repr(noisy) == "StateSpace(1 nodes, states 1 (1 each), outputs 1 (1 each), R > 0 somewhere)"
+
+
+# --- refusals
+
+
+def build(**change):
+    good = {
+        "parent": [2, 2, -1],
+        "phi": [I2, I2, None],
+        "H": [I2, I2[:1], I2[:0]],
+        "Q": [I2, I2, I2],
+        "R": [I2, ONE, np.zeros((0, 0))],
+        "names": ["left", "right", "root"],
+    }
+    return kf.StateSpace(**(good | change))
+
+
+BAD = np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"parent": [2, 2]}, TreeError, r"3 names were given for 2 nodes"),
+        ({"parent": [1, 0, -1]}, TreeError, r"loop: node 0 \('left'\) -> node 1 \('right'\)"),
+        ({"Q": [I2, I2]}, ShapeError, r"Q has 2 blocks, but there are 3 nodes; give one block for each node"),
+        ({"Q": [I2, I2[:1], I2]}, ShapeError, r"Q of node 1 \('right'\) has shape \(1, 2\) but must be square"),
+        ({"H": [I2, ONE, I2[:0]]}, ShapeError, r"H of node 1 \('right'\) .* one column for each state .* \(1, 2\)"),
+        (
+            {"R": [I2, I2, np.zeros((0, 0))]},
+            ShapeError,
+            r"R of node 1 \('right'\) .* one row for each output .* \(1, 1\)",
+        ),
+        ({"phi": [I2, ONE, None]}, ShapeError, r"phi of node 1 \('right'\) .* map its node's state to its parent's"),
+        ({"phi": [I2, None, None]}, ShapeError, r"phi of node 1 \('right'\) .*None is for roots"),
+        ({"phi": 3.0}, ShapeError, r"phi must be a sequence of 3 matrices or an array \(N, rows, columns\)"),
+        ({"Q": np.ones((3, 2))}, ShapeError, r"Q as one array must have shape \(N, rows, columns\) with N = 3"),
+        ({"Q": np.ones((2, 2, 2))}, ShapeError, r"Q as one array must have shape .* N = 3, got \(2, 2, 2\)"),
+        ({"H": [I2, [1.0, 2.0], I2[:0]]}, ShapeError, r"H of node 1 \('right'\) must be a matrix, got shape \(2,\)"),
+        ({"H": [I2, [["a", 2.0]], I2[:0]]}, ShapeError, r"H of node 1 \('right'\) is not a matrix of numbers"),
+        ({"H": [I2, [[1.0, 2.0], [3.0]], I2[:0]]}, ShapeError, r"H of node 1 \('right'\) is not a matrix of numbers"),
+        ({"phi": [I2, I2 * np.nan, None]}, ModelError, r"phi of node 1 \('right'\) has an entry that is nan"),
+        ({"H": [I2, [[np.inf, 0.0]], I2[:0]]}, ModelError, r"H of node 1 \('right'\) has an entry that is inf"),
+        ({"Q": [I2, [[np.inf, 0.0], [0.0, 1.0]], I2]}, ModelError, r"Q of node 1 \('right'\) has an entry that is inf"),
+        (
+            {"R": [I2, -np.inf * ONE, np.zeros((0, 0))]},
+            ModelError,
+            r"R of node 1 \('right'\) has an entry that is -inf",
+        ),
+        (
+            {"Q": [I2, [[1.0, 0.1], [0.0, 1.0]], I2]},
+            ModelError,
+            r"Q of node 1 \('right'\) is not symmetric .*differ by 0.1",
+        ),
+        (
+            {"Q": [I2, BAD, I2]},
+            ModelError,
+            r"Q of node 1 \('right'\) is not positive semi-definite \(lowest eigenvalue -1\)",
+        ),
+        ({"Q": [I2, [[0, 1], [1, 0]], I2]}, ModelError, r"Q of node 1 \('right'\) is not positive semi-definite"),
+        ({"Q": [I2, [[1, 1], [1, 0]], I2]}, ModelError, r"Q of node 1 \('right'\) is not positive semi-definite"),
+        ({"R": [BAD, ONE, np.zeros((0, 0))]}, ModelError, r"R of node 0 \('left'\) is not positive semi-definite"),
+        ({"R": [I2, -ONE, np.zeros((0, 0))]}, ModelError, r"R of node 1 \('right'\) .*lowest eigenvalue -1"),
+        ({"xi": np.zeros(5)}, ShapeError, r"xi has shape \(5,\), but its last axis must stack the 6 states"),
+        ({"eta": [0, 0, 0, np.nan, 0, 0]}, ModelError, r"eta\[3\] \(node 1 \('right'\)\) is nan"),
+    ],
+)
+def test_refusals_name_the_node(change, error, message):
+    assert len(build()) == 3
+    with pytest.raises(error, match=message):
+        build(**change)
+
+
+@pytest.mark.parametrize("name", ["phi", "H", "Q", "R"])
+@pytest.mark.parametrize("stacked", [True, False])
+def test_complex_blocks_are_refused(name, stacked):
+    """Dropping an imaginary part would be a wrong number."""
+    blocks = {key: np.ones((2, 1, 1)) for key in ("phi", "H", "Q", "R")}
+    blocks[name] = blocks[name] * (1 + 1j)
+    if not stacked:
+        blocks = {key: list(value) for key, value in blocks.items()}
+    with pytest.raises(ShapeError, match=rf"{name} .*complex"):
+        kf.StateSpace([1, -1], **blocks)
+
+
+def test_semidefinite_to_rounding_is_accepted():
+    """A computed G Q G* of rank one has eigenvalues of −1e-17, and one in small units is no worse."""
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e-9, 1e9):
+        for _ in range(50):
+            g = rng.normal(size=(4, 1)) * scale
+            ss = kf.StateSpace([-1], [None], [np.zeros((0, 4))], [g @ g.T])
+            np.testing.assert_array_equal(ss.Q[0], ss.Q[0].T)
+    with pytest.raises(ModelError, match="not positive semi-definite"):
+        kf.StateSpace([-1], [None], [np.zeros((0, 2))], [1e-9 * BAD])
+    mixed = np.diag([1e12, 1e-12])  # honest variances in very different units
+    assert kf.StateSpace([-1], [None], [np.zeros((0, 2))], [mixed]).Q[0][1, 1] == 1e-12
+    with pytest.raises(ModelError, match="not positive semi-definite"):
+        kf.StateSpace([-1], [None], [np.zeros((0, 2))], [np.diag([1e12, -1e-3])])
+
+
+# --- chains
+
+
+def chain_arguments(seed=0, N=5, n=2, m=1):
+    rng = np.random.default_rng(seed)
+    F, H = rng.normal(size=(N - 1, n, n)), rng.normal(size=(N, m, n))
+    Q, R = (
+        np.stack([B @ B.T + np.eye(k) for B in rng.normal(size=(count, k, k))]) for count, k in ((N - 1, n), (N, m))
+    )
+    return {"F": F, "H": H, "Q": Q, "R": R, "x0": rng.normal(size=n), "P0": 2 * np.eye(n)}
+
+
+def test_the_edges_of_a_chain():
+    """F[k] and Q[k] belong to the edge from step k to k + 1; x0, P0 are the prior of step 0 itself."""
+    given_arrays = chain_arguments()
+    u = np.arange(8.0).reshape(4, 2)
+    ss = kf.StateSpace.chain(**given_arrays, inputs=u)
+    assert ss.tree.parent.tolist() == [1, 2, 3, 4, -1]
+    for k in range(4):
+        np.testing.assert_array_equal(ss.phi[k], given_arrays["F"][k])
+        np.testing.assert_array_equal(ss.Q[k + 1], given_arrays["Q"][k])
+    np.testing.assert_array_equal(ss.Q[0], given_arrays["P0"])
+    np.testing.assert_array_equal(ss.xi, np.concatenate([given_arrays["x0"], u.ravel()]))
+    # simulated means: x(k+1) = F x(k) + u
+    mean = given_arrays["x0"]
+    filt = kf.kalman_filter(ss, np.full(5, np.nan))
+    for k in range(5):
+        close(filt.predicted_state[k], mean)
+        mean = given_arrays["F"][k] @ mean + u[k] if k < 4 else mean
+
+
+def test_invariant_matrices_are_repeated():
+    g = chain_arguments()
+    F, H, Q, R = (g[name][0] for name in "FHQR")
+    short = kf.StateSpace.chain(F, H, Q, R, g["x0"], g["P0"], steps=5)
+    long = kf.StateSpace.chain(
+        np.stack([F] * 4), np.stack([H] * 5), np.stack([Q] * 4), np.stack([R] * 5), g["x0"], g["P0"]
+    )
+    for name in ("phi", "H", "Q", "R"):
+        np.testing.assert_array_equal(getattr(short, name).flat, getattr(long, name).flat)
+    mixed = kf.StateSpace.chain(F, g["H"], Q, R, g["x0"], g["P0"])
+    assert len(mixed) == 5
+
+
+def test_one_step():
+    ss = kf.StateSpace.chain(None, ONE, None, ONE, [1.0], 3 * ONE, steps=1)
+    assert len(ss) == 1
+    np.testing.assert_allclose(kf.kalman_filter(ss, [5.0]).filtered_state[0], [4.0], rtol=1e-15)
+    assert len(kf.StateSpace.chain(np.zeros((0, 1, 1)), ONE[None], np.zeros((0, 1, 1)), ONE[None], 1.0, ONE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"F": np.ones((5, 2, 2))}, r"F has 5 entries, but 5 steps need 4: F and Q belong to the N-1 edges"),
+        ({"Q": np.ones((3, 2, 2))}, r"Q has 3 entries, but 5 steps need 4"),
+        ({"R": np.ones((4, 1, 1))}, r"R has 4 entries, but 5 steps need 5"),
+        ({"steps": 7}, r"H has 5 entries, but 7 steps need 7"),
+        ({"F": np.ones((4, 3, 3))}, r"F has blocks of shape \(3, 3\), but x0 says n = 2"),
+        ({"Q": np.ones((4, 1, 1))}, r"Q has blocks of shape \(1, 1\), but x0 says n = 2"),
+        ({"F": np.ones(4)}, r"F must be one matrix or a stack of matrices, got shape \(4,\)"),
+        ({"x0": np.zeros(3)}, r"x0 must have shape \(n,\) and P0 \(n, n\); got \(3,\) and \(2, 2\)"),
+        ({"P0": np.ones(2)}, r"x0 must have shape"),
+        ({"inputs": np.zeros((5, 2))}, r"inputs must have shape \(4, 2\), one row for each edge; got \(5, 2\)"),
+        ({"H": np.ones((5, 1, 3))}, r"H of node 0 has shape \(1, 3\)"),
+    ],
+)
+def test_wrong_chains_are_refused(change, message):
+    with pytest.raises(ShapeError, match=message):
+        kf.StateSpace.chain(**(chain_arguments() | change))
+
+
+def test_a_chain_needs_a_length():
+    with pytest.raises(ShapeError, match="number of steps is unknown; give steps=N"):
+        kf.StateSpace.chain(ONE, ONE, ONE, ONE, [0.0], ONE)
+    with pytest.raises(ShapeError, match="at least one step, got 0"):
+        kf.StateSpace.chain(ONE, ONE, ONE, ONE, [0.0], ONE, steps=0)
+    with pytest.raises(ModelError, match=r"xi\[0\] \(node 0\) is nan"):
+        kf.StateSpace.chain(ONE, ONE, ONE, ONE, [np.nan], ONE, steps=2)
+
+
+@pytest.mark.parametrize("name", ["F", "H", "Q", "R", "x0", "P0", "inputs"])
+def test_words_in_a_chain_are_refused_by_name(name):
+    with pytest.raises(ShapeError, match=f"{name} must be an array of real numbers"):
+        kf.StateSpace.chain(**(chain_arguments() | {name: "words"}))
+
+
+@given(cases(noise=True))
+@few
+def test_node_order_does_not_matter(case):
+    """SKO:bwa. Renumbering the nodes renumbers the answers and changes nothing else."""
+    ss, N = case.ss, len(case.ss)
+    new = np.random.default_rng(N).permutation(N)  # node k becomes new[k]
+    old = np.argsort(new)
+    parent = [-1 if ss.tree.parent[k] < 0 else int(new[ss.tree.parent[k]]) for k in old]
+    phi = [ss.phi[k] if ss.tree.parent[k] >= 0 else None for k in old]
+    moved = kf.StateSpace(parent, phi, *([blocks[k] for k in old] for blocks in (ss.H, ss.Q, ss.R)))
+
+    def shuffle(blocks):
+        return np.concatenate([np.zeros(0), *(blocks[k] for k in old)])
+
+    T, xi, eta = (
+        shuffle(ss.output_blocks(case.T)),
+        shuffle(ss.state_blocks(case.xi)),
+        shuffle(ss.state_blocks(case.eta)),
+    )
+    one = kf.bryson_frazier(ss, kf.kalman_filter(ss, case.T, case.xi, case.eta))
+    two = kf.bryson_frazier(moved, kf.kalman_filter(moved, T, xi, eta))
+    close(two.filt.llf, one.filt.llf, 12)
+    close(two.x.flat, shuffle(one.x), 12)
+    close(two.a, shuffle(ss.output_blocks(one.a)), 12)
+    model = DenseModel.from_blocks(parent, phi, moved.H, moved.Q, moved.R, xi, eta)
+    close(two.x.flat, dense_posterior(model, T).mean)
