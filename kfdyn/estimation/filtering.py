@@ -214,11 +214,11 @@ def kalman_filter(
     >>> filt.z_plus[1]
     array([3.])
     """
-    measured = ss.check_outputs(T, "T", allow_nan=True)
+    measured = _owned(T, ss.check_outputs(T, "T", allow_nan=True))
     seen = _pattern(ss, measured)
     known = [
-        ss.xi if xi is None else ss.check_states(xi, "xi"),
-        ss.eta if eta is None else ss.check_states(eta, "eta"),
+        ss.xi if xi is None else _owned(xi, ss.check_states(xi, "xi")),
+        ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta")),
     ]
     known = [None if u is None or (u.ndim == 1 and not u.any()) else u for u in known]  # zeros may carry batch axes
     covariances = riccati(ss, seen, method)
@@ -229,6 +229,11 @@ def kalman_filter(
     if small:
         filt.__dict__["_states"] = (ss.state_blocks(z), ss.state_blocks(z_plus))
     return filt
+
+
+def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
+    """The array, copied if it is the caller's memory: he may reuse it before a later sweep reads it."""
+    return array.copy() if isinstance(given, np.ndarray) and np.may_share_memory(given, array) else array
 
 
 def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
