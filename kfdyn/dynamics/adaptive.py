@@ -44,9 +44,9 @@ def solve_adaptively(
         nonlocal reached
         reached = time
         here, u = unit(y[:nq]), y[nq : nq + nv]
-        a = motion.acceleration(time, here, u)
+        a, power = motion.acceleration(time, here, u)
         advance(time)
-        return np.concatenate([rate(here, u), a, [motion.power(time, here, u)]])
+        return np.concatenate([rate(here, u), a, [power]])
 
     start = np.concatenate([q, v, [0.0]])
     solved = solve_ivp(derivative, (t[0], t[-1]), start, method, t_eval=t, rtol=rtol, atol=atol)

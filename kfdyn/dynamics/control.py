@@ -190,7 +190,7 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
             f"frame {frame!r} of system {system.name!r} cannot be accelerated along all of the controlled axes: its "
             "compliance is singular (a singular configuration, or too few hinges); control fewer axes"
         )
-    return np.linalg.solve(Omega, right[..., None])[..., 0]
+    return np.asarray(np.linalg.solve(Omega, right[..., None])[..., 0], dtype=np.float64)
 
 
 def _apply(gain: ArrayLike, error: Array, size: int, what: str) -> Array:

@@ -68,18 +68,16 @@ def rk4_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     """
     system = motion.system
     v1, middle = v, t + h / 2
-    a1 = motion.acceleration(t, q, v1)
+    a1, w1 = motion.acceleration(t, q, v1)
     q2, v2 = integrate(system, q, h / 2 * v1), v + h / 2 * a1
-    a2 = motion.acceleration(middle, q2, v2)
+    a2, w2 = motion.acceleration(middle, q2, v2)
     q3, v3 = integrate(system, q, h / 2 * v2), v + h / 2 * a2
-    a3 = motion.acceleration(middle, q3, v3)
+    a3, w3 = motion.acceleration(middle, q3, v3)
     q4, v4 = integrate(system, q2, h * (v3 - v1 / 2)), v + h * a3
-    a4 = motion.acceleration(t + h, q4, v4)
+    a4, w4 = motion.acceleration(t + h, q4, v4)
     half = integrate(system, q, h / 12 * (3 * v1 + 2 * v2 + 2 * v3 - v4))
     end = integrate(system, half, h / 12 * (-v1 + 2 * v2 + 2 * v3 + 3 * v4))
-    work = motion.power(t, q, v1) + 2 * motion.power(middle, q2, v2)
-    work = work + 2 * motion.power(middle, q3, v3) + motion.power(t + h, q4, v4)
-    return Step(end, v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4), h / 6 * work)
+    return Step(end, v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4), h / 6 * (w1 + 2 * w2 + 2 * w3 + w4))
 
 
 def euler_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
@@ -101,7 +99,8 @@ def euler_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     One forward dynamics; first order. Symplectic only where the mass matrix does not depend on q; see
     :func:`kfdyn.dynamics.variational.symplectic_step` for the general case.
     """
-    v_new = v + h * motion.acceleration(t, q, v)
+    a, _ = motion.acceleration(t, q, v)
+    v_new = v + h * a
     return Step(integrate(motion.system, q, h * v_new), v_new, h * motion.power(t, q, v_new))
 
 

@@ -82,15 +82,18 @@ class Motion:
         tau = self.driving(t, q, v) - self.damping * v + self.spring(q)
         return tau, self.external(t, q, v)
 
-    def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Return a (..., nv) by one forward dynamics: filter and smoother. O(N)."""
-        tau, external = self.force(t, q, v)
-        return forward_dynamics(self.system, q, v, tau, external, self.gravity)
+    def acceleration(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return a (..., nv) by one forward dynamics, filter and smoother, and the power (...); O(N)."""
+        applied, external = self.driving(t, q, v) - self.damping * v, self.external(t, q, v)
+        a = forward_dynamics(self.system, q, v, applied + self.spring(q), external, self.gravity)
+        return a, self._power(q, v, applied, external)
 
     def power(self, t: float, q: Array, v: Array) -> Array:
         """Power (...) of everything that is not in the energy: torques, damping, external forces."""
-        power = ((self.driving(t, q, v) - self.damping * v) * v).sum(-1)
-        external = self.external(t, q, v)
+        return self._power(q, v, self.driving(t, q, v) - self.damping * v, self.external(t, q, v))
+
+    def _power(self, q: Array, v: Array, applied: Array, external: Array | None) -> Array:
+        power: Array = (applied * v).sum(-1)
         if external is not None:
             power = power + (external * link_terms(self.system, q, v).velocity).sum((-2, -1))
         return power
@@ -130,8 +133,9 @@ def motion(
     >>> from kfdyn.multibody.models import pendulum
     >>> from kfdyn.dynamics.motion import motion
     >>> swing = motion(pendulum(), damping=[0.5])
-    >>> swing.acceleration(0.0, np.array([0.0]), np.array([2.0]))
-    array([-1.])
+    >>> a, power = swing.acceleration(0.0, np.array([0.0]), np.array([2.0]))
+    >>> a, float(power)
+    (array([-1.]), -2.0)
     """
     nv, layout = system.nv, system.layout
     if not (torque is None or callable(torque)):

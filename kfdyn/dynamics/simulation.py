@@ -87,7 +87,7 @@ def simulate(
 
     Notes
     -----
-    O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4", 10 to 25 for
+    O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4", about ten for
     "symplectic". Source: THEORY section 6; R86 section 12 (numerical studies).
 
     Examples

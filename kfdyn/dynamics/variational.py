@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.assembly import as_forest
+from kfdyn.dynamics.forest import hinge_without_inertia
 from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
-from kfdyn.errors import KfdynError
+from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody import System, integrate, link_terms
 
 Array = NDArray[np.float64]
@@ -125,7 +126,8 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     Notes
     -----
-    𝓜^-1 is applied by filter and smoother, once per iteration; some 10 to 25 forward dynamics per step.
+    𝓜^-1 is applied by the innovations factor, once per iteration, some 5 to 10 times in either half: 𝓜(q) is
+    factored once for the kick and anew at every iteration of the move.
     Sources: Hairer, Lubich and Wanner, "Geometric numerical integration illustrated by the Störmer-Verlet
     method", Acta Numerica 12 (2003); Bou-Rabee and Marsden, "Hamilton-Pontryagin integrators on Lie
     groups", Foundations of Computational Mathematics 9 (2009).
@@ -145,9 +147,11 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
         tau, external = motion.force(time, q_now, u)
         return tau + lagrangian(system, q_now, u, external, motion.gravity).force
 
+    start = _inverse(system, q)
+
     def kick(u: Array) -> Array:
         mean, _ = _transport(system, half * u, p + half * force(t, q, u))
-        return _solve(system, q, mean)
+        return start(mean)
 
     u = _settle(kick, v, h)
     work = motion.power(t, q, u)
@@ -156,18 +160,26 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     def move(w: Array) -> Array:
         mean, _ = _transport(system, half * w, p_half)
-        return _solve(system, integrate(system, q_half, half * w), mean)
+        return _inverse(system, integrate(system, q_half, half * w))(mean)
 
     w = _settle(move, u, h)
     _, p_end = _transport(system, half * w, p_half)
     q_end = integrate(system, q_half, half * w)
-    v_end = _solve(system, q_end, p_end + half * force(t + h, q_end, w))
+    v_end = _inverse(system, q_end)(p_end + half * force(t + h, q_end, w))
     return Step(q_end, v_end, half * (work + motion.power(t + h, q_end, w)))
 
 
-def _solve(system: System, q: Array, p: Array) -> Array:
-    """𝓜^-1 p: forward dynamics at rest and without gravity."""
-    return forward_dynamics(system, q, np.zeros_like(p), p, gravity=np.zeros(3))
+def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
+    """Return p ↦ 𝓜^-1(q) p, by the innovations factor: 𝓜^-1 = (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
+    from kfdyn.estimation import innovations_factor
+
+    forest = as_forest(system, q)
+    try:
+        factor = innovations_factor(forest.ss)
+    except SingularError as error:
+        _, body = forest.where(error.node or 0)
+        raise hinge_without_inertia(system, body, error.output or 0) from None
+    return lambda p: forest.by_dof(factor.solve(forest.stack(p)))
 
 
 def _transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from kfdyn.dynamics.integrators import euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.motion import motion, with_armature
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.dynamics.variational import lagrangian, symplectic_step
-from kfdyn.errors import KfdynError
+from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import spatial_inertia
@@ -255,3 +255,13 @@ def _rotation(quaternion):
     from kfdyn.spatial import quaternion_to_matrix
 
     return quaternion_to_matrix(quaternion / np.linalg.norm(quaternion))
+
+
+@pytest.mark.parametrize("step", [rk4_step, euler_step, implicit_step, symplectic_step])
+def test_a_hinge_without_inertia_is_named(step):
+    system = mb.System([mb.Body("ghost", np.zeros((6, 6)), mb.Hinge.revolute(), hinge_name="wrist")])
+    for lead in ((), (3,)):
+        with pytest.raises(SingularError, match="'wrist'"):
+            step(motion(system), 0.0, 0.1, np.zeros((*lead, 1)), np.ones((*lead, 1)))
+    # a damper is measurement noise, and noise is inertia enough for an implicit step
+    assert implicit_step(motion(system, damping=1.0), 0.0, 0.1, np.zeros(1), np.ones(1)).v == pytest.approx(0.0)

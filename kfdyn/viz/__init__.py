@@ -1,0 +1,15 @@
+"""Figures: covariance and inertia ellipsoids, systems as skeletons. matplotlib is imported when something is drawn."""
+
+from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points
+from kfdyn.viz.inertias import draw_inertias
+from kfdyn.viz.skeleton import draw_system, skeleton
+
+__all__ = [
+    "draw_ellipse",
+    "draw_ellipsoid",
+    "draw_inertias",
+    "draw_system",
+    "ellipse_points",
+    "ellipsoid_points",
+    "skeleton",
+]

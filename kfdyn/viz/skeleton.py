@@ -1,0 +1,100 @@
+"""A system as a skeleton: a stroke from each hinge to the hinges and frames it carries, a dot at each hinge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System, frame_pose, link_terms
+from kfdyn.multibody.arguments import configuration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+AXES = {"x": 0, "y": 1, "z": 2}
+
+
+class Skeleton(NamedTuple):
+    """Hinge points (n_bodies, 3), and strokes (n_strokes, 2, 3) between points of the same body."""
+
+    hinges: Array
+    strokes: Array
+
+
+def skeleton(system: System, q: ArrayLike) -> Skeleton:
+    """Points and strokes of a system in one configuration.
+
+    Each body is drawn from its own hinge to the hinges of its children, to its named frames, and, if it
+    carries neither, to its mass centre.
+
+    Parameters
+    ----------
+    q : (nq,)
+        One configuration.
+
+    Returns
+    -------
+    Skeleton
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> skeleton(double_pendulum(), [0.0, 0.0]).strokes[:, 1].tolist()
+    [[0.0, 0.0, -1.0], [0.0, 0.0, -2.0]]
+    """
+    here = configuration(system, q)
+    if here.ndim != 1:
+        raise ShapeError(f"a skeleton is of one configuration: q must have shape ({system.nq},), got {here.shape}")
+    terms = link_terms(system, here)
+    p, R = terms.position, terms.rotation
+    ends: list[tuple[int, Array]] = [(int(up), p[k]) for k, up in enumerate(system.parent) if up >= 0]
+    for name, frame in system.frames.items():
+        ends.append((system.body_index(frame.body), frame_pose(system, here, name).position))
+    for k in sorted(set(range(system.n_bodies)) - {body for body, _ in ends}):
+        ends.append((k, p[k] + R[k] @ system.layout.com[k]))
+    return Skeleton(p, np.array([[p[body], end] for body, end in ends]))
+
+
+def draw_system(
+    ax: Axes,
+    system: System,
+    q: ArrayLike,
+    plane: str = "xz",
+    color: str = "#555555",
+    linewidth: float = 3.0,
+    alpha: float = 1.0,
+) -> Skeleton:
+    """Draw a system in three dimensions, or on a plane when ``ax`` has two.
+
+    Parameters
+    ----------
+    ax
+        Axes of matplotlib, flat or with ``projection="3d"``.
+    q : (nq,)
+    plane
+        The two world axes of a flat drawing, as "xz".
+
+    Returns
+    -------
+    Skeleton
+        What was drawn.
+    """
+    drawn = skeleton(system, q)
+    rows = [0, 1, 2] if ax.name == "3d" else plane_axes(plane)
+    style: dict[str, Any] = {"color": color, "alpha": alpha}
+    for stroke in drawn.strokes:
+        ax.plot(*stroke[:, rows].T, linewidth=linewidth, solid_capstyle="round", **style)
+    points = drawn.hinges[:, rows].T
+    ax.plot(*points, "o", markersize=1.6 * linewidth, markerfacecolor="white", markeredgewidth=linewidth / 2, **style)
+    return drawn
+
+
+def plane_axes(plane: str) -> list[int]:
+    """Indices of the two world axes named by ``plane``."""
+    if len(plane) != 2 or len(set(plane)) != 2 or not set(plane) <= set(AXES):
+        raise ModelError(f"plane must name two different world axes, as 'xz', got {plane!r}")
+    return [AXES[letter] for letter in plane]
