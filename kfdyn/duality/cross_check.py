@@ -1,0 +1,235 @@
+"""The cross-check: treat a robot as a random process, filter and smooth it, and confront every covariance formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.duality.identities import identity_residuals
+from kfdyn.duality.judge import judge
+from kfdyn.duality.parties import Party, dense_party, filterpy_party, inverse_party, mass_matrix_party
+from kfdyn.duality.quantities import Claim, claims
+from kfdyn.duality.report import Report
+from kfdyn.duality.sensitivity import Detectable, detectable
+from kfdyn.duality.stream import DENSE, Moments, Plan, stream
+from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.estimation import StateSpace, draw
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+
+class Client(Protocol):
+    """What is asked of a Dask ``distributed.Client``."""
+
+    def submit(self, function: Any, *args: Any, pure: bool) -> Any:
+        """Send a task."""
+
+    def cancel(self, futures: Any) -> Any:
+        """Forget tasks."""
+
+    def nthreads(self) -> Mapping[Any, int]:
+        """Threads of each worker."""
+
+
+def cross_check(
+    system: System | StateSpace,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    samples: int = 200_000,
+    seed: int = 0,
+    client: Client | None = None,
+    *,
+    level: float = 1e-3,
+    truth: StateSpace | None = None,
+    claimed: Mapping[str, Claim] | None = None,
+    peers: Mapping[str, ArrayLike] | None = None,
+    progress: bool | None = None,
+) -> Report:
+    """Confront every covariance of the theory with samples, every identity with dense algebra.
+
+    The inertias of the robot are taken as covariances of random forces w; the torques T they cause are filtered and
+    smoothed; and the sample covariances of x, T, z, x − z, ε, ν, λ, a and x − x̂ are held against their closed
+    forms by calibrated tests. The covariance of a = 𝓜⁻¹T must be the inverse mass matrix.
+
+    Parameters
+    ----------
+    system : System or StateSpace
+        The robot, or any model on a tree.
+    q : (nq,)
+        Its configuration; not for a StateSpace.
+    v : (nv,), optional
+        Its velocity: then means are tested that are not zero.
+    samples : int
+        Number of samples. Memory does not depend on it.
+    seed : int
+        Same seed, same result, on one machine or many.
+    client : distributed.Client, optional
+        A Dask cluster that draws the samples.
+    level : float
+        Probability, at most, that a true model is rejected.
+    truth : StateSpace, optional
+        Draw from this model instead, to see whether an error of the checked one is found.
+    claimed : mapping of Claim, optional
+        Other covariances to be tested, by quantity, to see whether an error of a formula is found.
+    peers : mapping of str to (nv, nv), optional
+        𝓜⁻¹ as other programs have it.
+    progress : bool, optional
+        Whether to show a progress bar on the standard error stream; by default if that is a terminal.
+
+    Returns
+    -------
+    Report
+        ``passed``, ``table()``, ``plot()``, ``to_json()``. Ctrl-C ends the sampling, not the check: the report is on
+        what was done, and says so.
+
+    Notes
+    -----
+    O(N) for each sample's sweeps and O(d²) for each scatter matrix. A quantity of more than 640 dimensions is tested
+    in 128 random directions, which see all of its covariance, and entry by entry in the blocks of nodes and of
+    nodes with their parents. Sources: THEORY section 5, ATBI "key covariance quantities".
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> report = cross_check(arm, [0.3, 0.4], v=[1.0, -2.0], samples=4000)
+    >>> report.passed
+    True
+    """
+    ss, title = _model(system, q, v)
+    samples, seed = _count(samples, "samples"), _count(seed, "seed", least=0)
+    if truth is not None and (truth.tree != ss.tree or (truth.n != ss.n).any() or (truth.m != ss.m).any()):
+        raise ShapeError("truth must have the tree and the block sizes of the model that is checked")
+    if not 0 < level < 1:
+        raise ModelError(f"level is {level}; give the probability of a false alarm, such as 0.001")
+    largest = max((d for d in (ss.n_states, ss.n_outputs) if d <= DENSE), default=1)
+    if samples < largest:
+        raise ModelError(
+            f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
+            f"singular; give at least {largest}, better {20 * largest}"
+        )
+    formulas = {**claims(ss), **(claimed or {})}
+    plan = Plan.of(ss, truth or ss, seed)
+    moments, convergence = _collect(plan, samples, client, formulas["a"], progress)
+    judgement = judge(plan, moments, formulas)
+    parties = _parties(system, q, ss, seed, formulas, peers or {})
+    small = ss.n_states <= DENSE
+    return Report(
+        title,
+        moments.n,
+        samples,
+        seed,
+        level,
+        judgement.tests,
+        judgement.groups,
+        tuple(parties),
+        identity_residuals(ss) if small else {},
+        judgement.findings,
+        moments.histogram,
+        convergence,
+        _detectable(ss, moments.n, len(judgement.tests), level),
+        _output_names(ss),
+    )
+
+
+def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None) -> tuple[StateSpace, str]:
+    if isinstance(system, StateSpace):
+        if q is not None or v is not None:
+            raise KfdynError("a StateSpace has its state inside; leave q and v out, or pass the system")
+        return system, f"a model of {len(system)} nodes"
+    if not isinstance(system, System):
+        raise KfdynError(f"cross_check takes a System or a StateSpace, not {type(system).__name__}")
+    if q is None:
+        raise ShapeError(f"system {system.name!r} has {system.nq} coordinates; give its configuration q")
+    from kfdyn.dynamics import as_estimation
+
+    return as_estimation(system, q, v), str(system.name)
+
+
+def _count(value: Any, name: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more")
+    return int(value)
+
+
+def _collect(
+    plan: Plan, samples: int, client: Client | None, a: Claim, progress: bool | None
+) -> tuple[Moments, Array]:
+    """Add up the chunks; keep what was done when interrupted. The second result is the convergence of cov[a]."""
+    total: Moments | None = None
+    points: list[tuple[int, float]] = []
+    with _bar(samples, progress) as advance:
+        try:
+            for chunk in stream(plan, samples, client):
+                if total is None:
+                    points += [(n, _error(scatter / n, a)) for n, scatter in chunk.early.items()]
+                total = chunk if total is None else total + chunk
+                if "a" not in plan.sketch and total.n >= 2 ** 0.25 * (points[-1][0] if points else 0):
+                    points.append((total.n, _error(total.sums["a"].scatter / total.n, a)))
+                advance(chunk.n)
+        except KeyboardInterrupt:
+            if total is None:
+                raise
+    assert total is not None
+    return total, np.array(points).reshape(-1, 2)
+
+
+def _error(sampled: Array, claim: Claim) -> float:
+    """Relative Frobenius error of a sampled covariance in units of the standard deviations."""
+    if not claim.scale.size:
+        return 0.0
+    units = np.outer(claim.scale, claim.scale)
+    return float(np.linalg.norm((sampled - claim.matrix) / units) / np.linalg.norm(claim.matrix / units))
+
+
+@contextmanager
+def _bar(samples: int, progress: bool | None) -> Iterator[Any]:
+    import sys
+
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    columns = ("samples", BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("samples", total=samples)
+        yield lambda n: bar.advance(task, n)
+
+
+def _parties(
+    system: System | StateSpace,
+    q: ArrayLike | None,
+    ss: StateSpace,
+    seed: int,
+    formulas: Mapping[str, Claim],
+    peers: Mapping[str, ArrayLike],
+) -> list[Party]:
+    T = draw(ss, np.random.default_rng(seed)).T
+    parties = filterpy_party(ss, T)
+    if ss.n_states <= DENSE:
+        parties += dense_party(ss, formulas)
+    if isinstance(system, System) and q is not None:
+        parties += mass_matrix_party(system, q, formulas)
+    return parties + [inverse_party(name, inverse, formulas) for name, inverse in peers.items()]
+
+
+def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable | None:
+    d = ss.n_outputs
+    return detectable(d, n, tests, level) if 0 < d <= min(n, DENSE) else None
+
+
+def _output_names(ss: StateSpace) -> tuple[str, ...]:
+    names = ss.tree.names or [str(k) for k in range(len(ss))]
+    return tuple(name if m == 1 else f"{name}:{i}" for name, m in zip(names, ss.m) for i in range(m))

@@ -1,0 +1,298 @@
+"""From sums over samples to p-values: every quantity on its own, equivalent tests counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
+from kfdyn.estimation import StateSpace
+from kfdyn.estimation.consistency import covariance_test, largest_entry_test, mean_test, whiteness
+from kfdyn.estimation.entry_score import entry_score
+from kfdyn.estimation.whitening import Whitening, whitening
+
+Array = NDArray[np.float64]
+
+#: Variance, relative to that before conditioning, below which a direction counts as outside the range: rounding, some
+#: 1e-16 of it, must not show in a sample covariance of 1e8 samples.
+RTOL = 1e-9
+#: Statistics of one group differ by the rounding of a whitening, 1e-16/RTOL at worst.
+GROUP_RTOL = 1e-5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One calibrated test.
+
+    Attributes
+    ----------
+    kind : str
+        "covariance", "entries", "mean", "mean entries", "whiteness", "NIS", "NIS distribution" or "NEES".
+    quantities : tuple of str
+        What it is about; several where one statistic serves a whole group.
+    statistic, dof, p_value
+        Its outcome; p is uniform if the claim is true (or larger, for tests on largest entries).
+    detail : str
+        Where the largest deviation is, or why p = 0.
+    """
+
+    kind: str
+    quantities: tuple[str, ...]
+    statistic: float
+    dof: int
+    p_value: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Quantities that are linear images of each other: one likelihood ratio on the same draws.
+
+    ``quantities``; ``spread``, the largest relative difference of their statistics; ``passed``, whether it is rounding.
+    """
+
+    quantities: tuple[str, ...]
+    spread: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the statistics agree."""
+        return self.spread <= GROUP_RTOL
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One quantity: what was claimed, what was found.
+
+    Attributes
+    ----------
+    name : str
+    dimension, rank : int
+        Size of the vector; rank of its covariance, as theory has it.
+    tested_rank : int
+        Number of directions tested: the rank, less if some variances drown in rounding, or the size of a sketch.
+    sketched : bool
+        Whether the covariance was seen in random directions and node by node only.
+    covariance, sampled : (d, d) or None
+        Claimed and sampled; None if sketched.
+    scores : (d, d) or None
+        Normal score of each entry of the sampled covariance.
+    error, expected_error : float
+        Relative Frobenius error of the sampled covariance in units of the standard deviations, and its root mean
+        square under the claim, O(1/√n).
+    """
+
+    name: str
+    dimension: int
+    rank: int
+    tested_rank: int
+    sketched: bool
+    covariance: Array | None
+    sampled: Array | None
+    scores: Array | None
+    error: float
+    expected_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """All tests, the groups whose equality was asserted, and what was found for each quantity."""
+
+    tests: tuple[Outcome, ...]
+    groups: tuple[Group, ...]
+    findings: dict[str, Finding]
+
+
+def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgement:
+    """Confront the moments of the samples with what is claimed.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the samples were made.
+    moments : Moments
+        Their sums.
+    claimed : mapping of Claim
+        Means must be those of the plan; covariances are tested.
+
+    Notes
+    -----
+    O(d³) for each quantity of d ≤ ``DENSE`` dimensions.
+    """
+    n = moments.n
+    tests: list[Outcome] = []
+    findings = {}
+    ratios: dict[str, Outcome] = {}
+    means: dict[str, Outcome] = {}
+    for name, claim in claimed.items():
+        sums = moments.sums[name]
+        whole = name not in plan.sketch
+        matrix = claim.matrix if whole else plan.sketch[name].T @ claim.matrix @ plan.sketch[name]
+        total = sums.total if whole else sums.total @ plan.sketch[name]
+        space = whitening(matrix, None, RTOL, claim.scale if whole else np.sqrt(np.diag(matrix).clip(1e-300)))
+        if n >= max(space.rank, 1):
+            ratios[name] = _likelihood_ratio(name, sums, space, n)
+        means[name] = _mean(name, total, space, n)
+        entries, found, scores = _entries(plan.ss, name, sums, claim, n, whole)
+        tests += [entries, _mean_entries(name, sums.total, claim, n)]
+        if name in ("filter_error", "smoothed_error") and whole:
+            tests.append(_nees(name, sums, space, n))
+        findings[name] = Finding(
+            name,
+            len(claim.mean),
+            claim.rank,
+            space.rank,
+            not whole,
+            claim.matrix if whole else None,
+            sums.scatter / n if whole else None,
+            scores,
+            *found,
+        )
+    partition = _partition(plan, findings)
+    groups = [_group(ratios, names) for names in partition if len(names) > 1 and names[0] in ratios]
+    for outcomes in (ratios, means):
+        for names in partition:
+            if names[0] in outcomes:
+                # the worst of the group stands for it: were they unequal, the group fails as well
+                worst = min((outcomes[name] for name in names), key=lambda test: test.p_value)
+                tests.append(Outcome(worst.kind, names, worst.statistic, worst.dof, worst.p_value, worst.detail))
+    tests += _whiteness(plan, moments) + _nis(plan.ss, moments)
+    return Judgement(tuple(tests), tuple(groups), findings)
+
+
+def _likelihood_ratio(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
+    inside = space.inside.T @ sums.scatter @ space.inside
+    outcome = covariance_test(inside, np.eye(space.rank), n)
+    outside = float(np.diag(space.outside.T @ sums.scatter @ space.outside).max(initial=0.0) / n)
+    p, detail = (outcome.p_value, "") if outside <= space.tolerance else (0.0, "samples leave the claimed range")
+    return Outcome("covariance", (name,), outcome.statistic, outcome.dof, p, detail)
+
+
+def _mean(name: str, total: Array, space: Whitening, n: int) -> Outcome:
+    outcome = mean_test(total @ space.inside / n, np.eye(space.rank), n)
+    outside = float(((total @ space.outside / n) ** 2).max(initial=0.0))
+    p = outcome.p_value if outside <= space.tolerance else 0.0
+    return Outcome("mean", (name,), outcome.statistic, outcome.dof, p)
+
+
+def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
+    """Largest |mean| in standard errors, by Šidák's inequality over all entries."""
+    variance = np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
+    alive = variance > RTOL * claim.scale**2
+    scores = np.abs(total[alive]) / np.sqrt(n * variance[alive])
+    constant = (np.abs(total[~alive]) / n <= np.sqrt(10 * RTOL) * claim.scale[~alive]).all()
+    statistic = float(scores.max(initial=0.0))
+    where = f"entry {np.flatnonzero(alive)[np.argmax(scores)]}" if alive.any() else ""
+    return Outcome("mean entries", (name,), statistic, int(alive.sum()), _sidak(statistic, alive.sum(), constant), where)
+
+
+def _entries(
+    ss: StateSpace, name: str, sums: Sums, claim: Claim, n: int, whole: bool
+) -> tuple[Outcome, tuple[float, float], Array | None]:
+    """Largest normal score of an entry; error of the covariance and what it should be; all scores."""
+    if whole:
+        outcome = largest_entry_test(sums.scatter, claim.matrix, n, rtol=RTOL, scale=claim.scale)
+        test = Outcome("entries", (name,), outcome.statistic, outcome.dof, outcome.p_value, f"entry {outcome.index}")
+        deviation = np.sqrt(np.where(np.diag(claim.matrix) > RTOL * claim.scale**2, np.diag(claim.matrix), np.inf))
+        found, rho = ((A / np.outer(deviation, deviation)) for A in (sums.scatter / n, claim.matrix))
+        return test, _errors(found, rho, n), outcome.scores
+    index = block_index(ss.n if QUANTITIES[name].on_states else ss.m)
+    parent = ss.tree.parent
+    deviation = np.append(np.sqrt(np.diag(claim.matrix)), 0.0)
+    alive = np.append(np.diag(claim.matrix) > RTOL * claim.scale**2, False)
+    own, below = np.arange(len(index)), np.flatnonzero(parent >= 0)
+    extended = np.pad(claim.matrix, ((0, 1), (0, 1)))
+    scores, found, rho = [], [], []
+    for i, j, scatter in ((own, own, sums.nodes), (below, parent[below], sums.edges[below])):
+        rows, cols = index[i][:, :, None], index[j][:, None, :]
+        seen = alive[rows] & alive[cols] & ((rows <= cols) if scatter is sums.nodes else np.True_)
+        units = (deviation[rows] * deviation[cols])[seen]
+        found.append(scatter[seen] / n / units)
+        rho.append(extended[rows, cols][seen] / units)
+        scores.append(entry_score(found[-1], np.clip(rho[-1], -1, 1), n))
+    every = np.abs(np.concatenate(scores))
+    statistic = float(every.max(initial=0.0))
+    test = Outcome("entries", (name,), statistic, every.size, _sidak(statistic, every.size), "blocks of nodes and edges")
+    return test, _errors(np.concatenate(found), np.concatenate(rho), n), None
+
+
+def _errors(found: Array, rho: Array, n: int) -> tuple[float, float]:
+    """Relative Frobenius error of standardised entries; its root mean square if ρ is true: var = (1 + ρ²)/n."""
+    norm = float(np.sqrt((rho**2).sum()))
+    if norm == 0:
+        return 0.0, 0.0
+    varying = np.abs(rho) > 0
+    spread = float(np.sqrt((1 + rho**2)[varying | (found != 0)].sum() / n))
+    return float(np.sqrt(((found - rho) ** 2).sum())) / norm, spread / norm
+
+
+def _sidak(statistic: float, entries: int, possible: bool | np.bool_ = True) -> float:
+    from scipy.stats import norm
+
+    if not possible:
+        return 0.0
+    return float(-np.expm1(entries * np.log1p(-2 * norm.sf(statistic)))) if statistic > 0 else 1.0
+
+
+def _nees(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
+    """Σ over samples of e*C⁺e ~ χ²(n rank), two-sided."""
+    statistic = float(np.einsum("ij,ik,kj->", space.inside, sums.scatter, space.inside, optimize=True))
+    return Outcome("NEES", (name,), statistic / n, space.rank, _two_sided(statistic, n * space.rank))
+
+
+def _nis(ss: StateSpace, moments: Moments) -> list[Outcome]:
+    """Σ ε*D⁻¹ε ~ χ²(n Σm), and the distribution of the single ones, by Pearson's test in bins of 100 or more."""
+    from scipy.stats import chi2
+
+    n, m = moments.n, ss.n_outputs
+    if not m:
+        return []
+    tests = [Outcome("NIS", ("eps",), moments.nis / n, m, _two_sided(moments.nis, n * m))]
+    bins = min(BINS, 2 ** int(np.log2(max(n // 100, 1))))
+    if bins > 1:
+        counts = moments.histogram.reshape(bins, -1).sum(1)
+        statistic = float(((counts - n / bins) ** 2).sum() * bins / n)
+        tests.append(Outcome("NIS distribution", ("eps",), statistic, bins - 1, float(chi2.sf(statistic, bins - 1))))
+    return tests
+
+
+def _two_sided(statistic: float, dof: int) -> float:
+    from scipy.stats import chi2
+
+    return float(2 * min(chi2.sf(statistic, dof), chi2.cdf(statistic, dof))) if dof else 1.0
+
+
+def _whiteness(plan: Plan, moments: Moments) -> list[Outcome]:
+    m = plan.ss.m
+    if "eps" in plan.sketch or (m > 0).sum() < 2 or moments.n < m.sum():
+        return []
+    outcome = whiteness(moments.sums["eps"].scatter, m.tolist(), moments.n)
+    return [Outcome("whiteness", ("eps",), outcome.statistic, outcome.dof, outcome.p_value)]
+
+
+def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+    """Quantities by groups of one likelihood ratio: linear images of each other, tested on the whole range.
+
+    T, ε, ν, a and λ are images of each other; x and x − z are when R = 0.
+    """
+    complete = [f.name for f in findings.values() if not f.sketched and f.tested_rank == f.rank]
+    families = [("a", "T", "eps", "nu", "costate")]
+    if not plan.ss.R.flat.any():
+        families.append(("x", "filter_error"))
+    # H must see each output on its own, else λ does not tell a
+    if "costate" in complete and findings["costate"].rank < plan.ss.n_outputs:
+        complete.remove("costate")
+    groups = [tuple(name for name in family if name in complete) for family in families]
+    groups = [group for group in groups if group]
+    grouped = {name for group in groups for name in group}
+    return groups + [(name,) for name in findings if name not in grouped]
+
+
+def _group(ratios: Mapping[str, Outcome], names: tuple[str, ...]) -> Group:
+    statistics = np.array([ratios[name].statistic for name in names])
+    spread = np.ptp(statistics) / statistics.max() if np.isfinite(statistics).all() and statistics.max() > 0 else np.inf
+    return Group(names, float(spread))

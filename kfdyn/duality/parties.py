@@ -1,0 +1,156 @@
+"""Independent parties: other people's algebra and other people's filter, asked for the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.errors import ShapeError
+from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
+from kfdyn.estimation.dense import DenseModel, dense_filter
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+#: Agreement asked for, in units of the standard deviations.
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Party:
+    """What another party says of one thing.
+
+    Attributes
+    ----------
+    name, subject : str
+        Who, and about what.
+    gap : float
+        Largest difference, in units of the standard deviations (of what is estimated).
+    tolerance : float
+    """
+
+    name: str
+    subject: str
+    gap: float
+    tolerance: float = TOLERANCE
+
+    @property
+    def passed(self) -> bool:
+        """Whether both say the same."""
+        return self.gap <= self.tolerance
+
+
+def dense_party(ss: StateSpace, claimed: Mapping[str, Claim]) -> list[Party]:
+    """All nine covariances by definition: linear maps of (w, r), φ a dense inverse, estimates conditional means.
+
+    O(N (Σm)³ + (Σn)³); shares no recursion with the filter.
+    """
+    model = DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R)
+    x, mass_matrix = model.state_cov, model.mass_matrix
+    cross = x @ model.H.T
+    inverse = np.linalg.inv(mass_matrix)
+    filt = dense_filter(model, np.eye(len(mass_matrix)))  # of unit measurements: the linear maps T → z, ε
+    z, eps = np.hstack(filt.z).T, np.hstack(filt.eps).T
+    D = np.zeros_like(mass_matrix)
+    for at, block in zip(model.outputs, filt.D):
+        D[at, at] = block
+    nu = np.linalg.solve(D, eps) if D.size else eps
+    costate = model.phi.T @ model.H.T @ inverse
+    direct = {
+        "x": x,
+        "T": mass_matrix,
+        "z": z @ mass_matrix @ z.T,
+        "filter_error": x - cross @ z.T - z @ cross.T + z @ mass_matrix @ z.T,
+        "eps": eps @ mass_matrix @ eps.T,
+        "nu": nu @ mass_matrix @ nu.T,
+        "costate": costate @ mass_matrix @ costate.T,
+        "a": inverse,
+        "smoothed_error": x - cross @ inverse @ cross.T,
+    }
+    return [
+        Party("dense algebra", f"cov[{QUANTITIES[name].symbol}]", gap(claimed[name].matrix, matrix, claimed[name].scale))
+        for name, matrix in direct.items()
+    ]
+
+
+def filterpy_party(ss: StateSpace, T: Array) -> list[Party]:
+    """filterpy's KalmanFilter, fed with (φ, H, M, R) along each path from a leaf to its root.
+
+    Where other branches join the path, their prediction covariance φP⁺φ* and mean φz⁺ are added to M and ξ: to the
+    path they are process noise. η enters through ξ + Mφ*η (THEORY section 3).
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+    T : (Σm,)
+        One measurement vector.
+    """
+    xi = np.zeros(ss.n_states) if ss.xi is None else ss.xi
+    if ss.eta is not None:
+        op = Operators(ss)
+        xi = xi + op.Q @ (op.phi.H @ ss.eta)
+    filt = kalman_filter(ss, T, xi=xi, eta=np.zeros(ss.n_states))
+    worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
+    for leaf in ss.tree.leaves:
+        for name, value in _path_gaps(ss, filt, xi, leaf).items():
+            worst[name] = max(worst[name], value)
+    subjects = {"P": "prediction covariance P", "G": "gain G", "D": "innovations covariance D", "ε": "innovation ε"}
+    return [Party("filterpy", subjects[name], value) for name, value in worst.items()]
+
+
+def _path_gaps(ss: StateSpace, filt: Filtered, xi: Array, leaf: int) -> dict[str, float]:
+    from filterpy.kalman import KalmanFilter
+
+    mean, T, eps = ss.state_blocks(xi), ss.output_blocks(filt.T), ss.output_blocks(filt.eps)
+    worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
+    x, P = mean[leaf][:, None], ss.Q[leaf]
+    for k in [leaf, *ss.tree.ancestors(leaf)]:
+        peer = KalmanFilter(dim_x=int(ss.n[k]), dim_z=max(int(ss.m[k]), 1))
+        peer.x, peer.P = x, P
+        unit = np.sqrt(np.where(np.diag(filt.P[k]) > 0, np.diag(filt.P[k]), 1.0))
+        worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, unit))
+        if ss.m[k]:
+            peer.update(T[k][:, None], R=ss.R[k], H=ss.H[k])
+            seen = np.sqrt(np.diag(filt.D[k]))
+            worst["D"] = max(worst["D"], gap(filt.D[k], peer.S, seen))
+            worst["G"] = max(worst["G"], float((np.abs(filt.G[k] - peer.K) * seen / unit[:, None]).max()))
+            worst["ε"] = max(worst["ε"], float((np.abs(eps[k] - peer.y[:, 0]) / (seen + np.abs(T[k]))).max()))
+        parent = ss.tree.parent[k]
+        if parent >= 0:
+            others = [j for j in ss.tree.children(parent) if j != k]
+            Q = sum((ss.phi[j] @ filt.P_plus[j] @ ss.phi[j].T for j in others), ss.Q[parent])
+            u = sum((ss.phi[j] @ filt.z_plus[j] for j in others), mean[parent])
+            peer.predict(u=u[:, None], B=np.eye(len(u)), F=ss.phi[k], Q=Q)
+            x, P = peer.x, peer.P
+    return worst
+
+
+def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]) -> list[Party]:
+    """The mass matrix by composite inertias, and its inverse by numpy: mechanics that never heard of a filter."""
+    from kfdyn.dynamics import mass_matrix
+
+    matrix = mass_matrix(system, q)
+    inverse = np.linalg.inv(matrix)
+    return [
+        Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale)),
+        Party("composite bodies, inverted", "𝓜⁻¹", gap(claimed["a"].matrix, inverse, claimed["a"].scale)),
+    ]
+
+
+def inverse_party(name: str, inverse: ArrayLike, claimed: Mapping[str, Claim]) -> Party:
+    """𝓜⁻¹ as somebody else has it, (nv, nv), in the order of our v."""
+    theirs = np.asarray(inverse, float)
+    ours = claimed["a"].matrix
+    if theirs.shape != ours.shape:
+        raise ShapeError(f"the inverse mass matrix of {name!r} has shape {theirs.shape}, but ours is {ours.shape}")
+    return Party(name, "𝓜⁻¹", gap(ours, theirs, claimed["a"].scale))
+
+
+def gap(ours: Array, theirs: Array, scale: Array) -> float:
+    """Largest difference of two covariances in units of the standard deviations."""
+    return float((np.abs(ours - theirs) / np.outer(scale, scale)).max(initial=0.0))

@@ -1,0 +1,213 @@
+"""What is confronted: nine random vectors of the filter and smoother, the mean and covariance claimed for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ShapeError
+from kfdyn.estimation import Covariances, Operators, StateSpace, bryson_frazier, draw, kalman_filter
+from kfdyn.estimation.covariance import Covariance
+from kfdyn.estimation.factor import solve_D
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One row of THEORY section 5.
+
+    Attributes
+    ----------
+    name : str
+        As in :class:`kfdyn.Covariances`.
+    symbol, covariance : str
+        Letters of THEORY for the vector and for its covariance.
+    estimation, dynamics : str
+        What the vector is called in the two readings.
+    on_states : bool
+        Stacked like states (Σn_k), or like outputs (Σm_k).
+    """
+
+    name: str
+    symbol: str
+    covariance: str
+    estimation: str
+    dynamics: str
+    on_states: bool
+
+
+QUANTITIES: dict[str, Quantity] = {
+    quantity.name: quantity
+    for quantity in (
+        Quantity("x", "x", "φMφ*", "state", "force between bodies", True),
+        Quantity("T", "T", "𝓜", "output", "generalised force", False),
+        Quantity("z", "z", "φKDK*φ*", "filter estimate", "force explained outboard", True),
+        Quantity("filter_error", "x − z", "ψ(M + KRK*)ψ*", "filter error", "force due to acceleration", True),
+        Quantity("eps", "ε", "D", "innovation", "unexplained hinge force", False),
+        Quantity("nu", "ν", "D⁻¹", "residual", "free hinge acceleration", False),
+        Quantity("costate", "λ", "Ω", "co-state", "body acceleration", True),
+        Quantity("a", "a", "𝓜⁻¹", "output co-state", "joint acceleration", False),
+        Quantity("smoothed_error", "x − x̂", "S", "smoothed error", "force not seen at hinges", True),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What theory says of one quantity.
+
+    Attributes
+    ----------
+    mean : (d,)
+        Its mean.
+    covariance : Covariance
+        Its covariance in closed form: ``dense()``, ``diagonal``, ``block(i, j)``.
+    scale : (d,)
+        Standard deviations before any conditioning, the units in which rounding is small.
+    rank : int
+        Rank of the covariance.
+    """
+
+    mean: Array
+    covariance: Covariance | Given
+    scale: Array
+    rank: int
+
+    @cached_property
+    def matrix(self) -> Array:
+        """The dense covariance, (d, d)."""
+        return self.covariance.dense()
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A covariance given as a matrix, for a claim that is somebody else's; nodes are cut out of it."""
+
+    matrix: Array
+    start: NDArray[np.int64]
+
+    @property
+    def diagonal(self) -> Sequence[Array]:
+        """The diagonal blocks, one for each node."""
+        return [self.block(k, k) for k in range(len(self.start) - 1)]
+
+    def block(self, i: int, j: int) -> Array:
+        """The cross-covariance of nodes i and j."""
+        return self.matrix[self.start[i] : self.start[i + 1], self.start[j] : self.start[j + 1]]
+
+    def dense(self) -> Array:
+        """The whole matrix."""
+        return self.matrix
+
+
+def claims(ss: StateSpace) -> dict[str, Claim]:
+    """Means and covariances of the nine quantities in closed form, for the model's own w and r.
+
+    ::
+
+        E[x] = φ(ξ + Mφ*η)    E[T] = H E[x]       E[z] = E[x] − Pφ*η     E[λ] = φ*η
+        E[x − z] = Pφ*η       E[ε] = HPφ*η        E[ν] = D⁻¹HPφ*η        E[a] = 0,  E[x − x̂] = 0
+
+    The means of z, ε and ν are those of the filter of THEORY (3), in which η waits for the smoother.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+
+    Returns
+    -------
+    dict of Claim
+        By name, in the order of ``QUANTITIES``.
+
+    Notes
+    -----
+    O(N) without the dense matrices. Source: THEORY sections 3 and 5; ATBI "key covariance quantities".
+    """
+    for name, value in (("xi", ss.xi), ("eta", ss.eta)):
+        if value is not None and value.ndim != 1:
+            raise ShapeError(f"{name} has shape {value.shape}; one model with one {name} is checked at a time")
+    cov, op = Covariances(ss), Operators(ss)
+    still = np.zeros(ss.n_states)
+    costate = still if ss.eta is None else op.phi.H @ ss.eta
+    x = op.phi @ ((still if ss.xi is None else ss.xi) + op.Q @ costate)
+    waiting = op.P @ costate
+    eps = op.H @ waiting
+    means = {
+        "x": x,
+        "T": op.H @ x,
+        "z": x - waiting,
+        "filter_error": waiting,
+        "eps": eps,
+        "nu": solve_D(op.covariances, eps),
+        "costate": costate,
+        "a": np.zeros(ss.n_outputs),
+        "smoothed_error": still,
+    }
+    ranks = _ranks(ss, cov)
+    prior = _deviations(cov.x)
+    scales = {"z": prior, "smoothed_error": prior}
+    return {
+        name: Claim(means[name], c := getattr(cov, name), scales.get(name, _deviations(c)), ranks[name])
+        for name in QUANTITIES
+    }
+
+
+def _deviations(covariance: Covariance) -> Array:
+    """Standard deviations; where one is 0 the largest, so that nothing is measured in units of nothing."""
+    variance = np.concatenate([np.zeros(0), *(np.diag(block) for block in covariance.diagonal)])
+    largest = variance.max(initial=0.0)
+    return np.sqrt(np.where(variance > 0, variance, largest if largest > 0 else 1.0))
+
+
+def _ranks(ss: StateSpace, cov: Covariances) -> dict[str, int]:
+    """Rank of each covariance; that of x − x̂ is Guttman's, rank cov[x, T] − rank 𝓜."""
+    K, R, tree = cov.riccati.K, ss.R, ss.tree
+    states, noise, outputs = sum(map(_rank, ss.Q)), sum(map(_rank, R)), ss.n_outputs
+    inboard = [k for k in range(len(ss)) if len(tree.children(k))]
+    arriving = sum(_rank(np.hstack([K[j] for j in tree.children(k)])) for k in inboard)
+    # x − z = ψ(w − Kr), and Kr arrives at inboard nodes only
+    noisy = {k: sum((K[j] @ R[j] @ K[j].T for j in tree.children(k)), ss.Q[k]) for k in inboard}
+    error = sum(_rank(noisy.get(k, block)) for k, block in enumerate(ss.Q))
+    return {
+        "x": states,
+        "T": outputs,
+        "z": arriving,
+        "filter_error": error,
+        "eps": outputs,
+        "nu": outputs,
+        "costate": sum(map(_rank, ss.H)),
+        "a": outputs,
+        "smoothed_error": states + noise - outputs,
+    }
+
+
+def _rank(block: Array) -> int:
+    return int(np.linalg.matrix_rank(block)) if block.size else 0
+
+
+def sample(ss: StateSpace, truth: StateSpace, rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """Draw n times (w, r) from ``truth``, run the filter and smoother of ``ss`` on T: the nine vectors, (n, d) each.
+
+    O(n N).
+    """
+    drawn = draw(truth, rng, n)
+    filt = kalman_filter(ss, drawn.T)
+    smooth = bryson_frazier(ss, filt, covariances=False)
+    z = filt.z.flat
+    return {
+        "x": drawn.x,
+        "T": drawn.T,
+        "z": z,
+        "filter_error": drawn.x - z,
+        "eps": filt.eps,
+        "nu": filt.nu,
+        "costate": smooth.costate.flat,
+        "a": smooth.a,
+        "smoothed_error": drawn.x - smooth.x.flat,
+    }

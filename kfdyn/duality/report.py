@@ -1,0 +1,261 @@
+"""What the cross-check found: a verdict, a table, figures, JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.duality.judge import Finding, Group, Outcome
+from kfdyn.duality.parties import Party
+from kfdyn.duality.quantities import QUANTITIES
+from kfdyn.duality.sensitivity import Detectable
+from kfdyn.estimation.consistency import holm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Result of :func:`kfdyn.cross_check`. ``print(report)`` shows it; notebooks and rich consoles do too.
+
+    Attributes
+    ----------
+    title : str
+        What was checked.
+    samples, requested : int
+        Number of samples used, and asked for; fewer were used if the run was interrupted.
+    seed : int
+    level : float
+        Probability, at most, that a true model is rejected.
+    tests : tuple of Outcome
+        Every calibrated test, each group of equivalent ones once; ``adjusted`` has their p-values read together.
+    groups : tuple of Group
+        Quantities whose likelihood ratios must be one number.
+    parties : tuple of Party
+        Agreement with independent computations.
+    identities : dict of str to float
+        Largest residual of each operator identity, empty if the model is too large for dense algebra.
+    findings : dict of Finding
+        For each quantity, the covariance claimed and the covariance sampled.
+    histogram : ndarray of int
+        Of the χ² distribution function of NIS, flat if the filter is consistent.
+    convergence : ndarray, (points, 2)
+        Number of samples, and relative error of the sampled covariance of a at that number.
+    detectable : Detectable or None
+        Smallest relative error in 𝓜⁻¹ that these samples would reject.
+    """
+
+    title: str
+    samples: int
+    requested: int
+    seed: int
+    level: float
+    tests: tuple[Outcome, ...]
+    groups: tuple[Group, ...]
+    parties: tuple[Party, ...]
+    identities: dict[str, float]
+    findings: dict[str, Finding] = field(repr=False)
+    histogram: NDArray[np.int64] = field(repr=False)
+    convergence: Array = field(repr=False)
+    detectable: Detectable | None = None
+    names: tuple[str, ...] = field(repr=False, default=())
+    dictionary: tuple[tuple[str, str, str, str], ...] = field(repr=False, default=())
+
+    @property
+    def adjusted(self) -> Array:
+        """p-values of ``tests`` by Holm's rule."""
+        return holm([test.p_value for test in self.tests])
+
+    @property
+    def rejected(self) -> list[str]:
+        """Everything that speaks against the model, in words; empty if nothing does."""
+        from kfdyn.duality.identities import TOLERANCE
+
+        said = [
+            f"{test.kind} of {', '.join(QUANTITIES[name].symbol for name in test.quantities)}: p = {p:.1e} after Holm"
+            + (f" ({test.detail})" if test.detail else "")
+            for test, p in zip(self.tests, self.adjusted)
+            if p < self.level
+        ]
+        said += [
+            f"{', '.join(QUANTITIES[name].symbol for name in group.quantities)}: likelihood ratios differ by "
+            f"{group.spread:.1e}, which should be one number"
+            for group in self.groups
+            if not group.passed
+        ]
+        said += [f"{p.name}: {p.subject} differs by {p.gap:.1e}" for p in self.parties if not p.passed]
+        said += [f"identity {name}: residual {r:.1e}" for name, r in self.identities.items() if not r <= TOLERANCE]
+        return said
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the model: no test after Holm, no group, no party, no identity."""
+        return not self.rejected
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether fewer samples were used than asked for."""
+        return self.samples < self.requested
+
+    def p_value(self, kind: str, quantity: str) -> float:
+        """p-value of one test, NaN if there was none."""
+        found = [t.p_value for t in self.tests if t.kind == kind and quantity in t.quantities]
+        return found[0] if found else float("nan")
+
+    def table(self) -> Table:
+        """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
+        from rich.table import Table
+
+        table = Table(title=f"{self.title}: {self.samples:,} samples", title_justify="left", title_style="bold")
+        for column in ("quantity", "", "in the robot", "covariance"):
+            table.add_column(column)
+        for column in ("rank", "error", "expected", "p cov", "p entries", "p mean"):
+            table.add_column(column, justify="right")
+        for name, finding in self.findings.items():
+            quantity = QUANTITIES[name]
+            size = f"{finding.rank}" if finding.rank == finding.dimension else f"{finding.rank} of {finding.dimension}"
+            table.add_row(
+                quantity.estimation,
+                quantity.symbol,
+                quantity.dynamics,
+                quantity.covariance,
+                size,
+                f"{100 * finding.error:.2f} %",
+                f"{100 * finding.expected_error:.2f} %",
+                *(_shown(self.p_value(kind, name)) for kind in ("covariance", "entries", "mean")),
+                style="bold" if name == "a" else "",
+            )
+        return table
+
+    def tests_table(self) -> Table:
+        """Tests that are not about one quantity's covariance alone, and the independent parties."""
+        from rich.table import Table
+
+        table = Table(title="Independent of these", title_justify="left", title_style="bold")
+        for column in ("check", "of"):
+            table.add_column(column)
+        table.add_column("found", justify="right")
+        for test in self.tests:
+            if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES"):
+                table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {_shown(test.p_value)}")
+        for group in self.groups:
+            symbols = ", ".join(QUANTITIES[name].symbol for name in group.quantities)
+            table.add_row("one likelihood ratio", symbols, f"spread {group.spread:.0e}")
+        for name in dict.fromkeys(party.name for party in self.parties):
+            mine = [party for party in self.parties if party.name == name]
+            worst = max(mine, key=lambda party: party.gap)
+            subject = mine[0].subject if len(mine) == 1 else f"{len(mine)} results, worst {worst.subject}"
+            table.add_row(name, subject, f"gap {worst.gap:.0e}")
+        if self.identities:
+            worst_name = max(self.identities, key=lambda name: self.identities[name])
+            found = f"residual {self.identities[worst_name]:.0e}"
+            table.add_row(f"{len(self.identities)} operator identities", f"worst {worst_name}", found)
+        return table
+
+    def verdict(self) -> str:
+        """The verdict in words."""
+        lines = []
+        if self.interrupted:
+            lines.append(f"Interrupted: {self.samples:,} of {self.requested:,} samples were used.")
+        tests = f"{len(self.tests)} tests read together at {100 * self.level:g} % (Holm)"
+        if self.passed:
+            lines.append(f"PASSED: {tests}; smallest adjusted p = {_shown(float(self.adjusted.min()))}.")
+        else:
+            lines += [f"REJECTED: {tests}.", *(f"  {line}" for line in self.rejected)]
+        if self.detectable is not None:
+            entry, whole, power = self.detectable
+            lines.append(
+                f"An error of {100 * entry:.2g} % in one variance of 𝓜⁻¹, or of {100 * whole:.2g} % in all of it, "
+                f"would be rejected with probability {power:g}."
+            )
+        return "\n".join(lines)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Everything but the matrices, as JSON text."""
+        quantities = {
+            name: {
+                "dimension": f.dimension,
+                "rank": f.rank,
+                "tested_rank": f.tested_rank,
+                "sketched": f.sketched,
+                "error": f.error,
+                "expected_error": f.expected_error,
+            }
+            for name, f in self.findings.items()
+        }
+        tests = [
+            {
+                "kind": test.kind,
+                "quantities": list(test.quantities),
+                "statistic": test.statistic if np.isfinite(test.statistic) else None,
+                "dof": test.dof,
+                "p_value": test.p_value,
+                "adjusted_p_value": float(p),
+            }
+            for test, p in zip(self.tests, self.adjusted)
+        ]
+        content = {
+            "title": self.title,
+            "passed": self.passed,
+            "rejected": self.rejected,
+            "samples": self.samples,
+            "requested": self.requested,
+            "seed": self.seed,
+            "level": self.level,
+            "quantities": quantities,
+            "tests": tests,
+            "groups": [{"quantities": list(g.quantities), "spread": _finite(g.spread)} for g in self.groups],
+            "parties": [{"name": p.name, "subject": p.subject, "gap": _finite(p.gap)} for p in self.parties],
+            "identities": {name: _finite(r) for name, r in self.identities.items()},
+            "convergence": self.convergence.tolist(),
+            "detectable": None if self.detectable is None else self.detectable._asdict(),
+        }
+        return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def plot(self) -> Figure:
+        """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
+        from kfdyn.viz.cross_check import draw_report
+
+        return draw_report(self)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        yield self.table()
+        yield self.tests_table()
+        yield Text(self.verdict(), style="bold green" if self.passed else "bold red")
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        page = StringIO()
+        Console(file=page, width=120, color_system=None, legacy_windows=False).print(self)
+        return page.getvalue()
+
+    def _repr_html_(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=120, record=True)
+        console.print(self)
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+def _shown(p: float) -> str:
+    return "" if np.isnan(p) else f"{p:.3f}" if p >= 1e-3 else f"{p:.0e}"
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,196 @@
+"""Samples in chunks: any number of them in memory O(d²), the same numbers whoever works on which chunk.
+
+Chunk i of the stream has its own generator, seeded by (seed, i), and a size that depends on the model alone. Sums
+over chunks are formed in the order of i. So the result is a function of the model, the seed and the number of
+samples, whether one process works or a cluster.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.duality.quantities import QUANTITIES, claims, sample
+from kfdyn.estimation import StateSpace
+
+Array = NDArray[np.float64]
+
+DENSE = 640  # dimensions up to which a scatter matrix is kept whole
+SKETCH = 128  # random directions in which a larger one is seen
+BINS = 64  # of the histogram of NIS
+_CHUNK_NUMBERS = 2**21
+_LARGEST_CHUNK = 8192
+_AHEAD = 4  # chunks handed out beyond one for each thread of a cluster
+
+
+def chunk_size(ss: StateSpace) -> int:
+    """Samples in one chunk: a power of two, so that a chunk of states takes some 16 MB."""
+    fitting = max(_CHUNK_NUMBERS // max(ss.n_states, 1), 1)
+    return min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
+
+
+class Sums(NamedTuple):
+    """Sums over samples y of one quantity, its claimed mean taken off.
+
+    ``total`` (d,) = Σ y. ``scatter`` = Σ yy*, (d, d), or of the sketch Ay, (r, r). ``nodes`` (N, n, n) and ``edges``
+    (N, n, n): where only a sketch is kept, the scatter of each node's block with itself and with its parent's,
+    padded by zeros to the largest n; else empty.
+    """
+
+    total: Array
+    scatter: Array
+    nodes: Array
+    edges: Array
+
+    def __add__(self, other: Any) -> Sums:
+        return Sums(*(mine + theirs for mine, theirs in zip(self, other)))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is kept of n samples.
+
+    Attributes
+    ----------
+    n : int
+        Number of samples.
+    sums : dict of Sums
+        By quantity.
+    nis : float
+        Σ over samples of ε*D⁻¹ε, the mean of ε taken off.
+    histogram : (BINS,) of int
+        Counts of the χ² distribution function of each sample's NIS.
+    early : dict of int to (Σm, Σm)
+        Only of the first chunk: scatter of ``a`` after 2^i samples, for the figure of convergence.
+    """
+
+    n: int
+    sums: dict[str, Sums]
+    nis: float
+    histogram: NDArray[np.int64]
+    early: dict[int, Array] = field(default_factory=dict)
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.n + other.n,
+            {name: mine + other.sums[name] for name, mine in self.sums.items()},
+            self.nis + other.nis,
+            self.histogram + other.histogram,
+            self.early,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every worker needs to know: the model, who draws, the claimed means and the sketches.
+
+    Attributes
+    ----------
+    ss, truth : StateSpace
+        The model that filters, and the one that draws.
+    seed : int
+    means : dict of (d,)
+    sketch : dict of (d, r)
+        Directions for quantities of more than ``dense`` dimensions, in units of the standard deviations.
+    """
+
+    ss: StateSpace
+    truth: StateSpace
+    seed: int
+    means: dict[str, Array]
+    sketch: dict[str, Array]
+
+    @classmethod
+    def of(cls, ss: StateSpace, truth: StateSpace, seed: int, dense: int = DENSE) -> Plan:
+        """Compute the means and draw the directions, from the seed alone."""
+        means, sketch = {}, {}
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0)))
+        for name, claim in claims(ss).items():
+            means[name] = claim.mean
+            if claim.mean.size > dense:
+                directions = rng.choice([-1.0, 1.0], size=(claim.mean.size, SKETCH))
+                sketch[name] = directions / claim.scale[:, None]
+        return cls(ss, truth, seed, means, sketch)
+
+    def chunk(self, index: int, n: int) -> Moments:
+        """Moments of chunk ``index``, of n samples."""
+        from scipy.special import chdtr
+
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(index,)))
+        values = sample(self.ss, self.truth, rng, n)
+        for name, y in values.items():
+            y -= self.means[name]
+        nis = np.einsum("ij,ij->i", values["eps"], values["nu"])
+        uniform = chdtr(self.ss.n_outputs, nis) if self.ss.n_outputs else np.zeros(n)
+        bins = np.minimum((uniform * BINS).astype(np.int64), BINS - 1)
+        early = {}
+        if index == 0:
+            early = {2**i: _scatter(values["a"][: 2**i]) for i in range(3, int(np.log2(n)) + 1)}
+        return Moments(
+            n,
+            {name: self._sums(name, y) for name, y in values.items()},
+            float(nis.sum()),
+            np.bincount(bins, minlength=BINS),
+            early,
+        )
+
+    def _sums(self, name: str, y: Array) -> Sums:
+        none = np.zeros((0, 0, 0))
+        if name not in self.sketch:
+            return Sums(y.sum(0), _scatter(y), none, none)
+        sizes = self.ss.n if QUANTITIES[name].on_states else self.ss.m
+        parent = self.ss.tree.parent
+        padded = np.vstack([y.T, np.zeros((1, len(y)))])[block_index(sizes)]  # (N, n, samples)
+        above = np.where((parent >= 0)[:, None, None], padded[parent], 0.0)
+        return Sums(
+            y.sum(0),
+            _scatter(y @ self.sketch[name]),
+            padded @ padded.transpose(0, 2, 1),
+            padded @ above.transpose(0, 2, 1),
+        )
+
+
+def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions (N, largest) of each node's entries in the stacked vector; −1 where the node has no such entry."""
+    stop = np.cumsum(sizes)
+    table = (stop - sizes)[:, None] + np.arange(int(sizes.max(initial=0)))
+    return np.where(table < stop[:, None], table, -1)
+
+
+def _scatter(y: Array) -> Array:
+    return y.T @ y
+
+
+def chunks(plan: Plan, samples: int) -> Iterator[tuple[int, int]]:
+    """(index, size) of the chunks that make up a number of samples; the last may be smaller."""
+    size = chunk_size(plan.ss)
+    for index, first in enumerate(range(0, samples, size)):
+        yield index, min(size, samples - first)
+
+
+def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
+    """Moments of the chunks, in order: by this process, or by the workers of a Dask client.
+
+    The plan is itself a task of the cluster, so a worker that dies takes nothing with it that the others cannot
+    compute again.
+    """
+    if client is None:
+        yield from (plan.chunk(index, n) for index, n in chunks(plan, samples))
+        return
+    shared = client.submit(Plan.of, plan.ss, plan.truth, plan.seed, pure=False)
+    ahead = _AHEAD + sum(client.nthreads().values())
+    waiting: deque[Any] = deque()
+    try:
+        for index, n in chunks(plan, samples):
+            waiting.append(client.submit(Plan.chunk, shared, index, n, pure=False))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        client.cancel([*waiting, shared])
