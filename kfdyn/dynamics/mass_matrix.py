@@ -197,9 +197,10 @@ def _by_sweeps(states: States, part: slice, out: Array) -> None:
 
     forest = states.forest(part)
     nv = states.system.nv
-    unit = np.tile(np.eye(nv), part.stop - part.start)
+    size = part.stop - part.start
+    unit = np.tile(np.eye(nv), size)
     columns = Operators(forest.ss).mass_matrix.forward(unit)
-    out[part] = columns.reshape(nv, -1, nv).transpose(1, 2, 0)
+    out[part] = columns.reshape(nv, size, nv).transpose(1, 2, 0)
 
 
 def _by_covariance(states: States, part: slice, out: Array) -> None:

@@ -90,6 +90,7 @@ def _by_columns(states: States, part: slice, out: Array) -> None:
     from kfdyn.estimation import innovations_factor
 
     nv = states.system.nv
-    unit = np.tile(np.eye(nv), part.stop - part.start)
+    size = part.stop - part.start
+    unit = np.tile(np.eye(nv), size)
     columns = innovations_factor(states.forest(part).ss).solve(unit)
-    out[part] = columns.reshape(nv, -1, nv).transpose(1, 2, 0)
+    out[part] = columns.reshape(nv, size, nv).transpose(1, 2, 0)

@@ -233,8 +233,3 @@ class TestRefusals:
     def test_method(self):
         with pytest.raises(KfdynError, match="method must be 'filter' or 'mass_matrix', not 'aba'"):
             forward_dynamics(kf.models.pendulum(), [0.0], None, [0.0], method="aba")
-
-
-def test_system_without_dofs():
-    system = mb.System([mb.Body("base", np.eye(6))])
-    assert forward_dynamics(system, np.zeros((3, 0)), None, np.zeros(0)).shape == (3, 0)

@@ -1,0 +1,61 @@
+"""What all functions of the room share: empty systems, parts, threads."""
+
+import numpy as np
+import pytest
+from multibody_cases import forest, state
+
+import kfdyn.dynamics as kd
+import kfdyn.multibody as mb
+from kfdyn.dynamics.forest import PART, States
+from kfdyn.errors import ModelError, SingularError
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (0,)])
+def test_system_without_dofs(batch):
+    """A welded structure has nothing to move, and that is no error."""
+    system = mb.System([mb.Body("base", np.eye(6)), mb.Body("top", np.eye(6), parent="base")])
+    q = v = np.zeros((*batch, 0))
+    for answer in (
+        kd.forward_dynamics(system, q, v, v),
+        kd.forward_dynamics(system, q, v, v, method="mass_matrix"),
+        kd.inverse_dynamics(system, q, v, v),
+        kd.inverse_dynamics(system, q, v, v, method="composite"),
+        kd.bias_forces(system, q, v),
+        *kd.hybrid_dynamics(system, q, v, v, v, prescribed=np.zeros(0, dtype=bool)),
+    ):
+        assert answer.shape == (*batch, 0)
+    for method in ("composite", "columns", "operator", "covariance"):
+        assert kd.mass_matrix(system, q, method=method).shape == (*batch, 0, 0)
+    for method in ("innovations", "blocks", "columns"):
+        assert kd.mass_matrix_inverse(system, q, method=method).shape == (*batch, 0, 0)
+    np.testing.assert_array_equal(kd.mass_matrix_trace(system, q), np.zeros(batch))
+    np.testing.assert_array_equal(kd.mass_matrix_logdet(system, q), np.zeros(batch))
+    np.testing.assert_array_equal(kd.operational_space_compliance(system, q, "top"), np.zeros((*batch, 6, 6)))
+
+
+@pytest.mark.parametrize("workers", ["1", "4"])
+def test_parts_cover_every_state_once(workers, monkeypatch):
+    monkeypatch.setenv("KFDYN_NUM_THREADS", workers)
+    system, rng = forest(3, n=5)
+    size = 3 * (PART // 5) + 7
+    states = States.of(system, np.tile(state(system, rng)[0], (size, 1)))
+    visits = np.zeros(size, dtype=int)
+
+    def work(part):
+        assert 0 < part.stop - part.start <= PART // 5
+        visits[part] += 1
+
+    states.in_parts(work)
+    assert (visits == 1).all()
+
+
+def test_a_failing_thread_is_heard(monkeypatch):
+    """The hinge, and the configuration far down the batch, are named whichever thread found them."""
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "4")
+    bob = mb.Body("bob", np.diag([0, 0, 0, 1.0, 1, 1]), mb.Hinge.ball())
+    system = mb.System([bob])
+    q = np.tile(system.neutral(), (5000, 1))
+    with pytest.raises(SingularError, match=r"hinge 'bob', dof 0 \(at q\[0\]\)"):
+        kd.forward_dynamics(system, q, None, np.zeros(3))
+    with pytest.raises(ModelError, match="quaternion"):
+        kd.forward_dynamics(system, 2 * q, None, np.zeros(3))
