@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.io.markup import Element
@@ -12,10 +11,14 @@ from kfdyn.io.markup import Element
 Vector = tuple[float, ...]
 
 ZERO = (0.0, 0.0, 0.0)
-LONGEST_NUMBER = 400  # characters; 17 digits and an exponent have 25
+LONGEST = 400  # characters of an attribute that holds numbers; three of 17 digits have some 80
+LARGEST = 1e30  # of a length, mass, angle; products of a few of them stay far from overflow
 UNLIMITED = 1.7e308  # at and beyond this a limit is none: other tools write the largest double
 # float() would also take '1_000' and digits of other scripts, which no other reader of URDF does.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+NUMBER = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity|nan))"
+NUMBERS = {
+    count: re.compile(r"\s*" + r"\s+".join([NUMBER] * count) + r"\s*", re.ASCII | re.IGNORECASE) for count in (1, 3)
+}
 
 
 class ElementReader:
@@ -69,24 +72,24 @@ class ElementReader:
             if default is None:
                 raise self.fault(f"has no {key}='...'; give a number", element)
             return default
-        (value,) = self._numbers(element, key, text, 1, infinite)
-        return value
+        return self._numbers(element, key, text, 1, infinite)[0]
 
     def vector(self, element: Element | None, key: str, default: Vector) -> Vector:
         """Return three numbers."""
         text = None if element is None else element.attributes.get(key)
         if element is None or text is None:
             return default
-        return tuple(self._numbers(element, key, text, 3, False))
+        return self._numbers(element, key, text, 3, False)
 
-    def _numbers(self, element: Element, key: str, text: str, count: int, infinite: bool) -> Iterator[float]:
-        words = text.split(maxsplit=count) if len(text) <= LONGEST_NUMBER else []
-        if len(words) != count or not all(NUMBER.fullmatch(word) for word in words):
+    def _numbers(self, element: Element, key: str, text: str, count: int, infinite: bool) -> Vector:
+        match = NUMBERS[count].fullmatch(text) if len(text) <= LONGEST else None
+        if match is None:
             cure = "expand xacro first" if "$" in text else "numbers are separated by blanks and have a decimal point"
             wanted = "a number" if count == 1 else f"{count} numbers"
             raise self.fault(f"{key}={text[:60]!r} is not {wanted}; {cure}", element)
-        for word in words:
-            value = float(word)
-            if math.isnan(value) or (math.isinf(value) and not infinite):
-                raise self.fault(f"{key}={text[:60]!r} is not finite; give a finite number", element)
-            yield value
+        values = tuple(map(float, match.groups()))
+        for value in values:
+            if not -LARGEST <= value <= LARGEST and (not infinite or value != value):
+                size = f"larger than {LARGEST:g}" if math.isfinite(value) else "not finite"
+                raise self.fault(f"{key}={text[:60]!r} is {size}; give a number in metres, kilograms, radians", element)
+        return values

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kfdyn.io.loaded import Loaded, listed
 from kfdyn.multibody import Body, System
@@ -63,7 +64,7 @@ def _headline(system: System) -> str:
 
 
 def _table(system: System, most: int) -> Iterator[str]:
-    rows = [("body", "hinge", "motion", "v", "q", "mass"), ("world", "", "", "", "", "")]
+    rows: list[tuple[str, ...]] = [("body", "hinge", "motion", "v", "q", "mass"), ("world", "", "", "", "", "")]
     rows += [_row(system, k, branch) for k, branch in _drawn(system, most)]
     if not any(row[4] for row in rows[1:]):
         rows = [(*row[:4], *row[5:]) for row in rows]
@@ -102,7 +103,7 @@ def _motion(body: Body) -> str:
     return f"{hinge.kind}, axis {_axis(axis)}"
 
 
-def _axis(axis: Sequence[float]) -> str:
+def _axis(axis: NDArray[np.float64]) -> str:
     nonzero = np.flatnonzero(axis)
     if len(nonzero) == 1:
         return ("+" if axis[nonzero[0]] > 0 else "-") + "xyz"[nonzero[0]]

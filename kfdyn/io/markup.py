@@ -16,7 +16,7 @@ MAX_BYTES = 64 << 20  # a file; a chain of 10^5 links has some 40 MB
 MAX_TOKEN = 1 << 20  # one tag with all its attributes, or one comment
 MAX_DEPTH = 256  # elements inside elements; a robot needs ten
 MAX_SUBTREE = 10_000  # elements kept below one child of the root
-MAX_ELEMENTS = 5_000_000  # in the file
+MAX_ELEMENTS = 3_000_000  # in the file
 CHUNK = 1 << 18
 
 

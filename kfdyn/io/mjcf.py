@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError
+from kfdyn.io.attributes import LARGEST
 from kfdyn.io.loaded import Loaded, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.mjcf_bodies import DOFS, MjBodies, MjNames
@@ -72,6 +73,7 @@ def from_mujoco_model(
     :func:`kfdyn.io.to_mujoco` and :func:`kfdyn.io.from_mujoco` carry states over.
     """
     names = MjNames(model)
+    _check_sizes(model, names, source)
     reader = MjBodies(model, names)
     bodies = list(reader.bodies())
     merged = join_fixed(bodies) if merge_fixed else Merged(bodies, {}, {})
@@ -91,6 +93,18 @@ def from_mujoco_model(
     scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
     springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
     return Loaded(system, source, tuple(_notes(model, names)), (), friction, springs, world_frames)
+
+
+def _check_sizes(model: Any, names: MjNames, source: str) -> None:
+    """Refuse numbers that are not finite or so large that their products would not be."""
+    for key in ("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"):
+        array = getattr(model, key).reshape(model.nbody, -1)
+        wrong = np.flatnonzero(~(np.abs(array) <= LARGEST).all(axis=1))
+        if wrong.size:
+            what = key.removeprefix("body_")
+            raise ModelError(
+                f"{source}: body {names.body[wrong[0]]!r}: {what} is not finite or larger than {LARGEST:g}"
+            )
 
 
 def _without_gravity(model: Any) -> bool:

@@ -14,6 +14,7 @@ from kfdyn.io.source import Source
 
 JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 KEPT = {"inertial", "origin", "mass", "inertia", "parent", "child", "axis", "limit", "dynamics", "mimic"}
+MAX_LINKS = 200_000
 XACRO = "xacro:"
 
 
@@ -69,6 +70,8 @@ def read_urdf(source: Source) -> Urdf:
     urdf = Urdf(root.attributes.get("name") or "robot", {}, {}, [])
     for element in elements:
         _Reader(source.name, element, urdf).read()
+        if len(urdf.links) > MAX_LINKS or len(urdf.joints) > MAX_LINKS:
+            raise ModelError(f"{source.name}:{element.line}: more than {MAX_LINKS} links or joints; load it in parts")
     if not urdf.links:
         raise ModelError(f"{source.name}:{root.line}: <robot> has no links; a robot needs at least one")
     return urdf
