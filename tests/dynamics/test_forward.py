@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dense_dynamics import dense_bias, dense_mass_matrix, over, quick
 from hypothesis import given
-from multibody_cases import close, forest, seeds, state
+from multibody_cases import close, forest, phi, seeds, state
 
 import kfdyn as kf
 import kfdyn.multibody as mb
@@ -52,6 +52,46 @@ def test_operator_form(seed):
     # η reaches hinge k itself through G* and the outboard ones through ψ*
     a = op.factor_inverse.H @ nu - op.G.H @ ss.eta - op.K.H @ (op.psi.H @ (op.proj_bar.H @ ss.eta))
     close(a, forward_dynamics(system, q, v, tau))
+
+
+@quick
+@given(seeds)
+def test_recursions_as_printed(seed):
+    """R86:8.2-8.9, R86:8.10-8.13. A serial arm without rotors, the report's loops line by line (errata corrected)."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    system = mb.models.random_tree(n, seed, ("revolute", "prismatic", "helical"), branching=0.0, armature=False)
+    q, v = state(system, rng)
+    tau = rng.normal(size=n)
+    terms = mb.link_terms(system, q, v)
+    filt, smooth = dynamics_filter(system, q, v, tau)
+    z, P, steps = np.zeros(6), np.zeros((6, 6)), {}  # (8.2)
+    for k in reversed(range(n)):  # the report counts from the tip; body n - 1 is the tip
+        Phi = phi(terms.l[k + 1]) if k + 1 < n else np.eye(6)
+        H, eta = terms.H[k : k + 1], terms.eta[k]
+        z = Phi @ z + terms.xi[k]  # (8.3)
+        P = Phi @ P @ Phi.T + terms.inertia[k]  # (8.4)
+        D = H @ P @ H.T
+        G = P @ H.T @ np.linalg.inv(D)  # (8.5)
+        e = tau[k : k + 1] - H @ z  # (8.6)
+        close(filt.z[k], z)
+        close(filt.P[k], P)
+        close(filt.D[k], D)
+        close(filt.G[k], G)
+        close(filt.eps[k], e[0])
+        P = P - P @ H.T @ np.linalg.inv(D) @ H @ P  # (8.9)
+        z = z + G @ e + P @ eta  # (8.7)
+        steps[k] = Phi, H, G, np.linalg.solve(D, e), eta  # (8.8)
+        close(filt.P_plus[k], P)
+        close(filt.z_plus[k], z)
+    costate = np.zeros(6)  # (8.10)
+    for k in range(n):
+        _, H, G, e_plus, eta = steps[k]
+        costate = phi(terms.l[k]).T @ costate if k else costate  # (8.11)
+        a = e_plus - G.T @ (costate + eta)  # (8.12)
+        costate = costate + eta + H.T @ a  # (8.13)
+        close(smooth.a[k], a[0])
+        close(smooth.costate[k], costate)
 
 
 def double_pendulum(m1, m2, l1, l2, g, q, v, tau):

@@ -8,7 +8,7 @@ from multibody_cases import close, forest, phi, seeds, state
 
 import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.dynamics import as_estimation, forward_dynamics, operational_space_compliance
+from kfdyn.dynamics import as_estimation, dynamics_filter, forward_dynamics, operational_space_compliance
 from kfdyn.errors import ModelError, SingularError
 
 
@@ -55,6 +55,33 @@ def test_covariance_of_the_costate(seed):
     body, _, _ = system.locate("tool")
     shift = phi(mb.frame_pose(system, q, "tool").position - mb.frame_pose(system, q, system.body_names[body]).position)
     close(one, shift.T @ costate.block(body, body) @ shift)
+
+
+@quick
+@given(seeds)
+def test_recursion_on_a_chain(seed):
+    """PART:21, PART:22. Υ(k) = τ̄*Υ⁺τ̄ + H*D⁻¹H from base to tip, and Ω = Υ + ψ̃*Υ + Υψ̃ on a serial chain."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 7))
+    system = mb.models.random_tree(n, seed, branching=0.0)
+    q, _ = state(system, rng)
+    filt, _ = dynamics_filter(system, q, None, np.zeros(system.nv))
+    Upsilon, step = np.zeros((6 * n, 6 * n)), np.zeros((6 * n, 6 * n))  # block diagonal; ψ one link inboard
+    block = [slice(6 * k, 6 * k + 6) for k in range(n)]
+    for k in range(n):  # body 0 is at the base
+        H, G, D = filt.ss.H[k], filt.G[k], filt.D[k]
+        proj_bar = np.eye(6) - G @ H
+        own = H.T @ np.linalg.solve(D, H)
+        if k > 0:
+            step[block[k - 1], block[k]] = filt.ss.phi[k] @ proj_bar
+            own = (
+                own
+                + step[block[k - 1], block[k]].T @ Upsilon[block[k - 1], block[k - 1]] @ step[block[k - 1], block[k]]
+            )
+        Upsilon[block[k], block[k]] = own
+    psi_strict = np.linalg.inv(np.eye(6 * n) - step) - np.eye(6 * n)
+    Omega = Upsilon + psi_strict.T @ Upsilon + Upsilon @ psi_strict
+    close(operational_space_compliance(system, q, system.body_names), Omega)
 
 
 @quick
