@@ -148,7 +148,8 @@ class BoundaryValueProblem:
         except RuntimeError as error:
             raise SingularError(f"the boundary-value problem is singular to working precision: {error}") from error
         x, costate, a = np.split(answer, [ss.n_states, 2 * ss.n_states], axis=-1)
-        return BoundaryValueSolution(ss.state_blocks(x.copy()), ss.state_blocks(costate.copy()), a.copy())
+        a = np.where(self.observed, a, 0.0)  # locked: exactly
+        return BoundaryValueSolution(ss.state_blocks(x.copy()), ss.state_blocks(costate.copy()), a)
 
     def sweep(self) -> BoundaryValueSolution:
         """Solve by the sweep method, x = z + P λ (R86 8.1): one filter gather, one smoother scatter, O(N)."""
@@ -176,7 +177,8 @@ class BoundaryValueProblem:
         Returns
         -------
         BoundaryValueResidual
-            max |left − right| of each equation over the largest of its terms; batch axes are kept.
+            max |left − right| of each equation over the largest of its terms; batch axes are kept. An acceleration
+            where T is NaN counts against (6.5), relative to the accelerations of (6.4).
 
         Examples
         --------
@@ -198,11 +200,13 @@ class BoundaryValueProblem:
         force = op.phi.forward(inertial + xi) if x is None else _flat(ss, x, "x")
         seen = self.observed
         measured = [np.where(seen, u, 0.0) for u in (T, -op.H.forward(force), -op.R.forward(accel))]
-        locked = np.where(seen, 0.0, accel)
+        dynamic = (force, -op.E_phi.forward(force), -inertial, -xi)
+        kinematic = (lam, -op.E_phi.H.forward(lam), -pushed, -eta)
+        locked = op.H.H.forward(np.where(seen, 0.0, accel))  # should be 0, and is no force: judged as an acceleration
         return BoundaryValueResidual(
-            _relative(force, -op.E_phi.forward(force), -inertial, -xi),
-            _relative(lam, -op.E_phi.H.forward(lam), -pushed, -eta),
-            _relative(*measured, locked),
+            _relative(sum(dynamic), *dynamic),
+            _relative(sum(kinematic), *kinematic),
+            np.asarray(np.maximum(_relative(sum(measured), *measured), _relative(locked, *kinematic))),
         )
 
     def _inputs(self) -> tuple[Array, Array, Array]:
@@ -229,9 +233,8 @@ def _flat(ss: StateSpace, value: Blocks | ArrayLike, name: str) -> Array:
     return ss.check_states(value.flat if isinstance(value, Blocks) else value, name)
 
 
-def _relative(*terms: Array) -> Array:
-    """max |Σ terms| over max |term| along the last axis, 0 where all terms are 0."""
-    together = np.stack(np.broadcast_arrays(*terms))
-    size = np.abs(together).max(axis=(0, -1), initial=0.0, keepdims=True)[0, ..., 0]
-    error = np.abs(together.sum(axis=0)).max(axis=-1, initial=0.0)
-    return np.divide(error, size, out=np.zeros_like(size), where=size > 0)
+def _relative(error: ArrayLike, *terms: Array) -> Array:
+    """max |error| over max |term| along the last axis, 0 where all terms are 0."""
+    size = np.abs(np.stack(np.broadcast_arrays(*terms))).max(axis=(0, -1), initial=0.0, keepdims=True)[0, ..., 0]
+    worst = np.abs(error).max(axis=-1, initial=0.0)
+    return np.divide(worst, size, out=np.zeros(np.broadcast_shapes(worst.shape, size.shape)), where=size > 0)

@@ -130,6 +130,17 @@ def test_locked_hinge_is_nan():
     np.testing.assert_allclose(solution.a[0], (1.0 + bias[0]) / mass[0, 0], rtol=1e-12)
 
 
+def test_a_locked_hinge_that_moves_is_seen():
+    """In the place of (6.5): any acceleration where T is NaN, however x and λ are given."""
+    problem = BoundaryValueProblem(as_estimation(kf.models.double_pendulum(), [0.4, 0.9]), [1.0, np.nan])
+    (x, costate, a), elbow = problem.solve(), np.array([0.0, 1.0])
+    assert a[1] == 0
+    assert max(problem.residual(x, costate, a)) < 1e-14
+    assert max(problem.residual(x, costate, a + 1e-17 * elbow)) < 1e-14
+    assert problem.residual(x, costate, a + 1e-3 * elbow).output > 1e-6
+    assert problem.residual(a=a + 1e-3 * elbow).output > 1e-6
+
+
 def test_errors_name_the_culprit():
     tip = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), [[[0.0]], [[1.0]]], names=["tool", "arm"])
     with pytest.raises(SingularError, match="tool"):
