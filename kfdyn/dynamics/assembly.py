@@ -95,7 +95,11 @@ class Forest:
 
     def stack(self, tau: ArrayLike) -> Array:
         """Lay generalised vectors (..., nv), broadcast to the leading axes, end to end: (B nv,)."""
-        return np.broadcast_to(np.asarray(tau, float), (*self.lead, self.system.nv)).reshape(-1)
+        shape = (*self.lead, self.system.nv)
+        try:
+            return np.broadcast_to(np.asarray(tau, float), shape).reshape(-1)
+        except ValueError:
+            raise ShapeError(f"an array of shape {np.shape(tau)} does not broadcast to {shape}, the forest's") from None
 
     def by_dof(self, stacked: Array) -> Array:
         """The reverse of :meth:`stack`: (..., nv)."""

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
-from kfdyn.errors import SingularError
+from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
+from kfdyn.multibody.body import as_floats
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Filtered, Smoothed
@@ -108,7 +109,8 @@ def dynamics_filter(
     q, v : (nq,), (nv,) or None
         One state.
     tau : (..., nv)
-        Generalised forces; leading axes are so many measurements of the same model.
+        Generalised forces; leading axes are so many measurements of the same model. NaN, a missing measurement,
+        locks a dof: its a is 0.
     external_forces : (n_bodies, 6), optional
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (3,), optional
@@ -137,8 +139,11 @@ def dynamics_filter(
     from kfdyn.estimation import bryson_frazier, kalman_filter
 
     ss = as_estimation(system, q, v, gravity, external_forces)
+    T = as_floats(tau, "tau")
+    if T.shape[-1:] != (system.nv,):
+        raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
     try:
-        filt = kalman_filter(ss, tau)
+        filt = kalman_filter(ss, T)
     except SingularError as error:
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
     return filt, bryson_frazier(ss, filt)

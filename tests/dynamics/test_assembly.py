@@ -75,6 +75,12 @@ def test_a_batch_is_a_forest(batch):
         assert made.where(system.n_bodies + 2) == (1, 2)
 
 
+def test_a_forest_refuses_what_does_not_fit():
+    made = as_forest(kf.models.puma560(), np.zeros((2, 6)))
+    with pytest.raises(ShapeError, match=r"shape \(3, 6\) does not broadcast to \(2, 6\)"):
+        made.stack(np.zeros((3, 6)))
+
+
 def test_refusals():
     system = kf.models.puma560()
     q = np.zeros(6)

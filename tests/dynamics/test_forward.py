@@ -204,6 +204,12 @@ def test_filter_in_hand(seed):
         close(filt.ss.H[k] @ smooth.x[k] + system.armature[own] * a[own], tau[own])
 
 
+def test_a_missing_measurement_locks_a_dof():
+    """ATBI:locked. NaN in tau: the double pendulum falls as one bob, a rod of two masses."""
+    _, smooth = dynamics_filter(kf.models.double_pendulum(), [0.5 * np.pi, 0.0], None, [0.0, np.nan])
+    close(smooth.a, [-9.81 * (1 + 2) / (1 + 4), 0.0])
+
+
 def test_dead_weights_are_allowed():
     """Mass-less bodies do no harm where something outboard has mass, or the hinge a rotor."""
     bob = spatial_inertia(1.0, [0, 0, -1], np.zeros((3, 3)))
@@ -264,6 +270,12 @@ class TestRefusals:
             forward_dynamics(system, **{**given, name: np.full(6, np.nan)})
         with pytest.raises(ShapeError, match=f"{name} must be an array of real numbers"):
             forward_dynamics(system, **{**given, name: "torque"})
+
+    def test_filter_in_hand(self):
+        with pytest.raises(ShapeError, match=r"tau must have shape \(\.\.\., 1\)"):
+            dynamics_filter(kf.models.pendulum(), [0.0], None, [0.0, 0.0])
+        with pytest.raises(ShapeError, match="tau must be an array of real numbers"):
+            dynamics_filter(kf.models.pendulum(), [0.0], None, "torque")
 
     def test_leading_axes(self):
         system = kf.models.puma560()
