@@ -92,7 +92,7 @@ def _with_line(source: str, urdf: Urdf, bodies: list[Body], error: KfdynError) -
             validate_inertia(body.inertia, body.name)
         except KfdynError as fault:
             line = urdf.links[body.name].line
-            return type(fault)(f"{source}:{line}: link (with all that is fixed to it) {fault}")
+            return type(fault)(f"{source}:{line}: link (with all that is merged into it) {fault}")
     return type(error)(f"{source}: {error}")
 
 
