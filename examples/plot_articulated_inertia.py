@@ -64,19 +64,19 @@ _, P_geared, _ = inertias(arm)
 
 SIZE = 0.13  # metres for the square root of one kg m²
 
-figure = plt.figure(figsize=(10, 5))
+figure = plt.figure(figsize=(10, 4.6))
 for number, (title, P, color) in enumerate(
     [("articulated, $P$", P_direct, ARTICULATED), (r"composite, $\mathcal{R}$", composite, COMPOSITE)], 1
 ):
     ax = figure.add_subplot(1, 2, number, projection="3d", computed_zorder=False)
     draw_inertias(ax, direct, q, P, SIZE, block="angular", bodies=range(6), color=color, alpha=0.3)
     draw_system(ax, direct, q, color=ARM)
-    ax.set_title(title, color=color, fontsize=14, y=0.97)
+    ax.set_title(title, color=color, fontsize=14, y=0.93)
     ax.set(xlim=(-0.3, 0.95), ylim=(-0.35, 0.55), zlim=(-0.35, 0.5), xlabel="x [m]", ylabel="y [m]")
-    ax.set_box_aspect((1.25, 0.9, 0.85), zoom=0.98)
+    ax.set_box_aspect((1.25, 0.9, 0.85), zoom=1.06)
     ax.view_init(elev=16, azim=-66)
     ax.locator_params(nbins=4)
-figure.subplots_adjust(left=0.0, right=0.96, bottom=0.06, top=0.98, wspace=0.06)
+figure.subplots_adjust(left=0.0, right=0.96, bottom=0.02, top=1.0, wspace=0.06)
 
 # %%
 # Tip to base
