@@ -27,11 +27,11 @@ def threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
+def over_rows(rows: int, sweep: Callable[[Tag, int, int], object], lanes: int | None = None) -> None:
     """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, many in lanes and threads.
 
-    The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
-    not depend on their number.
+    ``lanes`` is the number of vectors side by side. The kernels release the interpreter lock and write disjoint
+    rows, so plain threads serve and the result does not depend on their number.
     """
     from kfdyn.estimation._kernels.sizes import LANES, static
 
@@ -39,15 +39,15 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
         if rows:
             sweep(static(1), 0, rows)
         return
-    lanes = static(LANES)
+    lanes = LANES if lanes is None else lanes
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
-        sweep(lanes, 0, rows)
+        sweep(static(lanes), 0, rows)
         return
-    per_worker = -(-rows // (workers * LANES)) * LANES
+    per_worker = -(-rows // (workers * lanes)) * lanes
     parts = [(first, min(first + per_worker, rows)) for first in range(0, rows, per_worker)]
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(sweep, lanes, *part) for part in parts]:
+        for done in [pool.submit(sweep, static(lanes), *part) for part in parts]:
             done.result()
 
 

@@ -13,15 +13,19 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
+_COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_FAST = {"contract", "reassoc", "nsz", "arcp"}
+
 #: Compiler options of the parts of a sweep. Reassociation lets short dot products use vector registers; NaN and
-#: infinity keep their meaning.
-PART: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+#: infinity keep their meaning. Parts are called from compiled code only, so they have no doors for Python or C, which
+#: would take longer to compile than they do.
+PART: dict[str, Any] = _COMMON | {"fastmath": _FAST, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 #: For parts that cancel on purpose: there the order of the operations is the method.
 ORDERED: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 #: For whole sweeps, which are kept on disk with all their parts.
-SWEEP: dict[str, Any] = PART | {"cache": True}
+SWEEP: dict[str, Any] = _COMMON | {"fastmath": _FAST, "cache": True, "no_cfunc_wrapper": True}
 
 #: Measurement vectors that one pass of a sweep carries side by side.
 LANES = 16

@@ -77,6 +77,7 @@ for _op, _name in (
     (operator.add, "fadd"),
     (operator.sub, "fsub"),
     (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
     (operator.iadd, "fadd"),
     (operator.isub, "fsub"),
     (operator.imul, "fmul"),
@@ -124,3 +125,54 @@ def zero(typingctx, tag):
         return cgutils.get_null_value(context.get_value_type(number))
 
     return number(tag), codegen
+
+
+def _lanewise(name):
+    """Let an LLVM function of one double act on a number, lane by lane."""
+
+    @intrinsic
+    def apply(typingctx, number):
+        if not (isinstance(number, Vector) or number == types.float64):
+            return None
+
+        def codegen(context, builder, signature, args):
+            kind = context.get_value_type(number)
+            suffix = f"v{number.lanes}f64" if isinstance(number, Vector) else "f64"
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(kind, [kind]), f"llvm.{name}.{suffix}"
+            )
+            return builder.call(function, args)
+
+        return number(number), codegen
+
+    return apply
+
+
+sqrt = _lanewise("sqrt")
+floor = _lanewise("floor")
+rint = _lanewise("rint")
+
+
+@intrinsic
+def above(typingctx, number, limit):
+    """The number where it is greater than the limit, 0 elsewhere, lane by lane."""
+    if number != limit:
+        return None
+
+    def codegen(context, builder, signature, args):
+        zero = cgutils.get_null_value(context.get_value_type(number))
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], zero)
+
+    return number(number, limit), codegen
+
+
+@intrinsic
+def smaller(typingctx, a, b):
+    """The smaller of two numbers, lane by lane; a where b is NaN."""
+    if a != b:
+        return None
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", args[1], args[0]), args[1], args[0])
+
+    return a(a, b), codegen
