@@ -28,8 +28,8 @@ from kfdyn.viz import draw_system
 # A driven swing
 # --------------
 #
-# Three rods hang on three hinges, and swing from a bend (at q = 0 they are level). A motor at the first hinge drives with a sinusoidal torque;
-# the two others are free.
+# Three rods hang on three hinges, and swing from a bend (at q = 0 they are level). A motor at the first hinge drives
+# with a sinusoidal torque; the two others are free.
 
 arm = kf.System(kf.models.uniform_chain(3, length=0.6, mass=1.0, hinge=kf.Hinge.revolute([0, 1, 0])).bodies)
 start, rest = np.array([np.pi / 2 - 0.8, 0.3, 0.2]), np.zeros(3)

@@ -91,27 +91,30 @@ def tool(t, q, v, posture=8.0):
     )  # fmt: skip
 
 
-t = np.linspace(0, 1.3, 66)
+t = np.linspace(0, 1.2, 61)
 drawn = simulate(arm, q0, np.zeros(6), t, tool)
 calm = simulate(arm, q0, np.zeros(6), t, lambda t, q, v: tool(t, q, v, posture=0.0))
 path, wanted = kf.frame_pose(arm, drawn.q, "link_6").position, circle(t)[0]
 
-figure = plt.figure(figsize=(10, 4.4), layout="constrained")
+figure = plt.figure(figsize=(11, 4.2), layout="constrained")
 ax, joints, miss = figure.subplots(1, 3, width_ratios=(1, 1, 1))
-for i in (0, 16, 32, 48):
+for i in (0, 20, 40):
     draw_system(ax, arm, drawn.q[i], plane="yz", color="0.75", linewidth=1.5, alpha=0.8)
 ax.plot(wanted[:, 1], wanted[:, 2], color="#E69F00", linewidth=5, alpha=0.45, label="wanted")
 ax.plot(path[:, 1], path[:, 2], color="#0072B2", linewidth=1.6, label="tool")
-ax.set(aspect="equal", xlabel="y [m]", ylabel="z [m]", title="the tool, seen along x")
+ax.set(aspect="equal", xlabel="y [m]", ylabel="z [m]", xlim=(-0.12, 0.52), title="the tool, seen along x")
 ax.legend(frameon=False, fontsize=8)
 for k in (3, 4, 5):
     joints.plot(t, drawn.q[:, k], color=COLORS[k], label=f"joint {k + 1}")
     joints.plot(t, calm.q[:, k], "--", color=COLORS[k], linewidth=1)
-joints.set(xlabel="time [s]", ylabel="angle [rad]", title="the wrist, swung (solid) or not (dashed)")
+joints.set(xlabel="time [s]", ylabel="angle [rad]", title="wrist swung (solid) or not (dashed)")
 joints.legend(frameon=False, fontsize=8)
-for moved, style, label in ((drawn, "-", "wrist swung"), (calm, "--", "not swung")):
+for moved, style in (
+    (calm, {"color": "#E69F00", "linewidth": 5, "alpha": 0.45, "label": "wrist not swung"}),
+    (drawn, {"color": "#0072B2", "linewidth": 1.6, "label": "wrist swung"}),
+):
     error = np.linalg.norm(kf.frame_pose(arm, moved.q, "link_6").position - wanted, axis=1)
-    miss.semilogy(t, 1000 * error, style, color="#0072B2", label=label)
+    miss.semilogy(t, 1000 * error, **style)
 miss.set(xlabel="time [s]", ylabel="distance from the target [mm]", title="the tool does not notice")
 miss.legend(frameon=False, fontsize=8)
 

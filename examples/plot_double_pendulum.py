@@ -25,8 +25,8 @@ q, v = np.array([2.0, 0.7]), np.zeros(2)
 #
 # scipy's DOP853 with tight tolerances serves as the truth.
 
-t = np.linspace(0, 4, 201)
-truth = simulate(pendulum, q, v, t, method="DOP853", rtol=1e-9, atol=1e-9)
+t = np.linspace(0, 3, 151)
+truth = simulate(pendulum, q, v, t, method="DOP853", rtol=1e-8, atol=1e-8)
 print(truth.report())
 
 elbow = kf.frame_pose(pendulum, truth.q, "lower")
@@ -36,13 +36,13 @@ figure, (ax, energies) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrain
 ax.plot(bob[:, 0], bob[:, 2], color=COLORS["rk4"], linewidth=1, alpha=0.7)
 for i, shade in zip((0, 12, 22, 30), (0.9, 0.65, 0.45, 0.3)):
     draw_system(ax, pendulum, truth.q[i], color=str(1 - shade), linewidth=2.5)
-ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title="four seconds of the lower bob")
+ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title="three seconds of the lower bob")
 
 energies.stackplot(t, truth.kinetic, truth.potential - truth.potential.min(), colors=["#56B4E9", "#F0E442"])
 energies.plot(t, truth.energy - truth.potential.min(), "k", linewidth=2)
 energies.text(0.1, 2, "kinetic", fontsize=11)
 energies.text(0.1, 0.75 * (truth.energy[0] - truth.potential.min()), "potential", fontsize=11)
-energies.set(xlabel="time [s]", ylabel="energy [J]", xlim=(0, 4), title="energy")
+energies.set(xlabel="time [s]", ylabel="energy [J]", xlim=(0, 3), title="energy")
 
 # %%
 # Energy over time, and against the step
@@ -58,10 +58,10 @@ for method in ("euler", "symplectic", "rk4"):
     moved = simulate(pendulum, q, v, t, method=method)
     error = np.abs(moved.energy_drift[1:]) / scale
     over_time.semilogy(t[1:], error, color=COLORS[method], linewidth=1.4, label=NAMES[method])
-over_time.set(xlabel="time [s]", ylabel="|energy error| / largest kinetic energy", xlim=(0, 4), title="steps of 20 ms")
+over_time.set(xlabel="time [s]", ylabel="|energy error| / largest kinetic energy", xlim=(0, 3), title="steps of 20 ms")
 over_time.legend(frameon=False, loc="lower right", fontsize=9)
 
-steps = np.array([16, 32, 64, 128])
+steps = np.array([24, 48, 96])
 for method, order in (("euler", 1), ("symplectic", 2), ("rk4", 4)):
     worst = [simulate(pendulum, q, v, np.linspace(0, 0.8, n + 1), method=method).worst_energy_drift for n in steps]
     over_step.loglog(0.8 / steps, worst, "o-", color=COLORS[method])
@@ -70,7 +70,7 @@ for method, order in (("euler", 1), ("symplectic", 2), ("rk4", 4)):
     over_step.annotate(f"$h^{order}$", (0.8 / steps[0], guide[0]), xytext=(5, 0), textcoords="offset points")
 over_step.set(xlabel="step [s]", title="worst error in 0.8 s")
 over_step.margins(x=0.12)
-over_step.set_xticks(0.8 / steps, [f"{0.8 / n:g}" for n in steps])
+over_step.set_xticks(0.8 / steps, [f"{0.8 / n:.2g}" for n in steps])
 over_step.minorticks_off()
 
 plt.show()

@@ -156,7 +156,7 @@ def _march(
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
                         raise
                     raise _exploded(driven, method, start + j * h, h) from error
-            if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < OVERFLOW):  # NaN is not less either
                 raise _exploded(driven, method, start + j * h, h)
             work = work + done
         q_all[i], v_all[i], work_all[i] = q, v, work
@@ -164,8 +164,8 @@ def _march(
     return q_all, v_all, work_all, (times.size - 1) * substeps
 
 
-# rad/s or m/s beyond which a failing step is the integrator's doing: v² is then lost to rounding or overflow.
-EXPLODED = 1e8
+# rad/s or m/s beyond which a failing step is the integrator's doing, and where energies would soon overflow.
+EXPLODED, OVERFLOW = 1e8, 1e100
 
 
 def _exploded(driven: Motion, method: str, t: float, h: float) -> KfdynError:

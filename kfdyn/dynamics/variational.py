@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ def lagrangian(
 
     terms = link_terms(system, q, v)
     lead, n, nv = terms.l.shape[:-2], system.n_bodies, system.nv
-    size = int(np.prod(lead))
+    size = math.prod(lead)
     g = np.ascontiguousarray(np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3)))
     zero = np.zeros((n, 6))
     force = np.ascontiguousarray(np.broadcast_to(zero if external_forces is None else external_forces, (*lead, n, 6)))
@@ -185,9 +186,10 @@ def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
 def _transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     from kfdyn.dynamics._kernels import variational as kernels
 
-    p_flat = np.ascontiguousarray(p).reshape(-1, system.nv)
-    mean, moved = np.empty_like(p_flat), np.empty_like(p_flat)
-    kernels.transport(system.layout, np.ascontiguousarray(step).reshape(-1, system.nv), p_flat, mean, moved)
+    shape = math.prod(p.shape[:-1]), system.nv
+    p_flat, step_flat = np.ascontiguousarray(p).reshape(shape), np.ascontiguousarray(step).reshape(shape)
+    mean, moved = np.empty(shape), np.empty(shape)
+    kernels.transport(system.layout, step_flat, p_flat, mean, moved)
     return mean.reshape(p.shape), moved.reshape(p.shape)
 
 

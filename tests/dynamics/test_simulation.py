@@ -261,3 +261,13 @@ def test_a_solver_that_gives_up_says_when():
     system = mb.models.pendulum()
     with pytest.raises(KfdynError, match=r"RK45 gave up at t = 0\.499\d* s on system 'pendulum'.*'Radau'"):
         simulate(system, [0.0], [1.0], [0.0, 1.0], lambda t, q, v: v**3, method="RK45", gravity=np.zeros(3), rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", [*FIXED_STEP, "RK45"])
+def test_nothing_that_moves(method):
+    """No dofs at all, and for fixed steps no motions at all."""
+    rock = mb.System([mb.Body("rock", np.eye(6))])
+    assert simulate(rock, [], [], [0.0, 0.1], method=method).energy_drift.tolist() == [0.0, 0.0]
+    if method in FIXED_STEP:
+        none = simulate(mb.models.double_pendulum(), np.zeros((0, 2)), np.zeros((0, 2)), [0.0, 0.1], method=method)
+        assert none.q.shape == (2, 0, 2) and none.worst_energy_drift == 0
