@@ -36,7 +36,7 @@ def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
         else:
             model = mujoco.MjModel.from_xml_string(source.data.decode())
     except (ValueError, RuntimeError) as error:
-        raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {error}") from None
+        raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
     finally:
         mujoco.set_mju_user_warning(before)
     loaded = from_mujoco_model(model, source.name, merge, gravity)

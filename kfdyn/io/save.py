@@ -80,7 +80,9 @@ class _Writer:
         yield '<?xml version="1.0" encoding="utf-8"?>'
         yield _tag("robot", {"name": system.name}, "")
         yield _tag("link", {"name": world})
-        for body in system.bodies:
+        ten = inertia_parameters(np.stack([body.inertia for body in system.bodies]))
+        for body, parameters in zip(system.bodies, zip(*ten)):
+            yield from _link(body, *parameters)
             yield from self.body(body, body.parent or world)
         for name, frame in system.frames.items():
             yield _tag("link", {"name": name})
@@ -90,8 +92,7 @@ class _Writer:
         yield "</robot>"
 
     def body(self, body: Body, parent: str) -> Iterator[str]:
-        """Write a body's link and the joints that its hinge is made of."""
-        yield from _link(body)
+        """Write the joints that a body's hinge is made of."""
         chain = steps(body)
         for i, step in enumerate(chain):
             last = i == len(chain) - 1
@@ -131,11 +132,10 @@ class _Writer:
         yield "  </joint>"
 
 
-def _link(body: Body) -> Iterator[str]:
+def _link(body: Body, mass: float, com: Array, J: Array) -> Iterator[str]:
     if not body.inertia.any():
         yield _tag("link", {"name": body.name})
         return
-    mass, com, J = inertia_parameters(body.inertia)
     moments = {
         f"i{a}{b}": repr(float(J["xyz".index(a), "xyz".index(b)])) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
     }
@@ -153,13 +153,13 @@ def _data(body: Body, step: Step) -> dict[str, float]:
     names = {"speed": "velocity"}
     out = {}
     for key in ("lower", "upper", "speed", "effort", "damping", "armature", "stiffness"):
-        values = np.unique(getattr(body, key)[step.dofs])
+        values = list(set(getattr(body, key)[step.dofs].tolist()))
         if len(values) > 1:
             raise ModelError(
                 f"hinge {body.hinge_name!r}: its dofs differ in {key}, for which URDF has one number per joint"
             )
         if len(values):
-            out[names.get(key, key)] = float(values[0])
+            out[names.get(key, key)] = values[0]
     return out
 
 

@@ -165,7 +165,7 @@ class _Reader(ElementReader):
     def limits(self, kind: str) -> tuple[float, float, float, float]:
         """Return lower, upper, speed and effort; a missing lower or upper is 0, says URDF, if there is a limit."""
         limit = self.only("limit")
-        if limit is None or kind in ("fixed", "floating"):
+        if limit is None or kind == "fixed":
             return -math.inf, math.inf, math.inf, math.inf
         speed, effort = (self.unlimited(self.nonnegative(limit, key, math.inf)) for key in ("velocity", "effort"))
         if kind not in ("revolute", "prismatic"):

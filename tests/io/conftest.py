@@ -1,0 +1,6 @@
+"""Let these tests see the peers' oracles."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "external"))

@@ -1,0 +1,157 @@
+import sys
+
+import numpy as np
+import pytest
+from robot_agreement import mujoco_dynamics
+
+import kfdyn.dynamics as dy
+import kfdyn.io as kio
+import kfdyn.multibody as mb
+from kfdyn.errors import ModelError
+
+mujoco = pytest.importorskip("mujoco")
+
+# Joints off the body's origin, several per body, a slide between them, references, a ball after a slide, a nested
+# weld, unnamed things, sites, armature.
+MACHINE = """
+<mujoco model="machine">
+  <compiler angle="radian"/>
+  <option gravity="0.3 -1 -9"/>
+  <default><joint armature="0.05" damping="0.2"/><geom type="capsule" size="0.05 0.2" density="800"/></default>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body name="pole" pos="0 0 2"><geom/>
+      <body name="upper" pos="0.1 0.2 -0.3" quat="0.8 0.6 0 0">
+        <joint name="a" type="hinge" axis="1 2 0" pos="0.1 0 0.3" ref="0.4" range="-1 2" limited="true"/>
+        <joint name="b" type="slide" axis="0 1 1" ref="-0.2" stiffness="3" springref="0.5"/>
+        <joint name="c" type="hinge" axis="0 0 1" pos="-0.2 0.1 0"/>
+        <geom pos="0.1 0.1 0.1"/><site name="eye" pos="0.3 0 0" quat="0 1 0 0"/>
+        <body name="plate" pos="0 0.4 0" quat="0.6 0 0.8 0"><geom/><site name="upper" pos="0.1 0 0"/>
+          <body pos="0.2 0 0.1"><joint type="slide" axis="1 0 0"/><joint name="socket" type="ball" pos="0 0.1 0.2"/>
+            <geom pos="0 0 0.1"/></body>
+        </body>
+      </body>
+    </body>
+    <body name="drone" pos="1 2 3" quat="0.6 0.8 0 0"><freejoint name="fly"/><geom/><geom pos="0.3 0 0"/>
+      <body name="rotor" pos="0 0 0.2"><joint name="spin" pos="0 0.05 0"/><geom size="0.02 0.1"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture(scope="module")
+def machine():
+    loaded = kio.read(MACHINE)
+    return loaded, loaded.system, mujoco.MjModel.from_xml_string(MACHINE)
+
+
+def test_names_and_data(machine):
+    loaded, system, _ = machine
+    assert system.name == "machine"
+    assert system.hinge_names == ("a", "b", "c", "body4:joint0", "socket", "fly", "spin")
+    assert system.body_names[:3] == ("upper:a", "upper:b", "upper:c")
+    assert {"upper", "plate", "eye", "rotor", "body4", "upper:site"} == set(system.frames)
+    assert set(loaded.world_frames) == {"pole"}
+    np.testing.assert_array_equal(system.gravity, [0.3, -1, -9])
+    # The compiler converts neither the slide's reference nor, in radians, the hinge's.
+    np.testing.assert_allclose(system.bodies[0].lower, -1.4)
+    np.testing.assert_allclose(system.bodies[0].upper, 1.6)
+    assert loaded.spring_reference == {"b": pytest.approx(0.7)}
+    assert system.bodies[1].stiffness == 3
+    np.testing.assert_array_equal(system.armature, np.r_[np.full(7, 0.05), np.zeros(6), 0.05])
+    assert system.damping[0] == 0.2
+    assert system.mass == pytest.approx(sum(mujoco.MjModel.from_xml_string(MACHINE).body_mass[2:]))
+
+
+@pytest.mark.parametrize("merge_fixed", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_dynamics_are_mujocos(machine, seed, merge_fixed):
+    model, rng = machine[2], np.random.default_rng(seed)
+    system = kio.read(MACHINE, merge_fixed=merge_fixed).system
+    q, (v, a, tau) = system.random_configuration(rng), rng.normal(size=(3, system.nv))
+    data = mujoco.MjData(model)
+    there = kio.to_mujoco(system, model, q, v, a, tau)
+    M, smooth, required = mujoco_dynamics(model, data, there)
+    X = kio.to_mujoco(system, model, np.tile(q, (system.nv, 1)), np.eye(system.nv)).v.T
+    np.testing.assert_allclose(X @ dy.mass_matrix(system, q) @ X.T, M, rtol=0, atol=1e-12 * np.abs(M).max())
+    found = kio.to_mujoco(system, model, q, tau=dy.inverse_dynamics(system, q, v, a)).tau
+    np.testing.assert_allclose(found, required, rtol=0, atol=1e-12 * np.abs(required).max())
+    found = kio.to_mujoco(system, model, q, v, dy.forward_dynamics(system, q, v, tau)).a
+    np.testing.assert_allclose(found, smooth, rtol=0, atol=1e-11 * np.abs(smooth).max())
+    for name, at in (("upper", data.body("upper")), ("plate", data.body("plate")), ("rotor", data.body("rotor"))):
+        np.testing.assert_allclose(mb.frame_pose(system, q, name).position, at.xpos, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(mb.frame_pose(system, q, name).rotation.ravel(), at.xmat, rtol=0, atol=1e-13)
+    eye = mb.frame_pose(system, q, "eye")
+    np.testing.assert_allclose(eye.position, data.site("eye").xpos, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(eye.rotation.ravel(), data.site("eye").xmat, rtol=0, atol=1e-13)
+    J, linear, angular = mb.jacobian(system, q, "rotor"), np.zeros((3, model.nv)), np.zeros((3, model.nv))
+    mujoco.mj_jacBody(model, data, linear, angular, model.body("rotor").id)
+    np.testing.assert_allclose(J @ X.T, np.r_[angular, linear], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("inside", "note"),
+    [
+        ('<equality><joint joint1="a" joint2="b"/></equality>', "1 equality constraint not modelled"),
+        (
+            '<tendon><fixed><joint joint="a" coef="1"/></fixed><fixed><joint joint="b" coef="1"/></fixed></tendon>',
+            "2 tendons",
+        ),
+        ('<option density="1.2"/>', "drag"),
+        ('<worldbody><body name="m" mocap="true"/></worldbody>', "mocap bodies.*'m'"),
+        (
+            '<worldbody><body name="g" gravcomp="1"><joint/><geom size="1"/></body></worldbody>',
+            "gravity compensation.*'g'",
+        ),
+    ],
+)
+def test_what_is_not_modelled_is_told(inside, note):
+    with pytest.warns(kio.LoadWarning, match=note):
+        kio.load(MACHINE.replace("</mujoco>", inside + "</mujoco>"))
+
+
+def test_gravity_switched_off_or_given():
+    off = MACHINE.replace("</mujoco>", '<option><flag gravity="disable"/></option></mujoco>')
+    np.testing.assert_array_equal(kio.read(off).system.gravity, 0)
+    np.testing.assert_array_equal(kio.read(MACHINE, gravity=(1, 2, 3)).system.gravity, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", "MuJoCo's compiler refuses it"),
+        ("<mujoco><nonsense/></mujoco>", "MuJoCo's compiler refuses it.*nonsense"),
+        ('<mujoco><include file="nowhere.xml"/></mujoco>', "MuJoCo's compiler refuses it"),
+        ("<mujoco/>", "nothing moves"),
+        (
+            '<mujoco><worldbody><body name="x" pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>',
+            "<string>: ",
+        ),
+    ],
+)
+def test_faults(text, message):
+    with pytest.raises(ModelError, match=message):
+        kio.load(text)
+
+
+def test_a_floating_base_is_the_files_own_affair():
+    with pytest.raises(ModelError, match="<freejoint/>"):
+        kio.load(MACHINE, floating_base=True)
+
+
+def test_without_mujoco_the_cure_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'kfdyn\[mujoco\]'"):
+        kio.load(MACHINE)
+
+
+def test_file_by_path_resolves_includes_and_leaves_no_log(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "part.xml").write_text('<mujocoinclude><body><joint name="j"/><geom size="1"/></body></mujocoinclude>')
+    path = tmp_path / "model.urdf"  # the suffix lies
+    path.write_text('<mujoco><compiler settotalmass="2"/><worldbody><include file="part.xml"/></worldbody></mujoco>')
+    loaded = kio.read(path)
+    assert loaded.system.hinge_names == ("j",)
+    assert loaded.system.mass == pytest.approx(2)
+    assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
