@@ -15,7 +15,7 @@ from kfdyn.duality.parties import Party, dense_party, filterpy_party, inverse_pa
 from kfdyn.duality.quantities import Claim, claims
 from kfdyn.duality.report import Report
 from kfdyn.duality.sensitivity import Detectable, detectable
-from kfdyn.duality.stream import DENSE, Moments, Plan, stream
+from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Moments, Plan, stream
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import System
@@ -89,8 +89,8 @@ def cross_check(
 
     Notes
     -----
-    O(N) for each sample's sweeps and O(d²) for each scatter matrix. A quantity of more than 640 dimensions is tested
-    in 128 random directions, which see all of its covariance, and entry by entry in the blocks of nodes and of
+    O(N) for each sample's sweeps and O(d²) for each scatter matrix. A quantity of more than 640 state
+    dimensions (1024 of outputs) is tested in 128 random directions, which see all of its covariance, and entry by entry in the blocks of nodes and of
     nodes with their parents. Sources: THEORY section 5, ATBI "key covariance quantities".
 
     Examples
@@ -107,7 +107,8 @@ def cross_check(
         raise ShapeError("truth must have the tree and the block sizes of the model that is checked")
     if not 0 < level < 1:
         raise ModelError(f"level is {level}; give the probability of a false alarm, such as 0.001")
-    largest = max((d for d in (ss.n_states, ss.n_outputs) if d <= DENSE), default=1)
+    limits = ((ss.n_states, DENSE_STATES), (ss.n_outputs, DENSE_OUTPUTS))
+    largest = max((d for d, limit in limits if d <= limit), default=1)
     if samples < largest:
         raise ModelError(
             f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
@@ -118,7 +119,7 @@ def cross_check(
     moments, convergence = _collect(plan, samples, client, formulas["a"], progress)
     judgement = judge(plan, moments, formulas)
     parties = _parties(system, q, ss, seed, formulas, peers or {})
-    small = ss.n_states <= DENSE
+    small = ss.n_states <= DENSE_STATES
     return Report(
         title,
         moments.n,
@@ -218,7 +219,7 @@ def _parties(
 ) -> list[Party]:
     T = draw(ss, np.random.default_rng(seed)).T
     parties = filterpy_party(ss, T)
-    if ss.n_states <= DENSE:
+    if ss.n_states <= DENSE_STATES:
         parties += dense_party(ss, formulas)
     if isinstance(system, System) and q is not None:
         parties += mass_matrix_party(system, q, formulas)
@@ -227,7 +228,7 @@ def _parties(
 
 def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable | None:
     d = ss.n_outputs
-    return detectable(d, n, tests, level) if 0 < d <= min(n, DENSE) else None
+    return detectable(d, n, tests, level) if 0 < d <= min(n, DENSE_OUTPUTS) else None
 
 
 def _output_names(ss: StateSpace) -> tuple[str, ...]:

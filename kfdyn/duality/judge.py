@@ -121,7 +121,7 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
 
     Notes
     -----
-    O(d³) for each quantity of d ≤ ``DENSE`` dimensions.
+    O(d³) for each quantity that is kept whole.
     """
     n = moments.n
     tests: list[Outcome] = []

@@ -20,11 +20,13 @@ from kfdyn.estimation import StateSpace
 
 Array = NDArray[np.float64]
 
-DENSE = 640  # dimensions up to which a scatter matrix is kept whole
+#: Dimensions up to which a scatter matrix is kept whole, of states and of outputs (𝓜⁻¹ is worth more time).
+DENSE_STATES, DENSE_OUTPUTS = 640, 1024
 SKETCH = 128  # random directions in which a larger one is seen
 BINS = 64  # of the histogram of NIS
 _CHUNK_NUMBERS = 2**21
 _LARGEST_CHUNK = 8192
+_BLAS_ALONE = 2**18  # multiplications of a product that OpenBLAS leaves to one thread
 _AHEAD = 4  # chunks handed out beyond one for each thread of a cluster
 
 
@@ -96,7 +98,7 @@ class Plan:
     seed : int
     means : dict of (d,)
     sketch : dict of (d, r)
-        Directions for quantities of more than ``dense`` dimensions, in units of the standard deviations.
+        Directions for quantities of too many dimensions to be kept whole, in units of the standard deviations.
     """
 
     ss: StateSpace
@@ -106,13 +108,13 @@ class Plan:
     sketch: dict[str, Array]
 
     @classmethod
-    def of(cls, ss: StateSpace, truth: StateSpace, seed: int, dense: int = DENSE) -> Plan:
+    def of(cls, ss: StateSpace, truth: StateSpace, seed: int) -> Plan:
         """Compute the means and draw the directions, from the seed alone."""
         means, sketch = {}, {}
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0)))
         for name, claim in claims(ss).items():
             means[name] = claim.mean
-            if claim.mean.size > dense:
+            if claim.mean.size > (DENSE_STATES if QUANTITIES[name].on_states else DENSE_OUTPUTS):
                 directions = rng.choice([-1.0, 1.0], size=(claim.mean.size, SKETCH))
                 sketch[name] = directions / claim.scale[:, None]
         return cls(ss, truth, seed, means, sketch)
@@ -143,16 +145,14 @@ class Plan:
         none = np.zeros((0, 0, 0))
         if name not in self.sketch:
             return Sums(y.sum(0), _scatter(y), none, none)
-        sizes = self.ss.n if QUANTITIES[name].on_states else self.ss.m
-        parent = self.ss.tree.parent
-        padded = np.vstack([y.T, np.zeros((1, len(y)))])[block_index(sizes)]  # (N, n, samples)
-        above = np.where((parent >= 0)[:, None, None], padded[parent], 0.0)
-        return Sums(
-            y.sum(0),
-            _scatter(y @ self.sketch[name]),
-            padded @ padded.transpose(0, 2, 1),
-            padded @ above.transpose(0, 2, 1),
-        )
+        from kfdyn.duality._kernels.scatter import node_scatter
+
+        on_states, arrays = QUANTITIES[name].on_states, self.ss.arrays
+        sizes = self.ss.n if on_states else self.ss.m
+        nodes, edges = np.zeros((2, len(sizes), sizes.max(initial=0), sizes.max(initial=0)))
+        start = arrays.state if on_states else arrays.output
+        node_scatter(np.ascontiguousarray(y), start, arrays.parent, nodes, edges)
+        return Sums(y.sum(0), _scatter(y @ self.sketch[name]), nodes, edges)
 
 
 def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -163,7 +163,15 @@ def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _scatter(y: Array) -> Array:
-    return y.T @ y
+    """Σ yy*. A few dimensions go in slices that BLAS does not share among threads, which would cost more than they do."""
+    n, d = y.shape
+    rows = _BLAS_ALONE // max(d * d, 1)
+    if rows < 64:
+        return y.T @ y
+    rows = min(rows, max(n, 1))
+    whole = n // rows * rows
+    slices, rest = y[:whole].reshape(-1, rows, d), y[whole:]
+    return np.matmul(slices.transpose(0, 2, 1), slices).sum(0) + rest.T @ rest
 
 
 def chunks(plan: Plan, samples: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,66 @@
+"""The cross-check on a real Dask cluster of two processes, one of which dies on the way."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn.duality import cross_check
+from kfdyn.duality.stream import chunk_size
+
+distributed = pytest.importorskip("distributed")
+
+# The peers' own warnings and log lines on the death of a worker are no errors of ours.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ARM, Q = kf.models.double_pendulum(), [0.3, 0.4]
+
+
+def process_id():
+    return os.getpid()
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        client.run(cross_check, ARM, Q, samples=100)  # compile before anything is timed
+        yield client
+
+
+def test_a_cluster_gives_the_same_numbers(client):
+    size = chunk_size(kf.as_estimation(ARM, Q))
+    alone = cross_check(ARM, Q, [1.0, -1.0], samples=3 * size + 7, seed=4)
+    together = cross_check(ARM, Q, [1.0, -1.0], samples=3 * size + 7, seed=4, client=client)
+    for name, finding in alone.findings.items():
+        np.testing.assert_allclose(together.findings[name].sampled, finding.sampled, rtol=1e-13, atol=1e-15)
+    assert [t.p_value for t in together.tests] == pytest.approx([t.p_value for t in alone.tests], rel=1e-9)
+    np.testing.assert_array_equal(together.histogram, alone.histogram)
+
+
+def test_a_worker_killed_on_the_way_loses_nothing(client):
+    size = chunk_size(kf.as_estimation(ARM, Q))
+    samples = 60 * size
+    before = client.run(process_id)
+    victim = next(iter(before.values()))
+    done = {}
+
+    def run():
+        done["report"] = cross_check(ARM, Q, samples=samples, seed=4, client=client)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.3)
+    assert thread.is_alive(), "the run was over before a worker could be killed"
+    os.kill(victim, signal.SIGKILL)
+    thread.join(timeout=120)
+    report = done["report"]
+    assert report.samples == samples
+    assert report.passed
+    alone = cross_check(ARM, Q, samples=samples, seed=4)
+    np.testing.assert_array_equal(report.histogram, alone.histogram)
+    np.testing.assert_allclose(report.findings["a"].sampled, alone.findings["a"].sampled, rtol=1e-13)
