@@ -38,9 +38,9 @@ for i, shade in zip((0, 12, 22, 30), (0.9, 0.65, 0.45, 0.3)):
     draw_system(ax, pendulum, truth.q[i], color=str(1 - shade), linewidth=2.5)
 ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title="three seconds of the lower bob")
 
-energies.stackplot(t, truth.kinetic, truth.potential - truth.potential.min(), colors=["#56B4E9", "#F0E442"])
+energies.stackplot(t, truth.kinetic, truth.potential - truth.potential.min(), colors=["#8CC8EC", "#F3EBB0"])
 energies.plot(t, truth.energy - truth.potential.min(), "k", linewidth=2)
-energies.text(0.1, 2, "kinetic", fontsize=11)
+energies.text(0.62, 10, "kinetic", fontsize=11)
 energies.text(0.1, 0.75 * (truth.energy[0] - truth.potential.min()), "potential", fontsize=11)
 energies.set(xlabel="time [s]", ylabel="energy [J]", xlim=(0, 3), title="energy")
 

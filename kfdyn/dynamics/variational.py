@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forest import hinge_without_inertia
+from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
@@ -127,8 +128,8 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     Notes
     -----
-    𝓜^-1 is applied by the innovations factor, once per iteration, some 5 to 10 times in either half: 𝓜(q) is
-    factored once for the kick and anew at every iteration of the move.
+    𝓜^-1 is applied once per iteration, some 5 to 10 times in either half: for the kick by one innovations factor,
+    for the move, where q changes, by forward dynamics.
     Sources: Hairer, Lubich and Wanner, "Geometric numerical integration illustrated by the Störmer-Verlet
     method", Acta Numerica 12 (2003); Bou-Rabee and Marsden, "Hamilton-Pontryagin integrators on Lie
     groups", Foundations of Computational Mathematics 9 (2009).
@@ -148,11 +149,11 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
         tau, external = motion.force(time, q_now, u)
         return tau + lagrangian(system, q_now, u, external, motion.gravity).force
 
-    start = _inverse(system, q)
+    solve_here = _inverse(system, q)
 
     def kick(u: Array) -> Array:
         mean, _ = _transport(system, half * u, p + half * force(t, q, u))
-        return start(mean)
+        return solve_here(mean)
 
     u = _settle(kick, v, h)
     work = motion.power(t, q, u)
@@ -161,17 +162,22 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     def move(w: Array) -> Array:
         mean, _ = _transport(system, half * w, p_half)
-        return _inverse(system, integrate(system, q_half, half * w))(mean)
+        return _solve(system, integrate(system, q_half, half * w), mean)
 
     w = _settle(move, u, h)
     _, p_end = _transport(system, half * w, p_half)
     q_end = integrate(system, q_half, half * w)
-    v_end = _inverse(system, q_end)(p_end + half * force(t + h, q_end, w))
+    v_end = _solve(system, q_end, p_end + half * force(t + h, q_end, w))
     return Step(q_end, v_end, half * (work + motion.power(t + h, q_end, w)))
 
 
+def _solve(system: System, q: Array, p: Array) -> Array:
+    """𝓜^-1(q) p, once: forward dynamics at rest and without gravity."""
+    return forward_dynamics(system, q, None, p, gravity=np.zeros(3))
+
+
 def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
-    """Return p ↦ 𝓜^-1(q) p, by the innovations factor: 𝓜^-1 = (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
+    """Return p ↦ 𝓜^-1(q) p for many p, by the innovations factor: (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
     from kfdyn.estimation import innovations_factor
 
     forest = as_forest(system, q)
