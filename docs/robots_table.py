@@ -28,9 +28,9 @@ last column; where it stands out (icub), that is why.
 
 | file or feature | peer | kfdyn | who is right |
 |---|---|---|---|
-| romeo_laas_small | Pinocchio reads it | refuses it, with link and line | the file is wrong: `LHipPitch_link` and others\
- have a negative moment of inertia about their mass centre, which no body has and no covariance is. Forward dynamics has no\
- answer either way, as its grippers have no mass |
+| romeo_laas_small | Pinocchio reads it | refuses it, with link and line | the file is wrong: `LHipPitch_link` and\
+ others have a negative moment of inertia about their mass centre, which no body has and no covariance is. Forward\
+ dynamics has no answer either way, as its grippers have no mass |
 | singular mass matrix: romeo, plane, tray, ... | Pinocchio divides by zero or by rounding errors | forward dynamics\
  raises and names the hinge; mass matrix and inverse dynamics agree | kfdyn: there is no acceleration to return |
 | planar joint whose axis is not z | Pinocchio moves it in the x-y plane | moves it in the plane normal to the axis |\
