@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
+from kfdyn.dynamics.fused import fused_forward_dynamics
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
@@ -27,7 +28,7 @@ def forward_dynamics(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     *,
-    method: Literal["filter", "mass_matrix"] = "filter",
+    method: Literal["filter", "engine", "mass_matrix"] = "filter",
 ) -> Array:
     """Joint accelerations a = 𝓜⁻¹(tau − c) by one Kalman filter gather and one Bryson–Frazier scatter.
 
@@ -51,9 +52,11 @@ def forward_dynamics(
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
-    method : {"filter", "mass_matrix"}
-        The filter is O(N). "mass_matrix" forms 𝓜 by composite inertias, and c by inverse dynamics, and solves by
-        Cholesky factors: O(N³) in general, a cross-check that shares no recursion with the filter.
+    method : {"filter", "engine", "mass_matrix"}
+        The filter is O(N); its sweeps are fused and carry several configurations side by side. "engine" assembles
+        the model and runs the generic engine on it: the same recursions from other code. "mass_matrix" forms 𝓜 by
+        composite inertias, and c by inverse dynamics, and solves by Cholesky factors: O(N³) in general, a cross-check
+        that shares no recursion with the filter.
 
     Returns
     -------
@@ -75,12 +78,22 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
-    expect_method(method, ("filter", "mass_matrix"), "forward_dynamics")
+    expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
     if method == "mass_matrix":
         return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    if method == "filter":
+        a, singular = fused_forward_dynamics(states)
+        if not singular.any():
+            return a.reshape((*states.lead, system.nv))
+    # the engine names the hinge that has no inertia
+    return _by_engine(system, states).reshape((*states.lead, system.nv))
+
+
+def _by_engine(system: System, states: States) -> Array:
+    """The generic filter and smoother on the assembled forest, (size, nv)."""
     from kfdyn.estimation import bryson_frazier, kalman_filter
 
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
     a = np.empty((states.size, system.nv))
 
     def solve(part: slice) -> None:
@@ -89,7 +102,7 @@ def forward_dynamics(
         a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
 
     states.in_parts(solve)
-    return a.reshape((*states.lead, system.nv))
+    return a
 
 
 def dynamics_filter(

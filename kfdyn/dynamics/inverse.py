@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.fused import fused_inverse_dynamics
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
@@ -22,14 +23,14 @@ def inverse_dynamics(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     *,
-    method: Literal["newton_euler", "composite"] = "newton_euler",
+    method: Literal["newton_euler", "operators", "composite"] = "newton_euler",
 ) -> Array:
     """Generalised forces tau = 𝓜 a + c that cause given accelerations.
 
     ::
 
         α = φ*(H* a + η)              scatter                                    R86 (7.2)
-        f = φ(M α + ξ)                gather, "newton_euler"                     R86 (7.3)
+        f = φ(M α + ξ)                gather, "newton_euler", "operators"        R86 (7.3)
         f = ℛ α + φ̃ℛ(H* a + η) + φξ   gather, "composite": R86 (7.6)–(7.8) with the kernel r = ℛ + φ̃ℛ + ℛφ̃*
         tau = H f + R a
 
@@ -47,8 +48,9 @@ def inverse_dynamics(
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
-    method : {"newton_euler", "composite"}
-        Forces summed body by body, or through composite body inertias ℛ. Same answers.
+    method : {"newton_euler", "operators", "composite"}
+        Forces summed body by body, in fused sweeps over several configurations side by side; the same by the engine's
+        operators; or through composite body inertias ℛ. Same answers.
 
     Returns
     -------
@@ -65,10 +67,12 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
-    expect_method(method, ("newton_euler", "composite"), "inverse_dynamics")
+    expect_method(method, ("newton_euler", "operators", "composite"), "inverse_dynamics")
     states = States.of(system, q, v, external_forces, gravity, a=a)
+    if method == "newton_euler":
+        return fused_inverse_dynamics(states).reshape((*states.lead, system.nv))
     tau = np.empty((states.size, system.nv))
-    sweep = _newton_euler if method == "newton_euler" else _composite
+    sweep = _by_operators if method == "operators" else _composite
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
@@ -78,7 +82,7 @@ def inverse_dynamics(
     return tau.reshape((*states.lead, system.nv))
 
 
-def _newton_euler(forest: Forest, a: Array) -> Array:
+def _by_operators(forest: Forest, a: Array) -> Array:
     from kfdyn.estimation import Operators
 
     ss = forest.ss

@@ -27,19 +27,19 @@ def threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def over_rows(rows: int, sweep: Callable[[Tag, int, int], object], lanes: int | None = None) -> None:
-    """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, many in lanes and threads.
+def over_rows(rows: int, sweep: Callable[[Tag, int, int], object], few: int = 1, many: int | None = None) -> None:
+    """Call ``sweep(lanes, first, last)`` so that all rows are done: a few in few lanes, many in many and in threads.
 
-    ``lanes`` is the number of vectors side by side. The kernels release the interpreter lock and write disjoint
-    rows, so plain threads serve and the result does not depend on their number.
+    The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
+    not depend on their number.
     """
     from kfdyn.estimation._kernels.sizes import LANES, static
 
-    if rows <= 1:
+    if rows <= few:
         if rows:
-            sweep(static(1), 0, rows)
+            sweep(static(few), 0, rows)
         return
-    lanes = LANES if lanes is None else lanes
+    lanes = LANES if many is None else many
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
         sweep(static(lanes), 0, rows)

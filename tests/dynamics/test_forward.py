@@ -283,5 +283,5 @@ class TestRefusals:
             forward_dynamics(system, np.zeros((2, 6)), None, np.zeros((3, 6)))
 
     def test_method(self):
-        with pytest.raises(KfdynError, match="method must be 'filter' or 'mass_matrix', not 'aba'"):
+        with pytest.raises(KfdynError, match="method must be 'filter', 'engine' or 'mass_matrix', not 'aba'"):
             forward_dynamics(kf.models.pendulum(), [0.0], None, [0.0], method="aba")

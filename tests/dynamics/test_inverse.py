@@ -131,5 +131,5 @@ def test_refusals():
         inverse_dynamics(system, np.zeros(6), None, np.zeros(5))
     with pytest.raises(ModelError, match=r"^gravity has entries that are not finite"):
         bias_forces(system, np.zeros(6), gravity=[0, 0, np.inf])
-    with pytest.raises(KfdynError, match="inverse_dynamics: method must be 'newton_euler' or 'composite'"):
+    with pytest.raises(KfdynError, match="inverse_dynamics: method must be 'newton_euler', 'operators' or 'composite'"):
         inverse_dynamics(system, np.zeros(6), None, np.zeros(6), method="rnea")

@@ -27,6 +27,9 @@ ORDERED: dict[str, Any] = PART | {"fastmath": {"contract"}}
 #: For whole sweeps, which are kept on disk with all their parts.
 SWEEP: dict[str, Any] = _COMMON | {"fastmath": _FAST, "cache": True, "no_cfunc_wrapper": True}
 
+#: For whole sweeps whose answers must not depend on how many lanes they run in.
+ORDERED_SWEEP: dict[str, Any] = SWEEP | {"fastmath": {"contract"}}
+
 #: Measurement vectors that one pass of a sweep carries side by side.
 LANES = 16
 

@@ -16,7 +16,7 @@ from kfdyn.dynamics._kernels.fused.outward import (
     put3,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, cross, dot, scale, symmetric_apply
-from kfdyn.estimation._kernels.sizes import PART, SWEEP, size
+from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
 from kfdyn.estimation._kernels.vectors import above, get, put, smaller, zero
 
 #: Numbers kept for each dof beside its row of H: u = P h 6, innovation ε, 1/d.
@@ -26,7 +26,7 @@ DOF = 8
 _ROUNDING = 24 * 2.220446049250313e-16
 
 
-@njit(**SWEEP)
+@njit(**ORDERED_SWEEP)
 def forward_dynamics(tag, layout, q, v, tau, forces, gravity, first, last, a, margin):
     """a of rows first … last; all arrays flat. ``forces`` may be empty; gravity has one row, or one for each.
 
@@ -71,19 +71,19 @@ def forward_dynamics(tag, layout, q, v, tau, forces, gravity, first, last, a, ma
                 a[(at + l) * nv + i] = v_buf[i * lanes + l]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def get6(tag, work, at):
     a, b = get3(tag, work, at), get3(tag, work, at + 3)
     return a[0], a[1], a[2], b[0], b[1], b[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def left(variance, known):
     """A variance less what a measurement made known; exactly 0 where only rounding would be left."""
     return above(variance - known, _ROUNDING * variance)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def gather_body(tag, layout, k, tau, work, H, dofs, least):
     """Measure the dofs of hinge k one by one, then add the body to its parent (THEORY (2), (3); R86 8.2–8.9)."""
     here = k * BODY
@@ -165,7 +165,7 @@ def gather_body(tag, layout, k, tau, work, H, dofs, least):
     put3(tag, work, up + INERTIA + 12, add(get3(tag, work, up + INERTIA + 12), D2))
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def scatter_body(tag, layout, k, work, H, dofs, a):
     """λ⁺ = φ*λ(p), then a = (ε − uλ)/d and λ ← λ + h*a dof by dof, the last measured first (R86 8.10–8.13)."""
     here = k * BODY

@@ -18,11 +18,11 @@ from kfdyn.dynamics._kernels.fused.outward import (
     put3,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, apply, cross, dot, rotate_symmetric, scale, symmetric_apply
-from kfdyn.estimation._kernels.sizes import PART, SWEEP, size
+from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
 from kfdyn.estimation._kernels.vectors import get, put
 
 
-@njit(**SWEEP)
+@njit(**ORDERED_SWEEP)
 def inverse_dynamics(tag, layout, q, v, acceleration, forces, gravity, first, last, tau):
     """tau of rows first … last; all arrays flat. ``forces`` and ``acceleration`` may be empty (zero).
 
@@ -61,7 +61,7 @@ def inverse_dynamics(tag, layout, q, v, acceleration, forces, gravity, first, la
                 tau[(at + l) * nv + i] = t_buf[i * lanes + l]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def move_body(tag, layout, k, a, g, work, H):
     """α(k) = φ*α(p) + H*a + η, and the body's own force Mα + ξ (R86 5.4–5.6, 4.4)."""
     here = k * BODY
@@ -90,7 +90,7 @@ def move_body(tag, layout, k, a, g, work, H):
     put3(tag, work, here + FORCE + 3, force)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def press_body(tag, layout, k, a, work, H, tau):
     """tau = H f + R a, and f(p) += φ f (R86 4.1–4.3)."""
     here = k * BODY

@@ -15,7 +15,7 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     symmetric_apply,
     turn,
 )
-from kfdyn.estimation._kernels.sizes import PART, size
+from kfdyn.estimation._kernels.sizes import ORDERED, size
 from kfdyn.estimation._kernels.vectors import get, put, zero
 from kfdyn.multibody.hinge import Coordinates
 
@@ -25,25 +25,25 @@ SCREWS, POSE = int(Coordinates.SCREWS), int(Coordinates.POSE)
 ORIENTATION, SHIFT, OMEGA, INERTIA, FORCE, ETA, BODY = 0, 9, 12, 15, 36, 42, 48
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def get3(tag, work, at):
     return get(tag, work, at), get(tag, work, at + 1), get(tag, work, at + 2)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def put3(tag, work, at, x):
     put(tag, work, at, x[0])
     put(tag, work, at + 1, x[1])
     put(tag, work, at + 2, x[2])
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def get9(tag, work, at):
     a, b, c = get3(tag, work, at), get3(tag, work, at + 3), get3(tag, work, at + 6)
     return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def constant9(tag, array, k):
     """A constant 3 x 3 matrix in every lane."""
     o = zero(tag)
@@ -55,19 +55,19 @@ def constant9(tag, array, k):
     )  # fmt: skip
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def plain9(array, k):
     a = array[k]
     return a[0, 0], a[0, 1], a[0, 2], a[1, 0], a[1, 1], a[1, 2], a[2, 0], a[2, 1], a[2, 2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def half(array, i, at):
     """Three numbers of row i, from column ``at``."""
     return array[i, at], array[i, at + 1], array[i, at + 2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def outward_body(tag, layout, k, q, v, trig, moving, work, H):
     """Fill R, l, ω, η of body k and its rows of H; its parent's must be there. About 200 flops for one dof.
 
@@ -141,7 +141,7 @@ def outward_body(tag, layout, k, q, v, trig, moving, work, H):
     put3(tag, work, here + ETA + 3, a)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def inertia_body(tag, layout, k, moving, work):
     """M(k) and ξ(k) = [ω × Jω; m ω × (ω × p)] of body k, world orientation; M as 21 numbers [J 6; m p~ 9; m 1 6]."""
     here = k * BODY
@@ -169,7 +169,7 @@ def inertia_body(tag, layout, k, moving, work):
         put3(tag, work, here + FORCE + 3, (o, o, o))
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def load_angles(tag, rows, width, first, count, reduced, buffer):
     """Copy rows into lanes, reduced to principal angles where asked; spare lanes repeat the last row."""
     lanes = size(tag, 1)

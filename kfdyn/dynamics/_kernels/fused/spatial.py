@@ -2,30 +2,30 @@
 
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import PART
+from kfdyn.estimation._kernels.sizes import ORDERED
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def add(a, b):
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def scale(s, a):
     return s * a[0], s * a[1], s * a[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def cross(a, b):
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def apply(R, x):
     """R x for a matrix of nine numbers, row by row."""
     return (
@@ -35,7 +35,7 @@ def apply(R, x):
     )
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def compose(A, B):
     """A B for matrices of nine numbers."""
     return (
@@ -51,7 +51,7 @@ def compose(A, B):
     )
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def turned_row(x, a, s, c, h):
     """A row of R exp(a~ angle): c x + s x × a + (1 − c)(a·x) a (Rodrigues, in the moving frame)."""
     y = cross(x, a)
@@ -59,7 +59,7 @@ def turned_row(x, a, s, c, h):
     return c * x[0] + s * y[0] + d * a[0], c * x[1] + s * y[1] + d * a[1], c * x[2] + s * y[2] + d * a[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def turn(R, a, s, c):
     """R exp(a~ angle) for a unit vector a in the moving frame."""
     h = 1.0 - c
@@ -69,7 +69,7 @@ def turn(R, a, s, c):
     return x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def from_quaternion(x, y, z, w):
     """Rotation matrix of a quaternion of any length but 0."""
     r = 2.0 / (x * x + y * y + z * z + w * w)
@@ -79,7 +79,7 @@ def from_quaternion(x, y, z, w):
     return 1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def rotate_symmetric(R, J):
     """R J R* for symmetric J = (xx, xy, xz, yy, yz, zz), as six numbers."""
     a = apply(R, (J[0], J[1], J[2]))
@@ -90,7 +90,7 @@ def rotate_symmetric(R, J):
     return dot(x, r0), dot(x, r1), dot(x, r2), dot(y, r1), dot(y, r2), dot(z, r2)
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def symmetric_apply(J, x):
     """J x for symmetric J = (xx, xy, xz, yy, yz, zz)."""
     return (
@@ -100,7 +100,7 @@ def symmetric_apply(J, x):
     )
 
 
-@njit(**PART)
+@njit(**ORDERED)
 def across(omega, alpha, a, l, h_omega, h_v):
     """Move from one frame to the next, l away, moving against it at H*β = [h_omega; h_v] (R86 5.1–5.6).
 
