@@ -10,20 +10,34 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES_OF = {
+    "kfdyn.duality": (
+        "Report",
+        "cross_check",
+    ),
     "kfdyn.dynamics": (
+        "BoundaryValueProblem",
+        "Trajectory",
+        "acceleration_causes",
         "as_estimation",
         "bias_forces",
         "composite_inertias",
+        "computed_torque",
+        "decompose_forces",
         "dynamics_filter",
+        "force_decompositions",
         "forward_dynamics",
         "hybrid_dynamics",
         "inverse_dynamics",
+        "inverse_element",
         "mass_matrix",
         "mass_matrix_inverse",
         "mass_matrix_logdet",
         "mass_matrix_sparsity",
         "mass_matrix_trace",
         "operational_space_compliance",
+        "operational_space_control",
+        "partition_hinges",
+        "simulate",
     ),
     "kfdyn.estimation": (
         "Blocks",
@@ -45,6 +59,17 @@ _NAMES_OF = {
         "kalman_filter",
     ),
     "kfdyn.estimation.riccati": ("riccati",),
+    "kfdyn.io": (
+        "describe",
+        "from_mujoco",
+        "from_mujoco_q",
+        "from_pinocchio",
+        "load",
+        "save_urdf",
+        "to_mujoco",
+        "to_mujoco_q",
+        "to_pinocchio",
+    ),
     "kfdyn.multibody": (
         "Body",
         "Frame",

@@ -2,6 +2,10 @@
 
 from kfdyn.dynamics.assembly import Forest, as_estimation, as_forest
 from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.boundary_value import BoundaryValueProblem
+from kfdyn.dynamics.causes import AccelerationCauses, Responses, acceleration_causes, causes_of_outputs, inverse_element
+from kfdyn.dynamics.control import computed_torque, operational_space_control
+from kfdyn.dynamics.decomposition import ForceDecompositions, decompose_forces, force_decompositions
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
@@ -14,21 +18,40 @@ from kfdyn.dynamics.mass_matrix import (
 )
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.dynamics.operational_space import operational_space_compliance
+from kfdyn.dynamics.partition import Partition, partition_hinges, succession
+from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.trajectory import Trajectory
 
 __all__ = [
+    "AccelerationCauses",
+    "BoundaryValueProblem",
+    "ForceDecompositions",
     "Forest",
+    "Partition",
+    "Responses",
+    "Trajectory",
+    "acceleration_causes",
     "as_estimation",
     "as_forest",
     "bias_forces",
+    "causes_of_outputs",
     "composite_inertias",
+    "computed_torque",
+    "decompose_forces",
     "dynamics_filter",
+    "force_decompositions",
     "forward_dynamics",
     "hybrid_dynamics",
     "inverse_dynamics",
+    "inverse_element",
     "mass_matrix",
     "mass_matrix_inverse",
     "mass_matrix_logdet",
     "mass_matrix_sparsity",
     "mass_matrix_trace",
     "operational_space_compliance",
+    "operational_space_control",
+    "partition_hinges",
+    "simulate",
+    "succession",
 ]
