@@ -8,6 +8,7 @@ import kfdyn.dynamics as kd
 import kfdyn.multibody as mb
 from kfdyn.dynamics.forest import PART, States
 from kfdyn.errors import ModelError, SingularError
+from kfdyn.spatial import spatial_inertia
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (0,)])
@@ -52,10 +53,13 @@ def test_parts_cover_every_state_once(workers, monkeypatch):
 def test_a_failing_thread_is_heard(monkeypatch):
     """The hinge, and the configuration far down the batch, are named whichever thread found them."""
     monkeypatch.setenv("KFDYN_NUM_THREADS", "4")
-    bob = mb.Body("bob", np.diag([0, 0, 0, 1.0, 1, 1]), mb.Hinge.ball())
-    system = mb.System([bob])
-    q = np.tile(system.neutral(), (5000, 1))
-    with pytest.raises(SingularError, match=r"hinge 'bob', dof 0 \(at q\[0\]\)"):
-        kd.forward_dynamics(system, q, None, np.zeros(3))
-    with pytest.raises(ModelError, match="quaternion"):
-        kd.forward_dynamics(system, 2 * q, None, np.zeros(3))
+    bob = spatial_inertia(1.0, [0, 0, -1], np.zeros((3, 3)))  # hanging straight down it has no inertia about z
+    turn = mb.Body("turntable", np.zeros((6, 6)), mb.Hinge.revolute([0, 0, 1]))
+    system = mb.System([turn, mb.Body("bob", bob, mb.Hinge.revolute([0, 1, 0]), "turntable")])
+    q = np.full((5, 2 * PART, 2), 0.3)
+    q[3, 4321, 1] = 0.0
+    with pytest.raises(SingularError, match=r"hinge 'turntable' \(at q\[3, 4321\]\)"):
+        kd.mass_matrix_logdet(system, q)
+    q[0, 1, 0] = np.nan
+    with pytest.raises(ModelError, match="q has entries that are not finite"):
+        kd.mass_matrix_logdet(system, q)
