@@ -129,6 +129,8 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
     ratios: dict[str, Outcome] = {}
     means: dict[str, Outcome] = {}
     for name, claim in claimed.items():
+        if not claim.mean.size:
+            continue
         sums = moments.sums[name]
         whole = name not in plan.sketch
         matrix = claim.matrix if whole else plan.sketch[name].T @ claim.matrix @ plan.sketch[name]

@@ -166,7 +166,7 @@ def _scatter(y: Array) -> Array:
     """Σ yy*. A few dimensions go in slices that BLAS does not share among threads, which would cost more than they do."""
     n, d = y.shape
     rows = _BLAS_ALONE // max(d * d, 1)
-    if rows < 64:
+    if rows < 64 or not y.size:
         return y.T @ y
     rows = min(rows, max(n, 1))
     whole = n // rows * rows

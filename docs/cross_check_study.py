@@ -1,0 +1,96 @@
+"""Calibration and power of the cross-check over many seeds; writes cross_check_study.json beside this file.
+
+    python docs/cross_check_study.py
+
+Dimension d stands for a chain of d hinges: its joint accelerations have d dimensions.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binomtest, kstest
+
+import kfdyn as kf
+from kfdyn.duality.judge import judge
+from kfdyn.duality.quantities import claims
+from kfdyn.duality.stream import Plan, stream
+from kfdyn.estimation.consistency import covariance_test, holm
+
+HERE = Path(__file__).parent
+LEVEL = 1e-3
+
+
+def outcomes(ss, samples, seed, truth=None):
+    """Tests of one run, and the smallest p-value after Holm."""
+    plan = Plan.of(ss, truth or ss, seed)
+    moments = None
+    for chunk in stream(plan, samples):
+        moments = chunk if moments is None else moments + chunk
+    tests = judge(plan, moments, claims(ss)).tests
+    return tests, float(holm([t.p_value for t in tests]).min())
+
+
+def uniformity(dimension, runs):
+    """p-values of the likelihood ratio of a against 𝓜⁻¹, with only four samples a dimension."""
+    system = kf.models.chain(dimension)
+    ss = kf.as_estimation(system, np.linspace(-1, 1, system.nq))
+    inverse = np.linalg.inv(kf.mass_matrix(system, np.linspace(-1, 1, system.nq)))
+    samples = max(20, 4 * dimension)
+    p_values = []
+    for seed in range(runs):
+        T = kf.draw(ss, np.random.default_rng(seed), samples).T
+        bias = kf.Operators(ss)
+        mean = bias.H @ (bias.phi @ ((0 if ss.xi is None else ss.xi) + bias.Q @ (bias.phi.H @ ss.eta)))
+        a = kf.innovations_factor(ss).solve(T - mean)
+        p_values.append(covariance_test(a, inverse).p_value)
+    return {
+        "dimension": dimension,
+        "samples": samples,
+        "runs": runs,
+        "kolmogorov_p": float(kstest(p_values, "uniform").pvalue),
+        "below_5_percent": float(np.mean(np.array(p_values) < 0.05)),
+        "first_p_values": p_values[:20],
+    }
+
+
+def verdict(runs, samples=120):
+    """How often the whole verdict rejects an honest arm in motion."""
+    ss = kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4], [1.0, -2.0])
+    smallest = np.array([outcomes(ss, samples, seed)[1] for seed in range(runs)])
+    rejected = int((smallest < LEVEL).sum())
+    low, high = binomtest(rejected, runs).proportion_ci()
+    return {
+        "level": LEVEL,
+        "runs": runs,
+        "samples": samples,
+        "rejected": rejected,
+        "rate": rejected / runs,
+        "rate_95_percent": [float(low), float(high)],
+        "rejected_at_5_percent": float(np.mean(smallest < 0.05)),
+    }
+
+
+def power(runs, samples=200_000):
+    """How often one link of the PUMA, 5 % too heavy, is found."""
+    sys.path.append(str(HERE.parent / "tests" / "duality"))
+    from duality_cases import heavier
+
+    arm, q = kf.models.puma560(), np.linspace(-1, 1, 6)
+    ss = kf.as_estimation(arm, q)
+    rows = []
+    for link in range(6):
+        truth = heavier(ss, link, 1.05)
+        found = [outcomes(ss, samples, seed, truth)[1] < LEVEL for seed in range(runs)]
+        rows.append({"link": link, "factor": 1.05, "samples": samples, "runs": runs, "rejected": int(sum(found))})
+    return rows
+
+
+if __name__ == "__main__":
+    study = {
+        "uniformity": [uniformity(d, 400 if d <= 30 else 100) for d in (1, 2, 3, 5, 10, 30, 100, 300)],
+        "verdict": verdict(10_000),
+        "power": power(5),
+    }
+    HERE.joinpath("cross_check_study.json").write_text(json.dumps(study, indent=1) + "\n")
