@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.duality.dictionary import fill
 from kfdyn.duality.identities import identity_residuals
 from kfdyn.duality.judge import judge
 from kfdyn.duality.parties import Party, dense_party, filterpy_party, inverse_party, mass_matrix_party
@@ -135,6 +136,7 @@ def cross_check(
         convergence,
         _detectable(ss, moments.n, len(judgement.tests), level),
         _output_names(ss),
+        tuple(fill(system, q, v)) if isinstance(system, System) and q is not None else (),
     )
 
 

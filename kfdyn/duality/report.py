@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,10 @@ class Report:
         Number of samples, and relative error of the sampled covariance of a at that number.
     detectable : Detectable or None
         Smallest relative error in 𝓜⁻¹ that these samples would reject.
+    names : tuple of str
+        Names of the outputs.
+    dictionary : tuple of (symbol, estimation, dynamics, number)
+        The dictionary with the robot's numbers; empty for a bare model.
     """
 
     title: str
@@ -226,6 +231,12 @@ class Report:
         from kfdyn.viz.cross_check import draw_report
 
         return draw_report(self)
+
+    def save_figures(self, directory: str | Path) -> list[Path]:
+        """Write every figure as PNG into a directory, the dictionary with this robot's numbers too."""
+        from kfdyn.viz.cross_check import save_figures
+
+        return save_figures(self, directory)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

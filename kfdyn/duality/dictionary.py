@@ -1,0 +1,232 @@
+"""The dictionary: estimation on the left, multibody dynamics on the right, one source for docs, CLI and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import KfdynError
+from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
+from kfdyn.multibody import System
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Array = NDArray[np.float64]
+
+
+class Robot(NamedTuple):
+    """A robot in a state, filtered and smoothed, and the body whose numbers are shown."""
+
+    ss: StateSpace
+    filt: Filtered
+    smooth: Smoothed
+    k: int
+
+
+Number = Callable[[Robot], str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: the same thing twice.
+
+    Attributes
+    ----------
+    symbol : str
+        Letter of THEORY, if it has one.
+    estimation, dynamics : str
+        Its two names.
+    code : str
+        Where the package has it, as a name that can be imported; empty for what it does not have.
+    number : callable or None
+        Its value for a robot, in words.
+    """
+
+    symbol: str
+    estimation: str
+    dynamics: str
+    code: str
+    number: Number | None = None
+
+
+def _block(matrix: Array) -> str:
+    """A spatial inertia in words: rotational part and mass part of its trace."""
+    if matrix.shape != (6, 6):
+        return _matrix(matrix)
+    return f"tr/3: {np.trace(matrix[:3, :3]) / 3:.4g} kg m², {np.trace(matrix[3:, 3:]) / 3:.4g} kg"
+
+
+def _matrix(matrix: Array) -> str:
+    if matrix.size == 0:
+        return "none"
+    return f"{matrix.item():.4g}" if matrix.size == 1 else f"diagonal {_vector(np.diagonal(matrix))}"
+
+
+def _vector(vector: Array) -> str:
+    return "(" + ", ".join(f"{value:.3g}" for value in vector) + ")"
+
+
+def _output(flat: Array, robot: Robot) -> str:
+    values = robot.ss.output_blocks(flat)[robot.k]
+    return "none" if values.size == 0 else f"{values[0]:.4g}" if values.size == 1 else _vector(values)
+
+
+def _state(flat: Array | None, robot: Robot) -> str:
+    return _vector(np.zeros(robot.ss.n[robot.k]) if flat is None else robot.ss.state_blocks(flat)[robot.k])
+
+
+def _composite(robot: Robot) -> str:
+    from kfdyn.estimation import Covariances
+
+    return _block(Covariances(robot.filt.covariances).x.diagonal[robot.k])
+
+
+def _shift(robot: Robot) -> str:
+    phi = robot.ss.phi[robot.k]
+    return "root" if not phi.size else f"by l = {_vector(np.array([phi[2, 4], phi[0, 5], phi[1, 3]]))} m"
+
+
+def _inverse(robot: Robot) -> str:
+    return _matrix(InnovationsFactor(robot.filt.covariances).inverse_blocks()[robot.k])
+
+
+def _energy(robot: Robot) -> str:
+    """−½ log det 𝓜 − ½ T*𝓜⁻¹T of the generalised forces given."""
+    return f"{float(robot.filt.llf):.4g}"
+
+
+DICTIONARY: tuple[Entry, ...] = (
+    Entry("k", "time, chain → tree", "body index, tip to base", "kfdyn.Tree", lambda r: r.ss.tree.label(r.k)),
+    Entry("x(k)", "state", "spatial force between body k and its parent", "kfdyn.draw"),
+    Entry("φ(p,k)", "transition", "rigid body transformation (force shift)", "kfdyn.StateSpace", _shift),
+    Entry("M(k)", "process covariance", "spatial inertia", "kfdyn.StateSpace", lambda r: _block(r.ss.Q[r.k])),
+    Entry("ξ(k)", "process mean", "bias force: gyroscopic − external", "kfdyn.as_estimation",
+          lambda r: _state(r.ss.xi, r)),
+    Entry("H(k)", "output map", "hinge map (projection on hinge axes)", "kfdyn.StateSpace",
+          lambda r: f"{r.ss.m[r.k]} of {r.ss.n[r.k]} directions"),
+    Entry("T(k)", "measurement", "generalised force at hinge k", "kfdyn.inverse_dynamics",
+          lambda r: _output(r.filt.T, r)),
+    Entry("R(k)", "measurement noise", "rotor / armature inertia (and h·B in an implicit damping step)",
+          "kfdyn.as_estimation", lambda r: _matrix(r.ss.R[r.k])),
+    Entry("P", "prediction covariance", "articulated body inertia, outboard side", "kfdyn.Riccati",
+          lambda r: _block(r.filt.P[r.k])),
+    Entry("P⁺", "updated covariance", "articulated body inertia, inboard side", "kfdyn.Riccati",
+          lambda r: _block(r.filt.P_plus[r.k])),
+    Entry("ℛ", "state covariance", "composite body inertia", "kfdyn.composite_inertias", _composite),
+    Entry("D", "innovations covariance", "articulated inertia seen by the hinge", "kfdyn.Riccati",
+          lambda r: _matrix(r.filt.D[r.k])),
+    Entry("G", "Kalman gain", "acceleration influence of the hinge", "kfdyn.Riccati",
+          lambda r: f"norm {np.linalg.norm(r.filt.G[r.k]):.4g}"),
+    Entry("ε", "innovation", "force not explained outboard", "kfdyn.kalman_filter", lambda r: _output(r.filt.eps, r)),
+    Entry("ν", "residual", "free hinge acceleration", "kfdyn.kalman_filter", lambda r: _output(r.filt.nu, r)),
+    Entry("λ", "co-state", "spatial acceleration", "kfdyn.bryson_frazier", lambda r: _vector(r.smooth.costate[r.k])),
+    Entry("η", "co-state input", "Coriolis acceleration; −gravity enters at the root", "kfdyn.as_estimation",
+          lambda r: _state(r.ss.eta, r)),
+    Entry("x̂", "smoothed state", "the actual inter-body force", "kfdyn.bryson_frazier",
+          lambda r: _vector(r.smooth.x[r.k])),
+    Entry("z", "predicted state", "force due to outboard generalised forces and biases at zero body acceleration",
+          "kfdyn.kalman_filter", lambda r: _vector(r.filt.z[r.k])),
+    Entry("a", "output co-state 𝓜⁻¹(T − bias)", "joint acceleration", "kfdyn.forward_dynamics",
+          lambda r: _output(r.smooth.a, r)),
+    Entry("𝓜", "covariance of the output", "mass matrix", "kfdyn.mass_matrix",
+          lambda r: f"{r.ss.n_outputs} × {r.ss.n_outputs}, log det {r.filt.covariances.logdet:.4g}"),
+    Entry("𝓜⁻¹", "covariance of a", "inverse mass matrix", "kfdyn.mass_matrix_inverse", _inverse),
+    Entry("Ω", "covariance of the co-state", "operational space compliance", "kfdyn.operational_space_compliance",
+          lambda r: _matrix(r.smooth.Lambda[r.k])),
+    Entry("", "missing measurement, its a(k) known", "prescribed / locked hinge → hybrid dynamics",
+          "kfdyn.hybrid_dynamics"),
+    Entry("", "exact full-state measurement (m_k = n_k)", "6-dof hinge, P⁺ = 0", "kfdyn.Hinge"),
+    Entry("", "scalar-by-scalar processing of a vector measurement", "mass-less-body partitioning of a hinge",
+          "kfdyn.riccati"),
+    Entry("", "log-likelihood of T", "−½ p*𝓜⁻¹p − ½ log det 𝓜: kinetic energy and Fixman potential",
+          "kfdyn.mass_matrix_logdet", _energy),
+    Entry("", "whitened innovations D^-½ε of T = p = 𝓜β", "modal (diagonalised) velocities: KE = ½‖·‖²",
+          "kfdyn.InnovationsFactor"),
+    Entry("", "square-root filter", "square-root articulated body inertia", ""),
+    Entry("", "associative-scan filter", "O(log N)-depth forward dynamics", ""),
+    Entry("", "sampling N(0, 𝓜⁻¹)", "thermal velocities, cov kT 𝓜⁻¹, exact and O(N)", "kfdyn.InnovationsFactor"),
+)  # fmt: skip
+
+
+def fill(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+    body: str | None = None,
+) -> list[tuple[str, str, str, str]]:
+    """The dictionary with the numbers of one body of a robot in a state.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (nq,)
+    v, tau : (nv,), optional
+        Velocity and generalised forces, zero if not given.
+    body : str, optional
+        Name of the body; by default the one in the middle of the tree.
+
+    Returns
+    -------
+    list of (symbol, estimation, dynamics, number)
+        Numbers in SI units, an empty text where a row has none.
+
+    Notes
+    -----
+    O(N).
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> rows = fill(kf.models.double_pendulum(), [0.0, 0.0], body="lower")
+    >>> [row for row in rows if row[0] == "D"]
+    [('D', 'innovations covariance', 'articulated inertia seen by the hinge', '1')]
+    """
+    from kfdyn.dynamics import as_estimation
+
+    if body is not None and body not in system.body_names:
+        raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
+    k = system.n_bodies // 2 if body is None else system.body_names.index(body)
+    ss = as_estimation(system, q, v)
+    filt = kalman_filter(ss, np.zeros(system.nv) if tau is None else tau)
+    robot = Robot(ss, filt, bryson_frazier(ss, filt), k)
+    return [(e.symbol, e.estimation, e.dynamics, e.number(robot) if e.number else "") for e in DICTIONARY]
+
+
+def dictionary_table(rows: list[tuple[str, str, str, str]] | None = None, title: str = "") -> Table:
+    """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given."""
+    from rich.table import Table
+
+    table = Table(title=title or "The dictionary", title_justify="left", title_style="bold")
+    for column in ("", "estimation", "multibody dynamics", *(("this robot",) if rows else ())):
+        table.add_column(column)
+    for row in rows or [(e.symbol, e.estimation, e.dynamics) for e in DICTIONARY]:
+        table.add_row(*row)
+    return table
+
+
+def dictionary_markdown() -> str:
+    """The dictionary as a Markdown table, for the documentation."""
+    lines = ["| symbol | estimation | multibody dynamics | code |", "|---|---|---|---|"]
+    lines += [
+        f"| {e.symbol} | {e.estimation} | {e.dynamics} | {chr(96) + e.code + chr(96) if e.code else 'not yet'} |" for e in DICTIONARY
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def identities_markdown() -> str:
+    """The identities as a Markdown table, for the documentation."""
+    from kfdyn.duality.identities import IDENTITIES
+
+    lines = ["| name | statement | holds | atlas |", "|---|---|---|---|"]
+    lines += [
+        f"| `{one.name}` | {one.statement} | {'R = 0' if one.exact_only else 'any R'} | {one.source} |"
+        for one in IDENTITIES.values()
+    ]
+    return "\n".join(lines) + "\n"

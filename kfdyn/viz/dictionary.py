@@ -1,0 +1,36 @@
+"""The dictionary as a page: estimation on the left, dynamics on the right, a robot's numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from kfdyn.viz.cross_check import BLUE, GREY, _plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLUMNS = ((0.01, 8, "", 0), (0.07, 34, "estimation", 1), (0.36, 42, "multibody dynamics", 2), (0.69, 40, "number", 3))
+
+
+def draw_dictionary(rows: Sequence[tuple[str, str, str, str]], title: str = "") -> Figure:
+    """Draw (symbol, estimation, dynamics, number) rows as one page; rows without a number are left out."""
+    from matplotlib.figure import Figure
+
+    shown = [row for row in rows if row[3]]
+    lines = [[wrap(row[at], width) or [""] for _, width, _, at in _COLUMNS] for row in shown]
+    heights = [max(len(cell) for cell in row) + 0.5 for row in lines]
+    total = sum(heights) + 3
+    figure = Figure(figsize=(13, 0.21 * total))
+    place = 1 - 1 / total
+    figure.text(0.01, place, title, fontsize=12, weight="bold", va="top")
+    place -= 1.2 / total
+    for x, _, head, _ in _COLUMNS:
+        figure.text(x, place, head, fontsize=9, weight="bold", va="top", color=GREY)
+    place -= 1.2 / total
+    for row, height in zip(lines, heights):
+        for (x, _, _, at), cell in zip(_COLUMNS, row):
+            figure.text(x, place, _plain("\n".join(cell)), fontsize=9, va="top", color=BLUE if at == 0 else "black")
+        place -= height / total
+    return figure
