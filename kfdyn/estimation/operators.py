@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of, real_array
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -39,23 +40,31 @@ class Operator(_Base):
 
     def __init__(self, shape: tuple[int, int], forward: Rows, backward: Rows) -> None:
         super().__init__(np.dtype(np.float64), shape)
-        self.forward = forward
-        self.backward = backward
+        self._forward = forward
+        self._backward = backward
+
+    def forward(self, x: ArrayLike) -> FloatArray:
+        """A x for vectors x (..., columns), shape (..., rows)."""
+        return self._forward(_vectors(x, self.shape[1]))
+
+    def backward(self, y: ArrayLike) -> FloatArray:
+        """A* y for vectors y (..., rows), shape (..., columns)."""
+        return self._backward(_vectors(y, self.shape[0]))
 
     def _matmat(self, X: FloatArray) -> FloatArray:
-        return self.forward(np.asarray(X, dtype=np.float64).T).T
+        return self.forward(np.asarray(X).T).T
 
     def _matvec(self, x: FloatArray) -> FloatArray:
-        return self.forward(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+        return self.forward(np.asarray(x).reshape(-1))
 
     def _rmatmat(self, X: FloatArray) -> FloatArray:
-        return self.backward(np.asarray(X, dtype=np.float64).T).T
+        return self.backward(np.asarray(X).T).T
 
     def _rmatvec(self, x: FloatArray) -> FloatArray:
-        return self.backward(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+        return self.backward(np.asarray(x).reshape(-1))
 
     def _adjoint(self) -> Operator:
-        return Operator((self.shape[1], self.shape[0]), self.backward, self.forward)
+        return Operator((self.shape[1], self.shape[0]), self._backward, self._forward)
 
     _transpose = _adjoint
 
@@ -198,8 +207,6 @@ class Operators:
 
     def block_diagonal(self, blocks: Blocks) -> Operator:
         """Block-diagonal operator of unbatched matrix blocks."""
-        from kfdyn.estimation.blocks import offsets_of
-
         if blocks.cols is None:
             raise ShapeError("a block-diagonal operator is made of matrices, not of vectors")
         return self._blocks(blocks, offsets_of(blocks.rows), offsets_of(blocks.cols))
@@ -331,6 +338,14 @@ class Operators:
 
         solve = InnovationsFactor(self.covariances).solve
         return Operator((self.ss.n_outputs, self.ss.n_outputs), solve, solve)
+
+
+def _vectors(x: ArrayLike, size: int) -> FloatArray:
+    """The vectors (..., size) as float64; the compiled sweeps trust their length."""
+    array = real_array(x, "the vector")
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"the vector has shape {array.shape}, but the operator takes (..., {size})")
+    return array
 
 
 def _identity(n: int) -> Operator:

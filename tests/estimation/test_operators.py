@@ -201,3 +201,26 @@ def test_method_does_not_matter(case, method):
     assert other.covariances is kf.riccati(case.ss, method=method)
     for name in CLOSED:
         close(getattr(other, name).dense(), getattr(op, name).dense())
+
+
+@pytest.mark.parametrize("name", ["phi", "psi_strict", "E_phi", "H", "mass_matrix", "state_identity"])
+def test_products_refuse_vectors_of_another_length(name):
+    """The compiled sweeps would read and write beyond a buffer that is too short."""
+    op = getattr(kf.Operators(two_leaves()), name)
+    for product, size in ((op.forward, op.shape[1]), (op.backward, op.shape[0])):
+        with pytest.raises(ShapeError, match=rf"takes \(\.\.\., {size}\)"):
+            product(np.ones(size - 1))
+        with pytest.raises(ShapeError, match="complex"):
+            product(1j * np.ones(size))
+        assert product(np.ones((2, 0, size), int)).shape[:2] == (2, 0)
+    with pytest.raises(ShapeError, match="complex"):
+        op @ (1j * np.ones(op.shape[1]))
+
+
+def test_products_take_lists_and_integers():
+    op = kf.Operators(two_leaves())
+    np.testing.assert_array_equal(op.phi.forward([1, 2, 3, 4, 5, 6]), op.phi.dense() @ np.arange(1.0, 7.0))
+
+
+def two_leaves():
+    return kf.StateSpace([2, 2, -1], [np.eye(2), np.eye(2), None], [np.ones((1, 2))] * 3, [np.eye(2)] * 3)
