@@ -1,0 +1,89 @@
+"""The command line: ``kfdyn demo``, ``check``, ``info``, ``identities``, ``dictionary`` and ``bench``.
+
+Exit status: 0 passed, 1 rejected, 2 bad input or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from kfdyn import __version__
+from kfdyn.cli import bench, check, demo, dictionary, identities, info
+from kfdyn.cli.robots import join_numbers
+from kfdyn.cli.terminal import complain, tolerate_letters
+from kfdyn.errors import KfdynError
+
+PASSED, REJECTED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141  # the last two as shells count signals
+
+EPILOG = """examples:
+  kfdyn demo                                 the whole story in a minute or two
+  kfdyn check robot.urdf                     a robot's mass matrix against statistics
+  kfdyn info robot.urdf                      what is in the file
+
+FILE is a URDF or MJCF file, or a built-in robot such as builtin:puma560.
+Exit status: 0 passed, 1 rejected, 2 bad input, 130 interrupted."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        0, 1, 2 or 130, see above; 141 if whoever reads the output stops reading.
+    """
+    tolerate_letters()
+    try:
+        args = make_parser().parse_args(join_numbers(sys.argv[1:] if argv is None else argv))
+    except SystemExit as stop:  # argparse has said why
+        return int(stop.code or 0)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it closes
+        return PIPE_CLOSED
+    except (KfdynError, ModuleNotFoundError) as error:
+        complain(str(error))
+        return BAD_INPUT
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    return status
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser, each command's part by the command's own module."""
+    parser = argparse.ArgumentParser(
+        prog="kfdyn",
+        description="Robot dynamics is a Kalman filter.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"kfdyn {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="command", required=True)
+    for module in (demo, check, info, identities, dictionary, bench):
+        about, examples = module.ABOUT, "\n".join(f"  {line}" for line in module.EXAMPLES)
+        own = commands.add_parser(
+            module.__name__.rpartition(".")[2],
+            help=about,
+            description=about[0].upper() + about[1:] + ".",
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(own)
+        own.set_defaults(run=module.run)
+    return parser

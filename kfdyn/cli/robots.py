@@ -1,0 +1,143 @@
+"""Robots and their states as the command line names them: a file or ``builtin:puma560``; numbers or a word."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from kfdyn.io import Loaded
+    from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+BUILTIN = "builtin:"
+SIZED = ("chain", "random_tree", "uniform_chain")  # built-in systems that take a number of bodies
+SEEDED = ("chain", "random_tree")
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBERS = re.compile(rf"{_NUMBER}(,{_NUMBER})*,?")
+
+
+def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add FILE, with a default (or "" for no robot) if it may be left out, and ``--floating-base``."""
+    about = "URDF or MJCF file, or a built-in robot: builtin:puma560, builtin:random_tree:300 (bodies)"
+    if default is None:
+        parser.add_argument("file", metavar="FILE", help=about)
+    else:
+        parser.add_argument(
+            "file",
+            metavar="FILE",
+            nargs="?",
+            default=default,
+            help=about + (f" (default: {default})" if default else ""),
+        )
+    parser.add_argument("--floating-base", action="store_true", help="URDF: put the root link on a free hinge")
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Add ``--q``, ``--v`` and ``--seed``."""
+    words = "numbers in the order of 'kfdyn info', 'neutral', or 'random' from the seed (default)"
+    parser.add_argument("--q", metavar="Q", default="random", help=f"configuration: {words}")
+    parser.add_argument("--v", metavar="V", default="random", help="velocity: numbers, 'zero', or 'random' (default)")
+    parser.add_argument("--seed", type=count, default=0, metavar="S", help="seed of all that is random (%(default)s)")
+
+
+def count(text: str) -> int:
+    """Whole number, 0 or more; 1e6 and 1_000_000 are such."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (0 <= value < 2**63 and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(value)
+
+
+def join_numbers(argv: Sequence[str]) -> list[str]:
+    """Join the numbers that follow ``--q`` or ``--v`` to one argument, which argparse may not take for options."""
+    rest, joined = list(argv), []
+    while rest:
+        token = rest.pop(0)
+        numbers = []
+        while token in ("--q", "--v") and rest and _NUMBERS.fullmatch(rest[0]):
+            numbers.append(rest.pop(0).rstrip(","))
+        joined.append(f"{token}={','.join(numbers)}" if numbers else token)
+    return joined
+
+
+def open_robot(name: str, floating_base: bool = False) -> Loaded:
+    """Load FILE, or make the built-in robot that it names."""
+    from kfdyn.io import Loaded, read
+    from kfdyn.multibody import models
+
+    if name.startswith(BUILTIN):
+        if floating_base:
+            raise ModelError(
+                f"{name}: --floating-base is for URDF files; builtin:free_flyer and builtin:humanoid float"
+            )
+        return Loaded(_builtin(name), name)
+    try:
+        return read(name, floating_base=floating_base)
+    except FileNotFoundError:
+        if name in models.__all__:
+            raise ModelError(f"there is no file {name!r}; the built-in robot is {BUILTIN}{name}") from None
+        raise
+
+
+def _builtin(name: str) -> System:
+    from kfdyn.multibody import models
+
+    kind, *arguments = name.removeprefix(BUILTIN).split(":")
+    if kind not in models.__all__:
+        raise ModelError(f"there is no {name!r}; built in are {', '.join(models.__all__)}")
+    wanted = f"{BUILTIN}{kind}" + ":BODIES" * (kind in SIZED) + "[:SEED]" * (kind in SEEDED)
+    most = (kind in SIZED) + (kind in SEEDED)
+    if not (kind in SIZED) <= len(arguments) <= most or not all(text.isdecimal() for text in arguments):
+        raise ModelError(f"{name!r} should be {wanted}")
+    system: System = getattr(models, kind)(*map(int, arguments))
+    return system
+
+
+def read_state(system: System, args: argparse.Namespace) -> tuple[Array, Array]:
+    """q (nq,) and v (nv,) of the options; what is random is drawn from the seed, q first."""
+    rng = np.random.default_rng(args.seed)
+    q, v = system.random_configuration(rng), rng.standard_normal(system.nv)
+    if args.q == "neutral":
+        q = system.neutral()
+    elif args.q != "random":
+        q = _numbers(args.q, "q", ("neutral", "random"), system.nq, system)
+    if args.v == "zero":
+        v = np.zeros(system.nv)
+    elif args.v != "random":
+        v = _numbers(args.v, "v", ("zero", "random"), system.nv, system)
+    return q, v
+
+
+def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: System) -> Array:
+    try:
+        values = np.array([float(part) for part in re.split(r"[,\s]+", text.strip(" ,")) if part])
+    except ValueError:
+        raise ModelError(f"--{what} {text!r}: give {size} numbers, {words[0]!r} or {words[1]!r}") from None
+    if values.size != size:
+        raise ShapeError(
+            f"--{what} has {values.size} numbers, but {system.name!r} takes {size}: " + ", ".join(_places(system, what))
+        )
+    return values
+
+
+def _places(system: System, what: str, most: int = 12) -> Iterator[str]:
+    """Which hinge takes how many of the numbers."""
+    place = system.q_slice if what == "q" else system.v_slice
+    for hinge in system.hinge_names[:most]:
+        at = place(hinge)
+        size = at.stop - at.start
+        yield hinge if size == 1 else f"{hinge} ({size})"
+    if len(system.hinge_names) > most:
+        yield f"and {len(system.hinge_names) - most} more hinges"

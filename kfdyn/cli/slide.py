@@ -1,0 +1,44 @@
+"""The cross-check as a slide: nine random vectors, their two names, what was claimed and what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kfdyn.duality import QUANTITIES, Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDE = 110  # characters that the report's own table needs
+
+
+def slide_table(report: Report, width: int) -> Table:
+    """Table of the quantities that fits ``width`` characters, 70 or more."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    wide = width >= WIDE
+    title = f"{report.title} as a random process: {report.samples:,} samples, filtered and smoothed"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("in the filter", "", "in the robot", "covariance"):
+        table.add_column(column)
+    for column in ("error", *(("expected",) if wide else ()), "p", *(("p, entries",) if wide else ())):
+        table.add_column(column, justify="right")
+    for name, finding in report.findings.items():
+        quantity = QUANTITIES[name]
+        error, expected = (f"{100 * value:.2f} %" for value in (finding.error, finding.expected_error))
+        p, p_entries = (_shown(report.p_value(kind, name)) for kind in ("covariance", "entries"))
+        numbers = (error, expected, p, p_entries) if wide else (error, p)
+        words = (quantity.estimation, quantity.symbol, quantity.dynamics, quantity.covariance)
+        table.add_row(*words, *numbers, style="bold" if name == "a" else "")
+    return table
+
+
+def show_verdict(console: Console, report: Report) -> None:
+    """Print the verdict, green or red."""
+    console.print(report.verdict(), style="bold green" if report.passed else "bold red")
+
+
+def _shown(p: float) -> str:
+    return "" if p != p else f"{p:.3f}" if p >= 1e-3 else f"{p:.0e}"

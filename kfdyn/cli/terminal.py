@@ -1,0 +1,54 @@
+"""The standard output as users have it: a terminal, a pipe, a log file, with or without colour and Greek letters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 120  # characters of a line that no terminal bounds
+_CONTROL = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != ord("\n")}
+
+
+def tolerate_letters() -> None:
+    """Let a terminal without Greek letters get question marks, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def make_console() -> Console:
+    """Make a console that takes names from files as they are: no markup, no emoji, no colouring of numbers."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def clean(text: str) -> str:
+    """Replace control characters but line ends: a file's names may not steer the terminal."""
+    return text.translate(_CONTROL)
+
+
+def complain(text: str) -> None:
+    """Print one line to the standard error stream."""
+    print("kfdyn: " + " ".join(clean(text).split()), file=sys.stderr)
+
+
+def show_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, the first column to the left, numbers to the right."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print()
