@@ -51,6 +51,31 @@ def fused_inverse_dynamics(states: States) -> Array:
     return tau.reshape(size, system.nv)
 
 
+def fused_mass_matrix(states: States) -> Array:
+    """Mass matrices (size, nv, nv) by composite bodies and walks to the root."""
+    from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix
+
+    system, size, q = states.system, states.size, _flat(states, "q")
+    out = np.empty(size * system.nv**2)
+    over_rows(size, lambda lanes, first, last: mass_matrix(lanes, system.layout, q, first, last, out), _FEW, _MANY)
+    return out.reshape(size, system.nv, system.nv)
+
+
+def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
+    """Inverse mass matrices (size, nv, nv), and which states (size,) have a hinge without inertia."""
+    from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse
+
+    system, size, q = states.system, states.size, _flat(states, "q")
+    out, margin = np.zeros(size * system.nv**2), np.empty(size)
+    over_rows(
+        size,
+        lambda lanes, first, last: mass_matrix_inverse(lanes, system.layout, q, first, last, out, margin),
+        _FEW,
+        _MANY,
+    )
+    return out.reshape(size, system.nv, system.nv), ~(margin > 0.0)
+
+
 def _flat(states: States, name: str) -> Array:
     """An argument, state after state in a flat read-only buffer; where not given, what stands for it."""
     system = states.system

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.fused import fused_mass_matrix
 from kfdyn.multibody import System
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def mass_matrix(
     q : (..., nq)
         Configurations.
     method : {"composite", "columns", "operator", "covariance"}
-        The first is compiled, O(N depth), and the one to use; the others agree with it and are there to show why.
+        The first is fused, O(N depth), and the one to use; the others agree with it and are there to show why.
 
     Returns
     -------
@@ -59,10 +60,10 @@ def mass_matrix(
     """
     expect_method(method, METHODS, "mass_matrix")
     states = States.of(system, q)
-    out = np.zeros((states.size, system.nv, system.nv))
     if method == "composite":
-        states.in_parts(lambda part: _by_walks(states, part, out))
-    elif method == "columns":
+        return fused_mass_matrix(states).reshape((*states.lead, system.nv, system.nv))
+    out = np.zeros((states.size, system.nv, system.nv))
+    if method == "columns":
         _by_columns(states, out)
     elif method == "operator":
         states.in_parts(lambda part: _by_sweeps(states, part, out))
@@ -174,14 +175,6 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     phi = model.phi, model.phi_at
     forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at)
     return Blocks(flat, ss.n, ss.n)
-
-
-def _by_walks(states: States, part: slice, out: Array) -> None:
-    from kfdyn.dynamics._kernels.composite import composite_inertias, mass_matrix
-
-    layout, terms = states.system.layout, states.link_terms(part)
-    composite_inertias(layout, terms.l, terms.inertia)
-    mass_matrix(layout, terms.l, terms.H, terms.inertia, out[part])
 
 
 def _by_columns(states: States, out: Array) -> None:

@@ -9,19 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.fused import fused_mass_matrix_inverse
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
-METHODS = ("innovations", "blocks", "columns")
+METHODS = ("innovations", "engine", "blocks", "columns")
 
 
 def mass_matrix_inverse(
-    system: System, q: ArrayLike, *, method: Literal["innovations", "blocks", "columns"] = "innovations"
+    system: System, q: ArrayLike, *, method: Literal["innovations", "engine", "blocks", "columns"] = "innovations"
 ) -> Array:
     """Inverse mass matrix 𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK): the covariance of a in the estimation problem.
 
     ===============  ======================================================================  ==================
-    ``innovations``  both factors applied to unit vectors along ancestors only; compiled     SKO "mass-inverse"
+    ``innovations``  both factors applied to unit vectors, along ancestors only; fused       SKO "mass-inverse"
+    ``engine``       the same by the generic engine on the assembled forest                  SKO "mass-inverse"
     ``blocks``       closed form: c(k) = D⁻¹ + G*Λ⁺G on the diagonal, d(k)ψG(i) outboard of  R86 (10.3)
                      k, G*ψ*Λψ G through the nearest common ancestor elsewhere
     ``columns``      forward dynamics of unit forces, nv right-hand sides at once            R86 (8.2)–(8.13)
@@ -33,7 +35,7 @@ def mass_matrix_inverse(
         The robot.
     q : (..., nq)
         Configurations.
-    method : {"innovations", "blocks", "columns"}
+    method : {"innovations", "engine", "blocks", "columns"}
         The first is the fastest and symmetric to the bit; all are O(N²) or O(N² depth).
 
     Returns
@@ -55,8 +57,13 @@ def mass_matrix_inverse(
     """
     expect_method(method, METHODS, "mass_matrix_inverse")
     states = States.of(system, q)
+    if method == "innovations":
+        inverse, singular = fused_mass_matrix_inverse(states)
+        if not singular.any():
+            return inverse.reshape((*states.lead, system.nv, system.nv))
+        method = "engine"  # names the hinge that has no inertia
     out = np.zeros((states.size, system.nv, system.nv))
-    work = {"innovations": _by_factors, "blocks": _by_blocks, "columns": _by_columns}[method]
+    work = {"engine": _by_factors, "blocks": _by_blocks, "columns": _by_columns}[method]
     states.in_parts(lambda part: work(states, part, out))
     return out.reshape((*states.lead, system.nv, system.nv))
 

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 import kfdyn as kf
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import fused_forward_dynamics, fused_inverse_dynamics
+from kfdyn.dynamics.fused import (
+    fused_forward_dynamics,
+    fused_inverse_dynamics,
+    fused_mass_matrix,
+    fused_mass_matrix_inverse,
+)
 from kfdyn.errors import SingularError
 from kfdyn.spatial import spatial_inertia
 
@@ -59,6 +64,26 @@ def test_inverse_is_the_operators(n, seed, size):
         close(tau[b], op.H @ (op.phi @ (op.Q @ alpha + ss.xi)) + op.R @ a[b])
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 10**6), st.sampled_from([1, 5, 8, 9]))
+def test_mass_matrix_is_the_covariance_and_its_inverse_the_factors(n, seed, size):
+    """ATBI:cov-T and SKO:mass-inverse, by the engine's operators on the assembled model."""
+    system, rng = kf.models.random_tree(n, seed=seed), np.random.default_rng(seed)
+    q = motion(system, rng, size)[0]
+    states = States.of(system, q)
+    M = fused_mass_matrix(states)
+    inverse, flagged = fused_mass_matrix_inverse(states)
+    assert not flagged.any()
+    np.testing.assert_array_equal(inverse, inverse.swapaxes(1, 2))
+    for b in range(size):
+        ss = kf.as_estimation(system, q[b])
+        close(M[b], kf.Operators(ss).mass_matrix.dense())
+        factor = kf.innovations_factor(ss)
+        residual = np.abs(M[b] @ (inverse[b] - factor.inverse()))
+        bound = 1e-12 * (np.abs(M[b]) @ np.abs(inverse[b])).max(initial=1.0)
+        np.testing.assert_array_less(residual, bound)
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 17, 4097])
 def test_results_do_not_depend_on_batch_size_or_threads(size, monkeypatch):
     system, rng = kf.models.puma560(), np.random.default_rng(size)
@@ -99,3 +124,28 @@ def test_a_hinge_without_inertia_is_flagged_in_its_lane_only():
         if singular:
             with pytest.raises(SingularError, match="hinge 'ring'"):
                 kf.forward_dynamics(system, q, None, np.ones((11, 2)))
+
+
+@pytest.mark.parametrize("names", [("ring",), ("inner", "outer", "tool")])
+def test_noise_left_by_earlier_hinges_is_no_inertia(names):
+    """A rod that cannot be turned about itself, on a free hinge or on mass-less rings, at a general attitude."""
+    rng = np.random.default_rng(4)
+    R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    rod = np.zeros((6, 6))
+    rod[:3, :3], rod[3:, 3:] = R @ np.diag([1.0, 1.0, 0.0]) @ R.T, 0.1 * np.eye(3)
+    if len(names) == 1:
+        system = kf.System([kf.Body("ring", rod, kf.Hinge.free())])
+    else:
+        axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        bodies = [
+            kf.Body(name, rod if name == names[-1] else np.zeros((6, 6)), kf.Hinge.revolute(axis), parent=parent)
+            for name, parent, axis in zip(names, (None, *names), axes)
+        ]
+        system = kf.System(bodies)
+    q = np.stack([system.random_configuration(rng) for _ in range(20)])
+    assert fused_forward_dynamics(States.of(system, q, tau=np.ones((20, system.nv))))[1].all()
+    assert fused_mass_matrix_inverse(States.of(system, q))[1].all()
+    with pytest.raises(SingularError, match="hinge"):
+        kf.forward_dynamics(system, q, None, np.ones((20, system.nv)))
+    with pytest.raises(SingularError, match="hinge"):
+        kf.mass_matrix_inverse(system, q)

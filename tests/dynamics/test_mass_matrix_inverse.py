@@ -51,5 +51,5 @@ def test_refusals():
     for method in METHODS:
         with pytest.raises(SingularError, match="hinge 'elbow': nothing outboard of it has mass"):
             mass_matrix_inverse(system, [0.3, 0.4], method=method)
-    with pytest.raises(KfdynError, match="method must be 'innovations', 'blocks' or 'columns', not 'lapack'"):
+    with pytest.raises(KfdynError, match="method must be 'innovations', 'engine', 'blocks' or 'columns', not 'lapack'"):
         mass_matrix_inverse(system, [0.3, 0.4], method="lapack")

@@ -154,19 +154,6 @@ rint = _lanewise("rint")
 
 
 @intrinsic
-def above(typingctx, number, limit):
-    """The number where it is greater than the limit, 0 elsewhere, lane by lane."""
-    if number != limit:
-        return None
-
-    def codegen(context, builder, signature, args):
-        zero = cgutils.get_null_value(context.get_value_type(number))
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], zero)
-
-    return number(number, limit), codegen
-
-
-@intrinsic
 def smaller(typingctx, a, b):
     """The smaller of two numbers, lane by lane; a where b is NaN."""
     if a != b:

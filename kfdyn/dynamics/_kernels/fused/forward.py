@@ -5,6 +5,7 @@ from numba import njit
 
 from kfdyn.dynamics._kernels.fused.outward import (
     BODY,
+    BOUNDS,
     ETA,
     FORCE,
     INERTIA,
@@ -17,13 +18,14 @@ from kfdyn.dynamics._kernels.fused.outward import (
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, cross, dot, scale, symmetric_apply
 from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import above, get, put, smaller, zero
+from kfdyn.estimation._kernels.vectors import get, put, smaller, sqrt, zero
 
 #: Numbers kept for each dof beside its row of H: u = P h 6, innovation ε, 1/d.
 DOF = 8
 
-#: Rounding of a sum of six products, with room: what is below this part of its terms is 0.
-_ROUNDING = 24 * 2.220446049250313e-16
+#: What is below this part of the composite body's inertia is rounding. A false alarm costs time, not truth: the engine
+#: then decides.
+_ROUNDING = 64 * 2.220446049250313e-16
 
 
 @njit(**ORDERED_SWEEP)
@@ -78,12 +80,6 @@ def get6(tag, work, at):
 
 
 @njit(**ORDERED)
-def left(variance, known):
-    """A variance less what a measurement made known; exactly 0 where only rounding would be left."""
-    return above(variance - known, _ROUNDING * variance)
-
-
-@njit(**ORDERED)
 def gather_body(tag, layout, k, tau, work, H, dofs, least):
     """Measure the dofs of hinge k one by one, then add the body to its parent (THEORY (2), (3); R86 8.2–8.9)."""
     here = k * BODY
@@ -94,6 +90,7 @@ def gather_body(tag, layout, k, tau, work, H, dofs, least):
         get3(tag, work, here + INERTIA + 12),
     )
     n, f = get3(tag, work, here + FORCE), get3(tag, work, here + FORCE + 3)
+    turning, mass = get(tag, work, here + BOUNDS), get(tag, work, here + BOUNDS + 1)
     for i in range(layout.v_start[k], layout.v_start[k + 1]):
         w, s = get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3)
         # u = P h, d = h u + r
@@ -106,9 +103,7 @@ def gather_body(tag, layout, k, tau, work, H, dofs, least):
             y[2] + B0[2] * w[0] + B1[2] * w[1] + B2[2] * w[2],
         )
         d = (dot(w, u) + dot(s, t)) + layout.armature[i]
-        size_w = J[0] * w[0] * w[0] + J[3] * w[1] * w[1] + J[5] * w[2] * w[2]
-        size_s = C[0] * s[0] * s[0] + C[3] * s[1] * s[1] + C[5] * s[2] * s[2]
-        room = d - _ROUNDING * (size_w + size_s + layout.armature[i])
+        room = d - _ROUNDING * (turning * dot(w, w) + mass * dot(s, s) + layout.armature[i])
         put(tag, least, 0, smaller(get(tag, least, 0), room))
         inverse = 1.0 / d
         eps = get(tag, tau, i) - (dot(w, n) + dot(s, f))
@@ -120,12 +115,12 @@ def gather_body(tag, layout, k, tau, work, H, dofs, least):
         gu, gt = scale(inverse, u), scale(inverse, t)
         n, f = add(n, scale(eps, gu)), add(f, scale(eps, gt))
         J = (
-            left(J[0], gu[0] * u[0]), J[1] - gu[0] * u[1], J[2] - gu[0] * u[2],
-            left(J[3], gu[1] * u[1]), J[4] - gu[1] * u[2], left(J[5], gu[2] * u[2]),
+            J[0] - gu[0] * u[0], J[1] - gu[0] * u[1], J[2] - gu[0] * u[2],
+            J[3] - gu[1] * u[1], J[4] - gu[1] * u[2], J[5] - gu[2] * u[2],
         )  # fmt: skip
         C = (
-            left(C[0], gt[0] * t[0]), C[1] - gt[0] * t[1], C[2] - gt[0] * t[2],
-            left(C[3], gt[1] * t[1]), C[4] - gt[1] * t[2], left(C[5], gt[2] * t[2]),
+            C[0] - gt[0] * t[0], C[1] - gt[0] * t[1], C[2] - gt[0] * t[2],
+            C[3] - gt[1] * t[1], C[4] - gt[1] * t[2], C[5] - gt[2] * t[2],
         )  # fmt: skip
         B0 = (B0[0] - gu[0] * t[0], B0[1] - gu[0] * t[1], B0[2] - gu[0] * t[2])
         B1 = (B1[0] - gu[1] * t[0], B1[1] - gu[1] * t[1], B1[2] - gu[1] * t[2])
@@ -147,6 +142,10 @@ def gather_body(tag, layout, k, tau, work, H, dofs, least):
     up = p * BODY
     put3(tag, work, up + FORCE, add(get3(tag, work, up + FORCE), add(n, cross(l, f))))
     put3(tag, work, up + FORCE + 3, add(get3(tag, work, up + FORCE + 3), f))
+    reach = mass * dot(l, l)
+    bound = turning + 2.0 * sqrt(turning * reach) + reach
+    put(tag, work, up + BOUNDS, get(tag, work, up + BOUNDS) + bound)
+    put(tag, work, up + BOUNDS + 1, get(tag, work, up + BOUNDS + 1) + mass)
     c0, c1, c2 = cross(l, (C[0], C[1], C[2])), cross(l, (C[1], C[3], C[4])), cross(l, (C[2], C[4], C[5]))
     D0 = (B0[0] + c0[0], B0[1] + c1[0], B0[2] + c2[0])  # B + l~ C, row by row
     D1 = (B1[0] + c0[1], B1[1] + c1[1], B1[2] + c2[1])

@@ -21,8 +21,9 @@ from kfdyn.multibody.hinge import Coordinates
 
 SCREWS, POSE = int(Coordinates.SCREWS), int(Coordinates.POSE)
 
-#: Numbers kept for each body: orientation 9, l 3, angular velocity 3, inertia or P 21, force z 6, η or λ 6.
-ORIENTATION, SHIFT, OMEGA, INERTIA, FORCE, ETA, BODY = 0, 9, 12, 15, 36, 42, 48
+#: Numbers kept for each body: orientation 9, l 3, angular velocity 3, inertia or P 21, force z 6, η or λ 6, and
+#: bounds of the composite body's moment of inertia and mass, against which rounding is judged.
+ORIENTATION, SHIFT, OMEGA, INERTIA, FORCE, ETA, BOUNDS, BODY = 0, 9, 12, 15, 36, 42, 48, 50
 
 
 @njit(**ORDERED)
@@ -160,6 +161,8 @@ def inertia_body(tag, layout, k, moving, work):
     mass = (o + m, o, o, o + m, o, o + m)
     for i in range(6):
         put(tag, work, here + INERTIA + 15 + i, mass[i])
+    put(tag, work, here + BOUNDS, o + (abs(b[0, 0]) + abs(b[1, 1]) + abs(b[2, 2])))
+    put(tag, work, here + BOUNDS + 1, o + abs(m))
     if moving:
         omega = get3(tag, work, here + OMEGA)
         put3(tag, work, here + FORCE, cross(omega, symmetric_apply(J, omega)))
