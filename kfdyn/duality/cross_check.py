@@ -160,9 +160,7 @@ def _count(value: Any, name: str, least: int = 1) -> int:
     return int(value)
 
 
-def _collect(
-    plan: Plan, samples: int, client: Client | None, a: Claim, progress: bool | None
-) -> tuple[Moments, Array]:
+def _collect(plan: Plan, samples: int, client: Client | None, a: Claim, progress: bool | None) -> tuple[Moments, Array]:
     """Add up the chunks; keep what was done when interrupted. The second result is the convergence of cov[a]."""
     total: Moments | None = None
     points: list[tuple[int, float]] = []
@@ -172,7 +170,7 @@ def _collect(
                 if total is None:
                     points += [(n, _error(scatter / n, a)) for n, scatter in chunk.early.items()]
                 total = chunk if total is None else total + chunk
-                if "a" not in plan.sketch and total.n >= 2 ** 0.25 * (points[-1][0] if points else 0):
+                if "a" not in plan.sketch and total.n >= 2**0.25 * (points[-1][0] if points else 0):
                     points.append((total.n, _error(total.sums["a"].scatter / total.n, a)))
                 advance(chunk.n)
         except KeyboardInterrupt:

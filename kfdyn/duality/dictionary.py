@@ -215,7 +215,8 @@ def dictionary_markdown() -> str:
     """The dictionary as a Markdown table, for the documentation."""
     lines = ["| symbol | estimation | multibody dynamics | code |", "|---|---|---|---|"]
     lines += [
-        f"| {e.symbol} | {e.estimation} | {e.dynamics} | {chr(96) + e.code + chr(96) if e.code else 'not yet'} |" for e in DICTIONARY
+        f"| {e.symbol} | {e.estimation} | {e.dynamics} | {chr(96) + e.code + chr(96) if e.code else 'not yet'} |"
+        for e in DICTIONARY
     ]
     return "\n".join(lines) + "\n"
 

@@ -189,7 +189,9 @@ def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
     constant = (np.abs(total[~alive]) / n <= np.sqrt(10 * RTOL) * claim.scale[~alive]).all()
     statistic = float(scores.max(initial=0.0))
     where = f"entry {np.flatnonzero(alive)[np.argmax(scores)]}" if alive.any() else ""
-    return Outcome("mean entries", (name,), statistic, int(alive.sum()), _sidak(statistic, alive.sum(), constant), where)
+    return Outcome(
+        "mean entries", (name,), statistic, int(alive.sum()), _sidak(statistic, alive.sum(), constant), where
+    )
 
 
 def _entries(
@@ -218,7 +220,9 @@ def _entries(
         scores.append(entry_score(found[-1], np.clip(rho[-1], -1, 1), n))
     every = np.abs(np.concatenate(scores))
     statistic = float(every.max(initial=0.0))
-    test = Outcome("entries", (name,), statistic, every.size, _sidak(statistic, every.size), "blocks of nodes and edges")
+    test = Outcome(
+        "entries", (name,), statistic, every.size, _sidak(statistic, every.size), "blocks of nodes and edges"
+    )
     return test, _errors(np.concatenate(found), np.concatenate(rho), n), None
 
 

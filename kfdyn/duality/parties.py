@@ -72,7 +72,9 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim]) -> list[Party]:
         "smoothed_error": x - cross @ inverse @ cross.T,
     }
     return [
-        Party("dense algebra", f"cov[{QUANTITIES[name].symbol}]", gap(claimed[name].matrix, matrix, claimed[name].scale))
+        Party(
+            "dense algebra", f"cov[{QUANTITIES[name].symbol}]", gap(claimed[name].matrix, matrix, claimed[name].scale)
+        )
         for name, matrix in direct.items()
     ]
 

@@ -1,0 +1,48 @@
+"""Figures of the cross-check: drawn from a report, written as files, honest about what they show."""
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn.duality import cross_check
+
+
+@pytest.fixture(scope="module")
+def report():
+    return cross_check(kf.models.puma560(), np.linspace(-1, 1, 6), samples=20_000)
+
+
+def test_all_figures_are_written(report, tmp_path):
+    paths = report.save_figures(tmp_path / "figures")
+    assert {p.stem for p in paths} == {
+        "cross_check", "inverse", "convergence", "whiteness", "nis", "p_values", "dictionary"
+    }  # fmt: skip
+    assert all(path.stat().st_size > 5000 for path in paths)
+
+
+def test_panels_show_the_matrices(report):
+    figure = report.plot()
+    images = [ax.images[0].get_array() for ax in figure.axes if ax.images]
+    found = report.findings["a"]
+    unit = np.sqrt(np.diag(found.covariance))
+    np.testing.assert_allclose(images[0], found.sampled / np.outer(unit, unit))
+    np.testing.assert_allclose(images[1], found.covariance / np.outer(unit, unit))
+    np.testing.assert_allclose(images[2], found.scores)
+
+
+def test_convergence_is_one_over_root_n(report):
+    n, error = report.convergence.T
+    assert n[0] == 8
+    assert n[-1] == report.samples
+    slope = np.polyfit(np.log(n), np.log(error), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.12)
+    assert error[-1] == pytest.approx(report.findings["a"].error, rel=1e-9)
+
+
+def test_a_model_too_large_to_show_has_figures_too(monkeypatch, tmp_path):
+    from kfdyn.duality import stream
+
+    monkeypatch.setattr(stream, "DENSE_STATES", 3)
+    monkeypatch.setattr(stream, "DENSE_OUTPUTS", 1)
+    system = kf.models.double_pendulum()
+    assert cross_check(system, [0.1, 0.2], samples=500).save_figures(tmp_path)
