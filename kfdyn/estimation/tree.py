@@ -55,21 +55,11 @@ class Tree:
     def __init__(self, parent: ArrayLike, names: Sequence[str] | None = None) -> None:
         from kfdyn.estimation._kernels import tree as kernels
 
-        array = _parent_array(parent)
-        n_nodes = array.size
-        if names is not None and len(names) != n_nodes:
-            raise TreeError(f"{len(names)} names were given for {n_nodes} nodes; give one name for each node")
+        array = _parent_array(parent, names)
         object.__setattr__(self, "names", None if names is None else tuple(map(str, names)))
         object.__setattr__(self, "parent", array)
-        bad = np.flatnonzero((array < -1) | (array >= n_nodes))
-        if bad.size:
-            k = int(bad[0])
-            raise TreeError(
-                f"{self.label(k)} has parent {array[k]}, but there are only the nodes 0 to {n_nodes - 1}; "
-                "use -1 for a root"
-            )
         order, depth, start, children, reached = kernels.orders(array)
-        if reached < n_nodes:
+        if reached < array.size:
             loop = " -> ".join(self.label(k) for k in _find_loop(array, order[:reached]))
             raise TreeError(f"the nodes form a loop: {loop}; cut one of these edges (a root has parent -1)")
         for name, value in (
@@ -95,9 +85,8 @@ class Tree:
             if not 0 <= child < n_nodes:
                 raise TreeError(f"edge ({child}, {above}): node {child} is not one of 0 to {n_nodes - 1}")
             if parent[child] >= 0:
-                label = f"node {child}" if names is None else f"node {child} ('{names[child]}')"
                 raise TreeError(
-                    f"{label} has two parents, {parent[child]} and {above}; a tree allows one "
+                    f"{_label(names, child)} has two parents, {parent[child]} and {above}; a tree allows one "
                     "(a closed loop must be cut or its nodes merged into one)"
                 )
             parent[child] = above
@@ -125,7 +114,13 @@ class Tree:
 
     def label(self, k: int) -> str:
         """Node k as error messages call it: its number, and its name if it has one."""
-        return f"node {k}" if self.names is None else f"node {k} ('{self.names[k]}')"
+        return _label(self.names, k)
+
+    def _node(self, k: int) -> int:
+        """K as int; a number that is no node is refused, and −1 too, for it is what lies beyond a root."""
+        if not 0 <= k < len(self):
+            raise TreeError(f"there is no node {k}; the nodes are 0 to {len(self) - 1}")
+        return int(k)
 
     @property
     def roots(self) -> list[int]:
@@ -144,11 +139,12 @@ class Tree:
 
     def children(self, k: int) -> IntArray:
         """Children c(k) of node k."""
+        k = self._node(k)
         return self.child_list[self.child_start[k] : self.child_start[k + 1]]
 
     def ancestors(self, k: int) -> Iterator[int]:
         """Parent, grandparent, … of node k, up to its root."""
-        p = int(self.parent[k])
+        p = int(self.parent[self._node(k)])
         while p >= 0:
             yield p
             p = int(self.parent[p])
@@ -168,7 +164,7 @@ class Tree:
         TreeError
             If i is neither j nor an ancestor of j.
         """
-        walk = [int(j)]
+        i, walk = self._node(i), [self._node(j)]
         while walk[-1] != i:
             above = int(self.parent[walk[-1]])
             if above < 0:
@@ -178,7 +174,7 @@ class Tree:
 
     def nearest_common_ancestor(self, i: int, j: int) -> int | None:
         """The deepest node that is i, j or an ancestor of both; None in different trees. O(depth)."""
-        i, j = int(i), int(j)
+        i, j = self._node(i), self._node(j)
         while i != j:
             if i < 0 or j < 0:
                 return None
@@ -189,8 +185,12 @@ class Tree:
         return None if i < 0 else i
 
 
-def _parent_array(parent: ArrayLike) -> IntArray:
-    """Parent as int64, refusing nested lists (several parents) and fractions by name."""
+def _label(names: Sequence[str] | None, k: int) -> str:
+    return f"node {k}" if names is None else f"node {k} ('{names[k]}')"
+
+
+def _parent_array(parent: ArrayLike, names: Sequence[str] | None) -> IntArray:
+    """Parent as int64, refusing nested lists (several parents), fractions and nodes that do not exist by name."""
     try:
         raw = np.asarray(parent)
     except ValueError as error:  # ragged nesting
@@ -206,6 +206,15 @@ def _parent_array(parent: ArrayLike) -> IntArray:
     whole = raw.dtype.kind in "iu" or (raw.dtype.kind == "f" and bool((raw == np.rint(raw)).all()))  # NaN is not
     if raw.size and not whole:
         raise TreeError(f"parents must be integers, got {raw.dtype} values")
+    if names is not None and len(names) != raw.size:
+        raise TreeError(f"{len(names)} names were given for {raw.size} nodes; give one name for each node")
+    bad = np.flatnonzero((raw < -1) | (raw >= raw.size))  # before the cast, which would wrap or overflow
+    if bad.size:
+        k = int(bad[0])
+        raise TreeError(
+            f"{_label(names, k)} has parent {raw[k]}, but there are only the nodes 0 to {raw.size - 1}; "
+            "use -1 for a root"
+        )
     array = np.array(raw, dtype=np.int64)
     array.flags.writeable = False
     return array

@@ -146,3 +146,26 @@ def test_immutable_hashable_picklable():
 )
 def test_repr(parent, text):
     assert repr(Tree(parent)) == text
+
+
+@pytest.mark.parametrize("parent", [np.array([2**64 - 1, 0], np.uint64), [1e300, -1.0], np.array([-1, 2**40])])
+def test_parents_beyond_any_integer_are_not_wrapped(parent):
+    with pytest.raises(TreeError, match="only the nodes 0 to 1"):
+        Tree(parent)
+
+
+@pytest.mark.parametrize("k", [-1, 3])
+def test_what_is_no_node_is_refused(k):
+    """−1 lies beyond a root: to take it for the last node would answer for another one."""
+    tree = Tree([2, 2, -1])
+    for ask in (
+        tree.children,
+        lambda k: list(tree.ancestors(k)),
+        tree.descendants,
+        lambda k: tree.path(2, k),
+        lambda k: tree.path(k, 0),
+        lambda k: tree.nearest_common_ancestor(0, k),
+        lambda k: tree.nearest_common_ancestor(k, k),
+    ):
+        with pytest.raises(TreeError, match=f"no node {k}; the nodes are 0 to 2"):
+            ask(k)
