@@ -57,10 +57,7 @@ class Blocks(Sequence[FloatArray]):
         """Block k as a view (an integer), or a list of views (a slice)."""
         if isinstance(k, slice):
             return [self[j] for j in range(*k.indices(len(self)))]
-        if k < 0:
-            k += len(self)
-        if not 0 <= k < len(self):
-            raise IndexError(f"node {k} is out of range for {len(self)} nodes")
+        k = self.node(k)
         view = self.flat[..., self.offsets[k] : self.offsets[k + 1]]
         shape = (self.rows[k],) if self.cols is None else (self.rows[k], self.cols[k])
         return view.reshape(self.flat.shape[:-1] + shape)
@@ -76,6 +73,12 @@ class Blocks(Sequence[FloatArray]):
         batch = f", batch {self.flat.shape[:-1]}" if self.flat.ndim > 1 else ""
         return f"Blocks({len(self)} of size {shown}{batch})"
 
+    def node(self, k: int) -> int:
+        """Node number that the index k means; negative ones count from the end, as in any sequence."""
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"node {k} is out of range for {len(self)} nodes")
+        return int(k) % len(self)
+
     @property
     def is_uniform(self) -> bool:
         """Whether all blocks have one size."""
@@ -85,7 +88,7 @@ class Blocks(Sequence[FloatArray]):
     def stacked(self) -> FloatArray:
         """All blocks as one array (..., N, r, c), a view; only where every block has the same size."""
         if not self.is_uniform:
-            raise ValueError("the blocks differ in size; index them one by one, or use grouped()")
+            raise ShapeError("the blocks differ in size; index them one by one, or use grouped()")
         size: tuple[int, ...] = (int(self.rows[0]) if len(self) else 0,)
         if self.cols is not None:
             size += (int(self.cols[0]) if len(self) else 0,)
@@ -96,12 +99,21 @@ class Blocks(Sequence[FloatArray]):
 
         Lets vectorised linear algebra run over ragged blocks with a loop over sizes, not over nodes.
         """
+        if self.is_uniform:  # no sorting of a million equal sizes
+            if len(self):
+                yield np.arange(len(self)), self.stacked().copy()
+            return
         cols = np.ones_like(self.rows) if self.cols is None else self.cols
-        for r, c in np.unique(np.stack([self.rows, cols], axis=1), axis=0):
-            nodes = np.flatnonzero((self.rows == r) & (cols == c))
-            where = self.offsets[nodes][:, None] + np.arange(r * c)
-            shape = (r,) if self.cols is None else (r, c)
-            yield nodes, self.flat[where].reshape(nodes.size, *shape)
+        widest = int(cols.max()) + 1
+        shapes, group = np.unique(self.rows * widest + cols, return_inverse=True)
+        for i, shape in enumerate(shapes.tolist()):
+            nodes, (r, c) = np.flatnonzero(group == i), divmod(shape, widest)
+            size = (r,) if self.cols is None else (r, c)
+            yield nodes, self.flat[self.places(nodes, r * c)].reshape(nodes.size, *size)
+
+    def places(self, nodes: IntArray, size: int) -> IntArray:
+        """Where the numbers of some nodes' blocks, all of one size, lie in the buffer: (count, size)."""
+        return self.offsets[nodes][:, None] + np.arange(size)
 
     def width(self, k: int) -> int:
         """Number of columns of block k; 1 for a vector."""
@@ -130,9 +142,15 @@ def offsets_of(sizes: IntArray) -> IntArray:
 
 
 def real_array(value: ArrayLike, name: str) -> FloatArray:
-    """Value as float64, or an error that names it; a complex array is refused, for it would lose its imaginary part."""
+    """Value as float64, or an error that names it.
+
+    A complex array is refused, for it would lose its imaginary part; what a masked array hides becomes NaN.
+    """
     try:
+        hidden = np.ma.getmask(value) if isinstance(value, np.ma.MaskedArray) else False
         array = np.asarray(value)
+        if np.any(hidden):
+            array = np.where(hidden, np.nan, array)
         if array.dtype.kind == "c":
             raise TypeError("it is complex")
         return array.astype(np.float64, copy=False)

@@ -39,8 +39,8 @@ class BlockDiagonal:
 
     def block(self, i: int, j: int) -> FloatArray:
         """The diagonal block, or zero."""
-        rows = self.diagonal.rows
-        return self.diagonal[i] if i == j else np.zeros((rows[i], rows[j]))
+        i, j = self.diagonal.node(i), self.diagonal.node(j)
+        return self.diagonal[i] if i == j else self.diagonal.zero(i, j)
 
     def dense(self) -> FloatArray:
         """The whole matrix."""
@@ -57,6 +57,7 @@ class Computed:
 
     def block(self, i: int, j: int) -> FloatArray:
         """The cross-covariance of nodes i and j."""
+        i, j = self.diagonal.node(i), self.diagonal.node(j)
         return self.diagonal[i] if i == j else self.rule(i, j)
 
     def dense(self) -> FloatArray:
@@ -160,7 +161,7 @@ class Covariances:
         flat = np.empty_like(cov.D.flat)
         for nodes, L in cov.D_factor.grouped():
             inverse = np.linalg.inv(L)
-            where = cov.D.offsets[nodes][:, None] + np.arange(L.shape[1] ** 2)
+            where = cov.D.places(nodes, L.shape[1] ** 2)
             flat[where] = (inverse.transpose(0, 2, 1) @ inverse).reshape(where.shape)
         return BlockDiagonal(_masked(self.ss, Blocks(flat, self.ss.m, self.ss.m), cov.observed))
 
@@ -218,14 +219,10 @@ class Covariances:
 def _congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
     """Blocks H(k) Y(k) H*(k) + R(k), vectorised over nodes of equal size."""
     out = Blocks(added.copy(), H.rows, H.rows)
-    assert H.cols is not None
-    for m, n in np.unique(np.stack([H.rows, H.cols], axis=1), axis=0):
-        nodes = np.flatnonzero((H.rows == m) & (H.cols == n))
-        h = H.flat[H.offsets[nodes][:, None] + np.arange(m * n)].reshape(nodes.size, m, n)
-        y = inner.flat[inner.offsets[nodes][:, None] + np.arange(n * n)].reshape(nodes.size, n, n)
-        out.flat[out.offsets[nodes][:, None] + np.arange(m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(
-            nodes.size, m * m
-        )
+    for nodes, h in H.grouped():
+        count, m, n = h.shape
+        y = inner.flat[inner.places(nodes, n * n)].reshape(count, n, n)
+        out.flat[out.places(nodes, m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(count, m * m)
     return out
 
 

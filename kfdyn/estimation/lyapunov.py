@@ -40,6 +40,7 @@ class ForwardLyapunov:
 
     def block(self, i: int, j: int) -> FloatArray:
         """Block (i, j): A(i,j) Y(j) for j outboard of i, Y(i) B*(j,i) for i outboard of j, else 0."""
+        i, j = self.diagonal.node(i), self.diagonal.node(j)
         common = self.A.tree.nearest_common_ancestor(i, j)
         if common == i:
             return self.A(i, j) @ self.diagonal[j]
@@ -73,6 +74,7 @@ class BackwardLyapunov:
 
     def block(self, i: int, j: int) -> FloatArray:
         """Block (i, j) = A*(c,i) Y(c) B(c,j), c the nearest common ancestor; 0 between different trees."""
+        i, j = self.diagonal.node(i), self.diagonal.node(j)
         common = self.A.tree.nearest_common_ancestor(i, j)
         if common is None:
             return self.diagonal.zero(i, j)

@@ -103,7 +103,7 @@ def expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) 
                 f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
                 "a covariance must be: correct its entries"
             )
-        flat[blocks.offsets[nodes][:, None] + np.arange(n * n)] = stack.reshape(nodes.size, n * n)
+        flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
 
 
 def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import Filtered, sweep
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.packing import expect_generator
+from kfdyn.estimation.packing import expect_covariance, expect_generator
 from kfdyn.estimation.smoothing import bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 
@@ -106,6 +106,7 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
 
 def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ...]) -> Draw:
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
+    expect_covariance(ss.tree, "Q", ss.Q.flat.copy(), ss.n)  # a robot's may be an inertia that no body has
     op = Operators(ss)
     w = op.block_diagonal(_square_root(ss.Q)).forward(rng.standard_normal((*batch, ss.n_states)))
     x = op.phi.forward(w)
@@ -119,6 +120,6 @@ def _square_root(blocks: Blocks) -> Blocks:
     for nodes, stack in blocks.grouped():
         values, vectors = np.linalg.eigh(stack)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        where = blocks.offsets[nodes][:, None] + np.arange(stack.shape[1] ** 2)
+        where = blocks.places(nodes, stack.shape[1] ** 2)
         flat[where] = root.reshape(where.shape)
     return Blocks(flat, blocks.rows, blocks.cols)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from random_models import fast, seeds
 from scipy.linalg import block_diag
 
+from kfdyn.errors import ShapeError
 from kfdyn.estimation import Blocks
 from kfdyn.estimation.blocks import offsets_of
 
@@ -78,3 +79,19 @@ def test_out_of_range_and_repr():
     assert repr(blocks) == "Blocks(2 of size 1x1, 2x2, batch (4,))"
     many = np.arange(1, 7)
     assert repr(Blocks(np.zeros(21), many)) == "Blocks(6 of size 1, 2, 3, 4, ...)"
+
+
+def test_grouped_covers_every_block_once():
+    rows, cols = np.array([2, 1, 2, 0, 1, 2]), np.array([1, 2, 1, 3, 2, 2])
+    ragged = Blocks(np.arange(12.0), rows, cols)
+    uniform = Blocks(np.arange(6.0), np.full(3, 2))
+    for blocks in (ragged, uniform, Blocks(np.zeros(0), rows[:0], cols[:0])):
+        found = {int(k): block for nodes, stack in blocks.grouped() for k, block in zip(nodes, stack)}
+        assert sorted(found) == list(range(len(blocks)))
+        for k, block in found.items():
+            np.testing.assert_array_equal(block, blocks[k])
+
+
+def test_ragged_blocks_do_not_stack():
+    with pytest.raises(ShapeError, match="differ in size"):
+        Blocks(np.zeros(3), np.array([1, 2])).stacked()

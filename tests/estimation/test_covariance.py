@@ -1,6 +1,7 @@
 """Every closed-form covariance against the dense linear maps that define the quantities."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from random_models import cases, close, fast
 
@@ -108,3 +109,22 @@ def test_composite_above_articulated_above_own(case):
         for larger, smaller in ((cross[k], cov.P[k]), (cov.P[k], case.ss.Q[k]), (cov.P[k], cov.P_plus[k])):
             assert np.linalg.eigvalsh(larger - smaller)[0] >= -1e-12 * max(1, np.abs(larger).max())
         assert np.linalg.eigvalsh(cov.P_plus[k])[0] >= -1e-12 * max(1, np.abs(cov.P[k]).max())
+
+
+QUANTITIES = ("x", "T", "z", "filter_error", "eps", "nu", "costate", "a", "smoothed_error")
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_negative_nodes_count_from_the_end(name):
+    """As in every sequence, and as ``diagonal[-1]`` does; they once were taken for unrelated nodes, hence zero."""
+    parts = [np.eye(2), np.eye(2), None], [np.ones((1, 2))] * 3, [np.eye(2)] * 3, [np.eye(1)] * 3
+    covariance = getattr(kf.Covariances(kf.StateSpace([2, 2, -1], *parts)), name)
+    for i in range(3):
+        for j in range(3):
+            expected = covariance.block(i, j)
+            for a, b in ((i - 3, j), (i, j - 3), (i - 3, j - 3)):
+                np.testing.assert_array_equal(covariance.block(a, b), expected)
+    assert covariance.block(-1, -1).any()
+    for i, j in ((3, 0), (0, -4)):
+        with pytest.raises(IndexError, match="out of range for 3 nodes"):
+            covariance.block(i, j)

@@ -350,3 +350,18 @@ def test_a_senseless_thread_count_is_named(monkeypatch):
     case = random_case(10, 5)
     with pytest.raises(ValueError, match=r"KFDYN_NUM_THREADS.*many"):
         kf.kalman_filter(case.ss, np.zeros((5000, case.ss.n_outputs)))
+
+
+def test_masked_entries_are_missing():
+    """The numbers under a mask are not measurements."""
+    ss = random_walk(4)
+    T = np.ma.masked_array([1.0, 50.0, 2.0, -60.0], [0, 1, 0, 1])
+    expected = kf.kalman_filter(ss, [1.0, np.nan, 2.0, np.nan])
+    np.testing.assert_array_equal(kf.kalman_filter(ss, T).eps, expected.eps)
+    with pytest.raises(ModelError, match="is nan"):
+        kf.kalman_filter(ss, T, xi=T)
+
+
+def random_walk(N):
+    one = np.ones((1, 1))
+    return kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=N)

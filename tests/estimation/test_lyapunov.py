@@ -81,12 +81,12 @@ def test_backward_is_A_adjoint_X_B(parent, seed):
 
 
 def test_one_operator_needs_square_blocks():
-    with pytest.raises(ShapeError, match="X of node 1 .* square when B is not given"):
+    with pytest.raises(ShapeError, match=r"X of node 1 .* square when B is not given"):
         kf.forward_lyapunov(kf.Tree([1, -1]), [np.eye(2), None], [np.eye(2), np.ones((2, 3))])
 
 
 def test_bad_blocks_are_named():
     with pytest.raises(ShapeError, match=r"A of node 0 has shape \(2, 3\)"):
         kf.backward_lyapunov(kf.Tree([1, -1]), [np.ones((2, 3)), None], [np.eye(2), np.eye(2)])
-    with pytest.raises(ModelError, match="X of node 1 .* nan"):
+    with pytest.raises(ModelError, match=r"X of node 1 .* nan"):
         kf.backward_lyapunov(kf.Tree([1, -1]), [np.eye(2), None], [np.eye(2), np.full((2, 2), np.nan)])
