@@ -69,9 +69,7 @@ def recursion(parent, phi, H, Q, R, xi, eta, T):
         a[k] = np.linalg.solve(D[k], eps[k]) - G[k].T @ push
         costate[k] = push + H[k].T @ a[k]
         x[k] = z[k] + P[k] @ costate[k]
-    return SimpleNamespace(
-        P=P, P_plus=P_plus, z=z, z_plus=z_plus, eps=eps, D=D, G=G, a=a, costate=costate, x=x
-    )
+    return SimpleNamespace(P=P, P_plus=P_plus, z=z, z_plus=z_plus, eps=eps, D=D, G=G, a=a, costate=costate, x=x)
 
 
 def close(actual, desired, rtol=1e-10):
@@ -102,13 +100,8 @@ def test_information_form(seed):
     """With R > 0 and Q > 0 the posterior precision is Σx^-1 + H*R^-1H."""
     *blocks, T = random_problem(seed, Q_full=True)
     parent, phi, H, Q, R, xi, eta = blocks
-    model = dense_model(
-        SimpleNamespace(tree=SimpleNamespace(parent=parent), phi=phi, H=H, Q=Q, R=R, xi=xi, eta=eta)
-    )
-    if (
-        max(np.linalg.cond(model.Q), np.linalg.cond(model.R) if len(T) else 1, np.linalg.cond(model.phi))
-        > 1e4
-    ):
+    model = dense_model(SimpleNamespace(tree=SimpleNamespace(parent=parent), phi=phi, H=H, Q=Q, R=R, xi=xi, eta=eta))
+    if max(np.linalg.cond(model.Q), np.linalg.cond(model.R) if len(T) else 1, np.linalg.cond(model.phi)) > 1e4:
         return
     back = np.eye(len(model.Q)) - model.E_phi
     R_inverse = np.linalg.inv(model.R)
