@@ -111,6 +111,8 @@ class _Writer:
         dynamics = {key: data[key] for key in ("damping", "armature", "stiffness") if data.get(key)}
         if name in self.loaded.friction:
             dynamics["friction"] = self.loaded.friction[name]
+        if dynamics:
+            dynamics.setdefault("damping", 0.0)  # other readers refuse <dynamics> with neither damping nor friction
         kind = step.kind
         if kind == "revolute" and not np.isfinite([limits["lower"], limits["upper"]]).any():
             kind = "continuous"

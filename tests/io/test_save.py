@@ -130,3 +130,15 @@ def test_a_body_called_world_keeps_its_name(tmp_path):
     text = kio.save_urdf(world, path)
     assert path.read_text(encoding="utf-8") == text
     assert kio.load(path).body_names == ("world",)
+
+
+def test_pinocchio_reads_what_has_armature_and_no_damping():
+    pin = pytest.importorskip("pinocchio")
+    arm = mb.models.puma560()
+    assert arm.armature.all() and not arm.damping.any()
+    model = pin.buildModelFromXML(kio.save_urdf(arm))
+    model.armature = arm.armature
+    q, v, tau = np.linspace(-1, 1, 18).reshape(3, 6)
+    there = kio.to_pinocchio(arm, model, q, v, tau=tau)
+    a = pin.aba(model, model.createData(), there.q, there.v, there.tau)
+    np.testing.assert_allclose(a, dy.forward_dynamics(arm, q, v, tau), rtol=1e-10)
