@@ -19,7 +19,7 @@ class Formulation:
     """One choice of generalised velocity β = φ*(z, r) V(z), made by choosing the frame r.
 
     z is the origin of the body frame, V(z) the body's spatial velocity there in inertial axes. With
-    φ = φ(z, r) follow β = φ*V(z), the force φ^-1 f(z), the momentum φ^-1 h(z) and the inertia φ^-1 M(z) φ^-*.
+    φ = φ(z, r) follow β = φ*V(z), the force φ^-1 f(z), the momentum φ^-1 h(z) and the inertia ``φ^-1 M(z) φ^-*``.
 
     Attributes
     ----------
