@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.duality.dictionary import fill
 from kfdyn.duality.identities import identity_residuals
 from kfdyn.duality.judge import judge
-from kfdyn.duality.parties import Party, dense_party, filterpy_party, inverse_party, mass_matrix_party
+from kfdyn.duality.parties import (
+    Party,
+    dense_party,
+    filterpy_party,
+    inverse_party,
+    mass_matrix_party,
+    pinocchio_party,
+)
 from kfdyn.duality.quantities import Claim, claims
 from kfdyn.duality.report import Report
 from kfdyn.duality.sensitivity import Detectable, detectable
@@ -90,9 +97,9 @@ def cross_check(
 
     Notes
     -----
-    O(N) for each sample's sweeps and O(d²) for each scatter matrix. A quantity of more than 640 state
-    dimensions (1024 of outputs) is tested in 128 random directions, which see all of its covariance, and entry by entry in the blocks of nodes and of
-    nodes with their parents. Sources: THEORY section 5, ATBI "key covariance quantities".
+    O(N) for each sample's sweeps and O(d²) for each scatter matrix. A quantity of more than 640 state dimensions (1024
+    of outputs) is tested in 128 random directions, which see all of its covariance, and entry by entry in the blocks
+    of nodes and of nodes with their parents. Sources: THEORY section 5, ATBI "key covariance quantities".
 
     Examples
     --------
@@ -222,7 +229,7 @@ def _parties(
     if ss.n_states <= DENSE_STATES:
         parties += dense_party(ss, formulas)
     if isinstance(system, System) and q is not None:
-        parties += mass_matrix_party(system, q, formulas)
+        parties += mass_matrix_party(system, q, formulas) + pinocchio_party(system, q, formulas)
     return parties + [inverse_party(name, inverse, formulas) for name, inverse in peers.items()]
 
 

@@ -206,8 +206,8 @@ def dictionary_table(rows: list[tuple[str, str, str, str]] | None = None, title:
     table = Table(title=title or "The dictionary", title_justify="left", title_style="bold")
     for column in ("", "estimation", "multibody dynamics", *(("this robot",) if rows else ())):
         table.add_column(column)
-    for row in rows or [(e.symbol, e.estimation, e.dynamics) for e in DICTIONARY]:
-        table.add_row(*row)
+    for row in rows or [(e.symbol, e.estimation, e.dynamics, "") for e in DICTIONARY]:
+        table.add_row(*(row if rows else row[:3]))
     return table
 
 

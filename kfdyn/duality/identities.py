@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.symbols import Symbols
 from kfdyn.estimation import StateSpace, kalman_filter
@@ -88,7 +88,7 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     return {name: one.residual(symbols) for name, one in IDENTITIES.items() if exact or not one.exact_only}
 
 
-def _gap(left: Array | float, right: Array | float, *terms: Array) -> float:
+def _gap(left: ArrayLike, right: ArrayLike, *terms: ArrayLike) -> float:
     """Largest |left − right| relative to the largest entry of either side or of the terms they are made of."""
     scale = max(float(np.abs(np.asarray(term)).max(initial=0.0)) for term in (left, right, *terms))
     difference = float(np.abs(np.asarray(left) - np.asarray(right)).max(initial=0.0))

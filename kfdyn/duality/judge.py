@@ -286,7 +286,7 @@ def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, .
     T, ε, ν, a and λ are images of each other; x and x − z are when R = 0.
     """
     complete = [f.name for f in findings.values() if not f.sketched and f.tested_rank == f.rank]
-    families = [("a", "T", "eps", "nu", "costate")]
+    families: list[tuple[str, ...]] = [("a", "T", "eps", "nu", "costate")]
     if not plan.ss.R.flat.any():
         families.append(("x", "filter_error"))
     # H must see each output on its own, else λ does not tell a

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.errors import ShapeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.multibody import System
@@ -52,7 +52,7 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim]) -> list[Party]:
     model = DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R)
     x, mass_matrix = model.state_cov, model.mass_matrix
     cross = x @ model.H.T
-    inverse = np.linalg.inv(mass_matrix)
+    inverse = np.asarray(np.linalg.inv(mass_matrix), float)
     filt = dense_filter(model, np.eye(len(mass_matrix)))  # of unit measurements: the linear maps T → z, ε
     z, eps = np.hstack(filt.z).T, np.hstack(filt.eps).T
     D = np.zeros_like(mass_matrix)
@@ -137,11 +137,36 @@ def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]
     from kfdyn.dynamics import mass_matrix
 
     matrix = mass_matrix(system, q)
-    inverse = np.linalg.inv(matrix)
+    inverse = np.asarray(np.linalg.inv(matrix), float)
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale)),
         Party("composite bodies, inverted", "𝓜⁻¹", gap(claimed["a"].matrix, inverse, claimed["a"].scale)),
     ]
+
+
+def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]) -> list[Party]:
+    """Pinocchio's mass matrix, inverted by numpy; nothing if it is not installed or URDF cannot say what the robot is.
+
+    URDF knows no rotors: their inertias are added to Pinocchio's matrix.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("pinocchio") is None:
+        return []
+    import pinocchio as pin
+
+    from kfdyn.io import save_urdf, to_pinocchio
+
+    try:
+        model = pin.buildModelFromXML(save_urdf(system))
+        state = to_pinocchio(system, model, q, np.eye(system.nv))
+    except ModelError:
+        return []
+    q_pin, v_pin = np.asarray(state.q), np.asarray(state.v)  # of each unit velocity, a row: what v means to both
+    upper = np.triu(pin.crba(model, model.createData(), q_pin.reshape(-1, model.nq)[0]))
+    rotors = np.concatenate([np.zeros(0), *(body.armature for body in system.bodies)])
+    matrix = v_pin @ (upper + np.triu(upper, 1).T) @ v_pin.T + np.diag(rotors)
+    return [inverse_party("Pinocchio", np.linalg.inv(matrix), claimed)]
 
 
 def inverse_party(name: str, inverse: ArrayLike, claimed: Mapping[str, Claim]) -> Party:

@@ -163,7 +163,7 @@ def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _scatter(y: Array) -> Array:
-    """Σ yy*. A few dimensions go in slices that BLAS does not share among threads, which would cost more than they do."""
+    """Σ yy*. Few dimensions go in slices that BLAS leaves to one thread: sharing them costs more than the work."""
     n, d = y.shape
     rows = _BLAS_ALONE // max(d * d, 1)
     if rows < 64 or not y.size:

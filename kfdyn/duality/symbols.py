@@ -76,7 +76,7 @@ class Symbols:
     @cached_property
     def mass_matrix_inv(self) -> Array:
         """𝓜⁻¹ by numpy."""
-        return np.linalg.inv(self.mass_matrix)
+        return np.asarray(np.linalg.inv(self.mass_matrix), float)
 
     @cached_property
     def composite(self) -> Array:

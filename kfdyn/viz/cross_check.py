@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,9 @@ BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#404040"
 _LABELLED = 16  # outputs up to which each gets its name on the axis
 
 
-class CrossCheck(Protocol):
-    """What a figure reads of a report."""
-
-    title: str
-    samples: int
-    level: float
-    tests: Sequence[Any]
-    findings: Any
-    histogram: Any
-    convergence: Array
-    names: Sequence[str]
+#: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, samples, level, tests, findings,
+#: histogram, convergence, names and dictionary.
+CrossCheck = Any
 
 
 def draw_report(report: CrossCheck) -> Figure:
@@ -151,7 +143,7 @@ def save_figures(report: CrossCheck, directory: str | Path) -> list[Path]:
     """Write every figure as PNG into a directory, which is made if need be; returns the files."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {
+    figures: dict[str, Any] = {
         "cross_check": draw_report(report),
         "inverse": draw_inverse(report),
         **{
@@ -164,11 +156,10 @@ def save_figures(report: CrossCheck, directory: str | Path) -> list[Path]:
             )
         },
     }
-    rows = getattr(report, "dictionary", ())
-    if rows:
+    if report.dictionary:
         from kfdyn.viz.dictionary import draw_dictionary
 
-        figures["dictionary"] = draw_dictionary(rows, report.title)
+        figures["dictionary"] = draw_dictionary(report.dictionary, report.title)
     paths = []
     for name, figure in figures.items():
         paths.append(folder / f"{name}.png")

@@ -30,7 +30,7 @@ def test_velocities_go_outward(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_accelerations_go_outward(seed):
-    """R86:5.4-5.5. α(k) = φ*α(p) + H*β̇ + η is the derivative of the velocity (by differences), and frame_acceleration."""
+    """R86:5.4-5.5. α(k) = φ*α(p) + H*β̇ + η is the derivative of the velocity, by differences."""
     system, q, v, a, ss = arm_in_motion(seed)
     eta, beta_dot = ss.state_blocks(ss.eta), ss.output_blocks(a)
     h = 1e-6
@@ -49,7 +49,7 @@ def test_accelerations_go_outward(seed):
 
 @pytest.mark.parametrize("n", [10, 40, 160])
 def test_recursions_keep_their_digits(n):
-    """R86:12-NUM. The recursions lose no more than the conditioning of 𝓜: 𝓜𝓜⁻¹ = 1 as well as numpy's inverse has it."""
+    """R86:12-NUM. The recursions lose no more than the conditioning of 𝓜: 𝓜𝓜⁻¹ = 1 as numpy's inverse has it."""
     system = kf.models.chain(n)
     q = np.linspace(-1, 1, system.nq)
     mass_matrix = kf.mass_matrix(system, q)
@@ -78,5 +78,5 @@ def test_loops_are_refused():
         kf.Tree.from_edges(4, [(1, 0), (2, 0), (3, 1), (3, 2)])
     with pytest.raises(TreeError, match="closed loop must be cut"):
         kf.Tree.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
-    with pytest.raises(TreeError, match="form a loop: .*cut one of these edges"):
+    with pytest.raises(TreeError, match=r"form a loop: .*cut one of these edges"):
         kf.Tree([1, 2, 0])
