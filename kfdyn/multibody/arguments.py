@@ -65,8 +65,9 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
     leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    distinct = set(leads.values())
     try:
-        lead = np.broadcast_shapes(*leads.values())
+        lead = distinct.pop() if len(distinct) == 1 else np.broadcast_shapes(*leads.values())
     except ValueError:
         told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
         raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
@@ -74,7 +75,8 @@ def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     flat = []
     for a, tail in arguments.values():
         rest = a.shape[a.ndim - tail :]
-        array = np.ascontiguousarray(np.broadcast_to(a, lead + rest)).reshape((size, *rest)).view()
+        whole = a if a.shape == lead + rest else np.broadcast_to(a, lead + rest)
+        array = np.ascontiguousarray(whole).reshape((size, *rest)).view()
         array.flags.writeable = False  # always: numba compiles again for a writeable one
         flat.append(array)
     return Batch(lead, tuple(flat))
