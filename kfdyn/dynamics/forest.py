@@ -15,12 +15,14 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.sweeps import threads
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.spatial import inertia_parameters
 
 Array = NDArray[np.float64]
 
 # Nodes per part, some 1.5 kB each with all that the filter keeps: enough that the calls around a sweep cost little,
 # few enough for the cache of a core (measured: 512 takes twice the time, 65536 no less).
 PART = 4096
+ROUNDING = 1e-12  # of the largest moment of inertia: below zero by less is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +121,16 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
     name = system.hinge_names[body]
     hinge = f"hinge {name!r}" if system.bodies[body].hinge.nv == 1 else f"hinge {name!r}, dof {output}"
     at = f" (at q[{', '.join(map(str, where))}])" if where else ""
-    if not _outboard_inertia(system, body):
+    outboard = _outboard(system, body)
+    if not (system.layout.mass[outboard] > 0).any() and not system.layout.J[outboard].any():
         message = (
             f"{hinge}{at}: nothing outboard of it has mass, so its innovation variance is 0; give the tool a mass "
             "or the hinge an armature"
+        )
+    elif culprit := _indefinite(system, outboard):
+        message = (
+            f"{hinge}{at}: it moves no positive inertia; body {culprit!r}, which it carries, has a negative principal "
+            "moment of inertia: correct that, or give the hinge an armature"
         )
     else:
         message = (
@@ -133,14 +141,25 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
     return SingularError(message, body, output)
 
 
-def _outboard_inertia(system: System, body: int) -> bool:
-    """Whether the body or any outboard of it has mass or inertia."""
+def _outboard(system: System, body: int) -> NDArray[np.bool_]:
+    """Which bodies (n_bodies,) are the body or outboard of it."""
     outboard = np.zeros(system.n_bodies, dtype=bool)
     outboard[body] = True
     for k in system.layout.order:
         p = system.parent[k]
         outboard[k] |= p >= 0 and outboard[p]
-    return bool((system.layout.mass[outboard] > 0).any() or system.layout.J[outboard].any())
+    return outboard
+
+
+def _indefinite(system: System, among: NDArray[np.bool_]) -> str | None:
+    """Name of the first body with a negative principal moment, which a system may have been asked to accept."""
+    if system.indefinite_inertia == "refuse":
+        return None
+    for k in np.flatnonzero(among):
+        moments = np.linalg.eigvalsh(inertia_parameters(system.bodies[k].inertia).inertia_com)
+        if moments[0] < -ROUNDING * np.abs(system.layout.J[k]).max():
+            return system.body_names[k]
+    return None
 
 
 def expect_method(method: str, known: tuple[str, ...], function: str) -> None:

@@ -176,7 +176,13 @@ def with_armature(system: System, armature: Array) -> System:
     ]
     with warnings.catch_warnings():  # said when the system was first built
         warnings.simplefilter("ignore", TriangleInequalityWarning)
-        return System(bodies, system.gravity, dict(system.frames), system.name)
+        return System(
+            bodies,
+            system.gravity,
+            dict(system.frames),
+            system.name,
+            indefinite_inertia=system.indefinite_inertia,
+        )
 
 
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -20,6 +21,8 @@ def load(
     floating_base: bool = False,
     merge_fixed: bool = True,
     gravity: ArrayLike | None = None,
+    *,
+    indefinite_inertia: Literal["refuse", "warn"] = "refuse",
 ) -> System:
     """Load a robot from URDF or MJCF.
 
@@ -35,6 +38,9 @@ def load(
         If false they are bodies with hinges of no dof.
     gravity : (3,), optional
         Replaces the file's (MJCF) or (0, 0, −9.81).
+    indefinite_inertia : {"refuse", "warn"}
+        Whether a body with a negative principal moment of inertia, which some published files have, is an error
+        or a warning; see :class:`kfdyn.System` for what can be computed then.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def load(
     -----
     LoadWarning
         Of what the file asks for and the system does not model (mimic joints, equality constraints,
-        tendons). :func:`read` gives these as data instead.
+        tendons), and of inertias that no body has. :func:`read` gives these as data instead.
 
     Notes
     -----
@@ -67,7 +73,7 @@ def load(
     System 'arm': 1 bodies, 1 dofs, mass 2 kg
       rod: revolute on the world, 2 kg
     """
-    loaded = read(source, floating_base, merge_fixed, gravity)
+    loaded = read(source, floating_base, merge_fixed, gravity, indefinite_inertia=indefinite_inertia)
     if loaded.notes:
         warnings.warn(f"{loaded.source}: " + "; ".join(loaded.notes), LoadWarning, stacklevel=2)
     return loaded.system
@@ -78,6 +84,8 @@ def read(
     floating_base: bool = False,
     merge_fixed: bool = True,
     gravity: ArrayLike | None = None,
+    *,
+    indefinite_inertia: Literal["refuse", "warn"] = "refuse",
 ) -> Loaded:
     """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
 
@@ -97,7 +105,8 @@ def read(
     if tag == "robot":
         from kfdyn.io.urdf import load_urdf
 
-        return load_urdf(opened, floating_base, merge_fixed, EARTH if gravity is None else gravity)
+        gravity = EARTH if gravity is None else gravity
+        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia)
     if tag == "mujoco":
         from kfdyn.io.mjcf import load_mjcf
 
@@ -105,7 +114,7 @@ def read(
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")
         for _ in read_elements(opened.data, opened.name, lambda tag: False, opened.encoding):
             pass  # MuJoCo reads it next, with a parser that sets no bounds
-        return load_mjcf(opened, merge_fixed, gravity)
+        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia)
     advice = {
         "sdf": "convert it to URDF, or load the robot's URDF",
         "mujocoinclude": "load the file that includes it",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
+from warnings import WarningMessage
 
 from kfdyn.multibody import Pose, System
 
@@ -57,3 +58,11 @@ def listed(names: list[str], most: int = 4) -> str:
     """Say names in a sentence, at most ``most`` of them."""
     text = ", ".join(repr(name) for name in names[:most])
     return text + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def indefinite_notes(what: str, said: Sequence[WarningMessage], most: int = 4) -> Iterator[str]:
+    """Yield what a System warned of as notes on so many of a file's bodies, which are called ``what``."""
+    for warning in said[:most]:
+        yield f"{what} {warning.message}"
+    if len(said) > most:
+        yield f"and {len(said) - most} more with a negative principal moment of inertia"

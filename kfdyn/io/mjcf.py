@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.io.attributes import LARGEST
-from kfdyn.io.loaded import Loaded, listed
+from kfdyn.io.loaded import Loaded, indefinite_notes, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.mjcf_bodies import DOFS, MjBodies, MjNames
 from kfdyn.io.source import Source
 from kfdyn.multibody import System
-from kfdyn.spatial import TriangleInequalityWarning
+from kfdyn.spatial import IndefiniteInertiaWarning, TriangleInequalityWarning
 
 
-def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
+def load_mjcf(
+    source: Source,
+    merge: bool,
+    gravity: ArrayLike | None,
+    indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+) -> Loaded:
     """Compile an MJCF file and build its system; see :func:`kfdyn.load`."""
     try:
         import mujoco
@@ -39,12 +44,17 @@ def load_mjcf(source: Source, merge: bool, gravity: ArrayLike | None) -> Loaded:
         raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
     finally:
         mujoco.set_mju_user_warning(before)
-    loaded = from_mujoco_model(model, source.name, merge, gravity)
+    loaded = from_mujoco_model(model, source.name, merge, gravity, indefinite_inertia=indefinite_inertia)
     return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
 
 
 def from_mujoco_model(
-    model: Any, source: str = "MjModel", merge_fixed: bool = True, gravity: ArrayLike | None = None
+    model: Any,
+    source: str = "MjModel",
+    merge_fixed: bool = True,
+    gravity: ArrayLike | None = None,
+    *,
+    indefinite_inertia: Literal["refuse", "warn"] = "refuse",
 ) -> Loaded:
     """Build the system of a compiled ``mujoco.MjModel``.
 
@@ -57,6 +67,9 @@ def from_mujoco_model(
         Join bodies without joints to their parents; their names stay usable as frames.
     gravity : (3,), optional
         Replaces the model's.
+    indefinite_inertia : {"refuse", "warn"}
+        Whether a negative principal moment of inertia is an error or a note. MuJoCo's compiler refuses one; a model
+        changed after compilation may have it.
 
     Returns
     -------
@@ -82,17 +95,19 @@ def from_mujoco_model(
     frames, world_frames = reader.frames(merged)
     if gravity is None:
         gravity = np.zeros(3) if _without_gravity(model) else np.array(model.opt.gravity)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore", TriangleInequalityWarning)  # MuJoCo's compiler has judged them
+        warnings.simplefilter("always", IndefiniteInertiaWarning)
         try:
-            system = System(merged.bodies, gravity, frames, names.model)
+            system = System(merged.bodies, gravity, frames, names.model, indefinite_inertia=indefinite_inertia)
         except KfdynError as error:
             raise type(error)(f"{source}: {error}") from None
     joints = range(model.njnt)
     friction = {names.joint[j]: float(f) for j in joints if (f := model.dof_frictionloss[model.jnt_dofadr[j]])}
     scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
     springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
-    return Loaded(system, source, tuple(_notes(model, names)), (), friction, springs, world_frames)
+    notes = (*_notes(model, names), *indefinite_notes("body", said))
+    return Loaded(system, source, notes, (), friction, springs, world_frames)
 
 
 def _check_sizes(model: Any, names: MjNames, source: str) -> None:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import KfdynError, ModelError
-from kfdyn.io.loaded import Loaded, listed
+from kfdyn.io.loaded import Loaded, indefinite_notes, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.source import Source
 from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
 from kfdyn.io.urdf_tree import outward
 from kfdyn.multibody import Body, Frame, Hinge, Pose, System
 from kfdyn.multibody.body import IDENTITY
-from kfdyn.spatial import TriangleInequalityWarning, rotation_from_rpy, spatial_inertia, validate_inertia
+from kfdyn.spatial import (
+    IndefiniteInertiaWarning,
+    TriangleInequalityWarning,
+    rotation_from_rpy,
+    spatial_inertia,
+    validate_inertia,
+)
 
 Array = NDArray[np.float64]
 
@@ -25,7 +32,13 @@ FLOATING_BASE = "floating_base"
 ROUNDING = 1e-12  # of the largest moment
 
 
-def load_urdf(source: Source, floating_base: bool, merge: bool, gravity: ArrayLike) -> Loaded:
+def load_urdf(
+    source: Source,
+    floating_base: bool,
+    merge: bool,
+    gravity: ArrayLike,
+    indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+) -> Loaded:
     """Build the system of a URDF file; see :func:`kfdyn.load`."""
     urdf = read_urdf(source)
     roots, order = outward(urdf, source.name)
@@ -52,12 +65,14 @@ def load_urdf(source: Source, floating_base: bool, merge: bool, gravity: ArrayLi
         notes.append(f"mimic joints that follow joints the file has not: {listed(lost)}")
     if unbounded := [joint.name for joint in joints if joint.kind in ("revolute", "prismatic") and not joint.limited]:
         notes.append(f"joints without the <limit> that URDF asks for, taken as unlimited: {listed(unbounded)}")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore", TriangleInequalityWarning)  # already among the notes, link by link
+        warnings.simplefilter("always", IndefiniteInertiaWarning)
         try:
-            system = System(merged.bodies, gravity, merged.frames, urdf.name)
+            system = System(merged.bodies, gravity, merged.frames, urdf.name, indefinite_inertia=indefinite_inertia)
         except KfdynError as error:
-            raise _with_line(source.name, urdf, merged.bodies, error) from None
+            raise _with_line(source.name, urdf, merged.bodies, indefinite_inertia, error) from None
+    notes.extend(indefinite_notes("link (with all that is merged into it)", said))
     friction = {joint.name: joint.friction for joint in joints if joint.friction}
     return Loaded(system, source.name, (*urdf.notes, *notes), mimics, friction, world_frames=merged.world_frames)
 
@@ -66,7 +81,7 @@ def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:
     """Spatial inertias of all links about their own frames, with a note of those that cannot be.
 
     They are not refused here: published robots have such links, and joined to their carrier, or fixed to
-    the world, they may do no harm. The system refuses a body that is impossible as a whole.
+    the world, they may do no harm. The system judges each body as a whole.
     """
     links = list(urdf.links.values())
     R = rotation_from_rpy([link.rpy for link in links])
@@ -85,11 +100,13 @@ def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:
     return dict(zip(urdf.links, M6)), notes
 
 
-def _with_line(source: str, urdf: Urdf, bodies: list[Body], error: KfdynError) -> KfdynError:
+def _with_line(
+    source: str, urdf: Urdf, bodies: list[Body], indefinite_inertia: Literal["refuse", "warn"], error: KfdynError
+) -> KfdynError:
     """Say where in the file the body is that the system refused."""
     for body in bodies:
         try:
-            validate_inertia(body.inertia, body.name)
+            validate_inertia(body.inertia, body.name, indefinite_inertia=indefinite_inertia)
         except KfdynError as fault:
             line = urdf.links[body.name].line
             return type(fault)(f"{source}:{line}: link (with all that is merged into it) {fault}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +55,13 @@ class Layout(NamedTuple):
     armature: Array
 
 
-def pack(bodies: Sequence[Body], order: Index, parent: Index) -> Layout:
-    """Lay the bodies out; refuse an inertia that no body can have."""
+def pack(
+    bodies: Sequence[Body], order: Index, parent: Index, indefinite_inertia: Literal["refuse", "warn"] = "refuse"
+) -> Layout:
+    """Lay the bodies out; refuse an inertia that no body can have, or warn of a merely indefinite one."""
     hinges = [body.hinge for body in bodies]
     inertia = np.stack([body.inertia for body in bodies])
-    _check_inertias(bodies, inertia)
+    _check_inertias(bodies, inertia, indefinite_inertia)
     mass = inertia[:, 3, 3].copy()
     # m p~ is the upper right block; p has no meaning without mass and is set to zero there.
     mp = np.stack([inertia[:, 2, 4], inertia[:, 0, 5], inertia[:, 1, 3]], axis=1)
@@ -83,12 +85,12 @@ def pack(bodies: Sequence[Body], order: Index, parent: Index) -> Layout:
     return layout
 
 
-def _check_inertias(bodies: Sequence[Body], inertia: Array) -> None:
+def _check_inertias(bodies: Sequence[Body], inertia: Array, indefinite_inertia: Literal["refuse", "warn"]) -> None:
     """Check all at once; only when one is at fault look for it by name."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", TriangleInequalityWarning)
-            validate_inertia(inertia)
+            validate_inertia(inertia, indefinite_inertia=indefinite_inertia)
     except (ModelError, TriangleInequalityWarning):
         for body in bodies:
-            validate_inertia(body.inertia, body.name)
+            validate_inertia(body.inertia, body.name, indefinite_inertia=indefinite_inertia)

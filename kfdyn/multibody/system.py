@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,11 @@ class System:
         Named frames fixed to bodies, usable wherever a body's name is.
     name
         For people.
+    indefinite_inertia : {"refuse", "warn"}
+        Whether a body with a negative principal moment of inertia is an error or gets an
+        :class:`~kfdyn.spatial.IndefiniteInertiaWarning`. Some published robots have one. Mass matrix and inverse
+        dynamics, sums of inertias, take it as it is; forward dynamics has an answer only where the mass matrix is
+        positive definite nevertheless; and nothing can be drawn from a covariance that is none.
 
     Attributes
     ----------
@@ -69,6 +75,7 @@ class System:
         "frames",
         "gravity",
         "hinge_names",
+        "indefinite_inertia",
         "layout",
         "lower",
         "mass",
@@ -94,6 +101,7 @@ class System:
     upper: Array
     speed: Array
     effort: Array
+    indefinite_inertia: Literal["refuse", "warn"]
     layout: Layout
     mass: float
     n_bodies: int
@@ -110,9 +118,12 @@ class System:
         gravity: ArrayLike = EARTH,
         frames: Mapping[str, Frame] | None = None,
         name: str = "system",
+        *,
+        indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     ) -> None:
         put = super().__setattr__
         put("name", name)
+        put("indefinite_inertia", indefinite_inertia)
         put("bodies", tuple(bodies))
         if not self.bodies:
             raise ModelError(f"system {name!r} has no bodies; give it at least one")
@@ -124,7 +135,7 @@ class System:
         put("_hinge", _numbered(self.hinge_names, "hinge"))
         order, parent = parents_first(self.bodies, index)
         put("parent", parent)
-        put("layout", pack(self.bodies, order, parent))
+        put("layout", pack(self.bodies, order, parent, indefinite_inertia))
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))
@@ -155,7 +166,7 @@ class System:
         self.__setattr__(key, None)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.bodies, self.gravity, dict(self.frames), self.name)
+        return _rebuild, (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
 
     def __repr__(self) -> str:
         roots = int((self.parent < 0).sum())
@@ -236,11 +247,17 @@ class System:
         return integrate(self, q, step) if step.any() else q
 
 
-def _rebuild(bodies: tuple[Body, ...], gravity: Array, frames: dict[str, Frame], name: str) -> System:
+def _rebuild(
+    bodies: tuple[Body, ...],
+    gravity: Array,
+    frames: dict[str, Frame],
+    name: str,
+    indefinite_inertia: Literal["refuse", "warn"],
+) -> System:
     """Unpickle: what was to be warned of was said when the system was first built."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TriangleInequalityWarning)
-        return System(bodies, gravity, frames, name)
+        return System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
 
 
 def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:

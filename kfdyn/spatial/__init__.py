@@ -42,9 +42,10 @@ from kfdyn.spatial.transform import (
     transform_momentum,
     transform_velocity,
 )
-from kfdyn.spatial.validate import TriangleInequalityWarning, validate_inertia
+from kfdyn.spatial.validate import IndefiniteInertiaWarning, TriangleInequalityWarning, validate_inertia
 
 __all__ = [
+    "IndefiniteInertiaWarning",
     "InertiaParameters",
     "TriangleInequalityWarning",
     "combine_inertia",

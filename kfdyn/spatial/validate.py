@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,13 @@ class TriangleInequalityWarning(UserWarning):
     """Principal moments of inertia that no distribution of positive mass has."""
 
 
-def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array:
+class IndefiniteInertiaWarning(TriangleInequalityWarning):
+    """A negative principal moment of inertia, let pass on request: J1 < 0 means J3 >= J2 > J1 + J2 too."""
+
+
+def validate_inertia(
+    M6: ArrayLike, name: str | Sequence[str] = "body", *, indefinite_inertia: Literal["refuse", "warn"] = "refuse"
+) -> Array:
     """Spatial inertia, returned if a body can have it: M = [[J, m p~], [−m p~, m 1]] ⪰ 0.
 
     Parameters
@@ -27,6 +34,8 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     M6 : (..., 6, 6)
     name : str or sequence of str
         Names the culprit in messages; a sequence names the entries of the first axis.
+    indefinite_inertia : {"refuse", "warn"}
+        What to do about a negative principal moment, the one fault that published robots are used with.
 
     Returns
     -------
@@ -38,12 +47,15 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     ModelError
         If an entry is not finite, the matrix is not symmetric or has not the form of a spatial inertia, the
         mass is negative, a mass-less body has a mass centre, or the inertia about the mass centre has a
-        negative principal moment (which, with m ≥ 0, is when M has a negative eigenvalue).
+        negative principal moment (which, with m ≥ 0, is when M has a negative eigenvalue), unless asked to warn.
 
     Warns
     -----
     TriangleInequalityWarning
         If one principal moment exceeds the sum of the others: impossible, yet common in published arms.
+    IndefiniteInertiaWarning
+        If asked to warn of a negative principal moment. Such an M is no covariance: sums of inertias (mass matrix,
+        inverse dynamics) are well defined, filters only while every innovation variance stays positive.
 
     Notes
     -----
@@ -58,12 +70,13 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     Traceback (most recent call last):
     kfdyn.errors.ModelError: 'forearm': mass -1 is negative; a body needs mass >= 0
     """
+    check_indefinite_inertia(indefinite_inertia)
     if not isinstance(name, str):
         stack = trailing(M6, (6, 6), "M6", finite=False)  # whose entry it is, is said below
         if stack.ndim < 3 or len(name) != len(stack):
             raise ShapeError(f"{len(name)} names for inertias of shape {stack.shape}; give one name per body")
         for M, label in zip(stack, name):
-            validate_inertia(M, label)
+            validate_inertia(M, label, indefinite_inertia=indefinite_inertia)
         return stack
     M6 = trailing(M6, (6, 6), f"spatial inertia of '{name}'")
 
@@ -77,15 +90,26 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
     _raise(structure_fault(M6), name, "not of the form [[J, m p~], [-m p~, m 1]]; build it with spatial_inertia")
     moments = np.linalg.eigvalsh(inertia_parameters(M6).inertia_com)  # ascending
     slack = ROUNDING * np.trace(M6[..., :3, :3], axis1=-2, axis2=-1)
-    _raise(
-        moments[..., 0] < -np.abs(slack),
-        name,
-        "principal moment of inertia {:.6g} about the mass centre is negative; "
-        "check the signs of the inertia, and whether it was given about another point than the mass centre",
-        moments[..., 0],
-    )
+    indefinite = np.asarray(moments[..., 0] < -np.abs(slack))
+    if indefinite_inertia == "refuse":
+        _raise(
+            indefinite,
+            name,
+            "principal moment of inertia {:.6g} about the mass centre is negative; check the signs of the inertia, and "
+            "whether it was given about another point than the mass centre; or use it as it is, with "
+            'indefinite_inertia="warn"',
+            moments[..., 0],
+        )
+    elif indefinite.any():
+        where = tuple(np.argwhere(indefinite)[0])
+        warnings.warn(
+            f"{_label(name, where)}: principal moment of inertia {moments[where][0]:.6g} about the mass centre is "
+            "negative, as no body's is; the dynamics use it as it is given",
+            IndefiniteInertiaWarning,
+            stacklevel=2,
+        )
     excess = moments[..., 2] - moments[..., 1] - moments[..., 0]
-    fault = excess > 1e-9 * moments[..., 2] + np.abs(slack)
+    fault = ~indefinite & (excess > 1e-9 * moments[..., 2] + np.abs(slack))
     if fault.any():
         where = tuple(np.argwhere(fault)[0])
         a, b, c = moments[where]
@@ -96,6 +120,12 @@ def validate_inertia(M6: ArrayLike, name: str | Sequence[str] = "body") -> Array
             stacklevel=2,
         )
     return M6
+
+
+def check_indefinite_inertia(value: str) -> None:
+    """Refuse any word but the two that are known."""
+    if value not in ("refuse", "warn"):
+        raise ModelError(f'indefinite_inertia must be "refuse" or "warn", got {value!r}')
 
 
 def _label(name: str, where: tuple[int, ...]) -> str:

@@ -49,6 +49,10 @@ def mjcf_models():
     return [f for p in ("gymnasium", "dm_control") if importlib.util.find_spec(p) for f in packaged(p, ".xml")]
 
 
+# Links with a negative principal moment of inertia: refused, unless asked for.
+INDEFINITE = {"romeo_laas_small"}
+
+
 def label(file):
     """A name for people: the file's, with its folder's where that alone says nothing."""
     return file.stem if file.stem not in ("anymal", "model", "humanoid", "arena") else f"{file.parent.name}/{file.stem}"
@@ -70,7 +74,8 @@ def with_pinocchio(file, floating_base, states=2):
         return None
     if model.nv == 0:
         return None
-    system = kio.read(file, floating_base=floating_base).system
+    indefinite = "warn" if file.stem in INDEFINITE else "refuse"
+    system = kio.read(file, floating_base=floating_base, indefinite_inertia=indefinite).system
     data, rng = model.createData(), np.random.default_rng(3)
     rows = []
     refusal = ""

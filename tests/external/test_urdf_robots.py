@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
-from robot_agreement import bullet_robots, example_robots, label, with_pinocchio
+from robot_agreement import INDEFINITE, bullet_robots, example_robots, label, with_pinocchio
 
 import kfdyn.dynamics as dy
 import kfdyn.io as kio
 import kfdyn.multibody as mb
-from kfdyn.errors import ModelError
+from kfdyn.dynamics.motion import with_armature
+from kfdyn.errors import ModelError, SingularError
 
 pin = pytest.importorskip("pinocchio")
 
 BASES = pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
 EXAMPLES, BULLET = example_robots(), bullet_robots()
-# A body with a negative principal moment: refused, see test_impossible_robot_is_refused.
-IMPOSSIBLE = "romeo_laas_small"
-SINGULAR = {"romeo"}
+SINGULAR = {"romeo", "romeo_laas_small"}
 TOLERANCE = 1e-9
 
 
@@ -36,25 +35,48 @@ def check(found, singular):
 @pytest.mark.skipif(not EXAMPLES, reason="example-robot-data is not installed")
 def test_the_whole_set_is_there():
     assert len(EXAMPLES) > 60
-    assert {IMPOSSIBLE, *SINGULAR, "icub", "panda", "talos_full_v2"} <= {file.stem for file in EXAMPLES}
+    assert {*INDEFINITE, *SINGULAR, "icub", "panda", "talos_full_v2"} <= {file.stem for file in EXAMPLES}
 
 
 @BASES
-@pytest.mark.parametrize("file", [f for f in EXAMPLES if f.stem != IMPOSSIBLE], ids=label)
+@pytest.mark.parametrize("file", EXAMPLES, ids=label)
 def test_example_robot(file, floating_base):
     check(with_pinocchio(file, floating_base), file.stem in SINGULAR)
 
 
 @BASES
-@pytest.mark.parametrize("file", [f for f in EXAMPLES if f.stem == IMPOSSIBLE], ids=label)
-def test_impossible_robot_is_refused(file, floating_base):
-    with pytest.raises(ModelError, match=r"urdf:\d+: link .*principal moment of inertia -0\.\d+ .* is negative"):
+@pytest.mark.parametrize("file", [f for f in EXAMPLES if f.stem in INDEFINITE], ids=label)
+def test_impossible_robot_is_refused_until_asked_for(file, floating_base):
+    body = "base_link" if floating_base else "LHipPitch_link"
+    fault = rf"link .*'{body}': principal moment of inertia -0\.\d+ .* is negative"
+    with pytest.raises(ModelError, match=rf"urdf:\d+: {fault}.*indefinite_inertia=\"warn\""):
         kio.read(file, floating_base=floating_base)
-    # Pinocchio reads it. Its mass matrix is singular (grippers without mass), so there is no acceleration to miss.
+    with pytest.warns(kio.LoadWarning, match=fault):
+        system = kio.load(file, floating_base=floating_base, indefinite_inertia="warn")
+    # Its mass matrix is singular (grippers without mass), so there is no acceleration to miss, for Pinocchio either.
     model = pin.buildModelFromUrdf(str(file), *([pin.JointModelFreeFlyer()] if floating_base else []))
     upper = np.triu(pin.crba(model, model.createData(), pin.neutral(model)))
     lowest, *_, highest = np.linalg.eigvalsh(upper + np.triu(upper, 1).T)
     assert abs(lowest) < 1e-12 * highest
+    q, v, tau = system.neutral(), np.zeros(system.nv), np.ones(system.nv)
+    for method in ("filter", "engine"):
+        with pytest.raises(SingularError, match=r"hinge '[lr]_gripper_joint': nothing outboard of it has mass"):
+            dy.forward_dynamics(system, q, v, tau, method=method)
+    # With rotors in the grippers there is one, and both find it.
+    rotors = np.zeros(system.nv)
+    for hinge in ("l_gripper_joint", "r_gripper_joint"):
+        rotors[system.v_slice(hinge)] = 0.01
+    geared = with_armature(system, rotors)
+    rng = np.random.default_rng(6)
+    q, (v, tau) = geared.random_configuration(rng), rng.normal(size=(2, geared.nv))
+    there = kio.to_pinocchio(geared, model, q, v, tau=tau)
+    for joint, value in zip(geared.hinge_names, (rotors[geared.v_slice(name)] for name in geared.hinge_names)):
+        if value.any():
+            model.armature[model.joints[model.getJointId(joint)].idx_v] = value[0]
+    expected = pin.aba(model, model.createData(), there.q, there.v, there.tau)
+    for method in ("filter", "engine"):
+        found = kio.to_pinocchio(geared, model, q, v, dy.forward_dynamics(geared, q, v, tau, method=method)).a
+        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
 
 
 @BASES

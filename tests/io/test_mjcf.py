@@ -155,3 +155,21 @@ def test_file_by_path_resolves_includes_and_leaves_no_log(tmp_path, monkeypatch)
     assert loaded.system.hinge_names == ("j",)
     assert loaded.system.mass == pytest.approx(2)
     assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
+
+
+def test_an_indefinite_inertia_is_read_on_request():
+    """The compiler refuses one, but a compiled model can be changed."""
+    model = mujoco.MjModel.from_xml_string(MACHINE)
+    rotor = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, "rotor")
+    model.body_inertia[rotor, 2] = -0.7
+    with pytest.raises(ModelError, match=r"MjModel: 'rotor.*principal moment.*indefinite_inertia=\"warn\""):
+        kio.from_mujoco_model(model)
+    loaded = kio.from_mujoco_model(model, indefinite_inertia="warn")
+    assert any("'rotor" in note and "principal moment of inertia -0.7" in note for note in loaded.notes)
+    assert kio.read(MACHINE, indefinite_inertia="warn").notes == kio.read(MACHINE).notes
+    system, rng = loaded.system, np.random.default_rng(8)
+    q, (v, a) = system.random_configuration(rng), rng.normal(size=(2, system.nv))
+    there = kio.to_mujoco(system, model, q, v, a, np.zeros(system.nv))
+    required = mujoco_dynamics(model, mujoco.MjData(model), there)[2]
+    found = kio.to_mujoco(system, model, q, tau=dy.inverse_dynamics(system, q, v, a)).tau
+    np.testing.assert_allclose(found, required, rtol=0, atol=1e-12 * np.abs(required).max())

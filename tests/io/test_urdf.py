@@ -197,3 +197,40 @@ def test_fault_is_told_with_file_line_element_and_cure(fault, tmp_path):
         kio.load(path)
     with pytest.raises(kind, match=message):
         kio.read(robot(*parts))
+
+
+INDEFINITE = link("b", 1).replace('ixx="0.5"', 'ixx="-9"')
+
+
+def test_an_indefinite_inertia_is_read_on_request():
+    text = robot(A, INDEFINITE, J)
+    with pytest.raises(ModelError, match=r":3: link .*'b': principal moment.*indefinite_inertia=\"warn\""):
+        kio.load(text)
+    with pytest.warns(kio.LoadWarning, match=r"link .*'b': principal moment of inertia -9\.\d+ .* is negative"):
+        system = kio.load(text, indefinite_inertia="warn")
+    assert system.indefinite_inertia == "warn"
+    loaded = kio.read(text, indefinite_inertia="warn")  # the notes are the warning
+    assert any("'b': principal moment of inertia -9" in note for note in loaded.notes)
+    model = pin.buildModelFromXML(text)
+    q, v, a = np.random.default_rng(4).normal(size=(3, 1))
+    there = kio.to_pinocchio(system, model, q, v, a)
+    expected = pin.rnea(model, model.createData(), there.q, there.v, there.a)
+    np.testing.assert_allclose(dy.inverse_dynamics(system, q, v, a), expected, rtol=1e-12)
+    again = kio.read(kio.save_urdf(loaded), indefinite_inertia="warn").system
+    np.testing.assert_allclose(again.layout.J, system.layout.J, rtol=0, atol=1e-13)
+
+
+def test_many_indefinite_inertias_are_counted():
+    n = 9
+    links = [INDEFINITE.replace('"b"', f'"b{i}"') for i in range(n)]
+    joints = [joint(f"j{i}", "continuous", "a", f"b{i}") for i in range(n)]
+    notes = kio.read(robot(A, *links, *joints), indefinite_inertia="warn").notes
+    assert sum("'b" in note and "is negative" in note for note in notes) == 4
+    assert "and 5 more with a negative principal moment of inertia" in notes
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "negative moment"])
+def test_no_other_fault_passes_with_an_indefinite_inertia(fault):
+    parts, kind, message = FAULTS[fault]
+    with pytest.raises(kind, match=message):
+        kio.read(robot(*parts), indefinite_inertia="warn")

@@ -14,7 +14,7 @@ from multibody_cases import close, forest, seeds, state
 import kfdyn.multibody as mb
 from kfdyn.errors import KfdynError, ModelError, ShapeError, TreeError
 from kfdyn.multibody import Body, Frame, Hinge, System
-from kfdyn.spatial import TriangleInequalityWarning, spatial_inertia
+from kfdyn.spatial import IndefiniteInertiaWarning, TriangleInequalityWarning, spatial_inertia
 
 UNIT = spatial_inertia(1.0, [0.1, 0.2, 0.3], np.eye(3))
 
@@ -112,6 +112,27 @@ def test_a_broken_triangle_inequality_only_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert pickle.loads(pickle.dumps(system)).mass == system.mass
+
+
+def test_an_indefinite_inertia_is_taken_on_request_and_by_every_copy():
+    inertia = spatial_inertia(1.0, np.zeros(3), np.diag([1.0, -0.5, 3.0]))
+    bodies = [body("fine"), Body("odd", inertia)]
+    with pytest.raises(ModelError, match=r"'odd': principal moment of inertia -0.5 .*indefinite_inertia=\"warn\""):
+        System(bodies)
+    with pytest.warns(IndefiniteInertiaWarning, match="'odd': principal moment of inertia -0.5") as said:
+        system = System(bodies, indefinite_inertia="warn")
+    assert len(said) == 1
+    np.testing.assert_array_equal(system.layout.J[1], inertia[:3, :3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for twin in (pickle.loads(pickle.dumps(system)), copy.deepcopy(system), copy.copy(system)):
+            assert twin.indefinite_inertia == "warn"
+            np.testing.assert_array_equal(twin.layout.J, system.layout.J)
+    assert System([body("fine")]).indefinite_inertia == "refuse"
+    with pytest.raises(ModelError, match="'odd': mass -1 is negative"):
+        System([Body("odd", -np.eye(6))], indefinite_inertia="warn")
+    with pytest.raises(ModelError, match='must be "refuse" or "warn", got True'):
+        System(bodies, indefinite_inertia=True)
 
 
 def test_unknown_names_get_a_hint():

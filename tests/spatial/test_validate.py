@@ -8,6 +8,7 @@ from spatial_cases import fast, random_cloud, random_rotation, seeds
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.spatial import (
+    IndefiniteInertiaWarning,
     TriangleInequalityWarning,
     inertia_parameters,
     rigid_transform,
@@ -46,6 +47,25 @@ def test_the_verdict_is_that_of_the_eigenvalues(seed):
         else:
             with pytest.raises(ModelError, match="principal moment of inertia -0"):
                 validate_inertia(M6)
+
+
+@fast
+@given(seeds)
+def test_an_indefinite_inertia_is_warned_of_on_request(seed):
+    """The warning comes exactly where the refusal would, and never together with that of the triangle inequality."""
+    rng = np.random.default_rng(seed)
+    R = random_rotation(rng)
+    moments = rng.uniform(0.1, 1.0, 3) * rng.choice([-1, 1, 1, 1], 3)
+    M6 = spatial_inertia(rng.uniform(0.1, 2), rng.normal(size=3), R @ np.diag(moments) @ R.T)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert np.array_equal(validate_inertia(M6, "arm", indefinite_inertia="warn"), M6)
+    indefinite = np.linalg.eigvalsh(M6)[0] < -1e-12
+    low, middle, high = np.sort(moments)
+    expected = IndefiniteInertiaWarning if indefinite else TriangleInequalityWarning if high > low + middle else None
+    assert [warning.category for warning in said] == ([] if expected is None else [expected])
+    if indefinite:
+        assert f"'arm': principal moment of inertia {low:.6g} about" in str(said[0].message)
 
 
 def test_a_large_moment_of_inertia_hides_no_other_fault():
@@ -108,6 +128,21 @@ def _with(i, j, value, mirror=False):
 def test_bad_bodies_are_named_with_the_cure(M6, message):
     with pytest.raises(ModelError, match=message):
         validate_inertia(M6, "arm")
+    if "principal moment" not in message:  # a request to let that one pass lets no other fault pass
+        with pytest.raises(ModelError, match=message):
+            validate_inertia(M6, "arm", indefinite_inertia="warn")
+
+
+def test_the_request_to_warn_is_named_as_a_cure_and_reaches_every_body_of_a_batch():
+    indefinite = spatial_inertia(1.0, [1, 2, 3], np.diag([1.0, -0.5, 1]))
+    with pytest.raises(ModelError, match='indefinite_inertia="warn"'):
+        validate_inertia(indefinite)
+    with pytest.warns(IndefiniteInertiaWarning, match=r"'body'\[1\]: principal moment of inertia -0.5"):
+        validate_inertia(np.stack([GOOD, indefinite]), indefinite_inertia="warn")
+    with pytest.warns(IndefiniteInertiaWarning, match=r"'hand': principal moment of inertia -0.5"):
+        validate_inertia(np.stack([GOOD, indefinite]), ["arm", "hand"], indefinite_inertia="warn")
+    with pytest.raises(ModelError, match='must be "refuse" or "warn", got \'ignore\''):
+        validate_inertia(GOOD, indefinite_inertia="ignore")
 
 
 def test_the_culprit_of_a_batch_is_named():
