@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from kfdyn.cli.robots import add_robot, add_state, count, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, count, naming_hinges, open_robot, read_state
 from kfdyn.cli.terminal import complain, make_console
 
 ABOUT = "confront every covariance formula of a robot with samples"
@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     peers, unasked = ask_peers(args.file, system, q, args.floating_base)
     for note in (*loaded.notes, *unasked):
         complain(f"warning: {note}")
-    report = cross_check(system, q, v, samples=args.samples, seed=args.seed, peers=peers)
+    with naming_hinges(system, q):
+        report = cross_check(system, q, v, samples=args.samples, seed=args.seed, peers=peers)
     written = [] if args.figures is None else save_figures(report, args.figures)
     if args.json:
         content = {"file": args.file, "q": q.tolist(), "v": v.tolist(), **json.loads(report.to_json())}

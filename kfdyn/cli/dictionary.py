@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kfdyn.cli.robots import add_robot, add_state, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, naming_hinges, open_robot, read_state
 from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
 
@@ -40,5 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if not system.n_bodies:
         raise ModelError(f"{args.file}: nothing moves in {system.name!r}, so there are no numbers to fill in")
     q, v = read_state(system, args)
-    console.print(dictionary_table(fill(system, q, v, body=args.body), title=f"The dictionary of {system.name}"))
+    with naming_hinges(system, q):
+        rows = fill(system, q, v, body=args.body)
+    console.print(dictionary_table(rows, title=f"The dictionary of {system.name}"))
     return 0

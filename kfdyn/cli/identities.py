@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from kfdyn.cli.robots import add_robot, add_state, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, naming_hinges, open_robot, read_state
 from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
 
@@ -31,12 +31,14 @@ def run(args: argparse.Namespace) -> int:
     for note in loaded.notes:
         complain(f"warning: {note}")
     system = loaded.system
-    ss = as_estimation(system, *read_state(system, args))
+    q, v = read_state(system, args)
+    ss = as_estimation(system, q, v)
     if ss.n_states > MOST_STATES:
         raise ModelError(
             f"{args.file}: dense algebra on {ss.n_states} states is too much; up to {MOST_STATES // 6} bodies will do"
         )
-    residuals = identity_residuals(ss)
+    with naming_hinges(system, q):
+        residuals = identity_residuals(ss)
     passed = all(residual <= TOLERANCE for residual in residuals.values())
     if args.json:
         rows = {

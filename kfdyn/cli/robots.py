@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 
 if TYPE_CHECKING:
     from kfdyn.io import Loaded
@@ -118,6 +119,18 @@ def read_state(system: System, args: argparse.Namespace) -> tuple[Array, Array]:
     elif args.v != "random":
         v = _numbers(args.v, "v", ("zero", "random"), system.nv, system)
     return q, v
+
+
+@contextmanager
+def naming_hinges(system: System, q: Array) -> Iterator[None]:
+    """Let dynamics say which hinge moves no mass; the engine knows only a node and its output."""
+    try:
+        yield
+    except SingularError:
+        from kfdyn.dynamics import dynamics_filter
+
+        dynamics_filter(system, q, np.zeros(system.nv), np.zeros(system.nv))
+        raise
 
 
 def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: System) -> Array:
