@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -281,4 +282,7 @@ def sweep(
         ),
     )  # fmt: skip
     outputs, stored = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
-    return eps.reshape(outputs), nu.reshape(outputs), z.reshape(stored), z_plus.reshape(stored)
+    eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(stored), z_plus.reshape(stored)
+    expect_finite_blocks(ss.tree, "z⁺", ss.state_blocks(z_plus), ss.tree.order)
+    expect_finite_blocks(ss.tree, "ν", ss.output_blocks(nu), ss.tree.order)
+    return eps, nu, z, z_plus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range
 from kfdyn.estimation.state_space import StateSpace
 
 Method = Literal["block", "univariate"]
@@ -19,6 +21,7 @@ BoolArray = NDArray[np.bool_]
 _WORTH_COMPILING = 64  # nodes
 _LARGEST_STATIC = 8  # states; larger blocks gain nothing from constant sizes
 _CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
+_CACHE_LOCK = Lock()  # a model may be used by several threads at once
 
 
 class SmoothedCovariances(NamedTuple):
@@ -97,7 +100,10 @@ class Riccati:
         )
         if rts.count_cancelled(ss.arrays, P_plus, S):
             rts.restore_cancelled(ss.arrays, self.P.flat, P_plus, S)
-        return SmoothedCovariances(Blocks(_frozen(Lambda), ss.n, ss.n), Blocks(_frozen(S), ss.n, ss.n))
+        result = SmoothedCovariances(Blocks(_frozen(Lambda), ss.n, ss.n), Blocks(_frozen(S), ss.n, ss.n))
+        for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
+            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
+        return result
 
 
 def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = "block") -> Riccati:
@@ -124,6 +130,8 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     ------
     SingularError
         If D(k) is not positive definite; names the node and what would cure it.
+    ModelError
+        If a covariance is too large or too small for a double; names the node where that begins.
 
     Notes
     -----
@@ -142,11 +150,14 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     if seen.shape != (ss.n_outputs,):
         raise ShapeError(f"observed must have shape ({ss.n_outputs},), one entry for each output; got {seen.shape}")
     key = (method, seen.tobytes())
-    if key not in ss._cache:
-        while len(ss._cache) >= _CACHED_PATTERNS:
-            ss._cache.pop(next(iter(ss._cache)))
-        ss._cache[key] = _run(ss, seen, method)
-    return ss._cache[key]
+    result = ss._cache.get(key)
+    if result is None:
+        result = _run(ss, seen, method)
+        with _CACHE_LOCK:
+            ss._cache[key] = result
+            while len(ss._cache) > _CACHED_PATTERNS:
+                del ss._cache[next(iter(ss._cache))]
+    return result
 
 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
@@ -160,21 +171,24 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
     node, output = kernels.riccati(sizes, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
-        raise _singular(ss, int(node), int(output))
+        raise _not_positive(ss, int(node), int(output), Blocks(P, ss.n, ss.n)[node])
     seen.flags.writeable = False
     for array in (P, P_plus, D, L, G):
         _frozen(array)
     n, m = ss.n, ss.m
-    return Riccati(
+    result = Riccati(
         ss, seen, Blocks(P, n, n), Blocks(P_plus, n, n), Blocks(D, m, m), Blocks(L, m, m), Blocks(G, n, m), sizes
     )
+    for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
+        expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
+    return result
 
 
 def _common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
     from kfdyn.estimation._kernels.sizes import Sizes, static
 
-    if len(ss) < _WORTH_COMPILING or not ss.Q.is_uniform or ss.n[0] > _LARGEST_STATIC:
+    if len(ss) < _WORTH_COMPILING or not ss.Q.is_uniform or not 0 < ss.n[0] <= _LARGEST_STATIC:
         return Sizes(None, None)
     return Sizes(static(int(ss.n[0])), static(1) if (ss.m == 1).all() else None)
 
@@ -184,9 +198,12 @@ def _frozen(array: FloatArray) -> FloatArray:
     return array
 
 
-def _singular(ss: StateSpace, node: int, output: int) -> SingularError:
+def _not_positive(ss: StateSpace, node: int, output: int, P: FloatArray) -> SingularError | ModelError:
     where = ss.tree.label(node)
     which = f"output {output} of {where}" if ss.m[node] > 1 else where
+    why = out_of_range(ss.H[node][output], P)
+    if why is not None:
+        return ModelError(f"{which}: its innovation variance {why}")
     if not ss.H[node][output].any():
         why = "its row of H is zero, so it measures nothing; remove the output or correct H"
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import STORED_NUMBERS, Filtered
+from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import Riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -171,4 +172,7 @@ def sweep(
         ),
     )
     stored = (*(batch if states else (0,)), ss.n_states)
-    return a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)
+    a, plus, costate = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)
+    expect_finite_blocks(ss.tree, "λ", ss.state_blocks(costate), ss.tree.order[::-1])
+    expect_finite_blocks(ss.tree, "a", ss.output_blocks(a), ss.tree.order[::-1])
+    return a, plus, costate

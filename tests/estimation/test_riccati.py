@@ -1,5 +1,7 @@
 """The Riccati gather against dense conditioning: P, P⁺, D, G, K, log det."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +13,7 @@ from random_models import Case, cases, close, fast, random_case
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense import dense_filter, dense_posterior
+from kfdyn.estimation.riccati import riccati
 
 QUANTITIES = ("P", "P_plus", "D", "G")
 
@@ -260,3 +263,20 @@ def test_bad_arguments():
         kf.riccati(case.ss, method="qr")
     with pytest.raises(ShapeError, match=r"observed must have shape \(\d+,\), one entry for each output"):
         kf.riccati(case.ss, np.ones(case.ss.n_outputs + 1, dtype=bool))
+
+
+def test_threads_share_a_model():
+    """The covariances of a few patterns are kept with the model; threads with other patterns must not lose theirs."""
+    one = np.ones((1, 1))
+    ss = kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=8)
+    patterns = np.random.default_rng(0).random((6, 8)) < 0.5
+    expected = [riccati(ss, seen).P.flat for seen in patterns]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda i: riccati(ss, patterns[i % 6]).P.flat, range(3000)))
+    finally:
+        sys.setswitchinterval(interval)
+    for i, P in enumerate(found):
+        np.testing.assert_array_equal(P, expected[i % 6])

@@ -1,0 +1,44 @@
+"""Numbers beyond double precision: found after a sweep by one sum, and refused with the node where they begin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.tree import Tree
+
+_CURE = "measure the states in units in which their numbers stay below 1e150, or leave out what grows without bound"
+
+
+def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray) -> None:
+    """Refuse blocks (or a batch of stacked vectors) that hold NaN or infinity; ``order`` is that of the sweep.
+
+    The input was finite, so overflow made them. A sum is not finite if a term is not, which makes the usual case
+    one pass without a temporary.
+    """
+    if _sum_is_finite(blocks.flat):
+        return
+    lost = ~np.isfinite(blocks.flat).reshape(-1, blocks.flat.shape[-1]).all(axis=0)
+    if lost.any():  # else only the sum overflowed
+        touched = np.zeros(len(blocks), dtype=bool)
+        touched[np.searchsorted(blocks.offsets, np.flatnonzero(lost), side="right") - 1] = True
+        k = int(order[np.argmax(touched[order])])
+        raise ModelError(f"{name} of {tree.label(k)} is too large for a double, about 1e308: {_CURE}")
+
+
+def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
+    """Why h P h* is no number a double can hold with all its digits, or None if it is one."""
+    finite = bool(np.isfinite(P).all())
+    with np.errstate(divide="ignore"):
+        digits = 2 * np.log10(np.abs(h).max(initial=0.0)) + np.log10(np.abs(P).max(initial=0.0)) if finite else np.inf
+    if digits > 300:
+        return f"is too large for a double, about 1e308: {_CURE}"
+    if -np.inf < digits < -290:
+        return "is too small for a double, about 1e-308: measure it in smaller units, which makes H and T larger"
+    return None
+
+
+def _sum_is_finite(flat: FloatArray) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(flat.sum()))
