@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import sweep as sweep_states
-from kfdyn.estimation.packing import expect_generator
+from kfdyn.estimation.packing import draw_axes, expect_generator
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.smoothing import sweep as sweep_costates
 from kfdyn.estimation.state_space import StateSpace
@@ -25,7 +24,8 @@ class InnovationsFactor:
         𝓜   = (1 + HφK) D (1 + HφK)*          𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK)
 
     With D = L L*, the factor C = (1 + HφK) L is a square root: 𝓜 = C C*. Every method takes leading batch axes and
-    is O(N) for each vector, except :meth:`inverse`.
+    is O(N) for each vector, except :meth:`inverse`. Where measurements are missing, 𝓜 is the covariance of the
+    observed outputs alone: entries of the others are ignored in what is given and 0 in what is returned.
 
     Examples
     --------
@@ -52,8 +52,8 @@ class InnovationsFactor:
         """𝓜 a, shape (..., Σm_k): a scatter of co-states and a gather of states (Newton–Euler)."""
         from kfdyn.estimation.operators import Operators
 
-        a = self.ss.check_outputs(a, "a")
-        return Operators(self.covariances).mass_matrix.forward(a)
+        a = self._observed(self.ss.check_outputs(a, "a"))
+        return self._observed(Operators(self.covariances).mass_matrix.forward(a))
 
     def whiten(self, T: ArrayLike) -> FloatArray:
         """C⁻¹ T = L⁻¹ε, shape (..., Σm_k): standard normal when T ~ N(0, 𝓜), and ‖C⁻¹T‖² = T*𝓜⁻¹T."""
@@ -64,8 +64,8 @@ class InnovationsFactor:
         """C e = (1 + HφK) L e, shape (..., Σm_k): the inverse of :meth:`whiten`."""
         from kfdyn.estimation.operators import Operators
 
-        eps = self._lower(self.ss.check_outputs(e, "e"), inverse=False, transposed=False)
-        return Operators(self.covariances).factor.forward(eps)
+        eps = self._lower(self._observed(self.ss.check_outputs(e, "e")), inverse=False, transposed=False)
+        return self._observed(Operators(self.covariances).factor.forward(eps))
 
     def sample(self, rng: np.random.Generator, n: int | None = None) -> FloatArray:
         """Draws from N(0, 𝓜), shape (n, Σm_k), or (Σm_k,) for n None."""
@@ -76,7 +76,7 @@ class InnovationsFactor:
 
         In dynamics these are thermal joint velocities in units of √kT.
         """
-        nu = self._lower(self._normal(rng, n), inverse=True, transposed=True)
+        nu = self._lower(self._observed(self._normal(rng, n)), inverse=True, transposed=True)
         return sweep_costates(self.covariances, nu, None, states=False)[0]
 
     def quadratic(self, T: ArrayLike) -> float | FloatArray:
@@ -125,9 +125,11 @@ class InnovationsFactor:
 
     def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
         expect_generator(rng)
-        if n is not None and n < 0:
-            raise ShapeError(f"n must be a number of draws, got {n}")
-        return rng.standard_normal(self.ss.n_outputs if n is None else (n, self.ss.n_outputs))
+        return rng.standard_normal((*draw_axes(n), self.ss.n_outputs))
+
+    def _observed(self, x: FloatArray) -> FloatArray:
+        observed = self.covariances.observed
+        return x if observed.all() else np.where(observed, x, 0.0)
 
     def _lower(self, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
         return apply_lower(self.covariances, x, inverse=inverse, transposed=transposed)

@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import Filtered, sweep
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.packing import expect_covariance, expect_generator
+from kfdyn.estimation.packing import draw_axes, expect_covariance, expect_generator
 from kfdyn.estimation.smoothing import bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 
@@ -40,7 +40,7 @@ def draw(ss: StateSpace, rng: np.random.Generator, n: int | None = None) -> Draw
     Returns
     -------
     Draw
-        w, x, T.
+        w, x, T; where ξ or η has batch axes, these follow that of the draws, and every entry is drawn for itself.
 
     Notes
     -----
@@ -54,11 +54,11 @@ def draw(ss: StateSpace, rng: np.random.Generator, n: int | None = None) -> Draw
     (5, 2)
     """
     expect_generator(rng)
-    free = draw_centered(ss, rng, () if n is None else (n,))
     mean = np.zeros(ss.n_states) if ss.xi is None else ss.xi
     op = Operators(ss)
     if ss.eta is not None:
         mean = mean + (op.Q @ op.phi.H).forward(ss.eta)
+    free = draw_centered(ss, rng, (*draw_axes(n), *mean.shape[:-1]))
     x = op.phi.forward(mean)
     return Draw(free.w + mean, free.x + x, free.T + op.H.forward(x))
 
@@ -97,7 +97,7 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
     expect_generator(rng)
     ss = filt.ss
     x_hat = bryson_frazier(ss, filt, covariances=False).x.flat
-    batch = (*(() if n is None else (n,)), *x_hat.shape[:-1])
+    batch = (*draw_axes(n), *x_hat.shape[:-1])
     free = draw_centered(ss, rng, batch)
     eps, nu, _, _ = sweep(filt.covariances, free.T, None, None, states=False)
     blind = Filtered(ss, filt.covariances, free.T, None, None, eps, nu)
@@ -115,11 +115,18 @@ def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ..
 
 
 def _square_root(blocks: Blocks) -> Blocks:
-    """C(k) with C C* = B(k) for positive semi-definite blocks: eigenvectors scaled, rounding below zero cut off."""
+    """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
+
+    Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
+    Correlations, so that a state in small units is not taken for rounding.
+    """
     flat = np.empty_like(blocks.flat)
     for nodes, stack in blocks.grouped():
-        values, vectors = np.linalg.eigh(stack)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        deviation = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
+        unit = np.where(deviation > 0, deviation, 1.0)
+        values, vectors = np.linalg.eigh(stack / (unit[:, :, None] * unit[:, None, :]))
+        values[values <= 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]] = 0.0
+        root = deviation[:, :, None] * vectors * np.sqrt(values)[:, None, :]
         where = blocks.places(nodes, stack.shape[1] ** 2)
         flat[where] = root.reshape(where.shape)
     return Blocks(flat, blocks.rows, blocks.cols)

@@ -8,6 +8,7 @@ from random_models import cases, close, fast, random_case
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation import InnovationsFactor
 
 methods = st.sampled_from(["block", "univariate"])
 batches = st.sampled_from([(), (1,), (17,), (2, 3), (0,)])
@@ -92,7 +93,7 @@ def test_shapes_of_samples():
             ModelError, match=r"rng must be a numpy Generator \(np.random.default_rng\(seed\)\), not int"
         ):
             draw(0)
-        with pytest.raises(ShapeError, match="n must be a number of draws, got -1"):
+        with pytest.raises(ShapeError, match=r"n must be a number of draws, .* got -1"):
             draw(np.random.default_rng(0), -1)
 
 
@@ -149,3 +150,20 @@ def test_no_outputs():
         == (3, 0)
     )
     assert F.sample(np.random.default_rng(0), 5).shape == (5, 0)
+
+
+def test_missing_outputs_are_left_out():
+    """The factor of the observed outputs alone: against the dense covariance of those, zero elsewhere."""
+    case = random_case(5, N=7)
+    seen = np.arange(case.ss.n_outputs) % 3 != 1
+    F = InnovationsFactor(kf.riccati(case.ss, seen))
+    mass_matrix = np.where(np.outer(seen, seen), case.dense().mass_matrix, 0.0)
+    eye = np.eye(seen.size)
+    close(F.matvec(eye), mass_matrix)
+    C = F.unwhiten(eye).T
+    close(C @ C.T, mass_matrix)
+    close(F.whiten(F.unwhiten(eye)), np.diag(seen.astype(float)))
+    close(F.solve(F.matvec(eye)), np.diag(seen.astype(float)))
+    draws = F.sample_inverse(np.random.default_rng(0), 3)
+    e = np.random.default_rng(0).standard_normal(draws.shape)
+    close(draws, np.linalg.solve(C[np.ix_(seen, seen)].T, e[:, seen].T).T @ eye[seen])

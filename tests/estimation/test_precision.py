@@ -159,3 +159,20 @@ def test_diffuse_vector_state_loses_what_a_covariance_must(name):
     assert relative_error(naive_S(filt, smooth), exact.S) > 1e6 * allowed
     assert scale < 10.0
     assert all(np.linalg.eigvalsh(S)[0] > 0 for S in smooth.S)
+
+
+def test_a_diffuse_branch_among_many():
+    """Scalar leaves x_j ~ N(0, q_j) of which only the sum is measured: S = q_k(Σ_{j≠k} q_j + R)/(Σq + R), by hand.
+
+    For the diffuse leaf P⁺ − P⁺Λ⁺P⁺ has no digit left; its siblings are many, and each is visited.
+    """
+    N, R = 30_000, 0.7
+    q = np.random.default_rng(0).uniform(0.5, 1.5, N)
+    q[3] = 1e20
+    parent = np.append(np.full(N, N), -1)
+    ones = np.ones((N + 1, 1, 1))
+    H = [np.zeros((0, 1))] * N + [ones[0]]
+    ss = kf.StateSpace(parent, ones, H, np.append(q, 0.0).reshape(-1, 1, 1), [np.zeros((0, 0))] * N + [R * ones[0]])
+    S = kf.riccati(ss).smoothed.S.flat
+    others = np.array([q[np.arange(N) != k].sum() for k in (3, 5)])
+    np.testing.assert_allclose(S[[3, 5]], q[[3, 5]] * (others + R) / (q.sum() + R), rtol=1e-11)

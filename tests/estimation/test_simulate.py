@@ -6,7 +6,7 @@ from hypothesis import given
 from random_models import cases, close, few, random_case
 
 import kfdyn as kf
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.dense import dense_posterior
 
 
@@ -75,3 +75,43 @@ def test_shapes_and_batches():
 def test_a_seed_is_no_generator():
     with pytest.raises(ModelError, match="default_rng"):
         kf.draw(random_case(1, 2).ss, 0)
+
+
+def test_draws_do_not_leave_the_range_of_a_singular_Q():
+    v = np.array([1.0, 2.0, 3.0])
+    ss = kf.StateSpace([-1], [None], [np.ones((1, 3))], [np.outer(v, v)])
+    w = kf.draw(ss, np.random.default_rng(0), 1000).w
+    np.testing.assert_allclose(w, np.outer(w[:, 0], v), rtol=0, atol=1e-13)
+
+
+def test_a_state_in_small_units_is_drawn_too():
+    Q = np.array([[1.0, 0.5e-20], [0.5e-20, 1e-40]])
+    ss = kf.StateSpace([-1], [None], [np.ones((1, 2))], [Q])
+    unit = kf.draw(ss, np.random.default_rng(0), 20_000).w / [1.0, 1e-20]
+    np.testing.assert_allclose(unit.T @ unit / 20_000, [[1.0, 0.5], [0.5, 1.0]], atol=0.05)  # five deviations
+
+
+def test_batched_inputs_follow_the_draws():
+    """Each entry of the model's batch is drawn for itself, about its own mean."""
+    one, xi = np.ones((1, 1)), np.array([[0.0], [1e6]])
+    ss = kf.StateSpace([-1], [None], [one], [one], [one], xi=xi)
+    drawn = kf.draw(ss, np.random.default_rng(0), 5)
+    assert drawn.w.shape == drawn.x.shape == drawn.T.shape == (5, 2, 1)
+    centred = drawn.w - xi
+    assert np.abs(centred).max() < 6
+    assert np.unique(centred.round(6)).size == 10
+    assert kf.draw(ss, np.random.default_rng(0)).x.shape == (2, 1)
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, "3"])
+def test_a_number_of_draws_is_a_number(n):
+    ss = kf.StateSpace([-1], [None], [np.ones((1, 1))], [np.ones((1, 1))])
+    rng = np.random.default_rng(0)
+    for ask in (
+        lambda: kf.draw(ss, rng, n),
+        lambda: kf.draw_posterior(kf.kalman_filter(ss, [1.0]), rng, n),
+        lambda: kf.innovations_factor(ss).sample(rng, n),
+        lambda: kf.innovations_factor(ss).sample_inverse(rng, n),
+    ):
+        with pytest.raises(ShapeError, match="n must be a number of draws"):
+            ask()

@@ -49,7 +49,8 @@ def smooth_by_parent(model, k, P, P_plus, S):
         S(k) = (1 − Jφ) P⁺ (1 − Jφ)* + J (W + S(p)) J*
 
     A sum of two positive semi-definite terms: it keeps its digits under a diffuse prior. Needs P(p) invertible;
-    where it is not, S(k) stays as it is.
+    where it is not, S(k) stays as it is. A child is cancelled only if its share φP⁺φ* is nearly all of P(p) in some
+    direction, so a parent of r states has at most r such children and the sums over siblings stay O(children).
     """
     p = model.parent[k]
     state = model.state
