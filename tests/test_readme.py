@@ -16,8 +16,8 @@ import kfdyn as kf
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = ("load", "inspect", "simulate")
-ROOMS = """estimation estimation.consistency estimation.dense spatial spatial.single_body
-           multibody multibody.models io dynamics duality viz""".split()
+ROOMS = ["estimation", "estimation.consistency", "estimation.dense", "spatial", "spatial.single_body"]
+ROOMS += ["multibody", "multibody.models", "io", "dynamics", "duality", "viz"]
 
 
 def blocks(text, language):
@@ -80,7 +80,7 @@ def test_every_public_name_has_its_place_in_the_reference():
     for line in text.splitlines():
         if heading := re.fullmatch(r"\.\. currentmodule:: ([\w.]+)", line):
             room = heading[1]
-        elif entry := re.fullmatch(r"   ([\w.]+)", line):
+        elif entry := re.fullmatch(r"(?:   |\.\. py:data:: )([\w.]+)", line):
             listed.append(f"{room}.{entry[1]}")
     assert len(listed) == len(set(listed))
     for room in ROOMS:
