@@ -179,7 +179,7 @@ def psi_K_coloured(s: Symbols) -> float:  # noqa: D103
 
 @_identity("HG = I − RD⁻¹", "ATBI:gain")
 def gain_with_noise(s: Symbols) -> float:  # noqa: D103
-    return _gap(s.H @ s.G, s.I_out - s.R @ s.D_inv)
+    return _gap(s.H @ s.G, s.I_out - s.R @ s.D_inv, s.I_out)
 
 
 @_identity("HG = I", "SKO:identities-local", exact_only=True)

@@ -300,5 +300,7 @@ def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, .
 
 def _group(ratios: Mapping[str, Outcome], names: tuple[str, ...]) -> Group:
     statistics = np.array([ratios[name].statistic for name in names])
-    spread = np.ptp(statistics) / statistics.max() if np.isfinite(statistics).all() and statistics.max() > 0 else np.inf
-    return Group(names, float(spread))
+    if not np.isfinite(statistics).all():
+        return Group(names, np.inf)
+    largest = float(statistics.max())  # 0 if nothing varies
+    return Group(names, float(np.ptp(statistics)) / largest if largest > 0 else 0.0)

@@ -81,7 +81,12 @@ class Claim:
     @cached_property
     def matrix(self) -> Array:
         """The dense covariance, (d, d)."""
-        return self.covariance.dense()
+        dense = np.array(self.covariance.dense())
+        own = np.diag_indices_from(dense)
+        # a variance that is 0, such as ℛ − P of a leaf, may come out negative by the rounding of its terms
+        rounding = (dense[own] < 0) & (dense[own] > -1e-13 * self.scale**2)
+        dense[own] = np.where(rounding, 0.0, dense[own])
+        return dense
 
 
 @dataclass(frozen=True, eq=False)

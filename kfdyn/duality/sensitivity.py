@@ -44,7 +44,7 @@ def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0
     --------
     >>> entry, whole, _ = detectable(7, 200_000, 31)
     >>> round(100 * entry, 1), round(100 * whole, 1)
-    (2.2, 1.1)
+    (2.1, 1.0)
     """
     from scipy.optimize import brentq
     from scipy.stats import ncx2, norm
