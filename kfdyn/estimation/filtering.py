@@ -234,7 +234,8 @@ def kalman_filter(
 
 def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
     """The array, copied if it is the caller's memory: he may reuse it before a later sweep reads it."""
-    return array.copy() if isinstance(given, np.ndarray) and np.may_share_memory(given, array) else array
+    fresh = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and not np.may_share_memory(given, array))
+    return array if fresh else array.copy()
 
 
 def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:

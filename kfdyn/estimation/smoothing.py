@@ -120,7 +120,7 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     filt : Filtered
         Result of :func:`kalman_filter` on that model.
     covariances : bool
-        Whether to compute Λ and S (6n³ flops a node, once for each model).
+        Whether to compute Λ and S (about 7n³ flops a node, once for each model).
 
     Returns
     -------

@@ -265,6 +265,8 @@ class StateSpace:
         lengths = {name: value.shape[0] + extra for name, (value, extra) in given.items() if value.ndim == 3}
         if steps is None and not lengths:
             raise ShapeError("every matrix is time-invariant, so the number of steps is unknown; give steps=N")
+        if steps is not None and not isinstance(steps, int | np.integer):
+            raise ShapeError(f"steps must be a whole number, got {steps!r}")
         N = int(steps) if steps is not None else next(iter(lengths.values()))
         for name, length in lengths.items():
             if length != N:
@@ -294,13 +296,8 @@ class StateSpace:
         raise AttributeError(f"StateSpace is immutable; build another to change '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        blocks = (
-            [None if p < 0 else b for p, b in zip(self.tree.parent, self.phi)],
-            list(self.H),
-            list(self.Q),
-            list(self.R),
-        )
-        return StateSpace, (self.tree, *blocks, self.xi, self.eta)
+        buffers = (self.phi.flat, self.H.flat, self.Q.flat, self.R.flat)
+        return StateSpace.trusted, (self.tree, self.n, self.m, *buffers, self.xi, self.eta)
 
     def __len__(self) -> int:
         return len(self.tree)

@@ -365,3 +365,19 @@ def test_masked_entries_are_missing():
 def random_walk(N):
     one = np.ones((1, 1))
     return kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=N)
+
+
+def test_measurements_behind_another_type_are_copied_too():
+    """An object that lends its memory, as a data frame does; z is swept again later from what was given."""
+
+    class Series:
+        def __init__(self, values):
+            self.values = values
+
+        def __array__(self, dtype=None, copy=None):
+            return self.values
+
+    T = np.array([1.0, 2.0, 3.0])
+    filt = kf.kalman_filter(random_walk(3), Series(T))
+    T[:] = 100.0
+    np.testing.assert_array_equal(filt.T, [1.0, 2.0, 3.0])
