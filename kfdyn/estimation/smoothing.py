@@ -172,7 +172,7 @@ def sweep(
         ),
     )
     stored = (*(batch if states else (0,)), ss.n_states)
-    a, plus, costate = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)
-    expect_finite_blocks(ss.tree, "λ", ss.state_blocks(costate), ss.tree.order[::-1])
-    expect_finite_blocks(ss.tree, "a", ss.output_blocks(a), ss.tree.order[::-1])
-    return a, plus, costate
+    result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)
+    expect_finite_blocks(ss.tree, "λ", ss.state_blocks(result[2]), ss.tree.order[::-1])
+    expect_finite_blocks(ss.tree, "a", ss.output_blocks(result[0]), ss.tree.order[::-1])
+    return result
