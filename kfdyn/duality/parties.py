@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
+from kfdyn.estimation import Covariances, Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.multibody import System
 
@@ -108,13 +108,15 @@ def filterpy_party(ss: StateSpace, T: Array) -> list[Party]:
 def _path_gaps(ss: StateSpace, filt: Filtered, xi: Array, leaf: int) -> dict[str, float]:
     from filterpy.kalman import KalmanFilter
 
+    prior = Covariances(ss).x.diagonal
     mean, T, eps = ss.state_blocks(xi), ss.output_blocks(filt.T), ss.output_blocks(filt.eps)
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
     x, P = mean[leaf][:, None], ss.Q[leaf]
     for k in [leaf, *ss.tree.ancestors(leaf)]:
         peer = KalmanFilter(dim_x=int(ss.n[k]), dim_z=max(int(ss.m[k]), 1))
         peer.x, peer.P = x, P
-        unit = np.sqrt(np.where(np.diag(filt.P[k]) > 0, np.diag(filt.P[k]), 1.0))
+        before = np.diag(prior[k])  # any measurement: an exact one may leave a variance that is all rounding
+        unit = np.sqrt(np.where(before > 0, before, 1.0))
         worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, unit))
         if ss.m[k]:
             peer.update(T[k][:, None], R=ss.R[k], H=ss.H[k])

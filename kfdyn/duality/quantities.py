@@ -156,7 +156,7 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
     }
     ranks = _ranks(ss, cov)
     prior = _deviations(cov.x)
-    scales = {"z": prior, "smoothed_error": prior}
+    scales = {"z": prior, "filter_error": prior, "smoothed_error": prior}
     return {
         name: Claim(means[name], c := getattr(cov, name), scales.get(name, _deviations(c)), ranks[name])
         for name in QUANTITIES
@@ -172,13 +172,17 @@ def _deviations(covariance: Covariance) -> Array:
 
 def _ranks(ss: StateSpace, cov: Covariances) -> dict[str, int]:
     """Rank of each covariance; that of x − x̂ is Guttman's, rank cov[x, T] − rank 𝓜."""
-    K, R, tree = cov.riccati.K, ss.R, ss.tree
+    K, R, D, tree = cov.riccati.K, ss.R, cov.riccati.D, ss.tree
     states, noise, outputs = sum(map(_rank, ss.Q)), sum(map(_rank, R)), ss.n_outputs
-    inboard = [k for k in range(len(ss)) if len(tree.children(k))]
-    arriving = sum(_rank(np.hstack([K[j] for j in tree.children(k)])) for k in inboard)
-    # x − z = ψ(w − Kr), and Kr arrives at inboard nodes only
-    noisy = {k: sum((K[j] @ R[j] @ K[j].T for j in tree.children(k)), ss.Q[k]) for k in inboard}
-    error = sum(_rank(noisy.get(k, block)) for k, block in enumerate(ss.Q))
+    arriving = error = 0
+    for k, Q in enumerate(ss.Q):
+        below = tree.children(k)
+        variance = np.diag(cov.x.diagonal[k])
+        unit = np.sqrt(np.where(variance > 0, variance, 1.0))  # a gain may be all rounding; the state is not
+        known = sum((K[j] @ D[j] @ K[j].T for j in below), np.zeros_like(Q))  # z gains Kε on the way from its children
+        noisy = sum((K[j] @ R[j] @ K[j].T for j in below), Q)  # x − z = ψ(w − Kr)
+        arriving += _rank(known / np.outer(unit, unit), 1e-11)
+        error += _rank(noisy / np.outer(unit, unit), 1e-11)
     return {
         "x": states,
         "T": outputs,
@@ -192,8 +196,8 @@ def _ranks(ss: StateSpace, cov: Covariances) -> dict[str, int]:
     }
 
 
-def _rank(block: Array) -> int:
-    return int(np.linalg.matrix_rank(block)) if block.size else 0
+def _rank(block: Array, tol: float | None = None) -> int:
+    return int(np.linalg.matrix_rank(block, tol=tol)) if block.size else 0
 
 
 def sample(ss: StateSpace, truth: StateSpace, rng: np.random.Generator, n: int) -> dict[str, Array]:
