@@ -114,4 +114,4 @@ def test_nothing_is_drawn_from_a_covariance_that_is_none(arm):
     with pytest.raises(ModelError, match=said):
         kf.cross_check(arm, [0.1, 0.2], samples=1000)
     with pytest.raises(ModelError, match=said):
-        pickle.loads(pickle.dumps(ss))
+        kf.draw(pickle.loads(pickle.dumps(ss)), np.random.default_rng(0))
