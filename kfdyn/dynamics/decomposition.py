@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forward import dynamics_filter
+from kfdyn.dynamics.mass_matrix import composite_inertias
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.blocks import offsets_of
 from kfdyn.multibody import System
@@ -149,20 +150,13 @@ def force_decompositions(smooth: Smoothed) -> ForceDecompositions:
     rest = Operators(ss).E_phi.forward(smooth.x.flat)
     if filt.xi is not None:
         rest = rest + filt.xi
-    composite = composite_inertia(ss)
+    composite = composite_inertias(ss)
     return ForceDecompositions(
         Decomposition(ss.Q, alpha, ss.state_blocks(rest)),
         Decomposition(composite, alpha, composite_rest(ss, smooth.a, filt.xi, filt.eta, composite)),
         Decomposition(cov.P, alpha, filt.z),
         Decomposition(cov.P_plus, smooth.costate_plus, filt.z_plus),
     )
-
-
-def composite_inertia(ss: StateSpace) -> Blocks:
-    """ℛ(k) = Σ φ(k,j) ℛ(j) φ*(k,j) + Q(k), (n_k, n_k): all that is outboard of k, frozen. O(N), R86 (7.9)."""
-    from kfdyn.estimation import Covariances
-
-    return Covariances(ss).x.diagonal
 
 
 def composite_rest(
@@ -196,7 +190,7 @@ def composite_rest(
     relative = op.H.H.forward(ss.check_outputs(a, "a"))
     if eta is not None:
         relative = relative + ss.check_states(eta, "eta")
-    y = op.phi_strict.forward(_times(composite_inertia(ss) if composite is None else composite, relative))
+    y = op.phi_strict.forward(_times(composite_inertias(ss) if composite is None else composite, relative))
     return ss.state_blocks(y if xi is None else y + op.phi.forward(ss.check_states(xi, "xi")))
 
 

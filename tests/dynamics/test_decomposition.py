@@ -8,8 +8,8 @@ from random_models import Case, cases, close, fast, few, random_case, seeds
 from theory_cases import HINGES, motion, with_inputs
 
 import kfdyn as kf
-from kfdyn.dynamics import as_estimation
-from kfdyn.dynamics.decomposition import composite_inertia, composite_rest, decompose_forces, force_decompositions
+from kfdyn.dynamics import as_estimation, composite_inertias
+from kfdyn.dynamics.decomposition import composite_rest, decompose_forces, force_decompositions
 from kfdyn.estimation.dense import dense_filter, dense_posterior
 
 NAMES = ("terminal", "composite", "articulated", "inboard")
@@ -191,7 +191,7 @@ def test_six_dofs_uncouple(seed):
 def test_orderings(case):
     """ATBI:order, ATBI:spd. ℛ ⪰ P ⪰ M, P ⪰ P⁺ ⪰ 0."""
     cov = kf.kalman_filter(case.ss, case.T).covariances
-    composite = composite_inertia(case.ss)
+    composite = composite_inertias(case.ss)
     for k in range(len(case.ss)):
         pairs = ((composite[k], cov.P[k]), (cov.P[k], case.ss.Q[k]), (cov.P[k], cov.P_plus[k]), (cov.P_plus[k], 0.0))
         for big, small in pairs:
@@ -240,7 +240,7 @@ def test_articulated_inertia_is_no_rigid_inertia():
     system = kf.models.puma560()
     ss = as_estimation(system, np.full(6, 0.4))
     bare = kf.StateSpace(ss.tree, [None if p < 0 else f for p, f in zip(ss.tree.parent, ss.phi)], ss.H, ss.Q)
-    cov, composite = kf.riccati(bare), composite_inertia(bare)
+    cov, composite = kf.riccati(bare), composite_inertias(bare)
     k = int(np.flatnonzero(ss.tree.parent < 0)[0])
     mass = composite[k][3:, 3:]
     np.testing.assert_allclose(mass, np.eye(3) * system.mass, atol=1e-12 * system.mass)
