@@ -108,13 +108,13 @@ def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ..
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
     expect_covariance(ss.tree, "Q", ss.Q.flat.copy(), ss.n)  # a robot's may be an inertia that no body has
     op = Operators(ss)
-    w = op.block_diagonal(_square_root(ss.Q)).forward(rng.standard_normal((*batch, ss.n_states)))
+    w = op.block_diagonal(square_root(ss.Q)).forward(rng.standard_normal((*batch, ss.n_states)))
     x = op.phi.forward(w)
-    r = op.block_diagonal(_square_root(ss.R)).forward(rng.standard_normal((*batch, ss.n_outputs)))
+    r = op.block_diagonal(square_root(ss.R)).forward(rng.standard_normal((*batch, ss.n_outputs)))
     return Draw(w, x, op.H.forward(x) + r)
 
 
-def _square_root(blocks: Blocks) -> Blocks:
+def square_root(blocks: Blocks) -> Blocks:
     """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
 
     Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
