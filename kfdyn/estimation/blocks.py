@@ -79,6 +79,16 @@ class Blocks(Sequence[FloatArray]):
             raise IndexError(f"node {k} is out of range for {len(self)} nodes")
         return int(k) % len(self)
 
+    def like(self, flat: FloatArray) -> Blocks:
+        """Other numbers in the same layout."""
+        return Blocks(flat, self.rows, self.cols, self.offsets)
+
+    def diagonals(self) -> FloatArray:
+        """Diagonals of all (square, unbatched) blocks, one after the other."""
+        nodes = np.repeat(np.arange(len(self)), self.rows)
+        within = np.arange(nodes.size) - offsets_of(self.rows)[nodes]
+        return self.flat[self.offsets[nodes] + within * (self.rows[nodes] + 1)]
+
     @property
     def is_uniform(self) -> bool:
         """Whether all blocks have one size."""

@@ -105,11 +105,7 @@ class InnovationsFactor:
 
     def inverse_diagonal(self) -> FloatArray:
         """Diagonal of 𝓜⁻¹, (Σm_k,), in O(N)."""
-        blocks = self.inverse_blocks()
-        m = self.ss.m
-        nodes = np.repeat(np.arange(m.size), m)
-        within = np.arange(self.ss.n_outputs) - self.ss.arrays.output[nodes]
-        return blocks.flat[blocks.offsets[nodes] + within * (m[nodes] + 1)]
+        return self.inverse_blocks().diagonals()
 
     def inverse_blocks(self) -> Blocks:
         """Diagonal blocks c(k) = D⁻¹ + G*Λ⁺G of 𝓜⁻¹ in O(N) (R86 (10.3), (10.29))."""
@@ -118,7 +114,7 @@ class InnovationsFactor:
         cov, ss = self.covariances, self.ss
         flat = np.empty_like(ss.R.flat)
         inverse_blocks(ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.smoothed.Lambda.flat, flat)
-        return Blocks(flat, ss.m, ss.m)
+        return ss.R.like(flat)
 
     def _innovations(self, T: ArrayLike) -> tuple[FloatArray, FloatArray]:
         return sweep_states(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from kfdyn.errors import ModelError
@@ -40,5 +42,8 @@ def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
 
 
 def _sum_is_finite(flat: FloatArray) -> bool:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(flat.sum()))
+    from kfdyn.estimation._kernels.total import total
+
+    rows = np.ascontiguousarray(flat).reshape(-1).view()
+    rows.flags.writeable = False  # one kernel for all
+    return math.isfinite(total(rows))

@@ -81,26 +81,25 @@ class Riccati:
     @cached_property
     def logdet(self) -> float:
         """Sum of log det D(k) over the observed outputs: log det 𝓜 (SKO "determinant")."""
-        m = self.ss.m
-        nodes = np.repeat(np.arange(m.size), m)
-        within = np.arange(self.ss.n_outputs) - self.ss.arrays.output[nodes]
-        diagonal = self.D_factor.flat[self.D_factor.offsets[nodes] + within * (m[nodes] + 1)]
-        return float(2.0 * np.log(diagonal).sum())
+        factor = self.D_factor.flat if self.ss.common.m == 1 else self.D_factor.diagonals()
+        return float(2.0 * np.log(factor).sum())
 
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
         """Λ(k) and S(k), the scatter of THEORY (5), done when first asked for."""
-        from kfdyn.estimation._kernels import rts, smoothed
+        from kfdyn.estimation._kernels import smoothed
 
         ss, P_plus = self.ss, self.P_plus.flat
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
-        vectorial = None if (ss.m <= 1).all() else True
-        smoothed.costate_covariances(
+        vectorial = None if ss.common.most_outputs <= 1 else True
+        cancelled = smoothed.costate_covariances(
             self.sizes, vectorial, ss.arrays, self.observed, self.D_factor.flat, self.G.flat, P_plus, Lambda, S
         )
-        if rts.count_cancelled(ss.arrays, P_plus, S):
-            rts.restore_cancelled(ss.arrays, self.P.flat, P_plus, S)
-        result = SmoothedCovariances(Blocks(_frozen(Lambda), ss.n, ss.n), Blocks(_frozen(S), ss.n, ss.n))
+        if cancelled:
+            from kfdyn.estimation._kernels.rts import restore_cancelled
+
+            restore_cancelled(ss.arrays, self.P.flat, P_plus, S)
+        result = SmoothedCovariances(ss.Q.like(_frozen(Lambda)), ss.Q.like(_frozen(S)))
         for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
         return result
@@ -164,21 +163,19 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     from kfdyn.estimation._kernels import riccati as kernels
 
     seen = seen.copy()
-    scalar = bool((ss.m <= 1).all())
+    scalar = ss.common.most_outputs <= 1
     sizes = _common_sizes(ss)
     P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
     L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
     node, output = kernels.riccati(sizes, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
-        raise _not_positive(ss, int(node), int(output), Blocks(P, ss.n, ss.n)[node])
+        raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node])
     seen.flags.writeable = False
     for array in (P, P_plus, D, L, G):
         _frozen(array)
-    n, m = ss.n, ss.m
-    result = Riccati(
-        ss, seen, Blocks(P, n, n), Blocks(P_plus, n, n), Blocks(D, m, m), Blocks(L, m, m), Blocks(G, n, m), sizes
-    )
+    gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
+    result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
     for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
         expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
     return result
@@ -188,9 +185,10 @@ def _common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
     from kfdyn.estimation._kernels.sizes import Sizes, static
 
-    if len(ss) < _WORTH_COMPILING or not ss.Q.is_uniform or not 0 < ss.n[0] <= _LARGEST_STATIC:
+    n, m, _ = ss.common
+    if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
         return Sizes(None, None)
-    return Sizes(static(int(ss.n[0])), static(1) if (ss.m == 1).all() else None)
+    return Sizes(static(n), static(1) if m == 1 else None)
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -36,6 +36,22 @@ class Arrays(NamedTuple):
     R_at: IntArray
 
 
+class Common(NamedTuple):
+    """State and output size that all nodes share, None where they differ, and the largest output size."""
+
+    n: int | None
+    m: int | None
+    most_outputs: int
+
+    @classmethod
+    def of(cls, n: IntArray, m: IntArray) -> Common:
+        """Read off the sizes of all nodes."""
+        if not n.size:
+            return cls(None, None, 0)
+        least, most = int(m.min()), int(m.max())
+        return cls(int(n[0]) if n.min() == n.max() else None, least if least == most else None, most)
+
+
 class StateSpace:
     """A linear-Gaussian model on a rooted forest, immutable and validated once.
 
@@ -88,7 +104,7 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    __slots__ = ("H", "Q", "R", "_cache", "arrays", "eta", "m", "n", "phi", "tree", "xi")
+    __slots__ = ("H", "Q", "R", "_cache", "arrays", "common", "eta", "m", "n", "phi", "tree", "xi")
 
     tree: Tree
     phi: Blocks
@@ -100,6 +116,7 @@ class StateSpace:
     xi: FloatArray | None
     eta: FloatArray | None
     arrays: Arrays
+    common: Common
     _cache: dict[tuple[str, bytes], Riccati]
 
     def __init__(
@@ -165,6 +182,7 @@ class StateSpace:
             "m": m,
             **blocks,
             "arrays": arrays,
+            "common": Common.of(n, m),
             "xi": None,
             "eta": None,
             "_cache": {},

@@ -38,16 +38,16 @@ def smooth_costates(tag, sizes, model, G, nu, eta, first, last, a, costate_plus,
             if p >= 0:
                 r = size(sizes.n, state[p + 1] - state[p])
                 above = vector(flow, state[p] * lanes, r * lanes)
-                transposed_product(tag, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
+                transposed_product(tag, sizes.n, sizes.n, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
             if costate.size > 0:
-                store(tag, costate_plus, n_states, own, at, count, state[k], n)
+                store(tag, sizes.n, costate_plus, n_states, own, at, count, state[k], n)
             if eta is not None:
-                load(tag, known, eta, n_states, at, count, state[k], n)
+                load(tag, sizes.n, known, eta, n_states, at, count, state[k], n)
                 add(tag, own, known, n)
             if m > 0:
-                load(tag, rate, nu, n_outputs, at, count, output[k], m)
-                transposed_product(tag, rate, -1.0, matrix(G, model.H_at[k], n, m), own)
-                store(tag, a, n_outputs, rate, at, count, output[k], m)
-                transposed_product(tag, own, 1.0, matrix(model.H, model.H_at[k], m, n), rate)
+                load(tag, sizes.m, rate, nu, n_outputs, at, count, output[k], m)
+                transposed_product(tag, sizes.n, sizes.m, rate, -1.0, matrix(G, model.H_at[k], n, m), own)
+                store(tag, sizes.m, a, n_outputs, rate, at, count, output[k], m)
+                transposed_product(tag, sizes.m, sizes.n, own, 1.0, matrix(model.H, model.H_at[k], m, n), rate)
             if costate.size > 0:
-                store(tag, costate, n_states, own, at, count, state[k], n)
+                store(tag, sizes.n, costate, n_states, own, at, count, state[k], n)

@@ -32,20 +32,20 @@ def dense_inverse(tag, model, seen, L, G, out):
                 n, m = state[k + 1] - state[k], output[k + 1] - output[k]
                 e = vector(nu, output[k], m)
                 clear(tag, e, m)
-                product(tag, e, -1.0, matrix(model.H, model.H_at[k], m, n), arriving)
+                product(tag, None, None, e, -1.0, matrix(model.H, model.H_at[k], m, n), arriving)
                 for a in range(m):
                     if output[k] + a == column:
                         e[a] += 1.0
                     if not seen[output[k] + a]:
                         e[a] = 0.0
-                product(tag, arriving, 1.0, matrix(G, model.H_at[k], n, m), e)
+                product(tag, None, None, arriving, 1.0, matrix(G, model.H_at[k], n, m), e)
                 solve(tag, matrix(L, model.R_at[k], m, m), e)
                 p = parent[k]
                 if p >= 0:
                     r = state[p + 1] - state[p]
                     above = vector(flow, state[p], r)
                     clear(tag, above, r)
-                    product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), arriving)
+                    product(tag, None, None, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), arriving)
                     for j in range(r):
                         arriving[j] = above[j]
                 k = p
@@ -58,10 +58,10 @@ def dense_inverse(tag, model, seen, L, G, out):
                 if p >= 0:
                     r = state[p + 1] - state[p]
                     phi = matrix(model.phi, model.phi_at[k], r, n)
-                    transposed_product(tag, own, 1.0, phi, vector(flow, state[p], r))
+                    transposed_product(tag, None, None, own, 1.0, phi, vector(flow, state[p], r))
                 e = vector(nu, output[k], m)
-                transposed_product(tag, e, -1.0, matrix(G, model.H_at[k], n, m), own)
-                transposed_product(tag, own, 1.0, matrix(model.H, model.H_at[k], m, n), e)
+                transposed_product(tag, None, None, e, -1.0, matrix(G, model.H_at[k], n, m), own)
+                transposed_product(tag, None, None, own, 1.0, matrix(model.H, model.H_at[k], m, n), e)
                 for a in range(m):
                     if k != i or output[k] + a >= column:
                         out[output[k] + a, column] = e[a]
@@ -87,8 +87,8 @@ def inverse_blocks(model, seen, L, G, Lambda, out):
         if p >= 0 and m > 0:
             r = state[p + 1] - state[p]
             phi, above = matrix(model.phi, model.phi_at[k], r, n), matrix(above_flat, 0, n, n)
-            transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), matrix(half, 0, r, n), row)
-            transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, matrix(half, 0, n, m), row)
+            transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), half)
+            transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, half)
         for b in range(m):
             if seen[output[k] + b]:
                 for a in range(m):

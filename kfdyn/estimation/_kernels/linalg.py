@@ -1,74 +1,127 @@
-"""Small dense algebra: the arithmetic of one node."""
+"""Small dense algebra: the arithmetic of one node.
+
+A tag that gives the size chooses rows in registers (:mod:`rows`), None plain loops: one algorithm, two kernels.
+"""
 
 from math import sqrt
 
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import ORDERED, PART, vector
-from kfdyn.estimation._kernels.vectors import get, put, zero
+from kfdyn.estimation._kernels import rows
+from kfdyn.estimation._kernels.sizes import ORDERED, PART, matrix
 
 
 @njit(**PART)
-def symmetric_product(y, S, x):
-    """y = S x for symmetric S: dot products of its rows, which lie together."""
-    n = S.shape[0]
-    for i in range(n):
-        s = 0.0
-        for j in range(n):
-            s += S[i, j] * x[j]
-        y[i] = s
-
-
-@njit(**PART)
-def add_congruence(out, sign, A, S, row):
-    """out += sign · A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops."""
-    r, n = A.shape
-    for i in range(r):
-        for j in range(n):
-            s = 0.0
-            for l in range(n):
-                s += A[i, l] * S[j, l]
-            row[j] = s
-        for j in range(i + 1):
-            s = 0.0
-            for l in range(n):
-                s += row[l] * A[j, l]
-            out[i, j] += sign * s
-            out[j, i] = out[i, j]
-
-
-@njit(**PART)
-def transposed_congruence(tag, out, A, S, half, row):
-    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; ``half`` is room for S A.
-
-    Combines rows of A, so that a row is one machine vector where the tag gives n.
-    """
-    r, n = A.shape
-    for i in range(r):
-        combine_rows(tag, half, i, S, i, False, A)
-    for i in range(n):
-        combine_rows(tag, row, 0, A, i, True, half)
-        for j in range(i + 1):
-            out[i, j] = row[j]
-            out[j, i] = row[j]
-
-
-@njit(**PART)
-def combine_rows(tag, y, at, C, i, transposed, A):
-    """Row ``at`` of y becomes Σ_l c_l A(l), with c row i of C, or its column i if transposed."""
-    r, n = A.shape
+def combine(tag, y, x, A):
+    """y = A* x: the rows of A combined, which for a symmetric A is A x."""
     if tag is None:
-        flat = vector(y, at * n, n)
+        r, n = A.shape
         for j in range(n):
             s = 0.0
-            for l in range(r):
-                s += (C[l, i] if transposed else C[i, l]) * A[l, j]
-            flat[j] = s
+            for i in range(r):
+                s += x[i] * A[i, j]
+            y[j] = s
     else:
-        s = zero(tag)
-        for l in range(r):
-            s += (C[l, i] if transposed else C[i, l]) * get(tag, A, l)
-        put(tag, y, at, s)
+        rows.combine(tag, y, x, A)
+
+
+@njit(**ORDERED)
+def add_scaled(tag, y, base, c, x):
+    """y = base + c x; ``base`` None stands for zero."""
+    if tag is None:
+        for i in range(y.size):
+            y[i] = (0.0 if base is None else base[i]) + c * x[i]
+    else:
+        rows.add_scaled(tag, y, base, c, x)
+
+
+@njit(**ORDERED)
+def subtract_outer(tag, out, base, x, y, symmetric):
+    """out = base − x y*; where ``symmetric`` is not None, its lower triangle is computed and mirrored."""
+    if tag is None:
+        for i in range(x.size):
+            for j in range(y.size if symmetric is None else i + 1):
+                out[i, j] = base[i, j] - x[i] * y[j]
+                if symmetric is not None:
+                    out[j, i] = out[i, j]
+    else:
+        rows.subtract_outer(tag, out, base, x, y, symmetric)
+
+
+@njit(**ORDERED)
+def subtract_pair(tag, S, x, y):
+    """S −= x y* + y x*, exactly symmetric where S was."""
+    if tag is None:
+        for i in range(x.size):
+            for j in range(i + 1):
+                S[i, j] -= x[i] * y[j] + y[i] * x[j]
+                S[j, i] = S[i, j]
+    else:
+        rows.subtract_pair(tag, S, S, x, y)
+
+
+@njit(**PART)
+def add_congruence(tag, out, A, S, half, turned):
+    """out += A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops.
+
+    ``half`` and ``turned`` are room for one row, or for n² numbers each where the tag gives r = n.
+    """
+    if tag is None:
+        r, n = A.shape
+        for i in range(r):
+            for j in range(n):
+                s = 0.0
+                for l in range(n):
+                    s += A[i, l] * S[j, l]
+                half[j] = s
+            for j in range(i + 1):
+                s = 0.0
+                for l in range(n):
+                    s += half[l] * A[j, l]
+                out[i, j] += s
+                out[j, i] = out[i, j]
+    else:
+        rows.turn(tag, turned, A)  # waits for nothing, so it costs no time while S is on its way
+        rows.multiply(tag, half, A, S)
+        rows.add_symmetric(tag, out, out, 1.0, half, None, turned)
+
+
+@njit(**PART)
+def transposed_congruence(tag, out, A, S, half):
+    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; ``half`` is room for S A."""
+    if tag is None:
+        r, n = A.shape
+        product = matrix(half, 0, r, n)
+        for i in range(r):
+            for j in range(n):
+                s = 0.0
+                for l in range(r):
+                    s += S[i, l] * A[l, j]
+                product[i, j] = s
+        for i in range(n):
+            for j in range(i + 1):
+                s = 0.0
+                for l in range(r):
+                    s += A[l, i] * product[l, j]
+                out[i, j] = s
+                out[j, i] = s
+    else:
+        rows.multiply(tag, half, S, A)
+        rows.add_symmetric(tag, out, None, 1.0, A, True, half)
+
+
+@njit(**PART)
+def subtract_congruence(tag, out, P, S, half):
+    """out = P − P S P for symmetric P and S (n, n), exactly symmetric; ``half`` is room for S P."""
+    if tag is None:
+        n = P.shape[0]
+        transposed_congruence(None, out, P, S, half)
+        for i in range(n):
+            for j in range(n):
+                out[i, j] = P[i, j] - out[i, j]
+    else:
+        rows.multiply(tag, half, S, P)
+        rows.add_symmetric(tag, out, P, -1.0, P, None, half)
 
 
 @njit(**ORDERED)

@@ -31,20 +31,20 @@ def gather(tag, model, G, closed, strict, x, first, last, y):
             m = output[k + 1] - output[k]
             own = vector(flow, state[k] * lanes, n * lanes)
             if strict:
-                store(tag, y, n_states, own, at, count, state[k], n)
-            load(tag, known, x, n_states, at, count, state[k], n)
+                store(tag, None, y, n_states, own, at, count, state[k], n)
+            load(tag, None, known, x, n_states, at, count, state[k], n)
             add(tag, own, known, n)
             if not strict:
-                store(tag, y, n_states, own, at, count, state[k], n)
+                store(tag, None, y, n_states, own, at, count, state[k], n)
             p = model.parent[k]
             if p >= 0:
                 if closed and m > 0:
                     clear(tag, seen, m)
-                    product(tag, seen, 1.0, matrix(model.H, model.H_at[k], m, n), own)
-                    product(tag, own, -1.0, matrix(G, model.H_at[k], n, m), seen)
+                    product(tag, None, None, seen, 1.0, matrix(model.H, model.H_at[k], m, n), own)
+                    product(tag, None, None, own, -1.0, matrix(G, model.H_at[k], n, m), seen)
                 r = state[p + 1] - state[p]
                 above = vector(flow, state[p] * lanes, r * lanes)
-                product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), own)
+                product(tag, None, None, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), own)
 
 
 @njit(**SWEEP)
@@ -68,17 +68,17 @@ def scatter(tag, model, G, closed, strict, x, first, last, y):
             if p >= 0:
                 r = state[p + 1] - state[p]
                 above = vector(flow, state[p] * lanes, r * lanes)
-                transposed_product(tag, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
+                transposed_product(tag, None, None, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
                 if closed and m > 0:
                     clear(tag, seen, m)
-                    transposed_product(tag, seen, 1.0, matrix(G, model.H_at[k], n, m), own)
-                    transposed_product(tag, own, -1.0, matrix(model.H, model.H_at[k], m, n), seen)
+                    transposed_product(tag, None, None, seen, 1.0, matrix(G, model.H_at[k], n, m), own)
+                    transposed_product(tag, None, None, own, -1.0, matrix(model.H, model.H_at[k], m, n), seen)
             if strict:
-                store(tag, y, n_states, own, at, count, state[k], n)
-            load(tag, known, x, n_states, at, count, state[k], n)
+                store(tag, None, y, n_states, own, at, count, state[k], n)
+            load(tag, None, known, x, n_states, at, count, state[k], n)
             add(tag, own, known, n)
             if not strict:
-                store(tag, y, n_states, own, at, count, state[k], n)
+                store(tag, None, y, n_states, own, at, count, state[k], n)
 
 
 @njit(**SWEEP)
@@ -98,15 +98,15 @@ def step(tag, model, transposed, x, first, last, y):
             n, r = state[k + 1] - state[k], state[p + 1] - state[p]
             phi = matrix(model.phi, model.phi_at[k], r, n)
             if transposed:
-                load(tag, given, x, n_states, at, count, state[p], r)
-                load(tag, result, y, n_states, at, count, state[k], n)
-                transposed_product(tag, result, 1.0, phi, given)
-                store(tag, y, n_states, result, at, count, state[k], n)
+                load(tag, None, given, x, n_states, at, count, state[p], r)
+                load(tag, None, result, y, n_states, at, count, state[k], n)
+                transposed_product(tag, None, None, result, 1.0, phi, given)
+                store(tag, None, y, n_states, result, at, count, state[k], n)
             else:
-                load(tag, given, x, n_states, at, count, state[k], n)
-                load(tag, result, y, n_states, at, count, state[p], r)
-                product(tag, result, 1.0, phi, given)
-                store(tag, y, n_states, result, at, count, state[p], r)
+                load(tag, None, given, x, n_states, at, count, state[k], n)
+                load(tag, None, result, y, n_states, at, count, state[p], r)
+                product(tag, None, None, result, 1.0, phi, given)
+                store(tag, None, y, n_states, result, at, count, state[p], r)
 
 
 @njit(**SWEEP)
@@ -122,13 +122,13 @@ def multiply_blocks(tag, blocks, blocks_at, rows, cols, transposed, x, first, la
         for k in range(rows.size - 1):
             r, n = rows[k + 1] - rows[k], cols[k + 1] - cols[k]
             block = matrix(blocks, blocks_at[k], r, n)
-            load(tag, given, x, of[-1], at, count, of[k], of[k + 1] - of[k])
-            load(tag, result, y, to[-1], at, count, to[k], to[k + 1] - to[k])
+            load(tag, None, given, x, of[-1], at, count, of[k], of[k + 1] - of[k])
+            load(tag, None, result, y, to[-1], at, count, to[k], to[k + 1] - to[k])
             if transposed:
-                transposed_product(tag, result, 1.0, block, given)
+                transposed_product(tag, None, None, result, 1.0, block, given)
             else:
-                product(tag, result, 1.0, block, given)
-            store(tag, y, to[-1], result, at, count, to[k], to[k + 1] - to[k])
+                product(tag, None, None, result, 1.0, block, given)
+            store(tag, None, y, to[-1], result, at, count, to[k], to[k + 1] - to[k])
 
 
 @njit(**SWEEP)

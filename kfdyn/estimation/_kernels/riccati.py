@@ -24,6 +24,7 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     row, before = np.empty(n_max), np.empty(n_max)
+    half, turned = np.empty(n_max * n_max), np.empty(n_max * n_max)
     scratch = np.empty((n_max + m_max) * (n_max + 2 * m_max))
     for k in model.order:
         n = size(sizes.n, state[k + 1] - state[k])
@@ -33,7 +34,7 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
         if m == 1 and seen[output[k]]:
             at = model.R_at[k]
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            d = update_scalar(P_k, h, model.R[at], g, row, before, P_plus_k)
+            d = update_scalar(sizes.n, P_k, h, model.R[at], g, row, before, P_plus_k)
             if not d > 0.0:
                 return k, 0
             D[at], L[at] = d, np.sqrt(d)
@@ -46,7 +47,7 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
             if block is not None:
                 failed = update_block(P_k, H_k, R_k, seen_k, D_k, L_k, G_k, before, scratch, P_plus_k)
             elif univariate is not None:
-                failed = update_univariate(P_k, H_k, R_k, seen_k, L_k, G_k, before, scratch, P_plus_k)
+                failed = update_univariate(sizes.n, P_k, H_k, R_k, seen_k, L_k, G_k, before, scratch, P_plus_k)
             else:  # a scalar output that is missing, or none
                 for i in range(n):
                     for j in range(n):
@@ -61,5 +62,5 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
         if p >= 0:
             r = size(sizes.n, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
-            add_congruence(matrix(P, model.Q_at[p], r, r), 1.0, phi, P_plus_k, row)
+            add_congruence(sizes.n, matrix(P, model.Q_at[p], r, r), phi, P_plus_k, half, turned)
     return -1, -1

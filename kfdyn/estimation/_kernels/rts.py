@@ -11,32 +11,23 @@ _CANCELLED = 0.01  # of P⁺: a smaller S is a difference that has lost two digi
 
 
 @njit(**SWEEP)
-def count_cancelled(model, P_plus, S):
-    """How many nodes have an S so far below P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
-    count = 0
-    for k in range(model.parent.size):
-        count += cancelled(model, k, P_plus, S)
-    return count
-
-
-@njit(**SWEEP)
 def restore_cancelled(model, P, P_plus, S):
-    """Recompute the S of those nodes, parents before children."""
+    """Recompute the S of the nodes where it has lost digits, parents before children."""
     for step in range(model.order.size):
         k = model.order[model.order.size - 1 - step]
-        if model.parent[k] >= 0 and cancelled(model, k, P_plus, S):
+        n = model.state[k + 1] - model.state[k]
+        own = matrix(P_plus, model.Q_at[k], n, n)
+        if model.parent[k] >= 0 and cancelled(own, matrix(S, model.Q_at[k], n, n)):
             smooth_by_parent(model, k, P, P_plus, S)
 
 
 @njit(**PART)
-def cancelled(model, k, P_plus, S):
-    """Whether some variance of S(k) is a small remainder of P⁺(k)."""
-    n = model.state[k + 1] - model.state[k]
-    for i in range(n):
-        at = model.Q_at[k] + i * (n + 1)
-        if S[at] < _CANCELLED * P_plus[at]:
-            return True
-    return False
+def cancelled(P_plus, S):
+    """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
+    lost = False
+    for i in range(P_plus.shape[0]):
+        lost |= S[i, i] < _CANCELLED * P_plus[i, i]
+    return lost
 
 
 @njit(**PART)
@@ -49,8 +40,9 @@ def smooth_by_parent(model, k, P, P_plus, S):
         S(k) = (1 − Jφ) P⁺ (1 − Jφ)* + J (W + S(p)) J*
 
     A sum of two positive semi-definite terms: it keeps its digits under a diffuse prior. Needs P(p) invertible;
-    where it is not, S(k) stays as it is. A child is cancelled only if its share φP⁺φ* is nearly all of P(p) in some
-    direction, so a parent of r states has at most r such children and the sums over siblings stay O(children).
+    where it is not, or so nearly not that J W J* loses as much, S(k) stays as it is. A child is
+    cancelled only if its share φP⁺φ* is nearly all of P(p) in some direction, so a parent of r states has at most r
+    such children and the sums over siblings stay O(children).
     """
     p = model.parent[k]
     state = model.state
@@ -75,8 +67,8 @@ def smooth_by_parent(model, k, P, P_plus, S):
             for a in range(r):
                 s -= J[i, a] * phi[a, j]
             E[i, j] = s
-    W = np.empty((r, r))
     Q_p, S_p = matrix(model.Q, model.Q_at[p], r, r), matrix(S, model.Q_at[p], r, r)
+    W = np.empty((r, r))
     for a in range(r):
         for b in range(r):
             W[a, b] = Q_p[a, b] + S_p[a, b]
@@ -85,10 +77,28 @@ def smooth_by_parent(model, k, P, P_plus, S):
         if j != k:
             c = state[j + 1] - state[j]
             step, theirs = matrix(model.phi, model.phi_at[j], r, c), matrix(P_plus, model.Q_at[j], c, c)
-            add_congruence(W, 1.0, step, theirs, np.empty(c))
+            add_congruence(None, W, step, theirs, np.empty(c), None)
+    if rounds_off(J, W, own):
+        return
     flat = vector(S, model.Q_at[k], n * n)
     for i in range(n * n):
         flat[i] = 0.0
     S_k = matrix(S, model.Q_at[k], n, n)
-    add_congruence(S_k, 1.0, E, own, row)
-    add_congruence(S_k, 1.0, J, W, row)
+    add_congruence(None, S_k, E, own, row, None)
+    add_congruence(None, S_k, J, W, row, None)
+
+
+@njit(**PART)
+def rounds_off(J, W, P_plus):
+    """Whether J W J* rounds off more than two digits of P⁺: |J||W||J|* > 100 P⁺ somewhere.
+
+    Two nearly parallel null directions, of Q(p) and of φP⁺φ*, make P(p) regular by a rounding error and J huge.
+    """
+    for i in range(J.shape[0]):
+        terms = 0.0
+        for a in range(J.shape[1]):
+            for b in range(J.shape[1]):
+                terms += abs(J[i, a]) * abs(W[a, b]) * abs(J[i, b])
+        if _CANCELLED * terms > P_plus[i, i]:
+            return True
+    return False

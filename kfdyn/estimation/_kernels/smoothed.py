@@ -4,32 +4,35 @@ import numpy as np
 from numba import njit
 
 from kfdyn.estimation._kernels.linalg import (
-    add_congruence,
+    add_scaled,
+    combine,
     largest,
     solve_lower,
     solve_lower_transposed,
-    symmetric_product,
+    subtract_congruence,
+    subtract_outer,
     transposed_congruence,
 )
+from kfdyn.estimation._kernels.rts import cancelled
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
-from kfdyn.estimation._kernels.vectors import get, put
 
 
 @njit(**SWEEP)
 def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
-    """Fill Λ and the smoothed error covariance S for every node.
+    """Fill Λ and the smoothed error covariance S for every node; returns how many S have lost digits (see rts).
 
     ::
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 6n³ + O(n²m) flops.
+    ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 7n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
     row, sum_ = np.empty(max(n_max, m_max)), np.empty(max(n_max, m_max))
     above_flat, half = np.empty(n_max * n_max), np.empty(n_max * n_max)
     U, V = np.empty(n_max * m_max), np.empty(n_max * m_max)
+    lost = 0
     for step in range(model.order.size):
         k = model.order[model.order.size - 1 - step]
         n = size(sizes.n, state[k + 1] - state[k])
@@ -37,23 +40,23 @@ def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
         above = matrix(above_flat, 0, n, n)
         Lambda_k = matrix(Lambda, model.Q_at[k], n, n)
         P_plus_k, S_k = matrix(P_plus, model.Q_at[k], n, n), matrix(S, model.Q_at[k], n, n)
-        for i in range(n):
-            for j in range(n):
-                S_k[i, j] = P_plus_k[i, j]
         p = model.parent[k]
         if p >= 0:
             r = size(sizes.n, state[p + 1] - state[p])
             phi = matrix(model.phi, model.phi_at[k], r, n)
             Lambda_p = matrix(Lambda, model.Q_at[p], r, r)
-            transposed_congruence(sizes.n, above, phi, Lambda_p, matrix(half, 0, r, n), row)
-            add_congruence(S_k, -1.0, P_plus_k, above, row)
+            transposed_congruence(sizes.n, above, phi, Lambda_p, half)
+            subtract_congruence(sizes.n, S_k, P_plus_k, above, half)
+            lost += cancelled(P_plus_k, S_k)
         else:
             for i in range(n):
                 for j in range(n):
                     above[i, j] = 0.0
+                    S_k[i, j] = P_plus_k[i, j]
         if m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            measured_scalar(sizes.n, Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, row, sum_)
+            u, v = vector(row, 0, n), vector(sum_, 0, n)
+            measured_scalar(sizes.n, Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, u, v)
             continue
         if vectorial is not None and m > 0:
             H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
@@ -64,33 +67,17 @@ def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
         for i in range(n):
             for j in range(n):
                 Lambda_k[i, j] = above[i, j]
+    return lost
 
 
 @njit(**PART)
 def measured_scalar(tag, Lambda, Lambda_plus, h, g, precision, u, v):
     """Λ = τ̄*Λ⁺τ̄ + h* h/d for one output, the projections applied one after the other as in :func:`measured`."""
-    n = h.size
-    symmetric_product(u, Lambda_plus, g)
-    if tag is None:
-        for j in range(n):
-            v[j] = -precision * h[j]
-        for i in range(n):  # A = Λ⁺ τ̄ and v = g* A − h / d
-            for j in range(n):
-                Lambda[i, j] = Lambda_plus[i, j] - u[i] * h[j]
-                v[j] += g[i] * Lambda[i, j]
-    else:
-        row = get(tag, h, 0)
-        total = -precision * row
-        for i in range(n):
-            projected = get(tag, Lambda_plus, i) - u[i] * row
-            total += g[i] * projected
-            put(tag, Lambda, i, projected)
-        put(tag, v, 0, total)
-    for i in range(n):  # Λ = A − h* v
-        for j in range(i + 1):
-            s = Lambda[i, j] - h[i] * v[j]
-            Lambda[i, j] = s
-            Lambda[j, i] = s
+    combine(tag, u, g, Lambda_plus)
+    subtract_outer(tag, Lambda, Lambda_plus, u, h, None)  # A = Λ⁺ τ̄
+    combine(tag, v, g, Lambda)
+    add_scaled(tag, v, v, -precision, h)  # v = g* A − h / d
+    subtract_outer(tag, Lambda, Lambda, h, v, True)  # Λ = A − h* v
 
 
 @njit(**PART)

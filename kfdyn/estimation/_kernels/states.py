@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.lanes import load, product, solve, store
+from kfdyn.estimation._kernels.lanes import copy, load, product, solve, store
 from kfdyn.estimation._kernels.linalg import largest
 from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
@@ -31,32 +31,31 @@ def filter_states(tag, sizes, model, seen, L, G, P_plus, T, xi, eta, first, last
     e = np.empty(m_max * lanes)
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
-        load(tag, flow, xi, n_states, at, count, 0, n_states)
+        load(tag, None, flow, xi, n_states, at, count, 0, n_states)
         for k in model.order:
             n = size(sizes.n, state[k + 1] - state[k])
             m = size(sizes.m, output[k + 1] - output[k])
             z_k = vector(flow, state[k] * lanes, n * lanes)
-            for i in range(n * lanes):
-                ahead[i] = z_k[i]
+            copy(tag, sizes.n, ahead, z_k, n)
             if m > 0:
-                load(tag, e, T, n_outputs, at, count, output[k], m)
-                product(tag, e, -1.0, matrix(model.H, model.H_at[k], m, n), z_k)
+                load(tag, sizes.m, e, T, n_outputs, at, count, output[k], m)
+                product(tag, sizes.m, sizes.n, e, -1.0, matrix(model.H, model.H_at[k], m, n), z_k)
                 for a in range(m):
                     if not seen[output[k] + a]:
                         for l in range(lanes):
                             e[a * lanes + l] = 0.0
-                store(tag, eps, n_outputs, e, at, count, output[k], m)
-                product(tag, ahead, 1.0, matrix(G, model.H_at[k], n, m), e)
+                store(tag, sizes.m, eps, n_outputs, e, at, count, output[k], m)
+                product(tag, sizes.n, sizes.m, ahead, 1.0, matrix(G, model.H_at[k], n, m), e)
                 solve(tag, matrix(L, model.R_at[k], m, m), e)
-                store(tag, nu, n_outputs, e, at, count, output[k], m)
+                store(tag, sizes.m, nu, n_outputs, e, at, count, output[k], m)
             if eta is not None:
-                load(tag, known, eta, n_states, at, count, state[k], n)
-                product(tag, ahead, 1.0, matrix(P_plus, model.Q_at[k], n, n), known)
+                load(tag, sizes.n, known, eta, n_states, at, count, state[k], n)
+                product(tag, sizes.n, sizes.n, ahead, 1.0, matrix(P_plus, model.Q_at[k], n, n), known)
             if z.size > 0:
-                store(tag, z, n_states, z_k, at, count, state[k], n)
-                store(tag, z_plus, n_states, ahead, at, count, state[k], n)
+                store(tag, sizes.n, z, n_states, z_k, at, count, state[k], n)
+                store(tag, sizes.n, z_plus, n_states, ahead, at, count, state[k], n)
             p = model.parent[k]
             if p >= 0:
                 r = size(sizes.n, state[p + 1] - state[p])
                 above = vector(flow, state[p] * lanes, r * lanes)
-                product(tag, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), ahead)
+                product(tag, sizes.n, sizes.n, above, 1.0, matrix(model.phi, model.phi_at[k], r, n), ahead)

@@ -3,7 +3,15 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.linalg import cholesky, solve_lower, solve_lower_transposed, symmetric_product
+from kfdyn.estimation._kernels.linalg import (
+    add_scaled,
+    cholesky,
+    combine,
+    solve_lower,
+    solve_lower_transposed,
+    subtract_outer,
+    subtract_pair,
+)
 from kfdyn.estimation._kernels.sizes import ORDERED, PART, matrix, vector
 
 _EPS = 2.220446049250313e-16
@@ -29,7 +37,7 @@ def innovations(P, H, R, D, U):
 
 
 @njit(**ORDERED)
-def update_scalar(P, h, r, g, u, before, P_plus):
+def update_scalar(tag, P, h, r, g, room, before, P_plus):
     """One scalar measurement: fills g and P⁺ and returns d, or 0 where d is no more than rounding.
 
     B = P − u u*/d loses what is small against P when r ≪ d. Then one step of refinement with the residual
@@ -37,7 +45,8 @@ def update_scalar(P, h, r, g, u, before, P_plus):
     rank-two correction): P⁺ = B − δ g* − g δ* + (hδ) g g*. P⁺ may be P itself.
     """
     n = P.shape[0]
-    symmetric_product(u, P, h)
+    u = vector(room, 0, n)
+    combine(tag, u, h, P)
     d, scale = r, r
     for i in range(n):
         d += h[i] * u[i]
@@ -45,33 +54,25 @@ def update_scalar(P, h, r, g, u, before, P_plus):
         scale += h[i] * h[i] * before[i]
     if not d > 4 * n * _EPS * scale:
         return 0.0
-    inverse, root = 1.0 / d, 1.0 / np.sqrt(d)
-    for i in range(n):
-        g[i] = u[i] * inverse
-        u[i] *= root
-    for i in range(n):
-        for j in range(n):
-            P_plus[i, j] = P[i, j] - u[i] * u[j]
+    add_scaled(tag, g, None, 1.0 / d, u)
+    add_scaled(tag, u, None, 1.0 / np.sqrt(d), u)
+    subtract_outer(tag, P_plus, P, u, u, None)
     if r > 0.01 * d:
         return d
-    symmetric_product(u, P_plus, h)
+    combine(tag, u, h, P_plus)
+    add_scaled(tag, u, u, -r, g)
     kappa = 0.0
     for i in range(n):
-        u[i] -= r * g[i]
         kappa += h[i] * u[i]
-    for i in range(n):  # u ← δ − κ g / 2, so that the correction is u g* + g u*
-        u[i] -= 0.5 * kappa * g[i]
-    for i in range(n):
-        for j in range(i + 1):
-            P_plus[i, j] -= u[i] * g[j] + g[i] * u[j]
-            P_plus[j, i] = P_plus[i, j]
+    add_scaled(tag, u, u, -0.5 * kappa, g)  # δ − κ g / 2, so that the correction is u g* + g u*
+    subtract_pair(tag, P_plus, u, g)
     if r == 0.0:
         flush(before, P_plus)
     return d
 
 
 @njit(**ORDERED)
-def update_univariate(P, H, R, seen, L, G, before, scratch, P_plus):
+def update_univariate(tag, P, H, R, seen, L, G, before, scratch, P_plus):
     """Process the outputs one by one, scalar divisions only; −1, or the output that failed.
 
     R is decorrelated first, R = N r N* with N unit lower triangular and r diagonal; the rows h_a of N⁻¹H are then
@@ -105,7 +106,7 @@ def update_univariate(P, H, R, seen, L, G, before, scratch, P_plus):
     for a in range(m):
         if not seen[a]:
             continue
-        d = update_scalar(P_plus, h[a], N[a, a], g, u, before, P_plus)
+        d = update_scalar(tag, P_plus, h[a], N[a, a], g, u, before, P_plus)
         if not d > 0.0:
             return a
         root = np.sqrt(d)
