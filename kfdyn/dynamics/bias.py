@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.quick import quick_bias_forces
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
@@ -48,4 +49,7 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
+    quick = quick_bias_forces(system, q, v, external_forces, gravity)
+    if quick is not None:
+        return quick
     return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity)

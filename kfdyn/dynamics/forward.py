@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
 from kfdyn.dynamics.fused import fused_forward_dynamics
+from kfdyn.dynamics.quick import quick_forward_dynamics
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
@@ -78,6 +79,10 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
+    if method == "filter":
+        quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity)
+        if quick is not None:
+            return quick
     expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
     if method == "mass_matrix":
         return _by_mass_matrix(system, q, v, tau, external_forces, gravity)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_inverse_dynamics
+from kfdyn.dynamics.quick import quick_inverse_dynamics
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
@@ -67,12 +68,18 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
+    if method == "newton_euler":
+        quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity)
+        if quick is not None:
+            return quick
     expect_method(method, ("newton_euler", "operators", "composite"), "inverse_dynamics")
     states = States.of(system, q, v, external_forces, gravity, a=a)
     if method == "newton_euler":
-        return fused_inverse_dynamics(states).reshape((*states.lead, system.nv))
+        fused = fused_inverse_dynamics(states)
+        if fused is not None:
+            return fused.reshape((*states.lead, system.nv))
     tau = np.empty((states.size, system.nv))
-    sweep = _by_operators if method == "operators" else _composite
+    sweep = _composite if method == "composite" else _by_operators
 
     def solve(part: slice) -> None:
         forest = states.forest(part)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_mass_matrix
+from kfdyn.dynamics.quick import quick_mass_matrix
 from kfdyn.multibody import System
 
 if TYPE_CHECKING:
@@ -58,17 +59,23 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
+    if method == "composite":
+        quick = quick_mass_matrix(system, q)
+        if quick is not None:
+            return quick
     expect_method(method, METHODS, "mass_matrix")
     states = States.of(system, q)
     if method == "composite":
-        return fused_mass_matrix(states).reshape((*states.lead, system.nv, system.nv))
+        fused = fused_mass_matrix(states)
+        if fused is not None:
+            return fused.reshape((*states.lead, system.nv, system.nv))
     out = np.zeros((states.size, system.nv, system.nv))
     if method == "columns":
         _by_columns(states, out)
-    elif method == "operator":
-        states.in_parts(lambda part: _by_sweeps(states, part, out))
-    else:
+    elif method == "covariance":
         states.in_parts(lambda part: _by_covariance(states, part, out), nodes=1)
+    else:
+        states.in_parts(lambda part: _by_sweeps(states, part, out))
     return out.reshape((*states.lead, system.nv, system.nv))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_mass_matrix_inverse
+from kfdyn.dynamics.quick import quick_mass_matrix_inverse
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
@@ -55,6 +56,10 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
+    if method == "innovations":
+        quick = quick_mass_matrix_inverse(system, q)
+        if quick is not None:
+            return quick
     expect_method(method, METHODS, "mass_matrix_inverse")
     states = States.of(system, q)
     if method == "innovations":

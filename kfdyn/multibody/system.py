@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.layout import Layout, pack
+from kfdyn.multibody.layout import Layout, pack, table
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -55,6 +55,8 @@ class System:
         Of all bodies.
     layout : Layout
         The same facts as flat arrays for compiled code.
+    address : int
+        Where compiled code finds the layout in this process, see :func:`kfdyn.multibody.layout.table`.
 
     Examples
     --------
@@ -67,6 +69,8 @@ class System:
     __slots__ = (
         "_frame",
         "_hinge",
+        "_table",
+        "address",
         "armature",
         "bodies",
         "body_names",
@@ -110,7 +114,9 @@ class System:
     nv: int
     parent: NDArray[np.int64]
     _frame: dict[str, tuple[int, Array, Array]]
+    address: int
     _hinge: dict[str, int]
+    _table: NDArray[np.int64]
 
     def __init__(
         self,
@@ -136,6 +142,8 @@ class System:
         order, parent = parents_first(self.bodies, index)
         put("parent", parent)
         put("layout", pack(self.bodies, order, parent, indefinite_inertia))
+        put("_table", table(self.layout))
+        put("address", self._table.__array_interface__["data"][0])
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))

@@ -1,0 +1,60 @@
+"""The compiled doors of dynamics, and the threads that go through them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from kfdyn.estimation.sweeps import threads
+
+Door = Callable[..., bool]
+
+# Bodies times configurations a thread must have before waking it pays: some 0.1 ms of work.
+_LEAST = 4096
+# A part starts where a machine vector of configurations would.
+_ROWS = 8
+
+
+class _Doors:
+    """The compiled functions of ``_kernels/doors.py``, each compiled when first asked for, for its one signature.
+
+    What numba's ``compile`` returns is called without its dispatcher, which would look at the type of every argument.
+    So Python must have looked: a door reads whatever it is given as what its signature says.
+    """
+
+    def __getattr__(self, name: str) -> Door:
+        from kfdyn.dynamics._kernels import doors
+
+        door: Door = getattr(doors, name).compile(doors.SIGNATURES[name])
+        setattr(self, name, door)
+        return door
+
+
+DOORS = _Doors()
+_pool: list[ThreadPoolExecutor] = []
+
+
+def over_rows(rows: int, bodies: int, sweep: Callable[[int, int], bool]) -> bool:
+    """Call ``sweep(first, last)`` until all rows are done, in threads where there is enough to do; all must be True.
+
+    The doors release the interpreter lock and write disjoint rows, so the result does not depend on the number of
+    threads. They are kept from call to call: starting one takes as long as a thousand forward dynamics.
+    """
+    workers = min(threads(), rows * bodies // _LEAST, rows // _ROWS)
+    if workers < 2:
+        return rows == 0 or sweep(0, rows)
+    step = -(-rows // (workers * _ROWS)) * _ROWS
+    others = [_helpers().submit(sweep, at, min(at + step, rows)) for at in range(step, rows, step)]
+    done = [sweep(0, step), *(other.result() for other in others)]  # wait for all of them, whatever the first says
+    return all(done)
+
+
+def _helpers() -> ThreadPoolExecutor:
+    if not _pool:
+        _pool.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="kfdyn"))
+    return _pool[0]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.clear)  # a forked process has none of its parent's threads

@@ -1,0 +1,258 @@
+"""The quick way beside the long one: the same answers to the bit, the same words where there is no answer."""
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn.dynamics import doors, quick
+from kfdyn.dynamics.forest import States
+from kfdyn.errors import KfdynError
+from kfdyn.multibody.layout import table
+
+SYSTEMS = {
+    "arm": kf.models.puma560,
+    "humanoid": kf.models.humanoid,
+    "every hinge": lambda: kf.models.random_tree(14, seed=3),
+}
+CALLS = {
+    "forward": lambda s, q, v, u, f=None, g=None: kf.forward_dynamics(s, q, v, u, f, g),
+    "inverse": lambda s, q, v, u, f=None, g=None: kf.inverse_dynamics(s, q, v, u, f, g),
+    "bias": lambda s, q, v, u, f=None, g=None: kf.bias_forces(s, q, v, f, g),
+    "mass_matrix": lambda s, q, v, u, f=None, g=None: kf.mass_matrix(s, q),
+    "mass_matrix_inverse": lambda s, q, v, u, f=None, g=None: kf.mass_matrix_inverse(s, q),
+}
+
+
+class Subclass(np.ndarray):
+    """An array that is not plainly one."""
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request):
+    return SYSTEMS[request.param]()
+
+
+@pytest.fixture(params=CALLS)
+def call(request):
+    return CALLS[request.param]
+
+
+def states(system, size, seed=0):
+    rng = np.random.default_rng(seed)
+    q = np.stack([system.random_configuration(rng) for _ in range(size)])
+    return q, *rng.normal(size=(2, size, system.nv)), rng.normal(size=(size, system.n_bodies, 6)), rng.normal(size=3)
+
+
+@pytest.fixture
+def no_long_way(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("went the long way")
+
+    monkeypatch.setattr(States, "of", refuse)
+
+
+def test_one_state_is_a_batch_of_one_is_a_list(system, call):
+    q, v, u, f, g = states(system, 9)
+    batch = call(system, q, v, u, f, g)
+    for b in range(9):
+        np.testing.assert_array_equal(call(system, q[b], v[b], u[b], f[b], g), batch[b])
+    for b in (0, 8):  # the long way
+        lists = [x[b].tolist() for x in (q, v, u, f)]
+        np.testing.assert_array_equal(call(system, *lists, g.tolist()), batch[b])
+    np.testing.assert_array_equal(call(system, q, None, u), call(system, q, np.zeros_like(v), u))
+    np.testing.assert_array_equal(call(system, q[0], None, u[0]), call(system, q[0], np.zeros_like(v[0]), u[0]))
+
+
+@pytest.mark.usefixtures("no_long_way")
+def test_plain_arrays_never_go_the_long_way(system, call):
+    """Rows, columns, negative strides and read-only arrays of one state; contiguous batches with any leading axes."""
+    q, v, u, f, g = states(system, 6)
+    expected = call(system, q, v, u, f, g)
+    shaped = [x.reshape(2, 3, *x.shape[1:]) for x in (q, v, u, f)]
+    np.testing.assert_array_equal(call(system, *shaped, g), expected.reshape(2, 3, *expected.shape[1:]))
+    np.testing.assert_array_equal(call(system, *(np.asfortranarray(x)[1] for x in (q, v, u, f)), g), expected[1])
+    backwards = [x[1, ..., ::-1].copy()[..., ::-1] for x in (q, v, u, f)]
+    assert backwards[0].strides[0] < 0
+    np.testing.assert_array_equal(call(system, *backwards, g), expected[1])
+    for x in (q, v, u, f, g):
+        x.flags.writeable = False
+    np.testing.assert_array_equal(call(system, q[1], v[1], u[1], f[1], g), expected[1])
+    np.testing.assert_array_equal(call(system, q, v, u, f, g), expected)
+    assert len(call(system, q[:0], v[:0], u[:0], f[:0], g)) == 0
+    for result in (call(system, q[1], v[1], u[1]), call(system, q, v, u)):
+        assert result.flags.c_contiguous and result.flags.writeable and result.dtype == np.float64
+
+
+def test_other_types_come_to_the_same(system, call):
+    q, v, u, f, g = states(system, 5)
+    if system.nq == system.nv:  # a quaternion of floats32 is not of unit length to 1e-6
+        q = q.astype(np.float32)
+    v, u, f = (x.astype(np.float32) for x in (v, u, f))
+    expected = call(system, q.astype(float), v.astype(float), u.astype(float), f.astype(float), g)
+    np.testing.assert_array_equal(call(system, q, v, u, f, g), expected)
+    np.testing.assert_array_equal(call(system, q[2], v[2], u[2], f[2], g), expected[2])
+    np.testing.assert_array_equal(call(system, q[2].astype(">f8"), v[2], u[2], f[2], g), expected[2])
+    np.testing.assert_array_equal(call(system, q[2].view(Subclass), v[2], u[2], f[2], g), expected[2])
+
+
+@pytest.mark.parametrize("fault", ["nan", "inf", "short", "long", "too many axes", "empty", "words", "complex"])
+@pytest.mark.parametrize("which", range(5), ids=["q", "v", "u", "external_forces", "gravity"])
+@pytest.mark.parametrize("size", [None, 9])
+def test_errors_are_those_of_the_long_way(size, which, fault):
+    """Whatever is wrong with an array, it is said as it would be of the same numbers in a list."""
+    system = kf.models.humanoid()
+    given = [np.array(x) for x in states(system, 9)]
+    if size is None:
+        given = [x[0] if i < 4 else x for i, x in enumerate(given)]
+    bad = given[which]
+    if fault in ("nan", "inf"):
+        bad.reshape(-1)[-1] = float(fault)
+    elif fault == "short":
+        bad = bad[..., :-1]
+    elif fault == "long":
+        bad = np.concatenate([bad, bad[..., :1]], -1)
+    elif fault == "too many axes":
+        bad = np.broadcast_to(bad[..., None], (*bad.shape, 2)).copy()
+    elif fault == "empty":
+        bad = np.empty(0)
+    else:
+        bad = bad.astype(str if fault == "words" else complex)
+    given[which] = bad
+    for name in ("forward", "inverse"):
+        with pytest.raises(KfdynError) as quickly:
+            CALLS[name](system, *given)
+        with pytest.raises(KfdynError) as slowly:
+            CALLS[name](system, *(x.tolist() for x in given))
+        if fault not in ("words", "complex"):  # these print what they were given
+            assert str(quickly.value) == str(slowly.value)
+        label = ("q", "v", {"forward": "tau", "inverse": "a"}[name], "external_forces", "gravity")[which]
+        assert str(quickly.value).startswith((label, "hinge", "the leading axes"))
+
+
+def test_a_quaternion_too_long_is_named(call):
+    system = kf.models.humanoid()
+    q, v, u, _, _ = states(system, 300)
+    q[299, 3:7] *= 1.001
+    for one in ((q, v, u), (q[299], v[299], u[299])):
+        with pytest.raises(KfdynError, match=r"the quaternion \(x, y, z, w\) in q has length 1.001, not 1"):
+            call(system, *one)
+    q[299, 3:7] /= 1.001 * (1 + 1e-7)  # an integrator's drift
+    call(system, q, v, u)
+
+
+def test_a_hinge_without_inertia_is_named():
+    """In one state and in the last block of a batch alike."""
+    system = kf.models.humanoid()
+    light = kf.System([*system.bodies, kf.Body("tool", np.zeros((6, 6)), kf.Hinge.revolute([0, 0, 1]), "head")])
+    q, v, u, _, _ = states(light, 270)
+    for one in ((q, v, u), (q[0], v[0], u[0])):
+        for call in (CALLS["forward"], CALLS["mass_matrix_inverse"]):
+            with pytest.raises(KfdynError, match=r"hinge 'tool'.*nothing outboard of it has mass"):
+                call(light, *one)
+        assert np.isfinite(CALLS["inverse"](light, *one)).all()
+
+
+def test_results_are_fresh_and_inputs_untouched(system, call):
+    q, v, u, f, g = states(system, 4)
+    kept = [x.copy() for x in (q, v, u, f, g)]
+    first = call(system, q[0], v[0], u[0], f[0], g)
+    copied = first.copy()
+    second = call(system, q[1], v[1], u[1], f[1], g)
+    assert not np.shares_memory(first, second)
+    np.testing.assert_array_equal(first, copied)
+    for x, before in zip((q, v, u, f, g), kept):
+        np.testing.assert_array_equal(x, before)
+
+
+def test_many_threads_at_once(system, call):
+    q, v, u, f, g = states(system, 64)
+    expected = call(system, q, v, u, f, g)
+
+    def ask(b):
+        return [call(system, q[b], v[b], u[b], f[b], g) for _ in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for b, answers in enumerate(pool.map(ask, range(64))):
+            for answer in answers:
+                np.testing.assert_array_equal(answer, expected[b])
+
+
+def test_a_batch_in_threads_is_the_batch(system, call, monkeypatch):
+    monkeypatch.setattr(doors, "_LEAST", 64)  # so that a small batch is shared
+    q, v, u, f, g = states(system, 301)
+    answers = []
+    for workers in ("1", "2", "5", "300"):
+        monkeypatch.setenv("KFDYN_NUM_THREADS", workers)
+        answers.append(call(system, q, v, u, f, g))
+        q[300, 0] = np.nan  # in the part of the last thread
+        with pytest.raises(KfdynError, match="q has entries that are not finite"):
+            call(system, q, v, u, f, g)
+        q[300, 0] = 0.0
+        answers[-1] = answers[-1][:300]
+    for other in answers[1:]:
+        np.testing.assert_array_equal(answers[0], other)
+
+
+def test_every_row_is_done_once(monkeypatch):
+    monkeypatch.setattr(doors, "_LEAST", 1)
+    for workers in (1, 2, 3, 7):
+        monkeypatch.setenv("KFDYN_NUM_THREADS", str(workers))
+        for rows in (0, 1, 7, 8, 9, 63, 64, 65, 1000):
+            seen = np.zeros(rows, dtype=int)
+
+            def sweep(first, last, seen=seen):
+                seen[first:last] += 1
+                return last < 1000
+
+            assert doors.over_rows(rows, 10, sweep) == (rows < 1000)
+            assert (seen == 1).all()
+
+
+FORKED = """
+import os, numpy as np, kfdyn as kf
+os.environ["KFDYN_NUM_THREADS"] = "2"
+arm, rng = kf.models.puma560(), np.random.default_rng(0)
+q, v, tau = rng.normal(size=(3, 4096, 6))
+here = kf.forward_dynamics(arm, q, v, tau)
+child = os.fork()
+if not child:
+    same = (kf.forward_dynamics(arm, q, v, tau) == here).all()  # hangs if it waits for its parent's threads
+    os._exit(0 if same else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=120, check=False).returncode == 0
+
+
+def test_a_system_carries_its_table(system):
+    """A table holds addresses: copies must have their own, which live as long as they do."""
+    q, v, u, _, _ = states(system, 1)
+    expected = kf.forward_dynamics(system, q[0], v[0], u[0])
+    np.testing.assert_array_equal(system._table, table(system.layout))
+    copies = [pickle.loads(pickle.dumps(system)), copy.copy(system), copy.deepcopy(system)]
+    assert len({system.address, *(other.address for other in copies)}) == 4
+    del system
+    gc.collect()
+    for other in copies:
+        np.testing.assert_array_equal(kf.forward_dynamics(other, q[0], v[0], u[0]), expected)
+
+
+def test_plain_states_are_told_from_others():
+    arm = kf.models.puma560()
+    q, v, u, f, g = states(arm, 4)
+    assert quick.plain_states(arm, q, v, f, g, tau=u).lead == (4,)
+    assert set(quick.plain_states(arm, q, None, tau=u).arrays) == {"q", "tau"}
+    for other in (q[:, ::-1], q.astype(np.float32), q[:, :5], np.asfortranarray(q)):
+        assert quick.plain_states(arm, other, v, tau=u) is None
+    for other in (u[0], u[:3], u.tolist(), None):
+        assert quick.plain_states(arm, q, v, tau=other) is None
