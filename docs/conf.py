@@ -1,5 +1,6 @@
 """Sphinx configuration. The pages build and open without a network: no web fonts, no CDN."""
 
+import re
 from pathlib import Path
 
 import kfdyn
@@ -20,7 +21,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_build", "figures", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
@@ -67,8 +68,8 @@ def skip_tuple_fields(app, what, name, obj, skip, options):
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
-def keep_bars(app, what, name, obj, options, lines):
-    """Read |x| in a docstring's prose as bars, not as a substitution; leave code and literals alone."""
+def prose(lines):
+    """Yield (number, parts) of each line outside code blocks; every other part is code in double backquotes."""
     literal = None  # indent of the line whose "::" opened a literal block
     doctest = False
     for i, line in enumerate(lines):
@@ -78,13 +79,41 @@ def keep_bars(app, what, name, obj, options, lines):
             literal = None
         doctest = bool(text) and (doctest or text.startswith(">>>"))
         if literal is None and not doctest:
-            parts = line.split("``")
-            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
-            lines[i] = "``".join(parts)
+            yield i, line.split("``")
             if text.endswith("::"):
                 literal = indent
+
+
+def keep_bars(app, what, name, obj, options, lines):
+    """Read |x| in a docstring's prose as bars, not as a substitution; leave code and literals alone."""
+    for i, parts in prose(lines):
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[i] = "``".join(parts)
+
+
+#: The five equations that docstrings number, by their labels on the theory page.
+EQUATIONS = {"1": "mass", "2": "filter-P", "3": "filter-z", "4": "smoother", "5": "smoothed-cov"}
+
+
+def link_theory(app, what, name, obj, options, lines):
+    """Link "THEORY section 3" and "THEORY (5)" to the page, and the short names of the sources to their list."""
+    seen = set()
+
+    def source(match):
+        if match[0] in seen:
+            return match[0]
+        seen.add(match[0])
+        return f":ref:`{match[0]} <sources>`"
+
+    for i, parts in prose(lines):
+        for j, part in enumerate(parts[::2]):
+            part = re.sub(r"THEORY section ([1-6])", r":ref:`THEORY section \1 <theory-\1>`", part)
+            part = re.sub(r"THEORY \(([1-5])\)", lambda m: f"THEORY :eq:`{EQUATIONS[m[1]]}`", part)
+            parts[2 * j] = re.sub(r"\b(R86|ATBI|SKO|SRB|PART)\b(?=[ ,])", source, part)
+        lines[i] = "``".join(parts)
 
 
 def setup(app):
     app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
+    app.connect("autodoc-process-docstring", link_theory, priority=610)
