@@ -22,7 +22,9 @@ import kfdyn as kf
 from kfdyn.dynamics import forward_dynamics
 from kfdyn.dynamics.causes import acceleration_causes
 from kfdyn.dynamics.simulation import simulate
-from kfdyn.viz import draw_system
+from kfdyn.viz import COLORS, STYLE, draw_system
+
+plt.style.use(STYLE)
 
 # %%
 # A driven swing
@@ -53,10 +55,10 @@ print(swing.report())
 causes = acceleration_causes(arm, swing.q, swing.v, swing.tau)
 weightless = acceleration_causes(arm, swing.q, swing.v, swing.tau, gravity=np.zeros(3))
 shares = {
-    "motor, α¹": (causes.moments, "#D55E00"),
-    "bias forces, α²": (causes.bias_forces, "#009E73"),
-    "Coriolis, in α³": (weightless.bias_accelerations, "#56B4E9"),
-    "gravity, in α³": (causes.bias_accelerations - weightless.bias_accelerations, "#0072B2"),
+    "motor, α¹": (causes.moments, COLORS["vermilion"]),
+    "bias forces, α²": (causes.bias_forces, COLORS["green"]),
+    "Coriolis, in α³": (weightless.bias_accelerations, COLORS["sky"]),
+    "gravity, in α³": (causes.bias_accelerations - weightless.bias_accelerations, COLORS["blue"]),
 }
 acceleration = forward_dynamics(arm, swing.q, swing.v, swing.tau)
 assert np.allclose(sum(share for share, _ in shares.values()), acceleration, rtol=1e-10, atol=1e-9)
@@ -66,7 +68,7 @@ assert np.allclose(sum(share for share, _ in shares.values()), acceleration, rto
 # dominate the outer hinges, often one against the other; the motor at the first hinge reaches the tip through two
 # free ones.
 
-figure = plt.figure(figsize=(10, 6.2), layout="constrained")
+figure = plt.figure(figsize=(10, 6.2))
 left, right = figure.subfigures(1, 2, width_ratios=(1, 2.1))
 ax = left.subplots()
 for i in range(0, 121, 24):
@@ -81,6 +83,6 @@ for k, ax in enumerate(axes):
     ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     ax.set(ylabel=f"hinge {k + 1} [rad/s²]", xlim=(0, 2))
 axes[-1].set_xlabel("time [s]")
-right.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+right.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
 
 plt.show()

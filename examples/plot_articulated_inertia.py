@@ -24,9 +24,11 @@ import kfdyn as kf
 from kfdyn.dynamics import as_estimation, composite_inertias
 from kfdyn.dynamics.motion import with_armature
 from kfdyn.spatial import TriangleInequalityWarning, spatial_inertia
-from kfdyn.viz import draw_inertias, draw_system, ellipse_points
+from kfdyn.viz import COLORS, STYLE, draw_inertias, draw_system, ellipse_points
 
-OWN, ARTICULATED, COMPOSITE, ARM = "#000000", "#0072B2", "#E69F00", "#333333"
+plt.style.use(STYLE)
+
+OWN, ARTICULATED, COMPOSITE, ARM = "black", COLORS["blue"], COLORS["orange"], COLORS["grey"]
 
 # %%
 # The arm
@@ -64,7 +66,7 @@ _, P_geared, _ = inertias(arm)
 
 SIZE = 0.13  # metres for the square root of one kg m²
 
-figure = plt.figure(figsize=(10, 4.6))
+figure = plt.figure(figsize=(10, 4.6), layout="none")
 for number, (title, P, color) in enumerate(
     [("articulated, $P$", P_direct, ARTICULATED), (r"composite, $\mathcal{R}$", composite, COMPOSITE)], 1
 ):
@@ -87,7 +89,7 @@ figure.subplots_adjust(left=0.0, right=0.96, bottom=0.02, top=1.0, wspace=0.06)
 # free hinges take away what the box and the forearm would add, about just the axes those hinges have. With
 # rotors the articulated inertia lies in between: :math:`R \to \infty` would weld the hinges.
 
-figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.6), layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.6))
 for ax, k in zip(axes.flat, range(5, -1, -1)):
     for P, color, style, label in (
         (composite, COMPOSITE, "-", r"composite $\mathcal{R}$ (hinges locked)"),
@@ -104,7 +106,7 @@ for ax in axes[1]:
     ax.set_xlabel(r"about x [$\sqrt{\mathrm{kg\,m^2}}$]")
 for ax in axes[:, 0]:
     ax.set_ylabel(r"about y [$\sqrt{\mathrm{kg\,m^2}}$]")
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 # %%
 # The order of the four is a theorem, and holds for the whole 6 × 6 matrices:

@@ -20,9 +20,11 @@ import kfdyn as kf
 from kfdyn.dynamics.control import computed_torque, operational_space_control
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.multibody import Pose
-from kfdyn.viz import draw_system
+from kfdyn.viz import COLORS, STYLE, draw_system
 
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+plt.style.use(STYLE)
+
+PALETTE = [COLORS[name] for name in ("blue", "orange", "green", "purple", "sky", "vermilion")]
 arm = kf.models.puma560()
 
 # %%
@@ -47,17 +49,18 @@ tracked = simulate(
     arm, q_d[0] + offset, v_d[0], t, lambda t, q, v: computed_torque(arm, q, v, *reference(t), kp=100.0, kd=20.0)
 )
 design = (1 + 10 * t) * np.exp(-10 * t)
+assert np.allclose((tracked.q - q_d) / offset, design[:, None], atol=2e-3)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for k, color in enumerate(COLORS):
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+for k, color in enumerate(PALETTE):
     left.plot(t, q_d[:, k], "--", color=color, linewidth=1)
     left.plot(t, tracked.q[:, k], color=color, linewidth=1.8, label=f"joint {k + 1}")
     right.plot(t, (tracked.q[:, k] - q_d[:, k]) / offset[k], "o", color=color, markersize=7 - k, alpha=0.8)
 right.plot(t, design, "k", linewidth=1.2, label="(1 + 10 t) exp(−10 t)")
 left.set(xlabel="time [s]", ylabel="angle [rad]", title="joints (solid) and their reference (dashed)")
-left.legend(frameon=False, ncols=2, fontsize=8)
+left.legend(ncols=2, fontsize=8)
 right.set(xlabel="time [s]", ylabel="error / error at the start", title="all six errors")
-right.legend(frameon=False)
+right.legend()
 
 # %%
 # Operational space
@@ -94,21 +97,22 @@ def tool(t, q, v, posture=8.0):
 t = np.linspace(0, 1.2, 61)
 drawn = simulate(arm, q0, np.zeros(6), t, tool)
 calm = simulate(arm, q0, np.zeros(6), t, lambda t, q, v: tool(t, q, v, posture=0.0))
-path, wanted = kf.frame_pose(arm, drawn.q, "link_6").position, circle(t)[0]
+path, calm_path, wanted = (*(kf.frame_pose(arm, moved.q, "link_6").position for moved in (drawn, calm)), circle(t)[0])
+assert np.abs(drawn.q - calm.q).max() > 1.0 and np.allclose(path, calm_path, atol=1e-4)
 
-figure = plt.figure(figsize=(11, 4.2), layout="constrained")
+figure = plt.figure(figsize=(11, 4.2))
 ax, joints, miss = figure.subplots(1, 3, width_ratios=(1, 1, 1))
 for i in (0, 20, 40):
     draw_system(ax, arm, drawn.q[i], plane="yz", color="0.75", linewidth=1.5, alpha=0.8)
 ax.plot(wanted[:, 1], wanted[:, 2], color="#E69F00", linewidth=5, alpha=0.45, label="wanted")
 ax.plot(path[:, 1], path[:, 2], color="#0072B2", linewidth=1.6, label="tool")
 ax.set(aspect="equal", xlabel="y [m]", ylabel="z [m]", xlim=(-0.12, 0.52), title="the tool, seen along x")
-ax.legend(frameon=False, fontsize=8)
+ax.legend(fontsize=8)
 for k in (3, 4, 5):
-    joints.plot(t, drawn.q[:, k], color=COLORS[k], label=f"joint {k + 1}")
-    joints.plot(t, calm.q[:, k], "--", color=COLORS[k], linewidth=1)
+    joints.plot(t, drawn.q[:, k], color=PALETTE[k], label=f"joint {k + 1}")
+    joints.plot(t, calm.q[:, k], "--", color=PALETTE[k], linewidth=1)
 joints.set(xlabel="time [s]", ylabel="angle [rad]", title="wrist swung (solid) or not (dashed)")
-joints.legend(frameon=False, fontsize=8)
+joints.legend(fontsize=8)
 for moved, style in (
     (calm, {"color": "#E69F00", "linewidth": 5, "alpha": 0.45, "label": "wrist not swung"}),
     (drawn, {"color": "#0072B2", "linewidth": 1.6, "label": "wrist swung"}),
@@ -116,6 +120,6 @@ for moved, style in (
     error = np.linalg.norm(kf.frame_pose(arm, moved.q, "link_6").position - wanted, axis=1)
     miss.semilogy(t, 1000 * error, **style)
 miss.set(xlabel="time [s]", ylabel="distance from the target [mm]", title="the tool does not notice")
-miss.legend(frameon=False, fontsize=8)
+miss.legend(fontsize=8)
 
 plt.show()

@@ -21,8 +21,11 @@ import kfdyn as kf
 from kfdyn.dynamics import as_estimation
 from kfdyn.dynamics.motion import motion
 from kfdyn.dynamics.simulation import simulate
+from kfdyn.viz import COLORS, STYLE
 
-EXPLICIT, IMPLICIT, TRUTH = "#D55E00", "#0072B2", "#000000"
+plt.style.use(STYLE)
+
+EXPLICIT, IMPLICIT, TRUTH = COLORS["vermilion"], COLORS["blue"], "black"
 
 # %%
 # A PUMA with grease in its wrist
@@ -40,14 +43,15 @@ explicit = simulate(arm, q, v, t[:6], damping=B, method="euler")
 implicit = simulate(arm, q, v, t, damping=B, method="implicit")
 truth = simulate(arm, q, v, np.linspace(0, t[-1], 121), damping=B, method="LSODA", rtol=1e-7, atol=1e-9)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+assert np.abs(explicit.v).max() > 100 and np.abs(implicit.v[-1] - truth.v[-1]).max() < 0.1
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
 left.plot(truth.t, truth.v[:, 3], color=TRUTH, linewidth=3, alpha=0.35, label="truth (LSODA)")
 left.plot(explicit.t, explicit.v[:, 3], "o-", color=EXPLICIT, markersize=3.5, linewidth=1, label="explicit step, R")
 left.plot(t, implicit.v[:, 3], "o-", color=IMPLICIT, markersize=3.5, linewidth=1.4, label="implicit step, R + hB")
 left.set(
     xlabel="time [s]", ylabel="joint 4 [rad/s]", ylim=(-26, 26), title=f"steps of {1000 * h:.0f} ms, hB / inertia ≈ 3"
 )
-left.legend(frameon=False)
+left.legend()
 
 # %%
 # How much per step?
@@ -64,6 +68,7 @@ right.plot(ratio, 1 / (1 + ratio), color=IMPLICIT)
 for x in np.arange(0.5, 4.01, 0.5):
     for method, color in (("euler", EXPLICIT), ("implicit", IMPLICIT)):
         step = simulate(single, [0.0], [1.0], [0.0, 1.0], damping=[x * inertia], gravity=[0, 0, 0], method=method)
+        assert np.isclose(step.v[-1, 0], 1 - x if method == "euler" else 1 / (1 + x))
         right.plot(x, step.v[-1, 0], "o", color=color, markersize=5)
 right.axhspan(-1, 1, color="0.93", zorder=0)
 right.text(3.95, 0.86, "stable", ha="right", color="0.45")
@@ -80,12 +85,12 @@ right.set(xlabel="hB / I", ylabel="velocity after one step / before", xlim=(0, 4
 plain = kf.riccati(as_estimation(arm, q))
 damped = kf.riccati(as_estimation(motion(arm, damping=B).damped(h), q))
 D, D_damped = (np.array([float(D[0, 0]) for D in run.D]) for run in (plain, damped))
-figure, ax = plt.subplots(figsize=(7.5, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(7.5, 3.4))
 joint = np.arange(1, 7)
 ax.bar(joint, (D_damped - h * B) / D, 0.5, color="0.75", label="HPH* + rotor")
 ax.bar(joint, h * B / D, 0.5, bottom=(D_damped - h * B) / D, color=IMPLICIT, label="hB")
 ax.axhline(1, color="k", linewidth=1, linestyle=":")
 ax.set(xlabel="joint", ylabel="D, implicit step / explicit step")
-ax.legend(frameon=False, loc="upper left")
+ax.legend(loc="upper left")
 
 plt.show()

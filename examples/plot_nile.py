@@ -13,11 +13,15 @@ the filter could not foresee, its innovations, must be white.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.stats import chi2
 
 import kfdyn as kf
 from kfdyn.estimation.datasets import nile
+from kfdyn.viz import COLORS, STYLE
 
-DATA, FILTER, SMOOTHER = "#404040", "#E69F00", "#0072B2"
+plt.style.use(STYLE)
+
+DATA, FILTER, SMOOTHER = COLORS["grey"], COLORS["orange"], COLORS["blue"]
 Q, R, P0 = 1469.1, 15099.0, 1e7
 
 # %%
@@ -44,6 +48,7 @@ print(f"log-likelihood {filt.llf:.5f}")
 lost = ((year >= 1891) & (year <= 1910)) | ((year >= 1931) & (year <= 1950))
 gap_filt = kf.kalman_filter(ss, np.where(lost, np.nan, flow))
 gap_smooth = kf.bryson_frazier(ss, gap_filt)
+assert (gap_smooth.S.flat <= gap_filt.P_plus.flat + 1e-9).all()  # hindsight never knows less
 
 # %%
 # Are the innovations white?
@@ -56,6 +61,7 @@ e = (filt.eps / np.sqrt(filt.D.flat))[1:]
 n, lags = e.size, np.arange(1, 16)
 autocorrelation = np.array([(e[lag:] * e[:-lag]).sum() / (e**2).sum() for lag in lags])
 ljung_box = n * (n + 2) * (autocorrelation**2 / (n - lags)).sum()
+assert ljung_box < chi2.isf(0.01, lags.size)
 print(f"Ljung-Box statistic of {lags.size} lags: {ljung_box:.1f}")
 print(f"white noise would give {lags.size} ± {np.sqrt(2 * lags.size):.1f}")
 
@@ -71,8 +77,7 @@ def level(axes, mean, variance, colour, label):
     axes.plot(year, mean, color=colour, linewidth=1.8, label=label)
 
 
-plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-figure = plt.figure(figsize=(10, 6.4), layout="constrained")
+figure = plt.figure(figsize=(10, 6.4))
 grid = figure.add_gridspec(2, 3)
 above = figure.add_subplot(grid[0, :2])
 below = figure.add_subplot(grid[1, :2], sharex=above, sharey=above)
@@ -82,14 +87,14 @@ above.plot(year, flow, ".", color=DATA, markersize=4, label="measured")
 level(above, filt.z_plus, filt.P_plus, FILTER, "filtered, from the past")
 level(above, smooth.x, smooth.S, SMOOTHER, "smoothed, from all years")
 above.set(ylabel="flow (10⁸ m³ a year)", title="The level of the Nile, with 95 % bands", ylim=(430, 1520))
-above.legend(frameon=False, ncols=3, loc="upper right")
+above.legend(ncols=3, loc="upper right")
 
 below.plot(year[~lost], flow[~lost], ".", color=DATA, markersize=4)
 below.plot(year[lost], flow[lost], ".", color="#C0C0C0", markersize=4, label="withheld")
 level(below, gap_filt.z_plus, gap_filt.P_plus, FILTER, None)
 level(below, gap_smooth.x, gap_smooth.S, SMOOTHER, None)
 below.set(ylabel="flow (10⁸ m³ a year)", xlabel="year", title="The same with forty years withheld")
-below.legend(frameon=False, loc="upper right")
+below.legend(loc="upper right")
 
 in_time.axhspan(-1.96, 1.96, color=DATA, alpha=0.08, linewidth=0)
 in_time.vlines(year[1:], 0, e, color=DATA, linewidth=0.8)

@@ -16,8 +16,11 @@ import numpy as np
 from matplotlib.patches import Ellipse
 
 import kfdyn as kf
+from kfdyn.viz import COLORS, STYLE
 
-BEFORE, AFTER, WOOD, GAUGE = "#E69F00", "#0072B2", "#B0A898", "#000000"
+plt.style.use(STYLE)
+
+BEFORE, AFTER, WOOD, GAUGE = COLORS["orange"], COLORS["blue"], "#B0A898", "black"
 
 # %%
 # The tree
@@ -76,6 +79,7 @@ smooth = kf.bryson_frazier(ss, filt)
 P, P_plus, S = filt.P.stacked(), filt.P_plus.stacked(), smooth.S.stacked()
 own = 0.5 * np.log(np.linalg.det(P) / np.linalg.det(P_plus))
 rest = 0.5 * np.log(np.linalg.det(P_plus) / np.linalg.det(S))
+assert np.linalg.eigvalsh(P - P_plus).min() > -1e-12 and np.linalg.eigvalsh(P_plus - S).min() > -1e-12
 print(f"information gained: {own.sum():.2f} nats by own gauges, {rest.sum():.2f} nats from the rest of the tree")
 
 # %%
@@ -90,8 +94,7 @@ def ellipse(centre, covariance, angle, **style):
     return Ellipse(centre, *(2 * np.sqrt(size[::-1])), angle=tilt, **style)
 
 
-plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), width_ratios=[1.9, 1], layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), width_ratios=[1.9, 1])
 
 for k, p in enumerate(parent):
     if p >= 0:
@@ -107,7 +110,7 @@ left.plot([], [], "o", color=AFTER, markersize=7, label="S, known from the whole
 left.plot([], [], "-", color=GAUGE, linewidth=1.2, label="measured direction")
 left.set(aspect="equal", title="One standard deviation at each node")
 left.axis("off")
-left.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, columnspacing=1.5)
+left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, columnspacing=1.5)
 
 nodes = np.arange(N)
 right.barh(nodes, own, color=GAUGE, height=0.75, label="from its own gauge, P → P⁺")
@@ -119,5 +122,5 @@ right.set_yticklabels(["root", "1", "2", "3", "tips"])
 right.tick_params(axis="y", length=0)
 right.set(xlabel="information gained (nats)", ylabel="generation", ylim=(-0.8, N - 0.2), xlim=(0, 3.95))
 right.set(title="What each node learns")
-right.legend(frameon=False, loc="upper right", fontsize=8, handlelength=1.2, borderaxespad=0.0)
+right.legend(loc="upper right", fontsize=8, handlelength=1.2, borderaxespad=0.0)
 plt.show()

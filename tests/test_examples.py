@@ -1,5 +1,6 @@
-"""Every script of the gallery runs as it stands and draws something."""
+"""Every script of the gallery runs as it stands, draws something in the gallery's style, and asserts its point."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -21,8 +22,26 @@ sys.exit(0 if plt.get_fignums() else 3)
 """
 
 
+# What the gallery must show, by script: the list of the documentation's plan.
+POINTS = """
+    acceleration_causes armature articulated_inertia control convergence double_pendulum duality force_decompositions
+    gp hybrid implicit_damping information nile operational_space partition riccati_lyapunov single_body thermal tree
+    whitening
+"""
+
+
 def test_there_are_examples():
-    assert {path.name for path in EXAMPLES} >= {"plot_gp.py", "plot_nile.py", "plot_tree.py"}
+    assert {path.stem for path in EXAMPLES} >= {f"plot_{name}" for name in POINTS.split()}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_has_a_title_a_style_and_asserts_its_point(path):
+    source = path.read_text(encoding="utf-8")
+    script = ast.parse(source)
+    title, underline, *_ = ast.get_docstring(script).splitlines()
+    assert len(underline) >= len(title) > 10 and set(underline) == {"="}
+    assert any(isinstance(node, ast.Assert) for node in ast.walk(script)), "state the point as an assertion"
+    assert "plt.style.use(STYLE)" in source and source.rstrip().endswith("plt.show()")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -3,8 +3,11 @@
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points
 from kfdyn.viz.inertias import draw_inertias
 from kfdyn.viz.skeleton import draw_system, skeleton
+from kfdyn.viz.style import COLORS, STYLE
 
 __all__ = [
+    "COLORS",
+    "STYLE",
     "draw_ellipse",
     "draw_ellipsoid",
     "draw_inertias",

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.viz.style import COLORS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
-BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#404040"
+BLUE, ORANGE, GREY = COLORS["blue"], COLORS["orange"], COLORS["grey"]
 _LABELLED = 16  # outputs up to which each gets its name on the axis
 
 
