@@ -14,6 +14,7 @@ from kfdyn.duality.identities import identity_residuals
 from kfdyn.duality.judge import judge
 from kfdyn.duality.parties import (
     Party,
+    closed_form_party,
     dense_party,
     filterpy_party,
     inverse_party,
@@ -22,6 +23,7 @@ from kfdyn.duality.parties import (
 )
 from kfdyn.duality.quantities import Claim, claims
 from kfdyn.duality.report import Report
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.sensitivity import Detectable, detectable
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Moments, Plan, stream
 from kfdyn.errors import KfdynError, ModelError, ShapeError
@@ -225,12 +227,14 @@ def _parties(
     peers: Mapping[str, ArrayLike],
 ) -> list[Party]:
     T = draw(ss, np.random.default_rng(seed)).T
-    parties = filterpy_party(ss, T)
+    tolerance = rounding_bound(ss)
+    parties = filterpy_party(ss, T, tolerance)
     if ss.n_states <= DENSE_STATES:
-        parties += dense_party(ss, formulas)
+        parties += closed_form_party(formulas, tolerance) + dense_party(ss, formulas, tolerance)
     if isinstance(system, System) and q is not None:
-        parties += mass_matrix_party(system, q, formulas) + pinocchio_party(system, q, formulas)
-    return parties + [inverse_party(name, inverse, formulas) for name, inverse in peers.items()]
+        parties += mass_matrix_party(system, q, formulas, tolerance)
+        parties += pinocchio_party(system, q, formulas, tolerance)
+    return parties + [inverse_party(name, inverse, formulas, tolerance) for name, inverse in peers.items()]
 
 
 def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable | None:

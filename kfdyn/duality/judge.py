@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.duality.rounding import EPS, rounding_bound
 from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
+from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import covariance_test, largest_entry_test, mean_test, whiteness
 from kfdyn.estimation.entry_score import entry_score
@@ -20,8 +22,6 @@ Array = NDArray[np.float64]
 #: Variance, relative to that before conditioning, below which a direction counts as outside the range: rounding, some
 #: 1e-16 of it, must not show in a sample covariance of 1e8 samples.
 RTOL = 1e-9
-#: Statistics of one group differ by the rounding of a whitening, 1e-16/RTOL at worst.
-GROUP_RTOL = 1e-5
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,24 @@ class Outcome:
 class Group:
     """Quantities that are linear images of each other: one likelihood ratio on the same draws.
 
-    ``quantities``; ``spread``, the largest relative difference of their statistics; ``passed``, whether it is rounding.
+    Attributes
+    ----------
+    quantities : tuple of str
+    spread : float
+        Largest relative difference of their statistics.
+    tolerance : float
+        What rounding excuses. A whitened covariance with relative errors δ moves the ratio by 2δ√n of itself; δ is the
+        bound of the model, or 64 ε over the smallest variance tested, in the units of the quantity.
     """
 
     quantities: tuple[str, ...]
     spread: float
+    tolerance: float
 
     @property
     def passed(self) -> bool:
         """Whether the statistics agree."""
-        return self.spread <= GROUP_RTOL
+        return self.spread <= self.tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +88,7 @@ class Finding:
     covariance, sampled : (d, d) or None
         Claimed and sampled; None if sketched.
     scores : (d, d) or None
-        Normal score of each entry of the sampled covariance.
+        Normal score of each entry of the sampled covariance; None too if what is claimed is no covariance.
     error, expected_error : float
         Relative Frobenius error of the sampled covariance in units of the standard deviations, and its root mean
         square under the claim, O(1/√n).
@@ -126,6 +134,8 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
     n = moments.n
     tests: list[Outcome] = []
     findings = {}
+    bound = rounding_bound(plan.ss)
+    precision: dict[str, float] = {}
     ratios: dict[str, Outcome] = {}
     means: dict[str, Outcome] = {}
     for name, claim in claimed.items():
@@ -133,11 +143,18 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
             continue
         sums = moments.sums[name]
         whole = name not in plan.sketch
-        matrix = claim.matrix if whole else plan.sketch[name].T @ claim.matrix @ plan.sketch[name]
+        matrix = claim.matrix if whole else claim.covariance.seen_in(plan.sketch[name])
         total = sums.total if whole else sums.total @ plan.sketch[name]
-        space = whitening(matrix, None, RTOL, claim.scale if whole else np.sqrt(np.diag(matrix).clip(1e-300)))
+        try:
+            space = whitening(matrix, None, RTOL, claim.scale if whole else np.sqrt(np.diag(matrix).clip(1e-300)))
+        except ModelError as flaw:  # a formula so wrong that nothing has such a covariance
+            tests.append(Outcome("covariance", (name,), np.inf, 0, 0.0, str(flaw)))
+            findings[name] = _impossible(name, claim, sums, n, whole)
+            continue
         if n >= max(space.rank, 1):
             ratios[name] = _likelihood_ratio(name, sums, space, n)
+            inverse = ((space.inside * claim.scale[:, None]) ** 2).sum(0) if whole else np.ones(1)
+            precision[name] = max(bound, 64 * EPS * float(inverse.max(initial=1.0)))
         means[name] = _mean(name, total, space, n)
         entries, found, scores = _entries(plan.ss, name, sums, claim, n, whole)
         tests += [entries, _mean_entries(name, sums.total, claim, n)]
@@ -155,7 +172,7 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
             *found,
         )
     partition = _partition(plan, findings)
-    groups = [_group(ratios, names) for names in partition if len(names) > 1 and names[0] in ratios]
+    groups = [_group(ratios, precision, names, n) for names in partition if len(names) > 1 and names[0] in ratios]
     for outcomes in (ratios, means):
         for names in partition:
             if names[0] in outcomes:
@@ -164,6 +181,15 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
                 tests.append(Outcome(worst.kind, names, worst.statistic, worst.dof, worst.p_value, worst.detail))
     tests += _whiteness(plan, moments) + _nis(plan.ss, moments)
     return Judgement(tuple(tests), tuple(groups), findings)
+
+
+def _impossible(name: str, claim: Claim, sums: Sums, n: int, whole: bool) -> Finding:
+    """What was found of a quantity whose claimed covariance is none."""
+    if not whole:
+        return Finding(name, len(claim.mean), claim.rank, 0, True, None, None, None, np.nan, np.nan)
+    sampled, units = sums.scatter / n, np.outer(claim.scale, claim.scale)
+    errors = _errors(sampled / units, claim.matrix / units, n)
+    return Finding(name, len(claim.mean), claim.rank, 0, False, claim.matrix, sampled, None, *errors)
 
 
 def _likelihood_ratio(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
@@ -183,7 +209,7 @@ def _mean(name: str, total: Array, space: Whitening, n: int) -> Outcome:
 
 def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
     """Largest |mean| in standard errors, by Šidák's inequality over all entries."""
-    variance = np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
+    variance = _variances(claim)
     alive = variance > RTOL * claim.scale**2
     scores = np.abs(total[alive]) / np.sqrt(n * variance[alive])
     constant = (np.abs(total[~alive]) / n <= np.sqrt(10 * RTOL) * claim.scale[~alive]).all()
@@ -192,6 +218,10 @@ def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
     return Outcome(
         "mean entries", (name,), statistic, int(alive.sum()), _sidak(statistic, alive.sum(), constant), where
     )
+
+
+def _variances(claim: Claim) -> Array:
+    return np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
 
 
 def _entries(
@@ -204,19 +234,23 @@ def _entries(
         deviation = np.sqrt(np.where(np.diag(claim.matrix) > RTOL * claim.scale**2, np.diag(claim.matrix), np.inf))
         found, rho = ((A / np.outer(deviation, deviation)) for A in (sums.scatter / n, claim.matrix))
         return test, _errors(found, rho, n), outcome.scores
-    index = block_index(ss.n if QUANTITIES[name].on_states else ss.m)
-    parent = ss.tree.parent
-    deviation = np.append(np.sqrt(np.diag(claim.matrix)), 0.0)
-    alive = np.append(np.diag(claim.matrix) > RTOL * claim.scale**2, False)
+    on_states, parent = QUANTITIES[name].on_states, ss.tree.parent
+    index = block_index(ss.n if on_states else ss.m)
+    variance = _variances(claim)
+    deviation = np.append(np.sqrt(np.maximum(variance, 0.0)), 0.0)
+    alive = np.append(variance > RTOL * claim.scale**2, False)
     own, below = np.arange(len(index)), np.flatnonzero(parent >= 0)
-    extended = np.pad(claim.matrix, ((0, 1), (0, 1)))
     scores, found, rho = [], [], []
     for i, j, scatter in ((own, own, sums.nodes), (below, parent[below], sums.edges[below])):
         rows, cols = index[i][:, :, None], index[j][:, None, :]
         seen = alive[rows] & alive[cols] & ((rows <= cols) if scatter is sums.nodes else np.True_)
         units = (deviation[rows] * deviation[cols])[seen]
+        claimed = np.zeros_like(scatter)
+        for at, (one, other) in enumerate(zip(i.tolist(), j.tolist())):
+            block = claim.covariance.block(one, other)
+            claimed[at, : block.shape[0], : block.shape[1]] = block
         found.append(scatter[seen] / n / units)
-        rho.append(extended[rows, cols][seen] / units)
+        rho.append(claimed[seen] / units)
         scores.append(entry_score(found[-1], np.clip(rho[-1], -1, 1), n))
     every = np.abs(np.concatenate(scores))
     statistic = float(every.max(initial=0.0))
@@ -298,9 +332,10 @@ def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, .
     return groups + [(name,) for name in findings if name not in grouped]
 
 
-def _group(ratios: Mapping[str, Outcome], names: tuple[str, ...]) -> Group:
+def _group(ratios: Mapping[str, Outcome], precision: Mapping[str, float], names: tuple[str, ...], n: int) -> Group:
     statistics = np.array([ratios[name].statistic for name in names])
+    tolerance = 2 * float(np.sqrt(n)) * max(precision[name] for name in names)
     if not np.isfinite(statistics).all():
-        return Group(names, np.inf)
+        return Group(names, np.inf, tolerance)
     largest = float(statistics.max())  # 0 if nothing varies
-    return Group(names, float(np.ptp(statistics)) / largest if largest > 0 else 0.0)
+    return Group(names, float(np.ptp(statistics)) / largest if largest > 0 else 0.0, tolerance)

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.duality.maps import Gram
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import Covariances, Filtered, Operators, StateSpace, kalman_filter
+from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
-
-#: Agreement asked for, in units of the standard deviations.
-TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,13 @@ class Party:
     gap : float
         Largest difference, in units of the standard deviations (of what is estimated).
     tolerance : float
+        What rounding excuses, see :func:`~kfdyn.duality.rounding.rounding_bound`.
     """
 
     name: str
     subject: str
     gap: float
-    tolerance: float = TOLERANCE
+    tolerance: float
 
     @property
     def passed(self) -> bool:
@@ -44,7 +44,7 @@ class Party:
         return self.gap <= self.tolerance
 
 
-def dense_party(ss: StateSpace, claimed: Mapping[str, Claim]) -> list[Party]:
+def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """All nine covariances by definition: linear maps of (w, r), φ a dense inverse, estimates conditional means.
 
     O(N (Σm)³ + (Σn)³); shares no recursion with the filter.
@@ -72,14 +72,27 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim]) -> list[Party]:
         "smoothed_error": x - cross @ inverse @ cross.T,
     }
     return [
-        Party(
-            "dense algebra", f"cov[{QUANTITIES[name].symbol}]", gap(claimed[name].matrix, matrix, claimed[name].scale)
-        )
-        for name, matrix in direct.items()
+        _covariance_party("dense algebra", name, claimed[name], matrix, tolerance) for name, matrix in direct.items()
     ]
 
 
-def filterpy_party(ss: StateSpace, T: Array) -> list[Party]:
+def closed_form_party(claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
+    """The closed forms of THEORY section 5, by their recursions, against A A* of the linear maps of white noise.
+
+    Nothing is said of claims that are somebody else's. O((Σn)²) and the products A A*.
+    """
+    return [
+        _covariance_party("closed forms", name, claim, claim.covariance.closed.dense(), tolerance)
+        for name, claim in claimed.items()
+        if isinstance(claim.covariance, Gram)
+    ]
+
+
+def _covariance_party(party: str, name: str, claim: Claim, matrix: Array, tolerance: float) -> Party:
+    return Party(party, f"cov[{QUANTITIES[name].symbol}]", gap(claim.matrix, matrix, claim.units.terms), tolerance)
+
+
+def filterpy_party(ss: StateSpace, T: Array, tolerance: float) -> list[Party]:
     """filterpy's KalmanFilter, fed with (φ, H, M, R) along each path from a leaf to its root.
 
     Where other branches join the path, their prediction covariance φP⁺φ* and mean φz⁺ are added to M and ξ: to the
@@ -91,6 +104,8 @@ def filterpy_party(ss: StateSpace, T: Array) -> list[Party]:
         The model.
     T : (Σm,)
         One measurement vector.
+    tolerance : float
+        What rounding excuses.
     """
     xi = np.zeros(ss.n_states) if ss.xi is None else ss.xi
     if ss.eta is not None:
@@ -98,17 +113,17 @@ def filterpy_party(ss: StateSpace, T: Array) -> list[Party]:
         xi = xi + op.Q @ (op.phi.H @ ss.eta)
     filt = kalman_filter(ss, T, xi=xi, eta=np.zeros(ss.n_states))
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
+    prior = Covariances(ss).x.diagonal
     for leaf in ss.tree.leaves:
-        for name, value in _path_gaps(ss, filt, xi, leaf).items():
+        for name, value in _path_gaps(ss, filt, prior, xi, leaf).items():
             worst[name] = max(worst[name], value)
     subjects = {"P": "prediction covariance P", "G": "gain G", "D": "innovations covariance D", "ε": "innovation ε"}
-    return [Party("filterpy", subjects[name], value) for name, value in worst.items()]
+    return [Party("filterpy", subjects[name], value, tolerance) for name, value in worst.items()]
 
 
-def _path_gaps(ss: StateSpace, filt: Filtered, xi: Array, leaf: int) -> dict[str, float]:
+def _path_gaps(ss: StateSpace, filt: Filtered, prior: Blocks, xi: Array, leaf: int) -> dict[str, float]:
     from filterpy.kalman import KalmanFilter
 
-    prior = Covariances(ss).x.diagonal
     mean, T, eps = ss.state_blocks(xi), ss.output_blocks(filt.T), ss.output_blocks(filt.eps)
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
     x, P = mean[leaf][:, None], ss.Q[leaf]
@@ -134,19 +149,19 @@ def _path_gaps(ss: StateSpace, filt: Filtered, xi: Array, leaf: int) -> dict[str
     return worst
 
 
-def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]) -> list[Party]:
+def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """The mass matrix by composite inertias, and its inverse by numpy: mechanics that never heard of a filter."""
     from kfdyn.dynamics import mass_matrix
 
     matrix = mass_matrix(system, q)
     inverse = np.asarray(np.linalg.inv(matrix), float)
     return [
-        Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale)),
-        Party("composite bodies, inverted", "𝓜⁻¹", gap(claimed["a"].matrix, inverse, claimed["a"].scale)),
+        Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),
+        inverse_party("composite bodies, inverted", inverse, claimed, tolerance),
     ]
 
 
-def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]) -> list[Party]:
+def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """Pinocchio's mass matrix, inverted by numpy; nothing if it is not installed or URDF cannot say what the robot is.
 
     URDF knows no rotors: their inertias are added to Pinocchio's matrix.
@@ -168,16 +183,16 @@ def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]) 
     upper = np.triu(pin.crba(model, model.createData(), q_pin.reshape(-1, model.nq)[0]))
     rotors = np.concatenate([np.zeros(0), *(body.armature for body in system.bodies)])
     matrix = v_pin @ (upper + np.triu(upper, 1).T) @ v_pin.T + np.diag(rotors)
-    return [inverse_party("Pinocchio", np.linalg.inv(matrix), claimed)]
+    return [inverse_party("Pinocchio", np.linalg.inv(matrix), claimed, tolerance)]
 
 
-def inverse_party(name: str, inverse: ArrayLike, claimed: Mapping[str, Claim]) -> Party:
+def inverse_party(name: str, inverse: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> Party:
     """𝓜⁻¹ as somebody else has it, (nv, nv), in the order of our v."""
     theirs = np.asarray(inverse, float)
     ours = claimed["a"].matrix
     if theirs.shape != ours.shape:
         raise ShapeError(f"the inverse mass matrix of {name!r} has shape {theirs.shape}, but ours is {ours.shape}")
-    return Party(name, "𝓜⁻¹", gap(ours, theirs, claimed["a"].scale))
+    return Party(name, "𝓜⁻¹", gap(ours, theirs, claimed["a"].scale), tolerance)
 
 
 def gap(ours: Array, theirs: Array, scale: Array) -> float:

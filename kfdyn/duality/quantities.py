@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.duality.maps import Given, Gram, noise_maps
+from kfdyn.duality.rounding import Units, units
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import Covariances, Operators, StateSpace, bryson_frazier, draw, kalman_filter
-from kfdyn.estimation.covariance import Covariance
 from kfdyn.estimation.factor import solve_D
 
 Array = NDArray[np.float64]
@@ -65,49 +65,28 @@ class Claim:
     ----------
     mean : (d,)
         Its mean.
-    covariance : Covariance
-        Its covariance in closed form: ``dense()``, ``diagonal``, ``block(i, j)``.
-    scale : (d,)
-        Standard deviations before any conditioning, the units in which rounding is small.
+    covariance : Gram or Given
+        Its covariance: ``dense()``, ``diagonal``, ``block(i, j)``, ``seen_in(directions)``.
+    units : Units
+        In which rounding is small: ``scale`` for samples, ``terms`` for closed forms.
     rank : int
         Rank of the covariance.
     """
 
     mean: Array
-    covariance: Covariance | Given
-    scale: Array
+    covariance: Gram | Given
+    units: Units
     rank: int
+
+    @property
+    def scale(self) -> Array:
+        """Standard deviations before any conditioning, (d,)."""
+        return self.units.scale
 
     @cached_property
     def matrix(self) -> Array:
         """The dense covariance, (d, d)."""
-        dense = np.array(self.covariance.dense())
-        own = np.diag_indices_from(dense)
-        # a variance that is 0, such as ℛ − P of a leaf, may come out negative by the rounding of its terms
-        rounding = (dense[own] < 0) & (dense[own] > -1e-13 * self.scale**2)
-        dense[own] = np.where(rounding, 0.0, dense[own])
-        return dense
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """A covariance given as a matrix, for a claim that is somebody else's; nodes are cut out of it."""
-
-    matrix: Array
-    start: NDArray[np.int64]
-
-    @property
-    def diagonal(self) -> Sequence[Array]:
-        """The diagonal blocks, one for each node."""
-        return [self.block(k, k) for k in range(len(self.start) - 1)]
-
-    def block(self, i: int, j: int) -> Array:
-        """The cross-covariance of nodes i and j."""
-        return self.matrix[self.start[i] : self.start[i + 1], self.start[j] : self.start[j + 1]]
-
-    def dense(self) -> Array:
-        """The whole matrix."""
-        return self.matrix
+        return self.covariance.dense()
 
 
 def claims(ss: StateSpace) -> dict[str, Claim]:
@@ -132,7 +111,9 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
 
     Notes
     -----
-    O(N) without the dense matrices. Source: THEORY sections 3 and 5; ATBI "key covariance quantities".
+    O(N) without the dense matrices. Covariances are tested in the form A A* of :func:`noise_maps`, which rounding
+    cannot make indefinite, and the closed forms are held against it. Source: THEORY sections 3 and 5; ATBI "key
+    covariance quantities".
     """
     for name, value in (("xi", ss.xi), ("eta", ss.eta)):
         if value is not None and value.ndim != 1:
@@ -154,20 +135,11 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
         "a": np.zeros(ss.n_outputs),
         "smoothed_error": still,
     }
-    ranks = _ranks(ss, cov)
-    prior = _deviations(cov.x)
-    scales = {"z": prior, "filter_error": prior, "smoothed_error": prior}
+    ranks, maps, in_units = _ranks(ss, cov), noise_maps(ss), units(ss, cov)
     return {
-        name: Claim(means[name], c := getattr(cov, name), scales.get(name, _deviations(c)), ranks[name])
+        name: Claim(means[name], Gram(maps[name], getattr(cov, name)), in_units[name], ranks[name])
         for name in QUANTITIES
     }
-
-
-def _deviations(covariance: Covariance) -> Array:
-    """Standard deviations; where one is 0 the largest, so that nothing is measured in units of nothing."""
-    variance = np.concatenate([np.zeros(0), *(np.diag(block) for block in covariance.diagonal)])
-    largest = variance.max(initial=0.0)
-    return np.sqrt(np.where(variance > 0, variance, largest if largest > 0 else 1.0))
 
 
 def _ranks(ss: StateSpace, cov: Covariances) -> dict[str, int]:

@@ -97,7 +97,11 @@ class Report:
             for group in self.groups
             if not group.passed
         ]
-        said += [f"{p.name}: {p.subject} differs by {p.gap:.1e}" for p in self.parties if not p.passed]
+        said += [
+            f"{p.name}: {p.subject} differs by {p.gap:.1e}, rounding by {p.tolerance:.0e} at most"
+            for p in self.parties
+            if not p.passed
+        ]
         said += [f"identity {name}: residual {r:.1e}" for name, r in self.identities.items() if not r <= TOLERANCE]
         return said
 
@@ -192,8 +196,8 @@ class Report:
                 "rank": f.rank,
                 "tested_rank": f.tested_rank,
                 "sketched": f.sketched,
-                "error": f.error,
-                "expected_error": f.expected_error,
+                "error": _finite(f.error),
+                "expected_error": _finite(f.expected_error),
             }
             for name, f in self.findings.items()
         }
@@ -218,8 +222,14 @@ class Report:
             "level": self.level,
             "quantities": quantities,
             "tests": tests,
-            "groups": [{"quantities": list(g.quantities), "spread": _finite(g.spread)} for g in self.groups],
-            "parties": [{"name": p.name, "subject": p.subject, "gap": _finite(p.gap)} for p in self.parties],
+            "groups": [
+                {"quantities": list(g.quantities), "spread": _finite(g.spread), "tolerance": g.tolerance}
+                for g in self.groups
+            ],
+            "parties": [
+                {"name": p.name, "subject": p.subject, "gap": _finite(p.gap), "tolerance": p.tolerance}
+                for p in self.parties
+            ],
             "identities": {name: _finite(r) for name, r in self.identities.items()},
             "convergence": self.convergence.tolist(),
             "detectable": None if self.detectable is None else self.detectable._asdict(),

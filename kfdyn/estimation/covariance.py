@@ -12,7 +12,7 @@ import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.factor import InnovationsFactor
-from kfdyn.estimation.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions, forward_lyapunov
+from kfdyn.estimation.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 
@@ -101,8 +101,13 @@ class Covariances:
     """
 
     def __init__(self, model: StateSpace | Riccati) -> None:
-        self.riccati = model if isinstance(model, Riccati) else riccati(model)
-        self.ss = self.riccati.ss
+        self.ss = model.ss if isinstance(model, Riccati) else model
+        self._given = model if isinstance(model, Riccati) else None
+
+    @cached_property
+    def riccati(self) -> Riccati:
+        """The Riccati solution; ``x`` and ``T`` do not need it."""
+        return riccati(self.ss) if self._given is None else self._given
 
     @cached_property
     def phi(self) -> Transitions:
@@ -122,9 +127,14 @@ class Covariances:
     @cached_property
     def x(self) -> ForwardLyapunov:
         """State x; ``diagonal[k]`` is ℛ(k), in mechanics the composite body inertia."""
-        ss = self.ss
-        phi = [None if p < 0 else step for p, step in zip(ss.tree.parent, ss.phi)]
-        return forward_lyapunov(ss.tree, phi, list(ss.Q))
+        from kfdyn.estimation._kernels.lyapunov import forward
+
+        ss, phi = self.ss, self.ss.phi
+        R = Blocks(ss.Q.flat.copy(), ss.n, ss.n)
+        forward(
+            ss.tree.order, ss.tree.parent, phi.flat, phi.offsets, phi.flat, phi.offsets, ss.n, ss.n, R.flat, R.offsets
+        )
+        return ForwardLyapunov(self.phi, self.phi, R)
 
     @cached_property
     def T(self) -> Computed:

@@ -6,7 +6,9 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.duality.judge import judge
-from kfdyn.duality.quantities import Given, claims
+from kfdyn.duality.maps import Given
+from kfdyn.duality.quantities import claims
+from kfdyn.duality.rounding import Units
 from kfdyn.duality.stream import Plan, stream
 from kfdyn.estimation.consistency import holm
 
@@ -22,8 +24,8 @@ def with_covariance(ss, name, matrix):
     """Claims of a model in which one covariance is somebody else's."""
     claim = claims(ss)[name]
     start = ss.arrays.state if len(matrix) == ss.n_states else ss.arrays.output
-    scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), claim.scale**2))
-    return {name: dataclasses.replace(claim, covariance=Given(matrix, start), scale=np.maximum(scale, claim.scale))}
+    scale = np.maximum(np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), claim.scale**2)), claim.scale)
+    return {name: dataclasses.replace(claim, covariance=Given(matrix, start), units=Units(scale, scale))}
 
 
 def outcomes(ss, samples, seed, truth=None, claimed=None):

@@ -11,6 +11,7 @@ from random_models import cases, few
 import kfdyn as kf
 from kfdyn.duality import QUANTITIES, claims, cross_check
 from kfdyn.duality.identities import TOLERANCE
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.stream import Plan, chunk_size, chunks, stream
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 
@@ -203,7 +204,7 @@ def test_progress_bar_shows_on_the_error_stream(capsys, monkeypatch):
 
 
 def test_parties_agree(report):
-    own = {"filterpy", "dense algebra", "composite bodies", "composite bodies, inverted"}
+    own = {"filterpy", "closed forms", "dense algebra", "composite bodies", "composite bodies, inverted"}
     assert own <= {p.name for p in report.parties} <= own | {"Pinocchio"}
     assert all(p.gap < 1e-10 for p in report.parties)
     assert len([p for p in report.parties if p.name == "dense algebra"]) == len(QUANTITIES)
@@ -225,7 +226,9 @@ def test_pinocchio_knows_free_and_other_hinges(make):
 
     system = make()
     q = system.random_configuration(np.random.default_rng(0))
-    (party,) = pinocchio_party(system, q, claims(kf.as_estimation(system, q)))
+    ss = kf.as_estimation(system, q)
+    (party,) = pinocchio_party(system, q, claims(ss), rounding_bound(ss))
+    assert party.passed
     assert party.gap < 1e-10
 
 
@@ -233,7 +236,7 @@ def test_what_urdf_cannot_say_is_not_asked_of_pinocchio():
     from kfdyn.duality.parties import pinocchio_party
 
     system = kf.models.humanoid()  # has ball hinges
-    assert pinocchio_party(system, system.neutral(), claims(kf.as_estimation(system, system.neutral()))) == []
+    assert pinocchio_party(system, system.neutral(), claims(kf.as_estimation(system, system.neutral())), 1.0) == []
 
 
 def test_any_peer_may_be_asked():
@@ -251,7 +254,9 @@ def test_filterpy_and_dense_algebra_agree_at_zero_noise_on_trees(case):
     from kfdyn.duality.parties import dense_party, filterpy_party
 
     ss = inputs_inside(case)
-    for party in [*filterpy_party(ss, case.T), *dense_party(ss, claims(ss))]:
+    bound = rounding_bound(ss)
+    for party in [*filterpy_party(ss, case.T, bound), *dense_party(ss, claims(ss), bound)]:
+        assert party.passed, party
         assert party.gap < 1e-9, party
 
 

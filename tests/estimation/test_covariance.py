@@ -128,3 +128,21 @@ def test_negative_nodes_count_from_the_end(name):
     for i, j in ((3, 0), (0, -4)):
         with pytest.raises(IndexError, match="out of range for 3 nodes"):
             covariance.block(i, j)
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-5, 1e-7, 1e-8, 1e-9])
+def test_smoothed_covariance_where_two_null_directions_almost_meet(angle):
+    """Q(p) and φP⁺φ* each miss a direction, an angle apart: P(p) is regular by angle², its inverse is of no use."""
+    from exact import exact_smoother
+
+    rng = np.random.default_rng(1)
+    U = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    turn = np.eye(4)
+    turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    roots = [U[:, 1:] * [0.3, 1.0, 2.0], (U @ turn)[:, 1:] * [2.0, 0.5, 1.0]]
+    H = [rng.normal(size=(1, 4)), rng.normal(size=(2, 4)) * [[1.0], [1.0]]]
+    ss = kf.StateSpace([1, -1], [np.eye(4), None], H, [root @ root.T for root in roots])
+    S, exact = kf.riccati(ss).smoothed.S, exact_smoother(ss, np.zeros(3)).S
+    for k in range(2):
+        unit = np.sqrt(np.diag(kf.riccati(ss).P[k]))
+        assert (np.abs((S[k] - exact[k]).astype(float)) / np.outer(unit, unit)).max() < 1e-13
