@@ -21,9 +21,10 @@ from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout
 
-# Configurations side by side. One alone takes as long in four lanes as in one, and vectors of any width round alike,
-# so that the answer does not depend on the size of the batch.
-_ONE, _MANY = static(4), static(8)
+# Configurations side by side. One alone takes as long in four lanes as in one; eight leave a machine of 16 vector
+# registers too few for a body. Vectors of any width round alike, so that the answer does not depend on the size of
+# the batch.
+_ONE = _MANY = static(4)
 _BLOCK = 256  # rows looked at before they are swept: they are then in the cache
 _SCREWS = int(Coordinates.SCREWS)
 _TABLE = 2 + len(Layout._fields)

@@ -85,9 +85,39 @@ for _op, _name in (
     _define(_op, _name)
 
 
+@intrinsic
+def pointer(typingctx, array):
+    """Where a flat array begins: what parts of a sweep take for an array, with no reference counts and no extent.
+
+    The array must be kept by its owner for as long, see :func:`keep`.
+    """
+
+    def codegen(context, builder, signature, args):
+        return make_array(signature.args[0])(context, builder, value=args[0]).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
+@intrinsic
+def keep(typingctx, arrays):
+    """Do nothing, but not before now may the arrays be freed."""
+
+    def codegen(context, builder, signature, args):
+        return context.get_dummy_value()
+
+    return types.none(arrays), codegen
+
+
+def _data(context, builder, kind, value):
+    """Pointer to the elements of a flat array, or the pointer itself."""
+    if isinstance(kind, types.CPointer):
+        return value
+    return make_array(kind)(context, builder, value=value).data
+
+
 def _place(context, builder, array_type, array, i, number):
     """Pointer to number i of a flat buffer of such numbers."""
-    data = make_array(array_type)(context, builder, value=array).data
+    data = _data(context, builder, array_type, array)
     lanes = number.lanes if isinstance(number, Vector) else 1  # a vector type may be padded, the buffer is not
     place = builder.gep(data, [builder.mul(i, ir.Constant(i.type, lanes))])
     return builder.bitcast(place, context.get_value_type(number).as_pointer())
@@ -114,6 +144,94 @@ def put(typingctx, tag, array, i, value):
         return context.get_dummy_value()
 
     return types.none(tag, array, types.intp, number), codegen
+
+
+@intrinsic
+def item(typingctx, array, i):
+    """Element i of a flat array, with no thought of i < 0 (each such thought costs three instructions)."""
+
+    def codegen(context, builder, signature, args):
+        data = _data(context, builder, signature.args[0], args[0])
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.intp), codegen
+
+
+def _strided(context, builder, array_type, array, start, stride, lanes):
+    """Pointers to elements start, start + stride, ... of a flat array, one for each lane."""
+    data = _data(context, builder, array_type, array)
+    places = [start]
+    for _ in range(lanes - 1):
+        places.append(builder.add(places[-1], stride))
+    return [builder.gep(data, [place]) for place in places]
+
+
+@intrinsic
+def collect(typingctx, tag, array, start, stride):
+    """The number whose lanes are elements start, start + stride, ... of a flat array."""
+    number = _number(tag)
+
+    def codegen(context, builder, signature, args):
+        places = _strided(context, builder, signature.args[1], args[1], args[2], args[3], tag.count)
+        if tag.count == 1:
+            return builder.load(places[0])
+        value = ir.Constant(context.get_value_type(number), ir.Undefined)
+        for l, place in enumerate(places):
+            value = builder.insert_element(value, builder.load(place), ir.Constant(ir.IntType(32), l))
+        return value
+
+    return number(tag, array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def spread(typingctx, tag, array, start, stride, value):
+    """Set elements start, start + stride, ... of a flat array to the lanes of a number."""
+    number = _number(tag)
+
+    def codegen(context, builder, signature, args):
+        places = _strided(context, builder, signature.args[1], args[1], args[2], args[3], tag.count)
+        for l, place in enumerate(places):
+            lane = args[4] if tag.count == 1 else builder.extract_element(args[4], ir.Constant(ir.IntType(32), l))
+            builder.store(lane, place)
+        return context.get_dummy_value()
+
+    return types.none(tag, array, types.intp, types.intp, number), codegen
+
+
+def _transpose(builder, rows):
+    """Lanes to rows and rows to lanes of a square of 2ⁿ vectors, by exchange of halves, quarters, ..."""
+    count, half = len(rows), 1
+    mask_type = ir.VectorType(ir.IntType(32), count)
+    while half < count:
+        low = ir.Constant(mask_type, [l if not l & half else count + l - half for l in range(count)])
+        high = ir.Constant(mask_type, [l + half if not l & half else count + l for l in range(count)])
+        for i in range(count):
+            if not i & half:
+                a, b = rows[i], rows[i + half]
+                rows[i], rows[i + half] = builder.shuffle_vector(a, b, low), builder.shuffle_vector(a, b, high)
+        half *= 2
+    return rows
+
+
+@intrinsic
+def spread_all(typingctx, tag, buffer, i, array, start, stride):
+    """Set elements start, start + 1, ... of each row of an array to as many numbers of a buffer as there are lanes.
+
+    Lane l of number i + j goes to start + l stride + j. The number of lanes is a power of 2.
+    """
+    number = _number(tag)
+
+    def codegen(context, builder, signature, args):
+        rows = []
+        for j in range(tag.count):
+            at = builder.add(args[2], ir.Constant(args[2].type, j))
+            rows.append(builder.load(_place(context, builder, signature.args[1], args[1], at, number), align=8))
+        places = _strided(context, builder, signature.args[3], args[3], args[4], args[5], tag.count)
+        for place, row in zip(places, _transpose(builder, rows)):
+            builder.store(row, builder.bitcast(place, row.type.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.none(tag, buffer, types.intp, array, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -151,6 +269,25 @@ def _lanewise(name):
 sqrt = _lanewise("sqrt")
 floor = _lanewise("floor")
 rint = _lanewise("rint")
+
+
+fabs = _lanewise("fabs")
+
+
+@intrinsic
+def any_beyond(typingctx, x, bound):
+    """Whether some lane of x is larger than the float ``bound``."""
+    if not (isinstance(x, Vector) or x == types.float64):
+        return None
+
+    def codegen(context, builder, signature, args):
+        if not isinstance(x, Vector):
+            return builder.fcmp_ordered(">", *args)
+        wide = _splat(builder, context.get_value_type(x), args[1])
+        lanes = builder.bitcast(builder.fcmp_ordered(">", args[0], wide), ir.IntType(x.lanes))
+        return builder.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
+
+    return types.boolean(x, types.float64), codegen
 
 
 @intrinsic

@@ -1,106 +1,240 @@
-"""Inverse dynamics: one outward sweep of motion, one gather of forces (Newton–Euler; R86 section 7)."""
+"""Inverse dynamics: one outward sweep of motion, one gather of forces (Newton–Euler; R86 section 7), in body frames.
+
+Without articulated inertias nothing but vectors crosses a hinge, and turning five of them costs less than turning
+every body's inertia to the world's orientation.
+"""
 
 import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.outward import (
-    BODY,
-    ETA,
-    FORCE,
-    OMEGA,
-    ORIENTATION,
-    SHIFT,
-    get3,
-    get9,
-    half,
-    load_angles,
-    outward_body,
-    put3,
+from kfdyn.dynamics._kernels.fused.hinges import cross_hinge
+from kfdyn.dynamics._kernels.fused.memory import block_at, collect3, get3, get9, put3, put9, real3, real9
+from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
+from kfdyn.dynamics._kernels.fused.outward import turned
+from kfdyn.dynamics._kernels.fused.plan import (
+    ARMATURE,
+    BASE,
+    FIRST,
+    FORCE_ROW,
+    IN,
+    KIND,
+    MASS,
+    MOMENT,
+    OFFSET,
+    OUT,
+    PARENT,
+    POSITION,
+    REVOLUTE,
+    ROTATION,
+    TILT,
+    TWIST,
+    TWISTED,
+    V_END,
+    Q,
+    V,
+    at,
+    of,
+    planned,
+    tables,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, apply, cross, dot, rotate_symmetric, scale, symmetric_apply
+from kfdyn.dynamics._kernels.fused.spatial import (
+    add,
+    apply,
+    apply_transposed,
+    compose,
+    cross,
+    dot,
+    scale,
+    symmetric_apply,
+)
 from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import get, put
+from kfdyn.estimation._kernels.vectors import collect, get, item, keep, pointer, put, spread, zero
+
+#: Numbers kept for each body, all in its own frame: sine and cosine of its angle, ω 3, α 3, acceleration of its origin
+#: 3, A = α~ + ω~ω~ 9, moment and force 6. Row 0 is the world.
+TRIG, OMEGA, ALPHA, ACC, RATE, FORCE, BODY = 0, 2, 5, 8, 11, 20, 26
+
+#: Numbers kept for hinges other than revolute ones: orientation in the parent's frame 9, l 3.
+HINGE = 12
 
 
 @njit(**ORDERED_SWEEP)
 def inverse_dynamics(tag, layout, q, v, acceleration, forces, gravity, first, last, tau):
     """tau of rows first … last; all arrays flat. ``forces`` and ``acceleration`` may be empty (zero).
 
-    α = φ*α(p) + H*a + η outward, f = Σ φf + Mα + ξ inward, tau = H f + R a. About 350 flops for a body on one dof.
+    α = φ*α(p) + H*a + η outward, f = Σ φf + Mα + ξ inward, tau = H f + R a. About 250 flops for a body on one dof.
     """
-    lanes = size(tag, 1)
-    n, nq, nv = layout.parent.size, layout.q_start[-1], layout.v_start[-1]
-    work, H = np.empty(n * BODY * lanes), np.empty(nv * 6 * lanes)
-    q_buf, trig, v_buf = np.empty(nq * lanes), np.empty(nq * lanes), np.empty(nv * lanes)
-    a_buf, t_buf = np.zeros(nv * lanes), np.empty(nv * lanes)
-    g_buf, f_buf = np.empty(3 * lanes), np.empty((n * 6 if forces.size else 0) * lanes)
-    for at in range(first, last, lanes):
-        count = min(lanes, last - at)
-        load_angles(tag, q, nq, at, count, False, q_buf)
-        load_angles(tag, q, nq, at, count, True, trig)
-        load_angles(tag, v, nv, at, count, False, v_buf)
-        if acceleration.size:
-            load_angles(tag, acceleration, nv, at, count, False, a_buf)
-        if gravity.size == 3:
-            load_angles(tag, gravity, 3, 0, 1, False, g_buf)
-        else:
-            load_angles(tag, gravity, 3, at, count, False, g_buf)
-        if forces.size:
-            load_angles(tag, forces, n * 6, at, count, False, f_buf)
-        for k in layout.order:
-            outward_body(tag, layout, k, q_buf, v_buf, trig, True, work, H)
-            move_body(tag, layout, k, a_buf, g_buf, work, H)
-            if forces.size:
-                for i in range(6):
-                    f = k * BODY + FORCE + i
-                    put(tag, work, f, get(tag, work, f) - get(tag, f_buf, k * 6 + i))
-        for step in range(n):
-            press_body(tag, layout, layout.order[n - 1 - step], a_buf, work, H, t_buf)
-        for l in range(count):
-            for i in range(nv):
-                tau[(at + l) * nv + i] = t_buf[i * lanes + l]
+    n, nv, lanes = layout.parent.size, layout.v_start[-1], size(tag, 1)
+    index, real = tables(layout)
+    plan = planned(layout, index, real)
+    work, H, hinges = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty((n + 1) * HINGE * lanes)
+    sums, turns = np.zeros(plan.slots * 6 * lanes), np.empty((n + 1 if forces.size else 1) * 9 * lanes)
+    _sweep(
+        tag, plan, pointer(q), pointer(v), pointer(acceleration), acceleration.size > 0, pointer(forces),
+        forces.size > 0, pointer(gravity), gravity.size > 3, first, last, pointer(work), pointer(H), pointer(hinges),
+        pointer(sums), pointer(turns), pointer(tau),
+    )  # fmt: skip
+    keep((index, real, work, H, hinges, sums, turns))
 
 
-@njit(**ORDERED)
-def move_body(tag, layout, k, a, g, work, H):
-    """α(k) = φ*α(p) + H*a + η, and the body's own force Mα + ξ (R86 5.4–5.6, 4.4)."""
-    here = k * BODY
-    alpha, acc = get3(tag, work, here + ETA), get3(tag, work, here + ETA + 3)
-    p = layout.parent[k]
-    if p < 0:
-        acc = add(acc, scale(-1.0, get3(tag, g, 0)))
+@njit(**INLINED)
+def _sweep(tag, plan, q, v, a, speeding, forces, pushed, gravity, many, first, last, work, H, hinges, sums, turns, tau):
+    n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
+    for i in range(BODY):
+        put(tag, work, i, zero(tag))
+    for i in range(9):
+        put(tag, turns, i, zero(tag) + (1.0 if i % 4 == 0 else 0.0))
+    row = first
+    while row < last:
+        start, step, row = block_at(row, last, lanes)
+        g_at, g_step = (3 * start, 3 * step) if many else (0, 0)
+        put3(tag, work, ACC, scale(-1.0, collect3(tag, gravity, g_at, g_step)))
+        at_v, by_v = start * nv, step * nv
+        for t in range(1, n + 1):
+            move_body(
+                tag, plan, t, q, start * nq, step * nq, v, a, at_v, by_v, speeding, pushed, work, H, hinges, turns
+            )
+            if pushed:
+                place = start * 6 * n + at(plan, t, FORCE_ROW)
+                R = get9(tag, turns, 9 * t)
+                for half in range(2):
+                    own, force = t * BODY + FORCE + 3 * half, collect3(tag, forces, place + 3 * half, step * 6 * n)
+                    put3(tag, work, own, add(get3(tag, work, own), scale(-1.0, apply_transposed(R, force))))
+        for back in range(n):
+            press_body(tag, plan, n - back, a, speeding, tau, at_v, by_v, work, H, hinges, sums)
+
+
+@njit(**INLINED)
+def inward(plan, t, s, c, x):
+    """(Rz(a) Rx(alpha) Rz(b + q))* x: a vector of the parent's frame seen in the body's."""
+    x, y, z = x
+    if at(plan, t, TWISTED):
+        ca, sa = of(plan, t, TWIST), of(plan, t, TWIST + 1)
+        x, y = ca * x + sa * y, ca * y - sa * x
+    ct, st = of(plan, t, TILT), of(plan, t, TILT + 1)
+    y, z = ct * y + st * z, ct * z - st * y
+    return c * x + s * y, c * y - s * x, z
+
+
+@njit(**INLINED)
+def outward(plan, t, s, c, x):
+    """Rz(a) Rx(alpha) Rz(b + q) x: a vector of the body's frame seen in the parent's."""
+    x, y, z = x
+    x, y = c * x - s * y, s * x + c * y
+    ct, st = of(plan, t, TILT), of(plan, t, TILT + 1)
+    y, z = ct * y - st * z, st * y + ct * z
+    if at(plan, t, TWISTED):
+        ca, sa = of(plan, t, TWIST), of(plan, t, TWIST + 1)
+        x, y = ca * x - sa * y, sa * x + ca * y
+    return x, y, z
+
+
+@njit(**INLINED)
+def move_body(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushed, work, H, hinges, turns):
+    """ω, α(k) = φ*α(p) + H*a + η, and the body's own force Mα + ξ (R86 5.4–5.6, 4.4)."""
+    here, parent = t * BODY, at(plan, t, PARENT)
+    up = parent * BODY
+    if at(plan, t, KIND) == REVOLUTE:
+        s, c = sine_cosine(reduced(tag, collect(tag, q, q_at + at(plan, t, Q), q_step)) + of(plan, t, OFFSET))
+        put(tag, work, here + TRIG, s)
+        put(tag, work, here + TRIG + 1, c)
+        i = at(plan, t, V)
+        rate = collect(tag, v, v_at + i, v_step)
+        omega = inward(plan, t, s, c, get3(tag, work, up + OMEGA))
+        alpha = inward(plan, t, s, c, get3(tag, work, up + ALPHA))
+        acc = apply(get9(tag, work, up + RATE), real3(plan, t, POSITION))
+        acc = inward(plan, t, s, c, add(acc, get3(tag, work, up + ACC)))
+        spin = zero(tag)
+        if speeding:
+            spin = collect(tag, a, v_at + i, v_step)
+        alpha = (alpha[0] + omega[1] * rate, alpha[1] - omega[0] * rate, alpha[2] + spin)
+        omega = (omega[0], omega[1], omega[2] + rate)
+        if pushed:
+            put9(tag, turns, 9 * t, turned(plan, t, get9(tag, turns, 9 * parent), s, c))
+        own_force(tag, plan, t, omega, alpha, acc, work)
     else:
-        spin = get3(tag, work, p * BODY + ETA)
-        acc = add(acc, add(get3(tag, work, p * BODY + ETA + 3), cross(spin, get3(tag, work, here + SHIFT))))
-        alpha = add(alpha, spin)
-    for i in range(layout.v_start[k], layout.v_start[k + 1]):
-        rate = get(tag, a, i)
-        alpha = add(alpha, scale(rate, get3(tag, H, 6 * i)))
-        acc = add(acc, scale(rate, get3(tag, H, 6 * i + 3)))
-    put3(tag, work, here + ETA, alpha)
-    put3(tag, work, here + ETA + 3, acc)
-    R, omega, m, b = get9(tag, work, here + ORIENTATION), get3(tag, work, here + OMEGA), layout.mass[k], layout.J[k]
-    c = half(layout.com, k, 0)
-    J = rotate_symmetric(R, (b[0, 0], b[0, 1], b[0, 2], b[1, 1], b[1, 2], b[2, 2]))
-    p_mass = apply(R, (m * c[0], m * c[1], m * c[2]))
-    moment = add(symmetric_apply(J, alpha), cross(p_mass, acc))
-    moment = add(moment, cross(omega, symmetric_apply(J, omega)))
-    force = add(scale(m, acc), add(cross(alpha, p_mass), cross(omega, cross(omega, p_mass))))
-    put3(tag, work, here + FORCE, moment)
-    put3(tag, work, here + FORCE + 3, force)
+        _move_hinge(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushed, work, H, hinges, turns)
 
 
 @njit(**ORDERED)
-def press_body(tag, layout, k, a, work, H, tau):
+def _move_hinge(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushed, work, H, hinges, turns):
+    """The same for hinges other than revolute ones: cross them in the parent's orientation, then turn."""
+    parent = at(plan, t, PARENT)
+    up, o = parent * BODY, zero(tag)
+    R, l = real9(plan, t, ROTATION), real3(plan, t, POSITION)
+    R = (o + R[0], o + R[1], o + R[2], o + R[3], o + R[4], o + R[5], o + R[6], o + R[7], o + R[8])
+    l = (o + l[0], o + l[1], o + l[2])
+    omega, spin = get3(tag, work, up + OMEGA), get3(tag, work, up + ALPHA)
+    R, l, omega, alpha, acc = cross_hinge(tag, plan, t, q, q_at, q_step, v, v_at, v_step, True, R, l, omega, H)
+    acc = add(add(acc, cross(spin, l)), get3(tag, work, up + ACC))
+    alpha = add(alpha, spin)
+    if speeding:
+        for i in range(at(plan, t, V), at(plan, t, V_END)):
+            rate = collect(tag, a, v_at + i, v_step)
+            alpha = add(alpha, scale(rate, get3(tag, H, 6 * i)))
+            acc = add(acc, scale(rate, get3(tag, H, 6 * i + 3)))
+    put9(tag, hinges, HINGE * t, R)
+    put3(tag, hinges, HINGE * t + 9, l)
+    if pushed:
+        put9(tag, turns, 9 * t, compose(get9(tag, turns, 9 * parent), R))
+    own_force(tag, plan, t, apply_transposed(R, omega), apply_transposed(R, alpha), apply_transposed(R, acc), work)
+
+
+@njit(**INLINED)
+def own_force(tag, plan, t, omega, alpha, acc, work):
+    """[Jα + ω × Jω + m p × a; m a + A m p] with A = α~ + ω~ω~, which also leads on to the children."""
+    here = t * BODY
+    x, y, z = omega
+    A = (
+        -1.0 * (y * y) - z * z, x * y - alpha[2], x * z + alpha[1],
+        x * y + alpha[2], -1.0 * (x * x) - z * z, y * z - alpha[0],
+        x * z - alpha[1], y * z + alpha[0], -1.0 * (x * x) - y * y,
+    )  # fmt: skip
+    put3(tag, work, here + OMEGA, omega)
+    put3(tag, work, here + ALPHA, alpha)
+    put3(tag, work, here + ACC, acc)
+    put9(tag, work, here + RATE, A)
+    a, b = real3(plan, t, MOMENT), real3(plan, t, MOMENT + 3)
+    J, p = (a[0], a[1], a[2], b[0], b[1], b[2]), real3(plan, t, FIRST)
+    moment = add(add(symmetric_apply(J, alpha), cross(p, acc)), cross(omega, symmetric_apply(J, omega)))
+    put3(tag, work, here + FORCE, moment)
+    put3(tag, work, here + FORCE + 3, add(scale(of(plan, t, MASS), acc), apply(A, p)))
+
+
+@njit(**INLINED)
+def press_body(tag, plan, t, a, speeding, tau, v_at, v_step, work, H, hinges, sums):
     """tau = H f + R a, and f(p) += φ f (R86 4.1–4.3)."""
-    here = k * BODY
-    n, f = get3(tag, work, here + FORCE), get3(tag, work, here + FORCE + 3)
-    for i in range(layout.v_start[k], layout.v_start[k + 1]):
+    here, slot = t * BODY, at(plan, t, IN) * 6
+    n = add(get3(tag, work, here + FORCE), get3(tag, sums, slot))
+    f = add(get3(tag, work, here + FORCE + 3), get3(tag, sums, slot + 3))
+    if at(plan, t, KIND) == REVOLUTE:
+        i = at(plan, t, V)
+        felt = n[2]
+        if speeding:
+            felt = felt + of(plan, t, ARMATURE) * collect(tag, a, v_at + i, v_step)
+        spread(tag, tau, v_at + i, v_step, felt)
+        if at(plan, t, PARENT):
+            s, c = get(tag, work, here + TRIG), get(tag, work, here + TRIG + 1)
+            pass_on(tag, plan, t, real3(plan, t, POSITION), outward(plan, t, s, c, n), outward(plan, t, s, c, f), sums)
+    else:
+        _press_hinge(tag, plan, t, n, f, a, speeding, tau, v_at, v_step, H, hinges, sums)
+
+
+@njit(**ORDERED)
+def _press_hinge(tag, plan, t, n, f, a, speeding, tau, v_at, v_step, H, hinges, sums):
+    R = get9(tag, hinges, HINGE * t)
+    n, f = apply(R, n), apply(R, f)
+    for i in range(at(plan, t, V), at(plan, t, V_END)):
         felt = dot(get3(tag, H, 6 * i), n) + dot(get3(tag, H, 6 * i + 3), f)
-        put(tag, tau, i, felt + layout.armature[i] * get(tag, a, i))
-    p = layout.parent[k]
-    if p >= 0:
-        up = p * BODY
-        l = get3(tag, work, here + SHIFT)
-        put3(tag, work, up + FORCE, add(get3(tag, work, up + FORCE), add(n, cross(l, f))))
-        put3(tag, work, up + FORCE + 3, add(get3(tag, work, up + FORCE + 3), f))
+        if speeding:
+            felt = felt + item(plan.armature, i) * collect(tag, a, v_at + i, v_step)
+        spread(tag, tau, v_at + i, v_step, felt)
+    if at(plan, t, PARENT):
+        pass_on(tag, plan, t, get3(tag, hinges, HINGE * t + 9), n, f, sums)
+
+
+@njit(**INLINED)
+def pass_on(tag, plan, t, l, n, f, sums):
+    base, out = at(plan, t, BASE) * 6, at(plan, t, OUT) * 6
+    put3(tag, sums, out, add(get3(tag, sums, base), add(n, cross(l, f))))
+    put3(tag, sums, out + 3, add(get3(tag, sums, base + 3), f))

@@ -1,35 +1,28 @@
-"""Sine and cosine of a number, a float or a machine vector."""
+"""Numbers, floats or machine vectors: how functions on them are compiled, and their sine and cosine."""
 
 import math
 
-from numba import njit, types
-from numba.extending import overload
+import numpy as np
+from numba import njit
 
-from kfdyn.estimation._kernels.sizes import ORDERED
-from kfdyn.estimation._kernels.vectors import Vector, floor, rint
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import any_beyond, fabs, floor, get, put, rint
+
+#: For parts on numbers. A call would pass its numbers, and its arrays field by field, through memory: these are never
+#: called but become lines of their caller.
+INLINED = ORDERED | {"forceinline": True}
 
 # π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
 _FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
 _LARGEST_ANGLE = 1e5
 
 
+@njit(**INLINED)
 def sine_cosine(x):
-    """(sin x, cos x), |x| < 10⁵ (larger angles: see :func:`principal`)."""
-    return math.sin(x), math.cos(x)
+    """(sin x, cos x) to 2e-16, |x| < 10⁵ (larger angles: see :func:`reduced`).
 
-
-@overload(sine_cosine)
-def _sine_cosine(x):
-    if isinstance(x, Vector) or x == types.float64:  # one series for all, so that lanes do not show in the answer
-        return lambda x: _series(x)
-    return None
-
-
-@njit(**ORDERED)
-def _series(x):
-    """Both to 2e-16 on all lanes: reduce to r = x − kπ/2, sum minimax series on |r| ≤ π/4, put the quadrant k in.
-
-    The quadrant enters by arithmetic: with k = 2h + odd, sin x = ± sin r or ± cos r, and likewise cos x.
+    Reduce to r = x − kπ/2, sum minimax series on |r| ≤ π/4, put the quadrant k in. It enters by arithmetic: with
+    k = 2h + odd, sin x = ± sin r or ± cos r, and likewise cos x.
     """
     k = rint(x * 0.6366197723675814)
     r = ((x - k * _FIRST) - k * _SECOND) - k * _THIRD
@@ -52,9 +45,20 @@ def _series(x):
     return sign * (s + odd * (c - s)), sign * (c - odd * (c + s))
 
 
+@njit(**INLINED)
+def reduced(tag, angle):
+    """The angle itself, or its equal between −π and π in lanes where it is large."""
+    if any_beyond(fabs(angle), _LARGEST_ANGLE):
+        return _principal(tag, angle)
+    return angle
+
+
 @njit(**ORDERED)
-def principal(angle):
-    """The angle itself, or its equal between −π and π where it is large. A float."""
-    if abs(angle) < _LARGEST_ANGLE:
-        return angle
-    return math.atan2(math.sin(angle), math.cos(angle))
+def _principal(tag, angle):
+    lanes = np.empty(size(tag, 1))
+    put(tag, lanes, 0, angle)
+    for l in range(lanes.size):
+        x = lanes[l]
+        if abs(x) > _LARGEST_ANGLE:
+            lanes[l] = math.atan2(math.sin(x), math.cos(x))
+    return get(tag, lanes, 0)

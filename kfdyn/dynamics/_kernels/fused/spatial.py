@@ -2,30 +2,30 @@
 
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import ORDERED
+from kfdyn.dynamics._kernels.fused.numbers import INLINED
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def add(a, b):
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def scale(s, a):
     return s * a[0], s * a[1], s * a[2]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def cross(a, b):
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def apply(R, x):
     """R x for a matrix of nine numbers, row by row."""
     return (
@@ -35,7 +35,17 @@ def apply(R, x):
     )
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
+def apply_transposed(R, x):
+    """R* x for a matrix of nine numbers, row by row."""
+    return (
+        R[0] * x[0] + R[3] * x[1] + R[6] * x[2],
+        R[1] * x[0] + R[4] * x[1] + R[7] * x[2],
+        R[2] * x[0] + R[5] * x[1] + R[8] * x[2],
+    )
+
+
+@njit(**INLINED)
 def compose(A, B):
     """A B for matrices of nine numbers."""
     return (
@@ -51,7 +61,7 @@ def compose(A, B):
     )
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def turned_row(x, a, s, c, h):
     """A row of R exp(a~ angle): c x + s x × a + (1 − c)(a·x) a (Rodrigues, in the moving frame)."""
     y = cross(x, a)
@@ -59,7 +69,7 @@ def turned_row(x, a, s, c, h):
     return c * x[0] + s * y[0] + d * a[0], c * x[1] + s * y[1] + d * a[1], c * x[2] + s * y[2] + d * a[2]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def turn(R, a, s, c):
     """R exp(a~ angle) for a unit vector a in the moving frame."""
     h = 1.0 - c
@@ -69,7 +79,7 @@ def turn(R, a, s, c):
     return x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def from_quaternion(x, y, z, w):
     """Rotation matrix of a quaternion of any length but 0."""
     r = 2.0 / (x * x + y * y + z * z + w * w)
@@ -79,18 +89,16 @@ def from_quaternion(x, y, z, w):
     return 1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy)
 
 
-@njit(**ORDERED)
-def rotate_symmetric(R, J):
-    """R J R* for symmetric J = (xx, xy, xz, yy, yz, zz), as six numbers."""
-    a = apply(R, (J[0], J[1], J[2]))
-    b = apply(R, (J[1], J[3], J[4]))
-    c = apply(R, (J[2], J[4], J[5]))
-    x, y, z = (a[0], b[0], c[0]), (a[1], b[1], c[1]), (a[2], b[2], c[2])
-    r0, r1, r2 = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
-    return dot(x, r0), dot(x, r1), dot(x, r2), dot(y, r1), dot(y, r2), dot(z, r2)
+@njit(**INLINED)
+def mix(c, s, x, y):
+    """c x + s y and c y − s x: two columns of a matrix turned about the third."""
+    return (
+        (c * x[0] + s * y[0], c * x[1] + s * y[1], c * x[2] + s * y[2]),
+        (c * y[0] - s * x[0], c * y[1] - s * x[1], c * y[2] - s * x[2]),
+    )
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def symmetric_apply(J, x):
     """J x for symmetric J = (xx, xy, xz, yy, yz, zz)."""
     return (
@@ -100,7 +108,7 @@ def symmetric_apply(J, x):
     )
 
 
-@njit(**ORDERED)
+@njit(**INLINED)
 def across(omega, alpha, a, l, h_omega, h_v):
     """Move from one frame to the next, l away, moving against it at H*β = [h_omega; h_v] (R86 5.1–5.6).
 

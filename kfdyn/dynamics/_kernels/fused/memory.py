@@ -1,0 +1,82 @@
+"""Numbers in memory: vectors and matrices in flat buffers, and which rows of a batch the lanes of a block are."""
+
+from numba import njit
+
+from kfdyn.dynamics._kernels.fused.numbers import INLINED
+from kfdyn.dynamics._kernels.fused.plan import REAL
+from kfdyn.estimation._kernels.sizes import size
+from kfdyn.estimation._kernels.vectors import collect, get, item, put, spread, spread_all
+
+
+@njit(**INLINED)
+def get3(tag, work, at):
+    return get(tag, work, at), get(tag, work, at + 1), get(tag, work, at + 2)
+
+
+@njit(**INLINED)
+def put3(tag, work, at, x):
+    put(tag, work, at, x[0])
+    put(tag, work, at + 1, x[1])
+    put(tag, work, at + 2, x[2])
+
+
+@njit(**INLINED)
+def get6(tag, work, at):
+    a, b = get3(tag, work, at), get3(tag, work, at + 3)
+    return a[0], a[1], a[2], b[0], b[1], b[2]
+
+
+@njit(**INLINED)
+def get9(tag, work, at):
+    a, b, c = get3(tag, work, at), get3(tag, work, at + 3), get3(tag, work, at + 6)
+    return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
+
+
+@njit(**INLINED)
+def put9(tag, work, at, R):
+    put3(tag, work, at, (R[0], R[1], R[2]))
+    put3(tag, work, at + 3, (R[3], R[4], R[5]))
+    put3(tag, work, at + 6, (R[6], R[7], R[8]))
+
+
+@njit(**INLINED)
+def collect3(tag, rows, at, stride):
+    return collect(tag, rows, at, stride), collect(tag, rows, at + 1, stride), collect(tag, rows, at + 2, stride)
+
+
+@njit(**INLINED)
+def real3(plan, t, column):
+    """Three floats of body t."""
+    a = t * REAL + column
+    return item(plan.real, a), item(plan.real, a + 1), item(plan.real, a + 2)
+
+
+@njit(**INLINED)
+def real9(plan, t, column):
+    a, b, c = real3(plan, t, column), real3(plan, t, column + 3), real3(plan, t, column + 6)
+    return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
+
+
+@njit(**INLINED)
+def block_at(row, last, lanes):
+    """First row of the block that begins with ``row``, its step from lane to lane, and the row to go on with.
+
+    The last block of a batch looks back at rows already done, which costs nothing and changes nothing; in a batch
+    smaller than a block all lanes are one row.
+    """
+    if row + lanes <= last:
+        return row, 1, row + lanes
+    if last >= lanes:
+        return last - lanes, 1, last
+    return row, 0, row + 1
+
+
+@njit(**INLINED)
+def write_out(tag, buffer, count, array, start, stride):
+    """Copy ``count`` numbers of a buffer to rows of an array, lane by lane."""
+    lanes = size(tag, 1)
+    whole = count - count % lanes
+    for i in range(0, whole, lanes):
+        spread_all(tag, buffer, i, array, start + i, stride)
+    for i in range(whole, count):
+        spread(tag, array, start + i, stride, get(tag, buffer, i))
