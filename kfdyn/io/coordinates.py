@@ -53,7 +53,13 @@ class Pair(NamedTuple):
 
 
 class State(NamedTuple):
-    """Configuration (..., nq) and, where they were given, velocity, acceleration and force (..., nv)."""
+    """Configuration (..., nq) and, where they were given, velocity, acceleration and force (..., nv).
+
+    Examples
+    --------
+    >>> State(np.zeros(3), v=np.ones(3)).tau is None
+    True
+    """
 
     q: Array
     v: Array | None = None

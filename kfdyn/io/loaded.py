@@ -13,11 +13,36 @@ NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class LoadWarning(UserWarning):
-    """Something in a file is kept as data or left out, and not modelled."""
+    """Something in a file is kept as data or left out, and not modelled.
+
+    Examples
+    --------
+    A joint that is to mimic another is loaded as a hinge of its own, and that is said:
+
+    >>> import warnings
+    >>> import kfdyn as kf
+    >>> fingers = Loaded(kf.models.double_pendulum(), "fingers", mimics=(Mimic("elbow", of="shoulder"),))
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     arm = kf.load(kf.save_urdf(fingers))
+    >>> arm.nv, str(said[0].message)
+    (2, "<string>: mimic joints move freely, their couplings are data only: 'elbow'")
+    """
 
 
 class Mimic(NamedTuple):
-    """The hinge ``hinge`` is to follow another: q = multiplier · q(``of``) + offset."""
+    """The hinge ``hinge`` is to follow another: q = multiplier · q(``of``) + offset.
+
+    Examples
+    --------
+    Two fingers that close together, written to a file and read again:
+
+    >>> import kfdyn as kf
+    >>> closing = Mimic("elbow", of="shoulder", multiplier=-1.0)
+    >>> fingers = Loaded(kf.models.double_pendulum(), "fingers", mimics=(closing,))
+    >>> kf.read(kf.save_urdf(fingers)).mimics == (closing,)
+    True
+    """
 
     hinge: str
     of: str
@@ -43,6 +68,16 @@ class Loaded(NamedTuple):
         The q at which a hinge's spring is at rest, where the hinge has stiffness.
     world_frames : mapping from str to Pose
         Links and bodies of the file that are fixed to the world, which are no bodies of the system.
+
+    Examples
+    --------
+    What a System has no place for, dry friction at a hinge, is kept beside it:
+
+    >>> import kfdyn as kf
+    >>> rusty = Loaded(kf.models.double_pendulum(), "rusty", friction={"elbow": 0.3})
+    >>> loaded = kf.read(kf.save_urdf(rusty))
+    >>> loaded.system.hinge_names, dict(loaded.friction)
+    (('shoulder', 'elbow'), {'elbow': 0.3})
     """
 
     system: System

@@ -84,6 +84,18 @@ def from_mujoco_model(
 
     Hinges and slides: q is the joint's position less its reference, ``qpos − qpos0``; limits likewise.
     :func:`kfdyn.io.to_mujoco` and :func:`kfdyn.io.from_mujoco` carry states over.
+
+    Examples
+    --------
+    Two joints of one body become two hinges, with a mass-less body between them:
+
+    >>> import mujoco
+    >>> text = '<mujoco><worldbody><body name="head"><joint name="yaw" axis="0 0 1"/><joint name="pitch" axis="0 1 0"/>'
+    >>> text += '<geom size="0.1" mass="2"/></body></worldbody></mujoco>'
+    >>> from_mujoco_model(mujoco.MjModel.from_xml_string(text)).system
+    System 'MuJoCo Model': 2 bodies, 2 dofs, mass 2 kg
+      head:yaw: revolute on the world, 0 kg
+      head: revolute on head:yaw, 2 kg
     """
     names = MjNames(model)
     _check_sizes(model, names, source)

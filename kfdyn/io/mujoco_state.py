@@ -55,6 +55,18 @@ def to_mujoco(
     =========  ==================================  ================================================
 
     Joints and hinges are matched by name.
+
+    Examples
+    --------
+    A satellite that turns about x and moves along z. MuJoCo puts the linear velocity first, and w in a quaternion:
+
+    >>> import mujoco
+    >>> import kfdyn as kf
+    >>> text = '<mujoco><worldbody><body name="bus"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    >>> model, satellite = mujoco.MjModel.from_xml_string(text), kf.load(text)
+    >>> state = to_mujoco(satellite, model, satellite.neutral(), [1.0, 0, 0, 0, 0, 2.0])
+    >>> state.q, state.v
+    (array([0., 0., 0., 1., 0., 0., 0.]), array([0., 0., 2., 1., 0., 0.]))
     """
     return _pairing(system, model).there(q, v, a, tau)
 
@@ -81,17 +93,46 @@ def from_mujoco(
     -------
     State
         ``q`` (..., nq); ``v``, ``a``, ``tau`` (..., nv) or None.
+
+    Examples
+    --------
+    >>> import mujoco
+    >>> import kfdyn as kf
+    >>> text = '<mujoco><worldbody><body name="bus"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    >>> model, satellite = mujoco.MjModel.from_xml_string(text), kf.load(text)
+    >>> from_mujoco(satellite, model, [0, 0, 3.0, 1, 0, 0, 0], qvel=[0, 0, 2.0, 1.0, 0, 0]).v
+    array([1., 0., 0., 0., 0., 2.])
     """
     return _pairing(system, model).here(qpos, qvel, qacc, qfrc)
 
 
 def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
-    """MuJoCo's ``qpos`` (..., model.nq) of our q (..., nq); see :func:`to_mujoco`."""
+    """MuJoCo's ``qpos`` (..., model.nq) of our q (..., nq); see :func:`to_mujoco`.
+
+    Examples
+    --------
+    >>> import mujoco
+    >>> import kfdyn as kf
+    >>> text = '<mujoco><worldbody><body name="bus"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    >>> model, satellite = mujoco.MjModel.from_xml_string(text), kf.load(text)
+    >>> to_mujoco_q(satellite, model, [0, 0, 3.0, 0, 0, 0, 1])
+    array([0., 0., 3., 1., 0., 0., 0.])
+    """
     return to_mujoco(system, model, q).q
 
 
 def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
-    """Our q (..., nq) of MuJoCo's ``qpos`` (..., model.nq); see :func:`to_mujoco`."""
+    """Our q (..., nq) of MuJoCo's ``qpos`` (..., model.nq); see :func:`to_mujoco`.
+
+    Examples
+    --------
+    >>> import mujoco
+    >>> import kfdyn as kf
+    >>> text = '<mujoco><worldbody><body name="bus"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    >>> model, satellite = mujoco.MjModel.from_xml_string(text), kf.load(text)
+    >>> from_mujoco_q(satellite, model, [0, 0, 3.0, 1, 0, 0, 0])
+    array([0., 0., 3., 0., 0., 0., 1.])
+    """
     return from_mujoco(system, model, qpos).q
 
 

@@ -61,6 +61,17 @@ def to_pinocchio(
 
     Joints and hinges are matched by name; the one that remains, a base that floats, has its own name in
     each. Pinocchio orders joints by branches and names, a System as the file does.
+
+    Examples
+    --------
+    A satellite turns about x while it moves along z. Pinocchio puts the linear velocity first:
+
+    >>> import pinocchio as pin
+    >>> import kfdyn as kf
+    >>> satellite = kf.System([kf.Body("bus", np.eye(6), kf.Hinge.free())])
+    >>> model = pin.buildModelFromXML(kf.save_urdf(satellite))
+    >>> to_pinocchio(satellite, model, satellite.neutral(), [1.0, 0, 0, 0, 0, 2.0]).v
+    array([0., 0., 2., 1., 0., 0.])
     """
     return _pairing(system, model).there(q, v, a, tau)
 
@@ -86,6 +97,22 @@ def from_pinocchio(
     -------
     State
         ``q`` (..., nq); ``v``, ``a``, ``tau`` (..., nv) or None.
+
+    Examples
+    --------
+    Forward dynamics there, read here: the same accelerations.
+
+    >>> import pinocchio as pin
+    >>> import kfdyn as kf
+    >>> arm = kf.models.chain(4)
+    >>> model = pin.buildModelFromXML(kf.save_urdf(arm))
+    >>> model.armature = arm.armature
+    >>> q, v, tau = np.ones(4), np.arange(4.0), np.zeros(4)
+    >>> there = kf.to_pinocchio(arm, model, q, v, tau=tau)
+    >>> a = pin.aba(model, model.createData(), there.q, there.v, there.tau)
+    >>> here = from_pinocchio(arm, model, there.q, there.v, a)
+    >>> bool(np.allclose(here.a, kf.forward_dynamics(arm, q, v, tau)))
+    True
     """
     return _pairing(system, model).here(q, v, a, tau)
 

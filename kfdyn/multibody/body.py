@@ -21,7 +21,18 @@ ORTHOGONALITY_TOLERANCE = 1e-6
 
 
 class Frame(NamedTuple):
-    """A frame fixed to a body: ``rotation`` (3, 3) and ``position`` (3,) in the body's frame."""
+    """A frame fixed to a body: ``rotation`` (3, 3) and ``position`` (3,) in the body's frame.
+
+    Examples
+    --------
+    A tool at the end of an arm, known by its name:
+
+    >>> import kfdyn as kf
+    >>> rod = kf.models.uniform_chain(1, length=0.5).bodies
+    >>> arm = kf.System(rod, frames={"tool": kf.Frame("rod_0", position=[0.5, 0.0, 0.0])})
+    >>> kf.frame_pose(arm, [0.0], "tool").position
+    array([0.5, 0. , 0. ])
+    """
 
     body: str
     rotation: ArrayLike = IDENTITY

@@ -62,6 +62,16 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     ------
     ModelError
         If a custom hinge cannot go from one pose to the other along a constant H* β.
+
+    Examples
+    --------
+    The way between two orientations of a ball is a rotation vector, not a difference of quaternions:
+
+    >>> import kfdyn as kf
+    >>> ball = kf.System([kf.Body("ball", np.eye(6), kf.Hinge.ball())])
+    >>> turned = integrate(ball, ball.neutral(), [0.1, 0.2, 0.3])
+    >>> difference(ball, ball.neutral(), turned).round(6)
+    array([0.1, 0.2, 0.3])
     """
     from kfdyn.multibody import _kernels
 
@@ -82,5 +92,13 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
 
 
 def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:
-    """Draw one q, shape (nq,); see :meth:`kfdyn.multibody.System.random_configuration`."""
+    """Draw one q, shape (nq,); see :meth:`kfdyn.multibody.System.random_configuration`.
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import humanoid
+    >>> q = random_configuration(humanoid(), 0)
+    >>> q.shape, round(float(np.linalg.norm(q[3:7])), 12)
+    ((48,), 1.0)
+    """
     return system.random_configuration(rng)

@@ -49,6 +49,15 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     -------
     (...) array
         Joule. Springs are data of the system and not counted. Cost O(N).
+
+    Examples
+    --------
+    A bob of 2 kg, lifted from the bottom to the side by one metre:
+
+    >>> from kfdyn.multibody.models import pendulum
+    >>> bob = pendulum(mass=2.0, length=1.0)
+    >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
+    19.62
     """
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
@@ -57,7 +66,16 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
 
 
 def center_of_mass(system: System, q: ArrayLike) -> Array:
-    """Mass centre of all bodies in the world, shape (..., 3), for q (..., nq). Cost O(N)."""
+    """Mass centre of all bodies in the world, shape (..., 3), for q (..., nq). Cost O(N).
+
+    Examples
+    --------
+    Four rods of one metre, stretched out along x:
+
+    >>> from kfdyn.multibody.models import uniform_chain
+    >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
+    array([2., 0., 0.])
+    """
     com, _, _ = _totals(system, q, None)
     _require_mass(system)
     return com
@@ -74,6 +92,17 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     -------
     (..., 6) array
         [angular; linear], world orientation. Rotors carry none. Cost O(N).
+
+    Examples
+    --------
+    A satellite adrift without forces keeps its momentum while its arms flail:
+
+    >>> import kfdyn as kf
+    >>> robot = kf.models.free_flyer()
+    >>> q, v = robot.neutral(), np.linspace(-1, 1, robot.nv)
+    >>> drift = kf.simulate(robot, q, v, np.linspace(0, 0.2, 21))
+    >>> bool(np.abs(momentum(robot, drift.q, drift.v) - momentum(robot, q, v)).max() < 1e-6)
+    True
     """
     com, h, _ = _totals(system, q, v)
     return np.concatenate([h[..., :3] + np.cross(com, h[..., 3:]), h[..., 3:]], axis=-1)
@@ -90,6 +119,14 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     -------
     (..., 6) array
         [angular; linear], world orientation. Rotors carry none. Cost O(N).
+
+    Examples
+    --------
+    A rod of one metre and 1 kg spins at 12 rad/s about its end: J ω = 1 about its own centre.
+
+    >>> from kfdyn.multibody.models import uniform_chain
+    >>> centroidal_momentum(uniform_chain(1), [0.0], [12.0])
+    array([0., 0., 1., 0., 6., 0.])
     """
     _, h, _ = _totals(system, q, v)
     _require_mass(system)

@@ -33,6 +33,16 @@ class LinkTerms(NamedTuple):
         Bias force [ω × Jω; m ω × (ω × p)] − f_ext.
     eta : (..., n, 6)
         Bias acceleration, with [0; −g] at the roots.
+
+    Examples
+    --------
+    The first of two rods that lie along x, in the terms of the theory: l, and a row of H, a turn about z.
+
+    >>> import numpy as np
+    >>> from kfdyn.multibody.models import uniform_chain
+    >>> terms = link_terms(uniform_chain(2), np.zeros(2))
+    >>> terms.l[1], terms.H[1]
+    (array([1., 0., 0.]), array([0., 0., 1., 0., 0., 0.]))
     """
 
     rotation: Array

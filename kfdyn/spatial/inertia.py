@@ -26,6 +26,14 @@ class InertiaParameters(NamedTuple):
     """The ten numbers of a body.
 
     mass (...), com (..., 3): frame origin to mass centre, inertia_com (..., 3, 3): about the mass centre.
+
+    Examples
+    --------
+    A rod of 2 kg and one metre along x, held at its end:
+
+    >>> rod = inertia_parameters(spatial_inertia(2.0, [0.5, 0, 0], np.diag([0.0, 1 / 6, 1 / 6])))
+    >>> float(rod.mass), rod.com, float(rod.inertia_com[1, 1].round(6))
+    (2.0, array([0.5, 0. , 0. ]), 0.166667)
     """
 
     mass: Array

@@ -17,11 +17,36 @@ ROUNDING = 1e-12  # of trace J: what J_c = J + m p~p~ may lose to cancellation
 
 
 class TriangleInequalityWarning(UserWarning):
-    """Principal moments of inertia that no distribution of positive mass has."""
+    """Principal moments of inertia that no distribution of positive mass has.
+
+    Examples
+    --------
+    A body whose third moment exceeds the sum of the others, as some robots are published:
+
+    >>> import warnings
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     M6 = validate_inertia(spatial_inertia(1.0, [0, 0, 0], np.diag([1.0, 1.0, 3.0])), "elbow")
+    >>> print(str(said[0].message)[:77])
+    'elbow': principal moments of inertia 1 + 1 < 3 break the triangle inequality
+    """
 
 
 class IndefiniteInertiaWarning(TriangleInequalityWarning):
-    """A negative principal moment of inertia, let pass on request: J1 < 0 means J3 >= J2 > J1 + J2 too."""
+    """A negative principal moment of inertia, let pass on request: J1 < 0 means J3 >= J2 > J1 + J2 too.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> negative = spatial_inertia(1.0, [0, 0, 0], np.diag([1.0, 1.0, -0.1]))
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     M6 = validate_inertia(negative, "elbow", indefinite_inertia="warn")
+    >>> said[0].category.__name__
+    'IndefiniteInertiaWarning'
+    """
 
 
 def validate_inertia(

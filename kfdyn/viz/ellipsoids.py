@@ -103,7 +103,17 @@ def draw_ellipse(ax: Axes, cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size:
 def draw_ellipsoid(
     ax: Any, cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: float = 1.0, n: int = 24, **style: Any
 ) -> Any:
-    """Draw the ellipsoid of a 3 × 3 covariance as a surface; ``style`` goes to ``plot_surface``."""
+    """Draw the ellipsoid of a 3 × 3 covariance as a surface; ``style`` goes to ``plot_surface``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> ax = plt.figure().add_subplot(projection="3d")
+    >>> surface = draw_ellipsoid(ax, np.diag([1.0, 2.0, 3.0]), center=[0, 0, 1], color="#0072B2")
+    >>> len(ax.collections)
+    1
+    >>> plt.close()
+    """
     x, y, z = np.moveaxis(ellipsoid_points(cov, center, size, n), -1, 0)
     style = {"rstride": 1, "cstride": 1, "linewidth": 0, "antialiased": True, "alpha": 0.35, **style}
     return ax.plot_surface(x, y, z, **style)

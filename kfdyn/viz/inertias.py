@@ -53,6 +53,19 @@ def draw_inertias(
         The two world axes of a flat drawing.
     bodies
         Which bodies to draw; all if not given.
+
+    Examples
+    --------
+    Of three rods, the articulated inertias that the filter finds:
+
+    >>> import matplotlib.pyplot as plt
+    >>> import kfdyn as kf
+    >>> arm, q = kf.models.uniform_chain(3), [0.1, 0.2, 0.3]
+    >>> ax = plt.figure().gca()
+    >>> draw_inertias(ax, arm, q, kf.riccati(kf.as_estimation(arm, q)).P, size=0.1, plane="xy")
+    >>> len(ax.patches)
+    3
+    >>> plt.close()
     """
     if len(inertias) != system.n_bodies:
         raise ShapeError(f"inertias must be one for each of the {system.n_bodies} bodies, got {len(inertias)}")

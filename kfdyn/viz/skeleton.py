@@ -82,6 +82,15 @@ def draw_system(
     -------
     Skeleton
         What was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from kfdyn.multibody.models import uniform_chain
+    >>> drawn = draw_system(plt.figure().gca(), uniform_chain(3), [0.1, 0.2, 0.3], plane="xy")
+    >>> drawn.hinges.shape
+    (3, 3)
+    >>> plt.close()
     """
     drawn = skeleton(system, q)
     rows = [0, 1, 2] if ax.name == "3d" else plane_axes(plane)

@@ -28,6 +28,16 @@ class BodyEquations(NamedTuple):
 
     velocity (..., 6): β. inertia (..., 6, 6): M. bias (..., 6): b. momentum (..., 6): h = Mβ.
     phi (..., 6, 6): φ(z, r), from the body frame's origin in inertial axes to the frame r of the formulation.
+
+    Examples
+    --------
+    A wheel spun up about its axis, read at its mass centre: no gyroscopic force.
+
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> wheel = spatial_inertia(2.0, [0, 0, 0], np.diag([0.5, 0.5, 1.0]))
+    >>> eom = body_equations("cm", wheel, np.eye(3), np.zeros(3), [0, 0, 3.0, 0, 0, 0])
+    >>> eom.momentum, eom.bias
+    (array([0., 0., 3., 0., 0., 0.]), array([0., 0., 0., 0., 0., 0.]))
     """
 
     velocity: Array

@@ -34,6 +34,13 @@ class Formulation:
         (rotation, position, com) -> φ(z, r) (..., 6, 6); com in body axes, from z.
     coriolis : callable
         (ω, v(z), l(z, C)), inertial axes -> linear part of (dφ*/dt) V(z), not yet in the axes of r.
+
+    Examples
+    --------
+    >>> from kfdyn.spatial.single_body import FORMULATIONS
+    >>> point = FORMULATIONS["point"]
+    >>> point.velocity, point.bias, point.conserves_momentum
+    ('ᴵV(z)', 'V̄ω(z) M(z) Vω(z)', False)
     """
 
     key: str

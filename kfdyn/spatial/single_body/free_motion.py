@@ -30,6 +30,16 @@ class FreeMotion(NamedTuple):
 
     time (n,), rotation (n, 3, 3), position (n, 3): pose of the body frame. V (n, 6): its spatial velocity at
     the frame's origin in inertial axes. energy (n,). equations: :class:`BodyEquations`, stacked.
+
+    Examples
+    --------
+    A body thrown without spin goes straight on:
+
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> ball = spatial_inertia(2.0, [0, 0, 0], np.eye(3))
+    >>> thrown = free_motion("point", ball, np.eye(3), np.zeros(3), [0, 0, 0, 1.0, 0, 2.0], [0.0, 1.0, 2.0])
+    >>> thrown.position.round(9)[-1], thrown.energy.round(9)
+    (array([2., 0., 4.]), array([5., 5., 5.]))
     """
 
     time: Array

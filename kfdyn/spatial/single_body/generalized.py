@@ -12,7 +12,19 @@ from kfdyn.spatial._arrays import Array, symmetric, together, trailing
 
 
 class GeneralizedEquations(NamedTuple):
-    """inertia (..., m, m) and bias (..., m) of: inertia dβ/dt + bias = generalised force."""
+    """inertia (..., m, m) and bias (..., m) of: inertia dβ/dt + bias = generalised force.
+
+    Examples
+    --------
+    Constrain a body to turn about z alone, one quasi-velocity for six:
+
+    >>> from kfdyn.spatial import spatial_inertia
+    >>> rod = spatial_inertia(2.0, [0.5, 0, 0], np.diag([0.0, 1 / 6, 1 / 6]))
+    >>> about_z = np.eye(6)[:, 2:3]
+    >>> equations = change_velocities(about_z, rod, np.zeros(6))
+    >>> equations.inertia.round(6), equations.bias
+    (array([[0.666667]]), array([0.]))
+    """
 
     inertia: Array
     bias: Array
