@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -15,9 +17,23 @@ from kfdyn.estimation.blocks import FloatArray
 Tag = tuple[int, ...]
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
 
+_HERE = threading.local()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
+    _HERE.alone = True
+    try:
+        yield
+    finally:
+        _HERE.alone = False
+
 
 def threads() -> int:
-    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use."""
+    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use; 1 inside `alone`."""
+    if getattr(_HERE, "alone", False):
+        return 1
     asked = os.environ.get("KFDYN_NUM_THREADS")
     if asked:
         if not asked.isdecimal() or int(asked) < 1:
