@@ -2,19 +2,58 @@
 
 
 class KfdynError(ValueError):
-    """Base class of all errors raised on bad input."""
+    """Base class of all errors raised on bad input.
+
+    Examples
+    --------
+    One clause catches whatever the package refuses:
+
+    >>> import kfdyn as kf
+    >>> try:
+    ...     kf.forward_dynamics(kf.models.pendulum(), [0.0, 0.0], [0.0], [0.0])
+    ... except KfdynError as error:
+    ...     print(type(error).__name__)
+    ShapeError
+    """
 
 
 class TreeError(KfdynError):
-    """A parent list that is no forest: a loop, an index out of range, two parents."""
+    """A parent list that is no forest: a loop, an index out of range, two parents.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> kf.Tree([1, 0])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    kfdyn.errors.TreeError: the nodes form a loop: node 0 -> node 1 -> node 0; cut one of these edges ...
+    """
 
 
 class ShapeError(KfdynError):
-    """An array whose shape does not fit the model it is used with."""
+    """An array whose shape does not fit the model it is used with.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> kf.mass_matrix(kf.models.pendulum(), [0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    kfdyn.errors.ShapeError: q must have shape (..., 1) for system 'pendulum', got (2,)
+    """
 
 
 class ModelError(KfdynError):
-    """A model entry that is not what it must be: not finite, not symmetric, not positive semi-definite."""
+    """A model entry that is not what it must be: not finite, not symmetric, not positive semi-definite.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> kf.StateSpace([-1], [None], [[[1.0]]], [[[-1.0]]])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    kfdyn.errors.ModelError: Q of node 0 is not positive semi-definite (lowest eigenvalue -1); ...
+    """
 
 
 class SingularError(KfdynError):
@@ -24,6 +63,16 @@ class SingularError(KfdynError):
     ----------
     node, output : int or None
         Where it happened, for callers that know a better name for the node.
+
+    Examples
+    --------
+    A hinge with nothing to move, and no rotor:
+
+    >>> import kfdyn as kf
+    >>> kf.forward_dynamics(kf.models.pendulum(mass=0.0), [0.0], [0.0], [0.0])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    kfdyn.errors.SingularError: hinge 'pivot': nothing outboard of it has mass, so its innovation variance is 0; ...
     """
 
     def __init__(self, message: str, node: int | None = None, output: int | None = None) -> None:
