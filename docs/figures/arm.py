@@ -36,7 +36,7 @@ unit = np.sqrt(np.diag(inverse))
 scale = np.outer(unit, unit)
 error = (draw.x - filt.z.flat).reshape(SAMPLES, arm.n_bodies, 6)
 
-figure = plt.figure(figsize=(11, 4.5))
+figure = plt.figure(figsize=(9.4, 3.95))
 ax = figure.add_axes((-0.02, 0.02, 0.5, 0.95), projection="3d", computed_zorder=False)
 points = skeleton(arm, q).hinges
 draw_inertias(
@@ -67,16 +67,16 @@ for left, matrix, title in (
     for i, j in np.ndindex(6, 6):
         value = matrix[i, j] / scale[i, j]
         text = f"{value:.2f}".replace("-0.00", "0.00").replace("0.", ".").replace("-", "−")
-        ax.text(j, i, text, ha="center", va="center", fontsize=8, color="white" if abs(value) > 0.6 else BLACK)
+        ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if abs(value) > 0.6 else BLACK)
     ax.set_title(title)
     ax.set_xticks(range(6), names)
     ax.set_yticks(range(6), names if left < 0.6 else [""] * 6)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-figure.text(0.5, 0.93, "and the joint accelerations have covariance $\\mathcal{M}^{-1}$", fontsize=13, weight="bold")
-caption = f"{SAMPLES:,} random forces → torques → smoother → $a$ (variances scaled to 1)"
-figure.text(0.5, 0.03, caption, fontsize=10, color=GREY)
-save(figure, "arm", dpi=120)
+figure.text(0.5, 0.93, r"and accelerations have covariance $\mathcal{M}^{-1}$", fontsize=13, weight="bold")
+caption = f"{SAMPLES:,} random forces → torques → smoother → $a$; unit variances"
+figure.text(0.5, 0.03, caption, fontsize=9, color="#5A5A5A")
+save(figure, "arm", dpi=130)
 
 standard = np.sqrt((1 + (inverse / scale) ** 2) / SAMPLES)  # of an entry of the sampled matrix, scaled
 worst = float(np.abs((sampled - inverse) / scale / standard).max())
