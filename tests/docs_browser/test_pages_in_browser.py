@@ -1,0 +1,35 @@
+"""Every page of the built documentation, in a headless Chromium without a network.
+
+Equations are rendered by the bundled MathJax, images load, links lead somewhere, the console is silent, and nothing
+is asked of another machine.
+"""
+
+import re
+from functools import cache
+
+import pytest
+from page_audit import ROOT, audit, broken_links
+
+pytestmark = pytest.mark.slow
+
+PAGES = sorted(page.relative_to(ROOT).as_posix() for page in ROOT.rglob("*.html") if "_static" not in page.parts)
+
+
+@cache
+def ids_of(path):
+    return set(re.findall(r'\bid="([^"]+)"', path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", PAGES or ["index.html"])
+def test_page_renders(name, browser, docs, mathjax):
+    complaints, report = audit(browser, docs / name, docs)
+    complaints += broken_links(report, docs / name, ids_of)
+    assert complaints == []
+
+
+def test_the_pages_with_formulas_and_figures_were_among_them(browser, docs, mathjax):
+    """What is checked is there to be checked: the theory has equations, the gallery pictures."""
+    assert len(PAGES) > 150
+    assert audit(browser, docs / "theory.html", docs)[1]["formulas"] > 50
+    assert audit(browser, docs / "gallery" / "index.html", docs)[1]["pictures"] >= 16
+    assert audit(browser, docs / "gallery" / "plot_nile.html", docs)[1]["pictures"] >= 1
