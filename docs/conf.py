@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from docutils import nodes
+
 import kfdyn
 
 HERE = Path(__file__).parent
@@ -91,6 +93,27 @@ def keep_bars(app, what, name, obj, options, lines):
         lines[i] = "``".join(parts)
 
 
+#: Letter before the number of an equation, so that (3) and (M3) are told apart; the theory page has none.
+PAGE_LETTERS = {
+    "mechanics": "M",
+    "conventions": "C",
+    "numerics": "N",
+    "for_roboticists": "R",
+    "logdet": "D",
+    "lecture/lecture": "L",
+}
+
+
+def letter_equations(app, doctree):
+    """Put the page's letter before the numbers of its equations, where they stand and where they are cited."""
+    letter = PAGE_LETTERS.get(app.env.docname, "")
+    equations = app.env.get_domain("math").equations
+    for node in doctree.findall(nodes.math_block):
+        if letter and node.get("number"):
+            node["number"] = f"{letter}{node['number']}"
+            equations[node["label"]] = (app.env.docname, node["number"])
+
+
 #: The five equations that docstrings number, by their labels on the theory page.
 EQUATIONS = {"1": "mass", "2": "filter-P", "3": "filter-z", "4": "smoother", "5": "smoothed-cov"}
 
@@ -114,6 +137,7 @@ def link_theory(app, what, name, obj, options, lines):
 
 
 def setup(app):
+    app.connect("doctree-read", letter_equations)
     app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
     app.connect("autodoc-process-docstring", link_theory, priority=610)
