@@ -1,6 +1,6 @@
 r"""
-Articulated-body inertias of a robot arm
-========================================
+Each free hinge takes inertia away
+==================================
 
 Turn an arm at one of its joints: how much inertia resists? If everything outboard were welded together, the
 composite inertia :math:`\mathcal R(k)`. But the joints outboard give way, and what resists is the articulated-body

@@ -1,6 +1,6 @@
 r"""
-Control through the recursions
-==============================
+Two controllers, and no mass matrix
+===================================
 
 Rodriguez closes with the remark that his forward dynamics could serve control design (JPL 86-48, section 12). Two
 controllers for a PUMA 560 show how. *Computed torque* asks inverse dynamics for the torque that makes the joint error

@@ -44,14 +44,6 @@ implicit = simulate(arm, q, v, t, damping=B, method="implicit")
 truth = simulate(arm, q, v, np.linspace(0, t[-1], 121), damping=B, method="LSODA", rtol=1e-7, atol=1e-9)
 
 assert np.abs(explicit.v).max() > 100 and np.abs(implicit.v[-1] - truth.v[-1]).max() < 0.1
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
-left.plot(truth.t, truth.v[:, 3], color=TRUTH, linewidth=3, alpha=0.35, label="truth (LSODA)")
-left.plot(explicit.t, explicit.v[:, 3], "o-", color=EXPLICIT, markersize=3.5, linewidth=1, label="explicit step, R")
-left.plot(t, implicit.v[:, 3], "o-", color=IMPLICIT, markersize=3.5, linewidth=1.4, label="implicit step, R + hB")
-left.set(
-    xlabel="time [s]", ylabel="joint 4 [rad/s]", ylim=(-26, 26), title=f"steps of {1000 * h:.0f} ms, hB / inertia ≈ 3"
-)
-left.legend()
 
 # %%
 # How much per step?
@@ -61,15 +53,31 @@ left.legend()
 # divides it by 1 + hB/I, the truth is exp(−hB/I). The points are single steps of the two integrators.
 
 single, inertia = kf.models.pendulum(mass=1.0, length=1.0), 1.0
+ratios = np.arange(0.5, 4.01, 0.5)
+steps = {
+    method: [
+        simulate(single, [0.0], [1.0], [0.0, 1.0], damping=[x * inertia], gravity=[0, 0, 0], method=method).v[-1, 0]
+        for x in ratios
+    ]
+    for method in ("euler", "implicit")
+}
+assert np.allclose(steps["euler"], 1 - ratios) and np.allclose(steps["implicit"], 1 / (1 + ratios))
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
+left.plot(truth.t, truth.v[:, 3], color=TRUTH, linewidth=3, alpha=0.35, label="truth (LSODA)")
+left.plot(explicit.t, explicit.v[:, 3], "o-", color=EXPLICIT, markersize=3.5, linewidth=1, label="explicit step, R")
+left.plot(t, implicit.v[:, 3], "o-", color=IMPLICIT, markersize=3.5, linewidth=1.4, label="implicit step, R + hB")
+left.set(
+    xlabel="time [s]", ylabel="joint 4 [rad/s]", ylim=(-26, 26), title=f"steps of {1000 * h:.0f} ms, hB / inertia ≈ 3"
+)
+left.legend()
+
 ratio = np.linspace(0, 4, 200)
-right.plot(ratio, np.exp(-ratio), color=TRUTH, linewidth=3, alpha=0.35, label="truth")
+right.plot(ratio, np.exp(-ratio), color=TRUTH, linewidth=3, alpha=0.35)
 right.plot(ratio, 1 - ratio, color=EXPLICIT)
 right.plot(ratio, 1 / (1 + ratio), color=IMPLICIT)
-for x in np.arange(0.5, 4.01, 0.5):
-    for method, color in (("euler", EXPLICIT), ("implicit", IMPLICIT)):
-        step = simulate(single, [0.0], [1.0], [0.0, 1.0], damping=[x * inertia], gravity=[0, 0, 0], method=method)
-        assert np.isclose(step.v[-1, 0], 1 - x if method == "euler" else 1 / (1 + x))
-        right.plot(x, step.v[-1, 0], "o", color=color, markersize=5)
+right.plot(ratios, steps["euler"], "o", color=EXPLICIT, markersize=5)
+right.plot(ratios, steps["implicit"], "o", color=IMPLICIT, markersize=5)
 right.axhspan(-1, 1, color="0.93", zorder=0)
 right.text(3.95, 0.86, "stable", ha="right", color="0.45")
 right.set(xlabel="hB / I", ylabel="velocity after one step / before", xlim=(0, 4), ylim=(-3, 1.15), title="one step")

@@ -11,16 +11,26 @@ from matplotlib.image import imread
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 
-# Runs the script as a user would, then keeps the figures it left open; exits 3 when there are none.
-RUNNER = """
-import runpy, sys
+# Runs the script block by block, as the gallery does: a figure is taken at the end of the block that opened it, and
+# must be finished by then. Exits 3 when there is none, 4 when one has empty axes.
+RUNNER = r"""
+import re, sys
 import matplotlib.pyplot as plt
-runpy.run_path(sys.argv[1], run_name="__main__")
-for number in plt.get_fignums():
-    plt.figure(number).savefig(f"{sys.argv[2]}/{number}.png", dpi=50)
-sys.exit(0 if plt.get_fignums() else 3)
+path, folder = sys.argv[1:]
+source = open(path, encoding="utf-8").read()
+starts = [0, *(found.start() for found in re.finditer("^# %%", source, re.MULTILINE)), len(source)]
+names, drawn = {"__name__": "__main__", "__file__": path}, 0
+for start, stop in zip(starts, starts[1:]):
+    exec(compile("\n" * source.count("\n", 0, start) + source[start:stop], path, "exec"), names)
+    for number in plt.get_fignums():
+        figure = plt.figure(number)
+        if not all(ax.has_data() or ax.texts or not ax.axison for ax in figure.axes):
+            sys.exit(4)
+        figure.savefig(f"{folder}/{drawn}.png", dpi=50)
+        drawn += 1
+    plt.close("all")
+sys.exit(0 if drawn else 3)
 """
-
 
 # What the gallery must show, by script: the list of the documentation's plan.
 POINTS = """
