@@ -1,4 +1,4 @@
-"""Write the table of speeds in the README from what ``make bench`` measured, so that the two cannot differ.
+"""Write the tables of speeds in the README from what ``make bench`` measured, so that the two cannot differ.
 
 python docs/readme_speed.py
 """
@@ -12,20 +12,38 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- speeds: written by docs/readme_speed.py -->", "<!-- end of speeds -->"
 
+ROBOTS = ("Panda", "TALOS")
+CALLS = ("forward dynamics", "inverse dynamics", "mass matrix", "inverse mass matrix", "forward dynamics, one state")
+PEERS = ("kfdyn", "Pinocchio loop", "Pinocchio's batch", "MuJoCo loop")
 
-def engine():
-    """Rows of the filter and smoother beside statsmodels and filterpy, and the machine."""
-    found = json.loads((RESULTS / "engine.json").read_text(encoding="utf-8"))
+
+def dynamics(found):
+    """Microseconds a state of kfdyn and its peers; a peer without the call has an empty cell."""
+    rows = []
+    for robot in ROBOTS:
+        for call in CALLS:
+            seconds = found["seconds_per_state"][robot][call]
+            name = f"{robot}, {found['dofs'][robot]} dof: {call}" + (" a call" if "one state" in call else "")
+            rows.append([name, *(digits(1e6 * seconds[peer]) if peer in seconds else "" for peer in PEERS)])
+    head = [f"µs a state, batches of {found['batch']}", "kfdyn", "Pinocchio, Python loop", *PEERS[2:3], "MuJoCo, loop"]
+    return table(head, rows)
+
+
+def engine(found):
+    """Microseconds a step of the filter and smoother beside statsmodels and filterpy, each at its best."""
     cost = found["us_per_step"]
-    ours = cost["kfdyn"]
-    statsmodels = min(value for name, value in cost.items() if name.startswith("statsmodels"))
-    filterpy = min(value for name, value in cost.items() if name.startswith("filterpy"))
-    what = "filter and smoother with covariances, 1000 steps, 6 states"
-    rows = [
-        (what, "statsmodels, compiled loops", f"{digits(statsmodels)} µs a step", ours, statsmodels),
-        (what, "filterpy", f"{digits(filterpy)} µs a step", ours, filterpy),
+    least = [
+        min(value for name, value in cost.items() if name.startswith(peer)) for peer in ("statsmodels", "filterpy")
     ]
-    return [(what, f"{digits(a)} µs a step", peer, text, f"{digits(b / a)}") for what, peer, text, a, b in rows], found
+    what = f"filter and smoother with covariances, {found['steps']} steps, 6 states"
+    head = ["µs a step", "kfdyn", "statsmodels, compiled loops", "filterpy"]
+    return table(head, [[what, *map(digits, (cost["kfdyn"], *least))]])
+
+
+def table(head, rows):
+    """Markdown, numbers to the right."""
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def digits(value):
@@ -33,21 +51,27 @@ def digits(value):
     return f"{float(f'{value:.2g}'):g}"
 
 
-def table():
-    """The table and a line on the machine, as Markdown."""
-    rows, found = engine()
-    lines = ["| task | kfdyn | peer | takes | peer / kfdyn |", "|---|--:|---|--:|--:|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    machine = found["environment"]
-    return "\n".join(lines) + f"\n\nOne thread of an {machine['processor']}, shortest processor time of many runs.\n"
+def speeds():
+    """All tables, and the machine."""
+    parts, machine = [], {}
+    for name, write in (("dynamics", dynamics), ("engine", engine)):
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            parts.append(write(found))
+            machine = found["environment"]
+    parts.append(
+        f"One thread of an {machine['processor']}; shortest processor time of many runs, the peers taking turns."
+    )
+    return "\n\n".join(parts)
 
 
 def filled(text):
-    """``text`` with the table put between the marks."""
+    """``text`` with the tables put between the marks."""
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     if not pattern.search(text):
         raise ValueError("the README has lost the marks of its table of speeds")
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{table()}\n{END}", text)
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{speeds()}\n\n{END}", text)
 
 
 if __name__ == "__main__":
