@@ -46,7 +46,7 @@ class InnovationsFactor:
     def solve(self, T: ArrayLike) -> FloatArray:
         """𝓜⁻¹ T, shape (..., Σm_k): one filter gather, one smoother scatter (SKO "mass-inverse")."""
         _, nu = self._innovations(T)
-        return sweep_costates(self.covariances, nu, None, states=False)[0]
+        return sweep_costates(self.covariances, nu, None, None)[0]
 
     def matvec(self, a: ArrayLike) -> FloatArray:
         """𝓜 a, shape (..., Σm_k): a scatter of co-states and a gather of states (Newton–Euler)."""
@@ -77,7 +77,7 @@ class InnovationsFactor:
         In dynamics these are thermal joint velocities in units of √kT.
         """
         nu = self._lower(self._observed(self._normal(rng, n)), inverse=True, transposed=True)
-        return sweep_costates(self.covariances, nu, None, states=False)[0]
+        return sweep_costates(self.covariances, nu, None, None)[0]
 
     def quadratic(self, T: ArrayLike) -> float | FloatArray:
         """T*𝓜⁻¹T = Σ ε*D⁻¹ε, one number for each vector."""

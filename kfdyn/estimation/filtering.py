@@ -240,9 +240,10 @@ def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
 
 def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
     """Which outputs are measured: the same in every batch entry, or an error."""
-    if not np.isnan(T).any():
+    missing = np.isnan(T)
+    if not missing.any():
         return np.ones(T.shape[-1], dtype=bool)
-    missing = np.isnan(T).reshape(-1, T.shape[-1])
+    missing = missing.reshape(-1, T.shape[-1])
     if not (missing == missing[0]).all():
         at = int(np.flatnonzero((missing != missing[0]).any(axis=0))[0])
         node = int(np.searchsorted(ss.arrays.output, at, side="right")) - 1
@@ -254,6 +255,8 @@ def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
 
 
 def _batch(*arrays: FloatArray | None) -> tuple[int, ...]:
+    if all(a is None or a.ndim == 1 for a in arrays):
+        return ()
     try:
         return np.broadcast_shapes(*(a.shape[:-1] for a in arrays if a is not None))
     except ValueError as error:
@@ -270,7 +273,7 @@ def sweep(
     ss = cov.ss
     batch = _batch(T, xi, eta)
     rows = count_rows(batch)
-    T_rows = as_rows(np.broadcast_to(T, (*batch, ss.n_outputs)))
+    T_rows = as_rows(T if T.shape[:-1] == batch else np.broadcast_to(T, (*batch, ss.n_outputs)))
     xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
     eta_rows = None if eta is None else as_rows(eta, batch)
     eps, nu = np.empty(rows * ss.n_outputs), np.empty(rows * ss.n_outputs)

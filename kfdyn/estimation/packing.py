@@ -87,15 +87,19 @@ def expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) 
         if n == 0:
             continue
         used = np.flatnonzero(stack.any(axis=(1, 2)))
-        nodes, stack = nodes[used], stack[used]
-        skew = np.abs(stack - stack.transpose(0, 2, 1)).max(axis=(1, 2))
-        wrong = np.flatnonzero(skew > _PSD_TOLERANCE * np.abs(stack).max(axis=(1, 2)))
-        if wrong.size:
-            k, by = int(nodes[wrong[0]]), skew[wrong[0]]
-            raise ModelError(
-                f"{name} of {tree.label(k)} is not symmetric (entries differ by {by:.3g}); a covariance is"
-            )
-        stack = 0.5 * (stack + stack.transpose(0, 2, 1))
+        if used.size < len(nodes):
+            nodes, stack = nodes[used], stack[used]
+        skew = stack - stack.transpose(0, 2, 1)
+        if skew.any():
+            by = np.abs(skew).max(axis=(1, 2))
+            wrong = np.flatnonzero(by > _PSD_TOLERANCE * np.abs(stack).max(axis=(1, 2)))
+            if wrong.size:
+                raise ModelError(
+                    f"{name} of {tree.label(int(nodes[wrong[0]]))} is not symmetric (entries differ by "
+                    f"{by[wrong[0]]:.3g}); a covariance is"
+                )
+            stack = 0.5 * (stack + stack.transpose(0, 2, 1))
+            flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
         wrong = np.flatnonzero(_indefinite(stack))
         if wrong.size:
             k, lowest = int(nodes[wrong[0]]), np.linalg.eigvalsh(stack[wrong[0]])[0]
@@ -103,17 +107,16 @@ def expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) 
                 f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
                 "a covariance must be: correct its entries"
             )
-        flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
 
 
 def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding."""
-    variance = np.diagonal(stack, axis1=1, axis2=2)
-    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    correlation = stack / (scale[:, :, None] * scale[:, None, :])
     try:
-        np.linalg.cholesky(correlation)  # the usual case, and several times cheaper than eigenvalues
+        np.linalg.cholesky(stack)  # the usual case, and several times cheaper than eigenvalues
     except np.linalg.LinAlgError:
+        variance = np.diagonal(stack, axis1=1, axis2=2)
+        scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+        correlation = stack / (scale[:, :, None] * scale[:, None, :])
         return np.linalg.eigvalsh(correlation)[:, 0] < -_PSD_TOLERANCE * stack.shape[1]
     return np.zeros(len(stack), dtype=bool)
 

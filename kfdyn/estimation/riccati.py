@@ -91,9 +91,10 @@ class Riccati:
 
         ss, P_plus = self.ss, self.P_plus.flat
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
-        vectorial = None if ss.common.most_outputs <= 1 else True
+        scalar = ss.common.most_outputs <= 1
+        single, vectorial = True if scalar or self.sizes.n else None, None if scalar else True
         cancelled = smoothed.costate_covariances(
-            self.sizes, vectorial, ss.arrays, self.observed, self.D_factor.flat, self.G.flat, P_plus, Lambda, S
+            self.sizes, single, vectorial, ss.arrays, self.observed, self.D_factor.flat, self.G.flat, P_plus, Lambda, S
         )
         if cancelled:
             from kfdyn.estimation._kernels.rts import restore_cancelled
@@ -167,8 +168,9 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     sizes = _common_sizes(ss)
     P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
     L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
+    single = True if scalar or sizes.n else None  # elsewhere it is not worth the time to compile it
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
-    node, output = kernels.riccati(sizes, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
+    node, output = kernels.riccati(sizes, single, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
     if node >= 0:
         raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node])
     seen.flags.writeable = False

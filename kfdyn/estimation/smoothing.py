@@ -38,35 +38,25 @@ class Smoothed:
         return self.filt.ss
 
     @cached_property
-    def _costates(self) -> tuple[Blocks, Blocks]:
-        _, plus, costate = sweep(self.filt.covariances, self.filt.nu, self.filt.eta, states=True)
-        return self.ss.state_blocks(plus), self.ss.state_blocks(costate)
+    def _states(self) -> tuple[Blocks, Blocks, Blocks]:
+        filt = self.filt
+        _, plus, costate, x = sweep(filt.covariances, filt.nu, filt.eta, filt.z_plus.flat)
+        return self.ss.state_blocks(plus), self.ss.state_blocks(costate), self.ss.state_blocks(x)
 
     @property
     def costate_plus(self) -> Blocks:
         """λ⁺(k) = φ*(p,k) λ(p), (..., n_k); 0 at a root."""
-        return self._costates[0]
+        return self._states[0]
 
     @property
     def costate(self) -> Blocks:
         """λ(k) = λ⁺ + η + H*a, (..., n_k)."""
-        return self._costates[1]
+        return self._states[1]
 
-    @cached_property
+    @property
     def x(self) -> Blocks:
         """Smoothed state x̂(k) = z⁺ + P⁺ λ⁺, (..., n_k): the mean of x given every measurement."""
-        from kfdyn.estimation._kernels.products import multiply_blocks
-
-        ss, cov = self.ss, self.filt.covariances
-        given, flat = as_rows(self.costate_plus.flat), self.filt.z_plus.flat.copy()
-        state, out = ss.arrays.state, flat.reshape(-1)
-        over_rows(
-            count_rows(flat.shape[:-1]),
-            lambda lanes, first, last: multiply_blocks(
-                lanes, cov.P_plus.flat, cov.P_plus.offsets, state, state, False, given, first, last, out
-            ),
-        )
-        return ss.state_blocks(flat)
+        return self._states[2]
 
     @property
     def Lambda(self) -> Blocks:
@@ -143,19 +133,19 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     if filt.ss is not ss:
         raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
     small = ss.n_states * count_rows(filt.nu.shape[:-1]) <= STORED_NUMBERS
-    a, plus, costate = sweep(filt.covariances, filt.nu, filt.eta, states=small)
+    a, *states = sweep(filt.covariances, filt.nu, filt.eta, filt.z_plus.flat if small else None)
     smooth = Smoothed(filt, a, covariances)
     if small:
-        smooth.__dict__["_costates"] = (ss.state_blocks(plus), ss.state_blocks(costate))
+        smooth.__dict__["_states"] = tuple(ss.state_blocks(flat) for flat in states)
     if covariances:
         _ = filt.covariances.smoothed
     return smooth
 
 
 def sweep(
-    cov: Riccati, nu: FloatArray, eta: FloatArray | None, *, states: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """a, λ⁺, λ of a batch of residuals ν; the co-states are empty unless asked for."""
+    cov: Riccati, nu: FloatArray, eta: FloatArray | None, z_plus: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """a, λ⁺, λ, x̂ of a batch of residuals ν; the last three are empty where the filter's z⁺ is not given."""
     from kfdyn.estimation._kernels.costates import smooth_costates
 
     ss = cov.ss
@@ -163,16 +153,19 @@ def sweep(
     rows = count_rows(batch)
     nu_rows = as_rows(nu)
     eta_rows = None if eta is None else as_rows(eta, batch)
+    z_rows = as_rows(np.empty(0) if z_plus is None else z_plus)
     a = np.empty(nu_rows.size)
-    plus, costate = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
+    plus, costate, x = (np.empty(z_rows.size) for _ in range(3))
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, cov.sizes, ss.arrays, cov.G.flat, nu_rows, eta_rows, first, last, a, plus, costate
+            lanes, cov.sizes, ss.arrays, cov.G.flat, cov.P_plus.flat, z_rows, nu_rows, eta_rows, first, last,
+            a, plus, costate, x,
         ),
-    )
-    stored = (*(batch if states else (0,)), ss.n_states)
-    result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored)
-    expect_finite_blocks(ss.tree, "λ", ss.state_blocks(result[2]), ss.tree.order[::-1])
+    )  # fmt: skip
+    stored = (*((0,) if z_plus is None else batch), ss.n_states)
+    result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored), x.reshape(stored)
+    for name, flat in (("λ", result[2]), ("x̂", result[3])):
+        expect_finite_blocks(ss.tree, name, ss.state_blocks(flat), ss.tree.order[::-1])
     expect_finite_blocks(ss.tree, "a", ss.output_blocks(result[0]), ss.tree.order[::-1])
     return result

@@ -178,8 +178,8 @@ def test_large_results_are_swept_when_asked_for(case, batch):
         patch.setattr(filtering, "STORED_NUMBERS", 0)
         again = kf.kalman_filter(case.ss, T, case.xi, case.eta)
         later = kf.bryson_frazier(case.ss, again)
-    assert "_costates" in stored.__dict__
-    assert "_costates" not in later.__dict__
+    assert "_states" in stored.__dict__
+    assert "_states" not in later.__dict__
     np.testing.assert_array_equal(later.a, stored.a)
     for name in ("x", "costate", "costate_plus"):
         np.testing.assert_array_equal(getattr(later, name).flat, getattr(stored, name).flat)

@@ -3,22 +3,23 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.lanes import add, clear, load, store, transposed_product
+from kfdyn.estimation._kernels.lanes import add, clear, load, product, store, transposed_product
 from kfdyn.estimation._kernels.linalg import largest
 from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def smooth_costates(tag, sizes, model, G, nu, eta, first, last, a, costate_plus, costate):
-    """Run rows first … last of ν through the smoother; fills a, and λ⁺, λ unless these are empty.
+def smooth_costates(tag, sizes, model, G, P_plus, z_plus, nu, eta, first, last, a, costate_plus, costate, x):
+    """Run rows first … last of ν through the smoother; fills a, and λ⁺, λ, x̂ unless these are empty.
 
     ::
 
         λ⁺(k) = φ*(p(k),k) λ(p(k))
         a(k)  = ν − G*(λ⁺ + η)
         λ(k)  = λ⁺ + η + H* a
+        x̂(k)  = z⁺ + P⁺ λ⁺
 
-    Rows lie flat, as in the filter. Cost per node and vector: 2n² + 4nm flops.
+    Rows lie flat, as in the filter. Cost per node and vector: 2n² + 4nm flops, and 2n² more for x̂.
     """
     state, output = model.state, model.output
     n_states, n_outputs = state[-1], output[-1]
@@ -41,6 +42,9 @@ def smooth_costates(tag, sizes, model, G, nu, eta, first, last, a, costate_plus,
                 transposed_product(tag, sizes.n, sizes.n, own, 1.0, matrix(model.phi, model.phi_at[k], r, n), above)
             if costate.size > 0:
                 store(tag, sizes.n, costate_plus, n_states, own, at, count, state[k], n)
+                load(tag, sizes.n, known, z_plus, n_states, at, count, state[k], n)
+                product(tag, sizes.n, sizes.n, known, 1.0, matrix(P_plus, model.Q_at[k], n, n), own)
+                store(tag, sizes.n, x, n_states, known, at, count, state[k], n)
             if eta is not None:
                 load(tag, sizes.n, known, eta, n_states, at, count, state[k], n)
                 add(tag, own, known, n)

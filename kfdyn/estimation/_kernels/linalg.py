@@ -25,6 +25,17 @@ def combine(tag, y, x, A):
         rows.combine(tag, y, x, A)
 
 
+@njit(**PART)
+def dot(tag, x, y):
+    """x* y."""
+    if tag is None:
+        s = 0.0
+        for i in range(y.size):
+            s += x[i] * y[i]
+        return s
+    return rows.dot(tag, x, y)
+
+
 @njit(**ORDERED)
 def add_scaled(tag, y, base, c, x):
     """y = base + c x; ``base`` None stands for zero."""

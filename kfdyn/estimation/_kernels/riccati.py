@@ -9,7 +9,7 @@ from kfdyn.estimation._kernels.update import innovations, update_block, update_s
 
 
 @njit(**SWEEP)
-def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
+def riccati(sizes, single, block, univariate, model, seen, P, P_plus, D, L, G):
     """Fill P, P⁺, D, its Cholesky factor L, and G; returns the (node, output) that failed, or (−1, −1).
 
     ::
@@ -18,8 +18,9 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
         D = H P H* + R,   G = P H* D⁻¹,   P⁺ = P − G D G*
 
     P arrives as a copy of Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any.
-    ``block`` and ``univariate`` choose how a vector output is processed; None leaves that out of the
-    compiled code, both None serve scalar outputs. Cost per node: 3n³ + O(n²m) flops.
+    ``single``, ``block`` and ``univariate`` say what the code is compiled with: scalar outputs on their own, and vector
+    outputs in the one way or the other (which serve scalar ones too); None leaves that out. Cost per node: 3n³ +
+    O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
@@ -31,14 +32,17 @@ def riccati(sizes, block, univariate, model, seen, P, P_plus, D, L, G):
         m = size(sizes.m, output[k + 1] - output[k])
         P_k, P_plus_k = matrix(P, model.Q_at[k], n, n), matrix(P_plus, model.Q_at[k], n, n)
         H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
-        if m == 1 and seen[output[k]]:
-            at = model.R_at[k]
-            h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
-            d = update_scalar(sizes.n, P_k, h, model.R[at], g, row, before, P_plus_k)
-            if not d > 0.0:
-                return k, 0
-            D[at], L[at] = d, np.sqrt(d)
-        else:
+        done = False
+        if single is not None:
+            done = m == 1 and seen[output[k]]
+            if done:
+                at = model.R_at[k]
+                h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
+                d = update_scalar(sizes.n, P_k, h, model.R[at], g, row, before, P_plus_k)
+                if not d > 0.0:
+                    return k, 0
+                D[at], L[at] = d, np.sqrt(d)
+        if not done:
             R_k, D_k = matrix(model.R, model.R_at[k], m, m), matrix(D, model.R_at[k], m, m)
             L_k = matrix(L, model.R_at[k], m, m)
             seen_k = vector(seen, output[k], m)

@@ -103,6 +103,18 @@ def combine(typingctx, tag, out, x, B):
 
 
 @intrinsic
+def dot(typingctx, tag, x, y):
+    """x* y for vectors."""
+    n = tag.count
+
+    def codegen(context, builder, signature, args):
+        left, right = _opened(context, builder, signature, args, n, (1, 2))
+        return total(builder, product(builder, left.row(0), right.row(0)))
+
+    return types.float64(tag, x, y), codegen
+
+
+@intrinsic
 def add_scaled(typingctx, tag, out, base, c, x):
     """out = base + c x for vectors; ``base`` None stands for zero."""
     n = tag.count

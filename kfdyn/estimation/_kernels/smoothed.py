@@ -18,14 +18,15 @@ from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)
-def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
+def costate_covariances(sizes, single, vectorial, model, seen, L, G, P_plus, Lambda, S):
     """Fill Λ and the smoothed error covariance S for every node; returns how many S have lost digits (see rts).
 
     ::
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    ``vectorial`` None leaves vector outputs out of the compiled code. Cost per node: 7n³ + O(n²m) flops.
+    ``single`` None leaves scalar outputs on their own out of the compiled code, ``vectorial`` None vector outputs.
+    Cost per node: 7n³ + O(n²m) flops.
     """
     state, output = model.state, model.output
     n_max, m_max = largest(state), largest(output)
@@ -53,7 +54,7 @@ def costate_covariances(sizes, vectorial, model, seen, L, G, P_plus, Lambda, S):
                 for j in range(n):
                     above[i, j] = 0.0
                     S_k[i, j] = P_plus_k[i, j]
-        if m == 1 and seen[output[k]]:
+        if single is not None and m == 1 and seen[output[k]]:
             h, g = vector(model.H, model.H_at[k], n), vector(G, model.H_at[k], n)
             u, v = vector(row, 0, n), vector(sum_, 0, n)
             measured_scalar(sizes.n, Lambda_k, above, h, g, 1.0 / L[model.R_at[k]] ** 2, u, v)

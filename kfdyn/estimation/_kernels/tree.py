@@ -3,8 +3,10 @@
 import numpy as np
 from numba import njit
 
+from kfdyn.estimation._kernels.sizes import SWEEP
 
-@njit(cache=True, nogil=True)
+
+@njit(**SWEEP)
 def orders(parent):
     """(order, depth, child start, children, nodes reached).
 

@@ -7,6 +7,7 @@ from kfdyn.estimation._kernels.linalg import (
     add_scaled,
     cholesky,
     combine,
+    dot,
     solve_lower,
     solve_lower_transposed,
     subtract_outer,
@@ -47,24 +48,19 @@ def update_scalar(tag, P, h, r, g, room, before, P_plus):
     n = P.shape[0]
     u = vector(room, 0, n)
     combine(tag, u, h, P)
-    d, scale = r, r
+    d, scale = r + dot(tag, h, u), r
     for i in range(n):
-        d += h[i] * u[i]
         before[i] = P[i, i]
         scale += h[i] * h[i] * before[i]
     if not d > 4 * n * _EPS * scale:
         return 0.0
     add_scaled(tag, g, None, 1.0 / d, u)
-    add_scaled(tag, u, None, 1.0 / np.sqrt(d), u)
-    subtract_outer(tag, P_plus, P, u, u, None)
+    subtract_outer(tag, P_plus, P, u, g, True)
     if r > 0.01 * d:
         return d
     combine(tag, u, h, P_plus)
     add_scaled(tag, u, u, -r, g)
-    kappa = 0.0
-    for i in range(n):
-        kappa += h[i] * u[i]
-    add_scaled(tag, u, u, -0.5 * kappa, g)  # δ − κ g / 2, so that the correction is u g* + g u*
+    add_scaled(tag, u, u, -0.5 * dot(tag, h, u), g)  # δ − κ g / 2, so that the correction is u g* + g u*
     subtract_pair(tag, P_plus, u, g)
     if r == 0.0:
         flush(before, P_plus)
