@@ -133,6 +133,23 @@ def test_commands_exist(page):
         assert (ROOT / script).exists(), script
 
 
+def test_every_page_with_equations_has_its_letter():
+    """Else (3) of one page and (3) of another look alike where they are cited; see PAGE_LETTERS in docs/conf.py."""
+    source = (DOCS / "conf.py").read_text(encoding="utf-8")
+    assigned = (node for node in ast.parse(source).body if isinstance(node, ast.Assign))
+    letters = next(ast.literal_eval(node.value) for node in assigned if node.targets[0].id == "PAGE_LETTERS")
+    assert len(set(letters.values())) == len(letters)
+    numbered = {page for page in PAGES if ":label:" in page.read_text(encoding="utf-8")}
+    names = {str(page.relative_to(DOCS).with_suffix("")) for page in numbered}
+    assert names - {"theory"} == set(letters)
+
+
+def test_the_citation_is_of_this_version():
+    for path in (DOCS / "references.md", ROOT / "CITATION.cff"):
+        versions = re.findall(r"^ *version(?: = \{|: )([\d.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert kf.__version__ in versions, path
+
+
 @pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
 def test_figures_are_drawn_by_their_scripts(script, tmp_path):
     """The script runs, asserts what its figure shows, and draws a figure of the size that is committed."""
