@@ -1,5 +1,6 @@
 """Sphinx configuration. The pages build and open without a network: no web fonts, no CDN."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from docutils import nodes
 import kfdyn
 
 HERE = Path(__file__).parent
+logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every letter it takes from another font
 
 project = "kfdyn"
 author = "kfdyn founders"
