@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from kfdyn.errors import ModelError
     from kfdyn.viz.cross_check import save_figures
 
-    loaded = open_robot(args.file, args.floating_base)
+    loaded = open_robot(args)
     system = loaded.system
     if not system.nv:
         raise ModelError(f"{args.file}: nothing moves in {system.name!r}; is a --floating-base missing?")

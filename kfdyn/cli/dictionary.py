@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             raise ModelError(f"--body {args.body}: name the robot too, as in: kfdyn dictionary robot.urdf --body NAME")
         console.print(dictionary_table())
         return 0
-    loaded = open_robot(args.file, args.floating_base)
+    loaded = open_robot(args)
     for note in loaded.notes:
         complain(f"warning: {note}")
     system = loaded.system

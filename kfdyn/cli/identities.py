@@ -6,7 +6,7 @@ import argparse
 import json
 
 from kfdyn.cli.robots import add_robot, add_state, naming_hinges, open_robot, read_state
-from kfdyn.cli.terminal import complain, make_console
+from kfdyn.cli.terminal import clean, complain, make_console
 from kfdyn.errors import ModelError
 
 ABOUT = "residual of every operator identity on a robot, by dense algebra"
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from kfdyn.duality.identities import TOLERANCE
     from kfdyn.dynamics import as_estimation
 
-    loaded = open_robot(args.file, args.floating_base)
+    loaded = open_robot(args)
     for note in loaded.notes:
         complain(f"warning: {note}")
     system = loaded.system
@@ -61,7 +61,9 @@ def _show(name: str, residuals: dict[str, float], passed: bool, tolerance: float
     from kfdyn.duality import IDENTITIES
 
     console = make_console()
-    table = Table(title=f"{name}: operator identities", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = Table(
+        title=f"{clean(name)}: operator identities", title_justify="left", title_style="bold", box=SIMPLE_HEAD
+    )
     table.add_column("identity")
     table.add_column("source")
     table.add_column("residual", justify="right")

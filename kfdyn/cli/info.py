@@ -21,5 +21,5 @@ def run(args: argparse.Namespace) -> int:
     """Print the description."""
     from kfdyn.io import describe
 
-    print(clean(describe(open_robot(args.file, args.floating_base), most=args.bodies)))
+    print(clean(describe(open_robot(args), most=args.bodies)))
     return 0

@@ -27,7 +27,7 @@ _NUMBERS = re.compile(rf"{_NUMBER}(,{_NUMBER})*,?")
 
 
 def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add FILE, with a default (or "" for no robot) if it may be left out, and ``--floating-base``."""
+    """Add FILE, with a default (or "" for no robot) if it may be left out, and how it is read."""
     about = "URDF or MJCF file, or a built-in robot: builtin:puma560, builtin:random_tree:300 (bodies)"
     if default is None:
         parser.add_argument("file", metavar="FILE", help=about)
@@ -40,6 +40,12 @@ def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> No
             help=about + (f" (default: {default})" if default else ""),
         )
     parser.add_argument("--floating-base", action="store_true", help="URDF: put the root link on a free hinge")
+    parser.add_argument(
+        "--indefinite-inertia",
+        choices=("refuse", "warn"),
+        default="refuse",
+        help="what to do with a link whose inertia no body has, say a negative moment (%(default)s)",
+    )
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
@@ -73,19 +79,20 @@ def join_numbers(argv: Sequence[str]) -> list[str]:
     return joined
 
 
-def open_robot(name: str, floating_base: bool = False) -> Loaded:
-    """Load FILE, or make the built-in robot that it names."""
+def open_robot(args: argparse.Namespace) -> Loaded:
+    """Load the FILE of the options, or make the built-in robot that it names."""
     from kfdyn.io import Loaded, read
     from kfdyn.multibody import models
 
+    name: str = args.file
     if name.startswith(BUILTIN):
-        if floating_base:
+        if args.floating_base:
             raise ModelError(
                 f"{name}: --floating-base is for URDF files; builtin:free_flyer and builtin:humanoid float"
             )
         return Loaded(_builtin(name), name)
     try:
-        return read(name, floating_base=floating_base)
+        return read(name, floating_base=args.floating_base, indefinite_inertia=args.indefinite_inertia)
     except FileNotFoundError:
         if name in models.__all__:
             raise ModelError(f"there is no file {name!r}; the built-in robot is {BUILTIN}{name}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kfdyn.duality import QUANTITIES, Report
+from kfdyn.viz.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,9 +18,10 @@ def slide_table(report: Report, width: int) -> Table:
     """Table of the quantities that fits ``width`` characters, 70 or more."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     wide = width >= WIDE
-    title = f"{report.title} as a random process: {report.samples:,} samples, filtered and smoothed"
+    title = Text(f"{printable(report.title)} as a random process: {report.samples:,} samples, filtered and smoothed")
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for column in ("in the filter", "", "in the robot", "covariance"):
         table.add_column(column)
@@ -37,7 +39,7 @@ def slide_table(report: Report, width: int) -> Table:
 
 def show_verdict(console: Console, report: Report) -> None:
     """Print the verdict, green or red."""
-    console.print(report.verdict(), style="bold green" if report.passed else "bold red")
+    console.print(printable(report.verdict(), keep="\n"), style="bold green" if report.passed else "bold red")
 
 
 def _shown(p: float) -> str:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 120  # characters of a line that no terminal bounds
-_CONTROL = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != ord("\n")}
 
 
 def tolerate_letters() -> None:
@@ -33,7 +32,9 @@ def make_console() -> Console:
 
 def clean(text: str) -> str:
     """Replace control characters but line ends: a file's names may not steer the terminal."""
-    return text.translate(_CONTROL)
+    from kfdyn.viz.text import printable
+
+    return printable(text, keep="\n")
 
 
 def complain(text: str) -> None:
@@ -45,10 +46,10 @@ def show_table(console: Console, title: str, columns: Sequence[str], rows: Seque
     """Print a table, the first column to the left, numbers to the right."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=clean(title), title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(clean, row))
     console.print(table)
     console.print()

@@ -228,7 +228,7 @@ def _parties(
 ) -> list[Party]:
     T = draw(ss, np.random.default_rng(seed)).T
     tolerance = rounding_bound(ss)
-    parties = filterpy_party(ss, T, tolerance)
+    parties = filterpy_party(ss, T, formulas, tolerance)
     if ss.n_states <= DENSE_STATES:
         parties += closed_form_party(formulas, tolerance) + dense_party(ss, formulas, tolerance)
     if isinstance(system, System) and q is not None:

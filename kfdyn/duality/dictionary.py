@@ -202,12 +202,15 @@ def fill(
 def dictionary_table(rows: list[tuple[str, str, str, str]] | None = None, title: str = "") -> Table:
     """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title or "The dictionary", title_justify="left", title_style="bold")
+    from kfdyn.viz.text import printable
+
+    table = Table(title=Text(printable(title or "The dictionary")), title_justify="left", title_style="bold")
     for column in ("", "estimation", "multibody dynamics", *(("this robot",) if rows else ())):
         table.add_column(column)
     for row in rows or [(e.symbol, e.estimation, e.dynamics, "") for e in DICTIONARY]:
-        table.add_row(*(row if rows else row[:3]))
+        table.add_row(*(Text(printable(cell)) for cell in (row if rows else row[:3])))
     return table
 
 

@@ -13,8 +13,9 @@ from kfdyn.duality.rounding import EPS, rounding_bound
 from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.consistency import covariance_test, largest_entry_test, mean_test, whiteness
+from kfdyn.estimation.consistency import largest_entry_test, whiteness
 from kfdyn.estimation.entry_score import entry_score
+from kfdyn.estimation.moments import whitened_covariance_test, whitened_mean_test
 from kfdyn.estimation.whitening import Whitening, whitening
 
 Array = NDArray[np.float64]
@@ -59,7 +60,7 @@ class Group:
         Largest relative difference of their statistics.
     tolerance : float
         What rounding excuses. A whitened covariance with relative errors δ moves the ratio by 2δ√n of itself; δ is the
-        bound of the model, or 64 ε over the smallest variance tested, in the units of the quantity.
+        bound of the model, or 64 ε tr Σ⁻¹ in the units of the quantity.
     """
 
     quantities: tuple[str, ...]
@@ -153,8 +154,8 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
             continue
         if n >= max(space.rank, 1):
             ratios[name] = _likelihood_ratio(name, sums, space, n)
-            inverse = ((space.inside * claim.scale[:, None]) ** 2).sum(0) if whole else np.ones(1)
-            precision[name] = max(bound, 64 * EPS * float(inverse.max(initial=1.0)))
+            inverse = float(((space.inside * claim.scale[:, None]) ** 2).sum()) if whole else 1.0
+            precision[name] = max(bound, 64 * EPS * inverse)
         means[name] = _mean(name, total, space, n)
         entries, found, scores = _entries(plan.ss, name, sums, claim, n, whole)
         tests += [entries, _mean_entries(name, sums.total, claim, n)]
@@ -193,18 +194,14 @@ def _impossible(name: str, claim: Claim, sums: Sums, n: int, whole: bool) -> Fin
 
 
 def _likelihood_ratio(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
-    inside = space.inside.T @ sums.scatter @ space.inside
-    outcome = covariance_test(inside, np.eye(space.rank), n)
-    outside = float(np.diag(space.outside.T @ sums.scatter @ space.outside).max(initial=0.0) / n)
-    p, detail = (outcome.p_value, "") if outside <= space.tolerance else (0.0, "samples leave the claimed range")
-    return Outcome("covariance", (name,), outcome.statistic, outcome.dof, p, detail)
+    outcome = whitened_covariance_test(sums.scatter, space, n, n)
+    detail = "" if outcome.outside <= space.tolerance else "samples leave the claimed range"
+    return Outcome("covariance", (name,), outcome.statistic, outcome.dof, outcome.p_value, detail)
 
 
 def _mean(name: str, total: Array, space: Whitening, n: int) -> Outcome:
-    outcome = mean_test(total @ space.inside / n, np.eye(space.rank), n)
-    outside = float(((total @ space.outside / n) ** 2).max(initial=0.0))
-    p = outcome.p_value if outside <= space.tolerance else 0.0
-    return Outcome("mean", (name,), outcome.statistic, outcome.dof, p)
+    outcome = whitened_mean_test(total / n, space, n)
+    return Outcome("mean", (name,), outcome.statistic, outcome.dof, outcome.p_value)
 
 
 def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
@@ -280,7 +277,7 @@ def _sidak(statistic: float, entries: int, possible: bool | np.bool_ = True) -> 
 
 def _nees(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
     """Σ over samples of e*C⁺e ~ χ²(n rank), two-sided."""
-    statistic = float(np.einsum("ij,ik,kj->", space.inside, sums.scatter, space.inside, optimize=True))
+    statistic = float(((sums.scatter @ space.inside) * space.inside).sum())
     return Outcome("NEES", (name,), statistic / n, space.rank, _two_sided(statistic, n * space.rank))
 
 

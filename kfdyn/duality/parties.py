@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.duality.maps import Gram
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation import Covariances, Filtered, Operators, StateSpace, kalman_filter
+from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.multibody import System
@@ -92,7 +92,7 @@ def _covariance_party(party: str, name: str, claim: Claim, matrix: Array, tolera
     return Party(party, f"cov[{QUANTITIES[name].symbol}]", gap(claim.matrix, matrix, claim.units.terms), tolerance)
 
 
-def filterpy_party(ss: StateSpace, T: Array, tolerance: float) -> list[Party]:
+def filterpy_party(ss: StateSpace, T: Array, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """filterpy's KalmanFilter, fed with (φ, H, M, R) along each path from a leaf to its root.
 
     Where other branches join the path, their prediction covariance φP⁺φ* and mean φz⁺ are added to M and ξ: to the
@@ -104,6 +104,8 @@ def filterpy_party(ss: StateSpace, T: Array, tolerance: float) -> list[Party]:
         The model.
     T : (Σm,)
         One measurement vector.
+    claimed : mapping of Claim
+        For the units of the state.
     tolerance : float
         What rounding excuses.
     """
@@ -113,15 +115,15 @@ def filterpy_party(ss: StateSpace, T: Array, tolerance: float) -> list[Party]:
         xi = xi + op.Q @ (op.phi.H @ ss.eta)
     filt = kalman_filter(ss, T, xi=xi, eta=np.zeros(ss.n_states))
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
-    prior = Covariances(ss).x.diagonal
+    units = ss.state_blocks(claimed["x"].units.terms)
     for leaf in ss.tree.leaves:
-        for name, value in _path_gaps(ss, filt, prior, xi, leaf).items():
+        for name, value in _path_gaps(ss, filt, units, xi, leaf).items():
             worst[name] = max(worst[name], value)
     subjects = {"P": "prediction covariance P", "G": "gain G", "D": "innovations covariance D", "ε": "innovation ε"}
     return [Party("filterpy", subjects[name], value, tolerance) for name, value in worst.items()]
 
 
-def _path_gaps(ss: StateSpace, filt: Filtered, prior: Blocks, xi: Array, leaf: int) -> dict[str, float]:
+def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: int) -> dict[str, float]:
     from filterpy.kalman import KalmanFilter
 
     mean, T, eps = ss.state_blocks(xi), ss.output_blocks(filt.T), ss.output_blocks(filt.eps)
@@ -130,8 +132,7 @@ def _path_gaps(ss: StateSpace, filt: Filtered, prior: Blocks, xi: Array, leaf: i
     for k in [leaf, *ss.tree.ancestors(leaf)]:
         peer = KalmanFilter(dim_x=int(ss.n[k]), dim_z=max(int(ss.m[k]), 1))
         peer.x, peer.P = x, P
-        before = np.diag(prior[k])  # any measurement: an exact one may leave a variance that is all rounding
-        unit = np.sqrt(np.where(before > 0, before, 1.0))
+        unit = units[k]  # before any measurement: an exact one may leave a variance that is all rounding
         worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, unit))
         if ss.m[k]:
             peer.update(T[k][:, None], R=ss.R[k], H=ss.H[k])

@@ -135,7 +135,7 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
         "a": np.zeros(ss.n_outputs),
         "smoothed_error": still,
     }
-    ranks, maps, in_units = _ranks(ss, cov), noise_maps(ss), units(ss, cov)
+    ranks, maps, in_units = _ranks(ss, cov), noise_maps(ss), units(ss, cov, means)
     return {
         name: Claim(means[name], Gram(maps[name], getattr(cov, name)), in_units[name], ranks[name])
         for name in QUANTITIES

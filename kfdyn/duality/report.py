@@ -15,6 +15,7 @@ from kfdyn.duality.parties import Party
 from kfdyn.duality.quantities import QUANTITIES
 from kfdyn.duality.sensitivity import Detectable
 from kfdyn.estimation.consistency import holm
+from kfdyn.viz.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,8 +124,10 @@ class Report:
     def table(self) -> Table:
         """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=f"{self.title}: {self.samples:,} samples", title_justify="left", title_style="bold")
+        title = Text(printable(f"{self.title}: {self.samples:,} samples"))
+        table = Table(title=title, title_justify="left", title_style="bold")
         for column in ("quantity", "", "in the robot", "covariance"):
             table.add_column(column)
         for column in ("rank", "error", "expected", "p cov", "p entries", "p mean"):
@@ -148,6 +151,7 @@ class Report:
     def tests_table(self) -> Table:
         """Tests that are not about one quantity's covariance alone, and the independent parties."""
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title="Independent of these", title_justify="left", title_style="bold")
         for column in ("check", "of"):
@@ -163,7 +167,7 @@ class Report:
             mine = [party for party in self.parties if party.name == name]
             worst = max(mine, key=lambda party: party.gap)
             subject = mine[0].subject if len(mine) == 1 else f"{len(mine)} results, worst {worst.subject}"
-            table.add_row(name, subject, f"gap {worst.gap:.0e}")
+            table.add_row(Text(printable(name)), Text(subject), f"gap {worst.gap:.0e}")
         if self.identities:
             worst_name = max(self.identities, key=lambda name: self.identities[name])
             found = f"residual {self.identities[worst_name]:.0e}"
@@ -253,7 +257,7 @@ class Report:
 
         yield self.table()
         yield self.tests_table()
-        yield Text(self.verdict(), style="bold green" if self.passed else "bold red")
+        yield Text(printable(self.verdict(), keep="\n"), style="bold green" if self.passed else "bold red")
 
     def __str__(self) -> str:
         from io import StringIO

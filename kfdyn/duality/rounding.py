@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +30,12 @@ class Units(NamedTuple):
     """Deviations of the terms that a component is the sum of, no less than its own."""
 
 
-def units(ss: StateSpace, cov: Covariances) -> dict[str, Units]:
+def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array]) -> dict[str, Units]:
     """Units in which the rounding errors of each quantity are small.
 
     A component may vanish because its terms cancel: the moment about an axis through a mass centre, the acceleration
-    of a point near a hinge axis. Samples of it have the rounding errors of the terms, ε; a closed form of its
-    variance has ε of *their* variances. So samples are measured by ``scale``, closed forms by ``terms``.
+    of a point near a hinge axis. Samples of it have the rounding errors of the terms, ε, and of their means; a closed
+    form of its variance has ε of *their* variances. So samples are measured by ``scale``, closed forms by ``terms``.
 
     ::
 
@@ -46,35 +47,57 @@ def units(ss: StateSpace, cov: Covariances) -> dict[str, Units]:
         The model.
     cov : Covariances
         Its covariances.
+    means : mapping of (d,)
+        Its means, by quantity.
 
     Notes
     -----
     O(N). What is left of x by a measurement (z, x − z, x − x̂) has the units of x.
     """
-    parent, order = ss.tree.parent, ss.tree.order
-    at, out = ss.arrays.state, ss.arrays.output
     a = _positive(_deviations(cov.a.diagonal))
-    x, costate = _deviations(cov.x.diagonal), _deviations(cov.costate.diagonal)
-    x_terms, costate_terms = _deviations(ss.Q), np.zeros_like(costate)
-    for k in order:
-        own, p = slice(at[k], at[k + 1]), parent[k]
-        x[own] = np.maximum(x[own], _CANCELLED * x_terms[own])
-        if p >= 0:
-            x_terms[at[p] : at[p + 1]] += np.abs(ss.phi[k]) @ x[own]
-    for k in order[::-1]:
-        own, p = slice(at[k], at[k + 1]), parent[k]
-        costate_terms[own] = np.abs(ss.H[k]).T @ a[out[k] : out[k + 1]]
-        if p >= 0:
-            costate_terms[own] += np.abs(ss.phi[k]).T @ costate[at[p] : at[p + 1]]
-        costate[own] = np.maximum(costate[own], _CANCELLED * costate_terms[own])
-    prior = Units(_positive(x), _positive(np.maximum(x, x_terms)))
-    own_units = {name: _positive(_deviations(getattr(cov, name).diagonal)) for name in ("T", "eps", "nu")}
+    x, x_terms = _gathered(ss, _deviations(ss.Q), _deviations(cov.x.diagonal), np.abs(means["x"]) + np.abs(means["z"]))
+    arriving = [np.abs(H).T @ own for H, own in zip(ss.H, np.split(a, ss.arrays.output[1:-1]))]
+    costate, costate_terms = _scattered(
+        ss, np.concatenate([np.zeros(0), *arriving]), _deviations(cov.costate.diagonal), np.abs(means["costate"])
+    )
+    own_units = {
+        name: np.maximum(_deviations(getattr(cov, name).diagonal), _CANCELLED * np.abs(means[name]))
+        for name in ("T", "eps", "nu")
+    }
     return {
-        **dict.fromkeys(("x", "z", "filter_error", "smoothed_error"), prior),
-        **{name: Units(unit, unit) for name, unit in own_units.items()},
-        "costate": Units(_positive(costate), _positive(np.maximum(costate, costate_terms))),
+        **dict.fromkeys(("x", "z", "filter_error", "smoothed_error"), Units(_positive(x), _positive(x_terms))),
+        **{name: Units(_positive(unit), _positive(unit)) for name, unit in own_units.items()},
+        "costate": Units(_positive(costate), _positive(costate_terms)),
         "a": Units(a, a),
     }
+
+
+def _gathered(ss: StateSpace, terms: Array, deviation: Array, mean: Array) -> tuple[Array, Array]:
+    """Scale and terms of a sum over children, of what each node adds itself (``terms``), leaves to roots."""
+    at, scale, terms = ss.arrays.state, deviation.copy(), terms.copy()
+    means = np.zeros_like(mean)
+    for k in ss.tree.order:
+        own, p = slice(at[k], at[k + 1]), ss.tree.parent[k]
+        scale[own] = np.maximum(scale[own], _CANCELLED * (terms[own] + means[own] + mean[own]))
+        if p >= 0:
+            step = np.abs(ss.phi[k])
+            terms[at[p] : at[p + 1]] += step @ scale[own]
+            means[at[p] : at[p + 1]] += step @ mean[own]
+    return scale, np.maximum(scale, terms)
+
+
+def _scattered(ss: StateSpace, terms: Array, deviation: Array, mean: Array) -> tuple[Array, Array]:
+    """Scale and terms of what comes from the parent and of what each node adds itself (``terms``), roots to leaves."""
+    at, scale, terms = ss.arrays.state, deviation.copy(), terms.copy()
+    means = mean.copy()
+    for k in ss.tree.order[::-1]:
+        own, p = slice(at[k], at[k + 1]), ss.tree.parent[k]
+        if p >= 0:
+            step = np.abs(ss.phi[k]).T
+            terms[own] += step @ scale[at[p] : at[p + 1]]
+            means[own] += step @ mean[at[p] : at[p + 1]]
+        scale[own] = np.maximum(scale[own], _CANCELLED * (terms[own] + means[own]))
+    return scale, np.maximum(scale, terms)
 
 
 def rounding_bound(ss: StateSpace, cov: Covariances | None = None) -> float:

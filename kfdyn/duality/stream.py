@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -151,7 +152,7 @@ class Plan:
         sizes = self.ss.n if on_states else self.ss.m
         nodes, edges = np.zeros((2, len(sizes), sizes.max(initial=0), sizes.max(initial=0)))
         start = arrays.state if on_states else arrays.output
-        node_scatter(np.ascontiguousarray(y), start, arrays.parent, nodes, edges)
+        node_scatter(np.ascontiguousarray(y.T), start, arrays.parent, nodes, edges)
         return Sums(y.sum(0), _scatter(y @ self.sketch[name]), nodes, edges)
 
 
@@ -182,13 +183,13 @@ def chunks(plan: Plan, samples: int) -> Iterator[tuple[int, int]]:
 
 
 def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
-    """Moments of the chunks, in order: by this process, or by the workers of a Dask client.
+    """Moments of the chunks, in order: by the threads of this process, or by the workers of a Dask client.
 
     The plan is itself a task of the cluster, so a worker that dies takes nothing with it that the others cannot
     compute again.
     """
     if client is None:
-        yield from (plan.chunk(index, n) for index, n in chunks(plan, samples))
+        yield from _in_threads(plan, samples)
         return
     shared = client.submit(Plan.of, plan.ss, plan.truth, plan.seed, pure=False)
     ahead = _AHEAD + sum(client.nthreads().values())
@@ -202,3 +203,29 @@ def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
             yield waiting.popleft().result()
     finally:
         client.cancel([*waiting, shared])
+
+
+def _in_threads(plan: Plan, samples: int) -> Iterator[Moments]:
+    """A chunk to each thread: its sweeps are too short to be shared."""
+    from kfdyn.estimation.sweeps import alone, threads
+
+    def work(index: int, n: int) -> Moments:
+        with alone():
+            return plan.chunk(index, n)
+
+    workers = min(threads(), -(-samples // chunk_size(plan.ss)))
+    if workers < 2:
+        yield from (work(index, n) for index, n in chunks(plan, samples))
+        return
+    waiting: deque[Future[Moments]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for index, n in chunks(plan, samples):
+                waiting.append(pool.submit(work, index, n))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for chunk in waiting:
+                chunk.cancel()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.viz.style import COLORS
+from kfdyn.viz.text import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,7 @@ def draw_report(report: CrossCheck) -> Figure:
     draw_convergence(report, axes[1, 0])
     draw_whiteness(report, axes[1, 1])
     draw_p_values(report, axes[1, 2])
-    figure.suptitle(f"{report.title}: the inverse mass matrix is a covariance ({report.samples:,} samples)")
+    figure.suptitle(f"{literal(report.title)}: the inverse mass matrix is a covariance ({report.samples:,} samples)")
     return figure
 
 
@@ -46,15 +47,16 @@ def draw_inverse(report: CrossCheck) -> Figure:
 
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     _inverse_panels(figure.subplots(1, 3), report)
-    figure.suptitle(f"{report.title}, {report.samples:,} samples")
+    figure.suptitle(f"{literal(report.title)}, {report.samples:,} samples")
     return figure
 
 
 def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
     found = report.findings.get("a")
-    if found is None or found.covariance is None:
+    if found is None or found.scores is None:
+        why = "too many joints to show" if found is None or found.covariance is None else "no covariance is claimed"
         for ax in axes:
-            ax.text(0.5, 0.5, "too many joints to show", ha="center", va="center", transform=ax.transAxes)
+            ax.text(0.5, 0.5, why, ha="center", va="center", transform=ax.transAxes)
             ax.set_axis_off()
         return
     unit = np.sqrt(np.diag(found.covariance))
@@ -69,8 +71,9 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
         ax.set_title(_plain(title), fontsize=10)
         ax.tick_params(length=0)
         if len(report.names) <= _LABELLED:
-            ax.set_xticks(range(len(report.names)), report.names, rotation=45, ha="right", fontsize=7)
-            ax.set_yticks(range(len(report.names)), report.names if ax is axes[0] else [], fontsize=7)
+            names = [literal(name) for name in report.names]
+            ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=7)
+            ax.set_yticks(range(len(names)), names if ax is axes[0] else [""] * len(names), fontsize=7)
         assert ax.figure is not None
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
 

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from kfdyn.viz.cross_check import BLUE, GREY, _plain
+from kfdyn.viz.text import literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,13 +25,20 @@ def draw_dictionary(rows: Sequence[tuple[str, str, str, str]], title: str = "") 
     total = sum(heights) + 3
     figure = Figure(figsize=(13, 0.21 * total))
     place = 1 - 1 / total
-    figure.text(0.01, place, title, fontsize=12, weight="bold", va="top")
+    figure.text(0.01, place, literal(title), fontsize=12, weight="bold", va="top")
     place -= 1.2 / total
     for x, _, head, _ in _COLUMNS:
         figure.text(x, place, head, fontsize=9, weight="bold", va="top", color=GREY)
     place -= 1.2 / total
     for row, height in zip(lines, heights):
         for (x, _, _, at), cell in zip(_COLUMNS, row):
-            figure.text(x, place, _plain("\n".join(cell)), fontsize=9, va="top", color=BLUE if at == 0 else "black")
+            figure.text(
+                x,
+                place,
+                _plain("\n".join(map(literal, cell))),
+                fontsize=9,
+                va="top",
+                color=BLUE if at == 0 else "black",
+            )
         place -= height / total
     return figure

@@ -254,8 +254,8 @@ def test_filterpy_and_dense_algebra_agree_at_zero_noise_on_trees(case):
     from kfdyn.duality.parties import dense_party, filterpy_party
 
     ss = inputs_inside(case)
-    bound = rounding_bound(ss)
-    for party in [*filterpy_party(ss, case.T, bound), *dense_party(ss, claims(ss), bound)]:
+    bound, claimed = rounding_bound(ss), claims(ss)
+    for party in [*filterpy_party(ss, case.T, claimed, bound), *dense_party(ss, claimed, bound)]:
         assert party.passed, party
         assert party.gap < 1e-9, party
 

@@ -3,21 +3,28 @@
 import numba as nb
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def node_scatter(y, start, parent, nodes, edges):
-    """Add Σ y_k y_k* to ``nodes[k]`` and Σ y_k y_p(k)* to ``edges[k]`` over the rows of y (samples, d).
+    """Add Σ y_k y_k* to ``nodes[k]`` and Σ y_k y_p(k)* to ``edges[k]`` over the columns of y (d, samples).
 
-    ``start`` (N + 1,) tells where node k's entries are; n_k (n_k + n_p) multiplications a node and row.
+    ``start`` (N + 1,) tells where node k's entries are. Samples lie side by side: each entry is a product of two
+    contiguous vectors: ½n_k(n_k + 1) + n_k n_p of them a node.
     """
-    for row in range(y.shape[0]):
-        for k in range(parent.size):
-            a, b = start[k], start[k + 1]
-            p = parent[k]
-            for i in range(a, b):
-                value = y[row, i]
-                for j in range(a, b):
-                    nodes[k, i - a, j - a] += value * y[row, j]
-                if p >= 0:
-                    above = start[p]
-                    for j in range(above, start[p + 1]):
-                        edges[k, i - a, j - above] += value * y[row, j]
+    for k in range(parent.size):
+        a, b = start[k], start[k + 1]
+        p = parent[k]
+        for i in range(a, b):
+            for j in range(a, i + 1):
+                total = 0.0
+                for row in range(y.shape[1]):
+                    total += y[i, row] * y[j, row]
+                nodes[k, i - a, j - a] += total
+                if i != j:
+                    nodes[k, j - a, i - a] += total
+            if p >= 0:
+                above = start[p]
+                for j in range(above, start[p + 1]):
+                    total = 0.0
+                    for row in range(y.shape[1]):
+                        total += y[i, row] * y[j, row]
+                    edges[k, i - a, j - above] += total

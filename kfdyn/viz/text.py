@@ -1,0 +1,28 @@
+"""Names from files as text that is safe to show: on a terminal, in a table, in a figure."""
+
+from __future__ import annotations
+
+_BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # marks that turn the order of letters around
+_HOSTILE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *_BIDI, *range(0xD800, 0xE000)), "\ufffd")
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Text whose control characters, but those to keep, are replaced: a name may not steer the terminal.
+
+    Examples
+    --------
+    >>> printable("arm" + chr(27) + "[31m")
+    'arm\ufffd[31m'
+    """
+    return text.translate({code: to for code, to in _HOSTILE.items() if chr(code) not in keep})
+
+
+def literal(text: str) -> str:
+    r"""A name as matplotlib shows it letter by letter: no formula between two dollars.
+
+    Examples
+    --------
+    >>> print(literal("arm $1$"))
+    arm \$1\$
+    """
+    return printable(text).replace("$", r"\$")
