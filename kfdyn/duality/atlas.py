@@ -33,6 +33,14 @@ class Result:
         Full name of what computes it; None if it is open.
     test : str or None
         ``path::function`` of the test that asserts it and names its id.
+
+    Examples
+    --------
+    The filter of JPL 86-48, and what computes it here:
+
+    >>> one = atlas()["R86:8.2-8.9"]
+    >>> one.code, one.resolve().__name__
+    ('kfdyn.kalman_filter', 'kalman_filter')
     """
 
     source: str

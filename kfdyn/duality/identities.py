@@ -37,6 +37,13 @@ class Identity:
         Of ``Symbols``: largest difference of the two sides, relative to the largest term.
     exact_only : bool
         Whether it holds only when R = 0.
+
+    Examples
+    --------
+    >>> from kfdyn.duality import IDENTITIES
+    >>> one = IDENTITIES["mass_matrix_inverse"]
+    >>> print(one.statement)
+    𝓜⁻¹ = (I − HψK)* D⁻¹ (I − HψK)
     """
 
     name: str

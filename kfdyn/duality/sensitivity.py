@@ -10,7 +10,16 @@ from kfdyn.estimation.wishart import LikelihoodRatioNull
 
 
 class Detectable(NamedTuple):
-    """Relative errors in 𝓜⁻¹ that are rejected with probability ``power``."""
+    """Relative errors in 𝓜⁻¹ that are rejected with probability ``power``.
+
+    Examples
+    --------
+    Six joints and 200,000 samples, read in 30 tests: one variance wrong by 2 % is found, or all by 1 %.
+
+    >>> found = detectable(d=6, n=200_000, tests=30)
+    >>> round(found.entry, 3), round(found.whole, 3), found.power
+    (0.02, 0.01, 0.95)
+    """
 
     entry: float
     """One variance 𝓜⁻¹(i,i) wrong by this factor − 1, the rest right."""

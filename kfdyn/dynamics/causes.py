@@ -23,6 +23,15 @@ class AccelerationCauses(NamedTuple):
 
     ``moments`` α¹ is due to the generalised forces T, ``bias_forces`` α² to ξ (gyroscopic and external forces),
     ``bias_accelerations`` α³ to η (Coriolis accelerations and gravity).
+
+    Examples
+    --------
+    A pendulum at rest, held out to the side: half of what gravity does is undone by the motor.
+
+    >>> import numpy as np, kfdyn as kf
+    >>> causes = kf.acceleration_causes(kf.models.pendulum(), [0.5 * np.pi], [0.0], [0.5 * 9.81])
+    >>> causes.moments.round(3), causes.bias_accelerations.round(3), causes.total.round(3)
+    (array([4.905]), array([-9.81]), array([-4.905]))
     """
 
     moments: Array

@@ -69,6 +69,18 @@ class ForceDecompositions:
              = P⁺(k) α⁺(k) + z⁺(k)                      inboard
 
     with y(k) = Σ φ(k,j) [y(j) + ℛ(j) (H*a(j) + η(j))] + ξ(k) and z, z⁺ the filter's.
+
+    Examples
+    --------
+    The same force four times. Only at the tip, where nothing is outboard, do the rests agree:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> parts = kf.decompose_forces(kf.models.uniform_chain(2), [0.3, 0.4], [1.0, 2.0], [0.5, -0.5])
+    >>> four = (parts.terminal, parts.composite, parts.articulated, parts.inboard)
+    >>> bool(all(np.allclose(one.force[0], four[0].force[0]) for one in four))
+    True
+    >>> [bool(np.allclose(one.rest[1], four[0].rest[1])) for one in four]
+    [True, True, True, False]
     """
 
     terminal: Decomposition

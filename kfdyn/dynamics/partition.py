@@ -50,6 +50,16 @@ class Partition:
         Node of ``whole`` that each node of ``ss`` is a part of.
     mix : list of (m_k, m_k) arrays
         W(k): the parts' outputs are W(k) T(k), a permutation or, where a full R was decorrelated, a triangular mix.
+
+    Examples
+    --------
+    A ball joint as three pins; the parts know which body they belong to, and merge to the whole:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> arm = kf.System([kf.Body("arm", np.diag([1.0, 2.0, 3.0, 4.0, 4.0, 4.0]), kf.Hinge.ball())])
+    >>> split = kf.partition_hinges(kf.as_estimation(arm, arm.neutral()))
+    >>> split.owner, split.merge().D[0].diagonal()
+    (array([0, 0, 0]), array([1., 2., 3.]))
     """
 
     whole: StateSpace

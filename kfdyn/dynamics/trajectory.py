@@ -34,6 +34,17 @@ class Trajectory:
         Name of the integrator.
     steps : int
         Fixed steps taken, or evaluations of the acceleration by an adaptive solver.
+
+    Examples
+    --------
+    A pendulum falls from the side; at the bottom its potential energy has become kinetic energy.
+
+    >>> import numpy as np, kfdyn as kf
+    >>> fall = kf.simulate(kf.models.pendulum(), [0.5 * np.pi], [0.0], np.linspace(0, 0.6, 61))
+    >>> float(np.abs(fall.kinetic + fall.potential - fall.potential[0]).max().round(6))
+    0.0
+    >>> fall.q.shape, fall.method, fall.steps
+    ((61, 1), 'rk4', 60)
     """
 
     system: System = field(repr=False)

@@ -48,6 +48,15 @@ class QuadraticVerdict:
         Degrees of freedom of each run.
     total : Verdict
         The sum over B independent runs, χ²(B·dof), two-sided as well.
+
+    Examples
+    --------
+    Errors twice as large as their covariance says are found at once, and so are errors half as large:
+
+    >>> rng = np.random.default_rng(0)
+    >>> e = rng.normal(size=(100, 3))
+    >>> [bool(nees(size * e, np.eye(3)).total.p_value > 0.001) for size in (0.5, 1.0, 2.0)]
+    [False, True, False]
     """
 
     statistic: Array
@@ -68,6 +77,16 @@ def nis(filt: Any) -> QuadraticVerdict:
     Notes
     -----
     O(Σm) per run.
+
+    Examples
+    --------
+    Ten runs of a robot's filter on torques drawn from its own model, two outputs each:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4])
+    >>> verdict = nis(kf.kalman_filter(ss, kf.draw(ss, np.random.default_rng(0), 10).T))
+    >>> verdict.dof, verdict.statistic.shape, verdict.total.dof, bool(verdict.total.p_value > 0.01)
+    (2, (10,), 20, True)
     """
     observed = np.asarray(filt.observed, bool)
     eps, nu = (np.asarray(a, float)[..., observed] for a in (filt.eps_centered, filt.nu_centered))

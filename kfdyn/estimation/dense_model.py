@@ -68,6 +68,16 @@ class DenseModel:
         The block-diagonal output map and covariances.
     xi, eta : (..., N)
         Process mean and co-state input.
+
+    Examples
+    --------
+    A chain of two nodes with one state each: φ sums what is outboard.
+
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> dense_model(ss).phi
+    array([[1., 0.],
+           [1., 1.]])
     """
 
     parent: tuple[int, ...]
@@ -185,6 +195,17 @@ def dense_model(ss: StateSpaceLike) -> DenseModel:
     ss : StateSpaceLike
         Anything with ``tree.parent``, blocks ``phi[k], H[k], Q[k], R[k]`` and flat ``xi``, ``eta`` (or None).
         For plain lists of blocks see `DenseModel.from_blocks`.
+
+    Examples
+    --------
+    The covariance of the outputs of a robot is its mass matrix:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> arm, q = kf.models.chain(3), np.ones(3)
+    >>> full = dense_model(kf.as_estimation(arm, q))
+    >>> output = full.H @ full.phi @ full.Q @ full.phi.T @ full.H.T + full.R
+    >>> bool(np.allclose(output, kf.mass_matrix(arm, q)))
+    True
     """
     return DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R, ss.xi, ss.eta)
 

@@ -37,6 +37,17 @@ class Filtered:
         Innovations ε = T − H z; 0 where T is missing.
     nu : ndarray, shape (..., Σm_k)
         Residuals ν = D⁻¹ ε; 0 where T is missing.
+
+    Examples
+    --------
+    A level measured twice with variance 1, prior variance 2, no drift. The first measurement moves the estimate to 2:
+
+    >>> import kfdyn as kf
+    >>> one = [[1.0]]
+    >>> ss = kf.StateSpace.chain(one, one, [[0.0]], one, x0=[0.0], P0=[[2.0]], steps=2)
+    >>> filt = kf.kalman_filter(ss, [3.0, 4.0])
+    >>> filt.z_plus[0].round(9), filt.P_plus[0].round(6), filt.eps
+    (array([2.]), array([[0.666667]]), array([3., 2.]))
     """
 
     ss: StateSpace

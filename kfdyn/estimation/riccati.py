@@ -54,6 +54,16 @@ class Riccati:
         Lower L with L L* = D on the observed outputs, the identity on the others.
     G : Blocks of (n_k, m_k)
         Kalman gain, zero columns at missing outputs.
+
+    Examples
+    --------
+    A random walk, measured with as much noise as it makes: its variance settles at the golden ratio.
+
+    >>> import kfdyn as kf
+    >>> one = [[1.0]]
+    >>> walk = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=one, steps=50)
+    >>> round(kf.riccati(walk).P[49].item(), 9)
+    1.618033989
     """
 
     ss: StateSpace

@@ -26,6 +26,17 @@ class Smoothed:
         The filter's results.
     a : ndarray, shape (..., Σm_k)
         Output co-state a = 𝓜⁻¹(T − bias), 0 where T is missing. In dynamics: the joint acceleration.
+
+    Examples
+    --------
+    A level that does not drift is the same at both times, smoothed; the filter's first estimate was 2.
+
+    >>> import kfdyn as kf
+    >>> one = [[1.0]]
+    >>> ss = kf.StateSpace.chain(one, one, [[0.0]], one, x0=[0.0], P0=[[2.0]], steps=2)
+    >>> smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, [3.0, 4.0]))
+    >>> smooth.x.flat.round(9), smooth.S.flat.round(9)
+    (array([2.8, 2.8]), array([0.4, 0.4]))
     """
 
     filt: Filtered = field(repr=False)

@@ -28,6 +28,15 @@ class Verdict:
         Largest standardised variance found outside that range, 0 if there is no outside.
     n : int
         Number of samples the statistic was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfdyn.estimation.consistency import covariance_test
+    >>> samples = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> verdict = covariance_test(samples, np.eye(3))
+    >>> verdict.dof, verdict.n, verdict.p_value > 0.01
+    (6, 1000, True)
     """
 
     statistic: float
