@@ -68,7 +68,9 @@ class Body:
     Examples
     --------
     >>> from kfdyn.spatial import spatial_inertia
-    >>> Body("bob", spatial_inertia(1.0, [0, 0, -1], np.zeros((3, 3))), Hinge.revolute([0, 1, 0])).parent
+    >>> bob = Body("bob", spatial_inertia(2.0, [0, 0, -1], np.zeros((3, 3))), Hinge.revolute([0, 1, 0]))
+    >>> bob.parent is None, bob.inertia[1, 1], bob.hinge.nv
+    (True, np.float64(2.0), 1)
     """
 
     name: str

@@ -89,7 +89,10 @@ def draw_ellipse(ax: Axes, cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size:
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> patch = draw_ellipse(plt.figure().gca(), [[2.0, 0.5], [0.5, 1.0]], facecolor="none")
+    >>> ax = plt.figure().gca()
+    >>> patch = draw_ellipse(ax, [[4.0, 0.0], [0.0, 1.0]], center=[1.0, 0.0], facecolor="none")
+    >>> float(patch.get_xy()[:, 0].max())
+    3.0
     >>> plt.close()
     """
     from matplotlib.patches import Polygon
