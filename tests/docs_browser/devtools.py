@@ -110,6 +110,14 @@ class Chromium:
             raise BrowserError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
+    def at_width(self, pixels, script):
+        """Value of an expression when the window is so wide."""
+        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=800, deviceScaleFactor=1, mobile=False)
+        try:
+            return self.evaluate(script)
+        finally:
+            self.call("Emulation.clearDeviceMetricsOverride")
+
     def happened(self, method):
         """Parameters of the events of one kind since the page was opened."""
         return [event["params"] for event in self.events if event.get("method") == method]

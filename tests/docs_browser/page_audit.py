@@ -7,6 +7,7 @@ from urllib.request import url2pathname
 
 HERE = Path(__file__).parent
 ROOT = Path(os.environ.get("KFDYN_DOCS", HERE.parents[1] / "docs" / "_build" / "html"))
+PHONE = 390  # pixels
 REPORT = (HERE / "page_report.js").read_text(encoding="utf-8")
 
 
@@ -21,6 +22,8 @@ def audit(browser, page, root):
     complaints += [f"{report['empty']} formulas of no width"] * bool(report["empty"])
     complaints += [f"raw TeX in the text: {text}" for text in report["raw"]]
     complaints += [f"the page is {report['wide']} pixels wider than its window"] * (report["wide"] > 0)
+    on_phone = browser.at_width(PHONE, "document.documentElement.scrollWidth") - PHONE
+    complaints += [f"the page is {on_phone} pixels wider than a phone"] * (on_phone > 0)
     complaints += ["no title"] * (not report["title"])
     for event in browser.happened("Network.requestWillBeSent"):
         url = event["request"]["url"]

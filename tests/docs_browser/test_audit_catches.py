@@ -7,7 +7,8 @@ from page_audit import audit, broken_links
 
 pytestmark = pytest.mark.slow
 
-SHELL = """<!doctype html><html><head><meta charset="utf-8"><title>{title}</title>{head}</head>
+SHELL = """<!doctype html><html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>{head}</head>
 <body><p id="here">text</p>{body}</body></html>"""
 DOT = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/%3E"
 
@@ -23,6 +24,7 @@ FAULTS = {
     "font": ("<style>@import url('http://fonts.example.org/x.css');</style>", "asks the network: http://fonts"),
     "outside": ('<img src="../outside.png">', "asks for a file outside"),
     "wide": ('<div style="width:3000px">x</div>', "wider than its window"),
+    "phone": ('<div style="width:600px">x</div>', "wider than a phone"),
     "unrendered": (r'<span class="math notranslate">\(x^2\)</span>', r"formula not rendered: \(x^2\)"),
     "raw": (r"<p>so \(x^2\) it is</p>", "raw TeX"),
     "dollars": ("<p>so $x^2$ it is</p>", "raw TeX"),
