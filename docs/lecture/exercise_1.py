@@ -1,8 +1,9 @@
 """Exercise 1. The filter of a train, by hand.
 
-Carts of masses m[0], ..., m[N-1] stand on a rail, from the tail to the wall. Between cart k and
-the next one towards the wall is a motor, which pushes them apart with the force T[k]; its rotor has
-the inertance r[k]. The force in a coupling is a scalar state, so that phi = H = 1, Q = m, R = r.
+Carts of masses m[0], ..., m[N-1] stand on a rail, from the tail to the wall. Between cart
+k and the next one towards the wall is a motor, which pushes them apart with the force
+T[k]; its rotor has the inertance r[k]. The force in a coupling is a scalar state, so that
+phi = H = 1, Q = m, R = r.
 
 Write the Riccati recursion: what every motor has to move.
 """

@@ -1,9 +1,9 @@
 """Exercise 2. The smoother of a train is its forward dynamics.
 
-Given the motor forces T, find the accelerations a of the motors in two sweeps. Start from the
-filter of exercise 1 and add the means, z and eps, then go back from the wall to the tail with
-the co-state, which is the acceleration of a cart. No matrix is formed: the last check has
-200,000 carts.
+Given the motor forces T, find the accelerations a of the motors in two sweeps. Start from
+the filter of exercise 1 and add the means, z and eps, then go back from the wall to the
+tail with the co-state, which is the acceleration of a cart. No matrix is formed: the last
+check has 200,000 carts.
 """
 
 import numpy as np

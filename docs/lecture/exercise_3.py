@@ -1,9 +1,9 @@
 """Exercise 3. The innovations covariance is a Schur complement.
 
-A double pendulum: the inertia that the shoulder feels, with the elbow free, is what elimination
-of the elbow leaves of the mass matrix. Take the blocks of the model from kfdyn, run the two
-steps of the filter yourself, 6 x 6 matrices now, and return D of both hinges. With the elbow
-straight or folded the shoulder feels only the upper mass. Why?
+A double pendulum: the inertia that the shoulder feels, with the elbow free, is what
+elimination of the elbow leaves of the mass matrix. Take the blocks of the model from
+kfdyn, run the two steps of the filter yourself, 6 x 6 matrices now, and return D of both
+hinges. With the elbow straight or folded the shoulder feels only the upper mass. Why?
 """
 
 import numpy as np

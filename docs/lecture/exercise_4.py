@@ -1,9 +1,9 @@
 """Exercise 4. A locked hinge is a missing measurement.
 
-Lock some joints of an arm: they cannot move, and what torque holds them is not known. In the
-filter nothing is measured there. Return the accelerations of all joints (zero at the locked
-ones), using the filter and smoother of kfdyn and NaN. Then think: what does R -> infinity do
-instead, and why is it not the same in floating point?
+Lock some joints of an arm: they cannot move, and what torque holds them is not known. In
+the filter nothing is measured there. Return the accelerations of all joints (zero at the
+locked ones), using the filter and smoother of kfdyn and NaN. Then think: what does R ->
+infinity do instead, and why is it not the same in floating point?
 """
 
 import numpy as np

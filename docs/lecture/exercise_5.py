@@ -1,9 +1,9 @@
 """Exercise 5. The cross-check, with numpy alone.
 
-Draw random forces w(k) ~ N(0, Q(k)) on the links of an arm, add them up to the forces in the
-joints, x(k) = sum of phi x(child) + w(k), and project them to torques, T(k) = H(k) x(k) + r(k)
-with r(k) ~ N(0, R(k)). Do not use kf.draw. What is the covariance of T? What is that of the
-accelerations?
+Draw random forces w(k) ~ N(0, Q(k)) on the links of an arm, add them up to the forces in
+the joints, x(k) = sum of phi x(child) + w(k), and project them to torques, T(k) = H(k)
+x(k) + r(k) with r(k) ~ N(0, R(k)). Do not use kf.draw. What is the covariance of T? What
+is that of the accelerations?
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Exercise 6. Find the misprint.
 
-A lecture that this package is built on prints the covariance of the filter's estimate z as phi
-K D^-1 K* phi*. Is it that, or phi K D K* phi*? Decide by units in your head, then by samples.
-Return the right one as a dense matrix.
+A lecture that this package is built on prints the covariance of the filter's estimate z
+as phi K D^-1 K* phi*. Is it that, or phi K D K* phi*? Decide by units in your head, then
+by samples. Return the right one as a dense matrix.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Exercise 7. From a chain to a tree.
 
-Two trains meet at a junction and are pushed on as one. Nothing in the proof of the smoother
-asked for a single child. Generalise exercises 1 and 2: parent[k] > k for every cart but the
-last, whose parent is -1.
+Two trains meet at a junction and are pushed on as one. Nothing in the proof of the
+smoother asked for a single child. Generalise exercises 1 and 2: parent[k] > k for every
+cart but the last, whose parent is -1.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Solution 3. The innovations covariance is a Schur complement.
 
-A rod on a free hinge with its mass at the tip passes on a force along itself only. In line with
-the upper rod, straight or folded, that force has no moment about the shoulder.
+A rod on a free hinge with its mass at the tip passes on a force along itself only. In
+line with the upper rod, straight or folded, that force has no moment about the shoulder.
 """
 
 from exercise_3 import check

@@ -1,6 +1,7 @@
 """Solution 4. A locked hinge is a missing measurement.
 
-R -> infinity has the same limit, but in floating point D = HPH* + R forgets HPH* long before.
+R -> infinity has the same limit, but in floating point D = HPH* + R forgets HPH* long
+before.
 """
 
 import numpy as np

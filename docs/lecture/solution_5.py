@@ -1,6 +1,7 @@
 """Solution 5. The cross-check, with numpy alone.
 
-T has the mass matrix for its covariance, a its inverse; the error falls as one over the root of n.
+T has the mass matrix for its covariance, a its inverse; the error falls as one over the
+root of n.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Solution 6. The misprint.
 
-z has the unit of x, whose covariance is an inertia. D is an inertia about the hinge, and K carries
-from there to the state; only K D K* has the unit of cov[x].
+z has the unit of x, whose covariance is an inertia. D is an inertia about the hinge, and
+K carries from there to the state; only K D K* has the unit of cov[x].
 """
 
 import numpy as np

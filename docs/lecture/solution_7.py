@@ -1,7 +1,7 @@
 """Solution 7. From a chain to a tree.
 
-A junction adds up the inertias and the forces that arrive, and hands its acceleration to all who
-came.
+A junction adds up the inertias and the forces that arrive, and hands its acceleration to
+all who came.
 """
 
 import numpy as np
