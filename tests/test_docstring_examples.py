@@ -10,20 +10,6 @@ import pytest
 
 API = Path(__file__).parents[1] / "docs" / "api.md"
 
-# Names that still lack one. A name that got its example must go from this list.
-MISSING: set[str] = {
-    "kfdyn.duality.Claim",
-    "kfdyn.duality.Entry",
-    "kfdyn.duality.Quantity",
-    "kfdyn.duality.Report",
-    "kfdyn.duality.claims",
-    "kfdyn.duality.dictionary_table",
-    "kfdyn.estimation.consistency.EntryVerdict",
-    "kfdyn.estimation.consistency.largest_entry_test",
-    "kfdyn.estimation.consistency.scatter",
-    "kfdyn.estimation.consistency.tree_portmanteau",
-}
-
 
 def public_names():
     """(dotted name, object) of every entry of the reference."""
@@ -47,7 +33,7 @@ def test_every_public_name_has_an_example():
     names = dict(public_names())
     assert len(names) > 150
     lacking = {name for name, thing in names.items() if not has_example(thing)}
-    assert lacking == MISSING
+    assert lacking == set()
 
 
 def test_the_audit_can_fail():

@@ -45,6 +45,12 @@ class Entry:
         Where the package has it, as a name that can be imported; empty for what it does not have.
     number : callable or None
         Its value for a robot, in words.
+
+    Examples
+    --------
+    >>> from kfdyn.duality import DICTIONARY
+    >>> next((entry.estimation, entry.dynamics) for entry in DICTIONARY if entry.symbol == "G")
+    ('Kalman gain', 'acceleration influence of the hinge')
     """
 
     symbol: str
@@ -200,7 +206,14 @@ def fill(
 
 
 def dictionary_table(rows: list[tuple[str, str, str, str]] | None = None, title: str = "") -> Table:
-    """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given."""
+    """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given.
+
+    Examples
+    --------
+    >>> table = dictionary_table()
+    >>> [column.header for column in table.columns]
+    ['', 'estimation', 'multibody dynamics']
+    """
     from rich.table import Table
     from rich.text import Text
 
