@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kfdyn.estimation.sweeps import threads
+from kfdyn.multibody import System
 
 Door = Callable[..., bool]
 
@@ -33,6 +38,29 @@ class _Doors:
 
 DOORS = _Doors()
 _pool: list[ThreadPoolExecutor] = []
+_preparing = Lock()
+
+
+def address_of(system: System) -> int:
+    """Where the doors find the system: the address of a table of addresses, made when first asked for.
+
+    One number instead of a Layout, since each array that Python hands to compiled code costs 50 ns; and behind it what
+    the sweeps would otherwise work out of the layout in every call.
+    """
+    if not system.address:
+        from kfdyn.dynamics._kernels import doors
+
+        with _preparing:
+            if not system.address:
+                index, real, slots = doors.prepare(system.layout)
+                table = np.array([system.n_bodies, system.nv, slots, *map(_at, (*system.layout, index, real))])
+                system.keep(_at(table), table, index, real)
+    return system.address
+
+
+def _at(array: NDArray[np.generic]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def over_rows(rows: int, bodies: int, sweep: Callable[[int, int], bool]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.doors import DOORS, over_rows
+from kfdyn.dynamics.doors import DOORS, address_of, over_rows
 from kfdyn.dynamics.forest import States
 
 Array = NDArray[np.float64]
@@ -15,39 +15,46 @@ def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:
     """Accelerations (size, nv) by filter and smoother, and which states (size,) have a hinge without inertia.
 
     The same recursions as the engine's, THEORY (2)–(4), in one outward sweep, one gather and one scatter, with
-    hinges of any size measured dof by dof (PART). Where a state is flagged its accelerations mean nothing. States whose
-    numbers nobody has looked at (:func:`kfdyn.dynamics.quick.plain_states`) are flagged where one is not sound, too.
+    hinges of any size measured dof by dof (PART). Where a state is flagged its accelerations are NaN. States whose
+    numbers nobody has looked at (:func:`kfdyn.dynamics.quick.plain_states`) are flagged near an unsound one, too.
     """
-    system, size, door = states.system, states.size, DOORS.forward_rows
-    a, margin = np.empty(size * system.nv), np.empty(size)
+    system, size, door, model = states.system, states.size, DOORS.forward, address_of(states.system)
+    a = np.empty(size * system.nv)
     given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
-    over_rows(size, system.n_bodies, lambda first, last: door(system.address, *given, first, last, a, margin))
-    return a.reshape(size, system.nv), ~(margin > 0.0)
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, *given, first, last, size, a))
+    return _flagged(a.reshape(size, system.nv), fine)
 
 
 def fused_inverse_dynamics(states: States) -> Array | None:
-    """Generalised forces (size, nv) by Newton–Euler's two sweeps; None if a number is not sound."""
-    system, size, door = states.system, states.size, DOORS.inverse_rows
+    """Generalised forces (size, nv) by Newton–Euler's two sweeps; None if a number is not sound. No ``a`` is a = 0."""
+    system, size, door, model = states.system, states.size, DOORS.inverse, address_of(states.system)
     tau = np.empty(size * system.nv)
     given = [_flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
-    sound = over_rows(size, system.n_bodies, lambda first, last: door(system.address, *given, first, last, tau))
-    return tau.reshape(size, system.nv) if sound else None
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, *given, first, last, size, tau))
+    return tau.reshape(size, system.nv) if fine else None
 
 
 def fused_mass_matrix(states: States) -> Array | None:
     """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
-    system, size, door, q = states.system, states.size, DOORS.mass_matrix_rows, _flat(states, "q")
-    out = np.empty(size * system.nv**2)
-    sound = over_rows(size, system.n_bodies, lambda first, last: door(system.address, q, first, last, out))
-    return out.reshape(size, system.nv, system.nv) if sound else None
+    system, size, door, model = states.system, states.size, DOORS.mass, address_of(states.system)
+    q, out = _flat(states, "q"), np.empty((size * system.nv, system.nv))
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, q, first, last, size, out))
+    return out.reshape(size, system.nv, system.nv) if fine else None
 
 
 def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
-    """Inverse mass matrices (size, nv, nv), and which states (size,) have a hinge without inertia, or are not sound."""
-    system, size, door, q = states.system, states.size, DOORS.mass_matrix_inverse_rows, _flat(states, "q")
-    out, margin = np.empty(size * system.nv**2), np.empty(size)
-    over_rows(size, system.n_bodies, lambda first, last: door(system.address, q, first, last, out, margin))
-    return out.reshape(size, system.nv, system.nv), ~(margin > 0.0)
+    """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
+    system, size, door, model = states.system, states.size, DOORS.mass_inverse, address_of(states.system)
+    q, out = _flat(states, "q"), np.empty((size * system.nv, system.nv))
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, q, first, last, size, out))
+    return _flagged(out.reshape(size, system.nv, system.nv), fine)
+
+
+def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
+    """The answers, and which of them are none."""
+    if fine:
+        return answers, np.zeros(len(answers), dtype=bool)
+    return answers, np.asarray(np.isnan(answers).any(axis=tuple(range(1, answers.ndim))))
 
 
 def _flat(states: States, name: str) -> Array:

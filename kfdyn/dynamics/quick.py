@@ -8,13 +8,14 @@ needs words. One state costs about 1 µs around the sweeps, most of it numpy's a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.doors import DOORS, Door
+from kfdyn.dynamics.doors import DOORS, address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import (
     fused_forward_dynamics,
@@ -25,35 +26,88 @@ from kfdyn.dynamics.fused import (
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
+Quick = Callable[..., Array | None]
 
 _FLOAT = np.dtype(np.float64)
-_NO_FORCES = np.empty((0, 6))
+_NO_FORCES = np.empty(0)
 
 
-def quick_forward_dynamics(system: System, q: Any, v: Any, tau: Any, force: Any, gravity: Any) -> Array | None:
-    """Accelerations (..., nv), or None."""
-    if type(q) is not ndarray:
+def _of_states(door: str, many: Callable[[States], Array | None], driven: str) -> Quick:
+    """Forward or inverse dynamics, ``driven`` being what it takes beside q and v. A closure: each call would cost."""
+
+    def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
+        if type(q) is not ndarray:
+            return None
+        if q.ndim != 1:
+            states = plain_states(system, q, v, force, gravity, **{driven: u})
+            rows = None if states is None else many(states)
+            return None if rows is None else rows.reshape((*q.shape[:-1], system.nv))
+        # A door believes what its signature says of an array: not one of these looks may be left out.
+        if force is None:
+            force = _NO_FORCES
+        elif not (type(force) is ndarray and force.dtype is _FLOAT and force.shape == (system.n_bodies, 6)):
+            return None
+        else:
+            force = force.reshape(-1)
+        if gravity is None:
+            gravity = system.gravity
+        elif not (type(gravity) is ndarray and gravity.dtype is _FLOAT and gravity.ndim == 1):
+            return None
+        if v is None:
+            v = np.zeros(system.nv)
+        if (
+            type(v) is type(u) is ndarray
+            and q.dtype is v.dtype is u.dtype is _FLOAT
+            and v.ndim == 1
+            and u.shape == v.shape
+        ):
+            out = empty(system.nv)
+            if getattr(DOORS, door)(system.address or address_of(system), q, v, u, force, gravity, 0, 1, 1, out):
+                return out
         return None
-    if q.ndim == 1:
-        return _one_state(DOORS.forward_one, system, q, v, tau, force, gravity)
-    states = plain_states(system, q, v, force, gravity, tau=tau)
-    if states is None:
-        return None
-    a, flagged = fused_forward_dynamics(states)
-    return None if flagged.any() else a.reshape((*states.lead, system.nv))
+
+    return quick
 
 
-def quick_inverse_dynamics(system: System, q: Any, v: Any, a: Any, force: Any, gravity: Any) -> Array | None:
-    """Generalised forces (..., nv), or None."""
-    if type(q) is not ndarray:
+def _of_configurations(door: str, many: Callable[[States], Array | None]) -> Quick:
+    """𝓜 or 𝓜⁻¹."""
+
+    def quick(system: System, q: Any) -> Array | None:
+        if type(q) is not ndarray:
+            return None
+        shape = (*q.shape[:-1], system.nv, system.nv)
+        if q.ndim != 1:
+            states = plain_states(system, q)
+            rows = None if states is None else many(states)
+            return None if rows is None else rows.reshape(shape)
+        if q.dtype is _FLOAT:
+            out = empty(shape)
+            if getattr(DOORS, door)(system.address or address_of(system), q, 0, 1, 1, out):
+                return out
         return None
-    if q.ndim == 1:
-        return _one_state(DOORS.inverse_one, system, q, v, a, force, gravity)
-    states = plain_states(system, q, v, force, gravity, a=a)
-    if states is None:
-        return None
-    tau = fused_inverse_dynamics(states)
-    return None if tau is None else tau.reshape((*states.lead, system.nv))
+
+    return quick
+
+
+def _unless_flagged(fused: Callable[[States], tuple[Array, NDArray[np.bool_]]]) -> Callable[[States], Array | None]:
+    def rows(states: States) -> Array | None:
+        answer, flagged = fused(states)
+        return None if flagged.any() else answer
+
+    return rows
+
+
+#: (system, q, v, tau, external_forces, gravity): accelerations (..., nv), or None.
+quick_forward_dynamics = _of_states("forward", _unless_flagged(fused_forward_dynamics), "tau")
+
+#: (system, q, v, a, external_forces, gravity): generalised forces (..., nv), or None.
+quick_inverse_dynamics = _of_states("inverse", fused_inverse_dynamics, "a")
+
+#: (system, q): 𝓜 (..., nv, nv), or None.
+quick_mass_matrix = _of_configurations("mass", fused_mass_matrix)
+
+#: (system, q): 𝓜⁻¹ (..., nv, nv), or None.
+quick_mass_matrix_inverse = _of_configurations("mass_inverse", _unless_flagged(fused_mass_matrix_inverse))
 
 
 def quick_bias_forces(system: System, q: Any, v: Any, force: Any, gravity: Any) -> Array | None:
@@ -61,65 +115,10 @@ def quick_bias_forces(system: System, q: Any, v: Any, force: Any, gravity: Any) 
     if type(q) is not ndarray:
         return None
     if q.ndim == 1:
-        return _one_state(DOORS.inverse_one, system, q, v, np.zeros(system.nv), force, gravity)
+        return quick_inverse_dynamics(system, q, v, np.zeros(system.nv), force, gravity)
     states = plain_states(system, q, v, force, gravity)
-    if states is None:
-        return None
-    c = fused_inverse_dynamics(states)  # without a, which is then 0
-    return None if c is None else c.reshape((*states.lead, system.nv))
-
-
-def quick_mass_matrix(system: System, q: Any) -> Array | None:
-    """𝓜 (..., nv, nv), or None."""
-    if type(q) is not ndarray:
-        return None
-    if q.ndim == 1:
-        return _one_configuration(DOORS.mass_matrix_one, system, q)
-    states = plain_states(system, q)
-    if states is None:
-        return None
-    matrix = fused_mass_matrix(states)
-    return None if matrix is None else matrix.reshape((*states.lead, system.nv, system.nv))
-
-
-def quick_mass_matrix_inverse(system: System, q: Any) -> Array | None:
-    """𝓜⁻¹ (..., nv, nv), or None."""
-    if type(q) is not ndarray:
-        return None
-    if q.ndim == 1:
-        return _one_configuration(DOORS.mass_matrix_inverse_one, system, q)
-    states = plain_states(system, q)
-    if states is None:
-        return None
-    inverse, flagged = fused_mass_matrix_inverse(states)
-    return None if flagged.any() else inverse.reshape((*states.lead, system.nv, system.nv))
-
-
-def _one_state(door: Door, system: System, q: Array, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
-    # A door believes what its signature says of an array: not one of these looks may be left out.
-    if v is None:
-        v = np.zeros(system.nv)
-    if force is None:
-        force = _NO_FORCES
-    elif not (type(force) is ndarray and force.dtype is _FLOAT and force.shape == (system.n_bodies, 6)):
-        return None
-    if gravity is None:
-        gravity = system.gravity
-    elif not (type(gravity) is ndarray and gravity.dtype is _FLOAT and gravity.ndim == 1):
-        return None
-    if type(v) is type(u) is ndarray and q.dtype is v.dtype is u.dtype is _FLOAT and v.ndim == u.ndim == 1:
-        out = empty(system.nv)
-        if door(system.address, q, v, u, force, gravity, out):
-            return out
-    return None
-
-
-def _one_configuration(door: Door, system: System, q: Array) -> Array | None:
-    if q.dtype is _FLOAT:
-        out = empty((system.nv, system.nv))
-        if door(system.address, q, out):
-            return out
-    return None
+    c = None if states is None else fused_inverse_dynamics(states)  # without a, which is then 0
+    return None if c is None else c.reshape((*q.shape[:-1], system.nv))
 
 
 def plain_states(

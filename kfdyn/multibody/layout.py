@@ -85,15 +85,6 @@ def pack(
     return layout
 
 
-def table(layout: Layout) -> Index:
-    """Numbers of bodies and of dofs, then the address of each array: a Layout that fits in one argument.
-
-    The arrays must outlive the table; who keeps one keeps the other.
-    """
-    sizes = [len(layout.parent), len(layout.armature)]
-    return np.array([*sizes, *(array.__array_interface__["data"][0] for array in layout)], dtype=np.int64)
-
-
 def _check_inertias(bodies: Sequence[Body], inertia: Array, indefinite_inertia: Literal["refuse", "warn"]) -> None:
     """Check all at once; only when one is at fault look for it by name."""
     try:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.layout import Layout, pack, table
+from kfdyn.multibody.layout import Layout, pack
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -56,7 +56,7 @@ class System:
     layout : Layout
         The same facts as flat arrays for compiled code.
     address : int
-        Where compiled code finds the layout in this process, see :func:`kfdyn.multibody.layout.table`.
+        Where compiled code finds, in this process, what it has prepared of the system; 0 before it has.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class System:
     __slots__ = (
         "_frame",
         "_hinge",
-        "_table",
+        "_kept",
         "address",
         "armature",
         "bodies",
@@ -116,7 +116,7 @@ class System:
     _frame: dict[str, tuple[int, Array, Array]]
     address: int
     _hinge: dict[str, int]
-    _table: NDArray[np.int64]
+    _kept: tuple[object, ...]
 
     def __init__(
         self,
@@ -142,8 +142,7 @@ class System:
         order, parent = parents_first(self.bodies, index)
         put("parent", parent)
         put("layout", pack(self.bodies, order, parent, indefinite_inertia))
-        put("_table", table(self.layout))
-        put("address", self._table.__array_interface__["data"][0])
+        put("address", 0)
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))
@@ -175,6 +174,12 @@ class System:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
+
+    def keep(self, address: int, *arrays: object) -> None:
+        """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
+        put = super().__setattr__
+        put("_kept", arrays)
+        put("address", address)
 
     def __repr__(self) -> str:
         roots = int((self.parent < 0).sum())

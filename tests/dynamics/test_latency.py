@@ -14,7 +14,6 @@ import kfdyn as kf
 from kfdyn.dynamics import doors, quick
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.layout import table
 
 SYSTEMS = {
     "arm": kf.models.puma560,
@@ -238,13 +237,23 @@ def test_a_system_carries_its_table(system):
     """A table holds addresses: copies must have their own, which live as long as they do."""
     q, v, u, _, _ = states(system, 1)
     expected = kf.forward_dynamics(system, q[0], v[0], u[0])
-    np.testing.assert_array_equal(system._table, table(system.layout))
     copies = [pickle.loads(pickle.dumps(system)), copy.copy(system), copy.deepcopy(system)]
+    assert all(other.address == 0 for other in copies)  # prepared when first asked
+    for other in copies:
+        kf.mass_matrix(other, q)
     assert len({system.address, *(other.address for other in copies)}) == 4
     del system
     gc.collect()
     for other in copies:
         np.testing.assert_array_equal(kf.forward_dynamics(other, q[0], v[0], u[0]), expected)
+
+
+def test_threads_prepare_a_system_once():
+    """All that come at once get the one table, which nobody replaces while another reads it."""
+    for seed in range(20):
+        fresh = kf.models.random_tree(30, seed=seed)
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(lambda _, fresh=fresh: doors.address_of(fresh), range(8)))) == 1
 
 
 def test_plain_states_are_told_from_others():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
 from kfdyn.dynamics._kernels.fused.spatial import apply, apply_transposed, compose, cross, dot, scale
@@ -62,18 +63,28 @@ def at(plan, t, column):
     return item(plan.index, t * INDEX + column)
 
 
-@njit(**INLINED)
 def tables(layout):
-    """Room for the tables of a plan: index and real."""
-    n = layout.parent.size
-    return np.zeros((n + 1) * INDEX, np.int64), np.zeros((n + 1) * REAL)
+    """The tables of a plan, index and real: those of a layout that has been prepared, or room for them."""
+    raise NotImplementedError("called from compiled code only")
+
+
+@overload(tables)
+def _tables(layout):
+    if "index" in layout.fields:
+        return lambda layout: (layout.index, layout.real)
+
+    def room(layout):
+        n = layout.parent.size
+        return np.zeros((n + 1) * INDEX, np.int64), np.zeros((n + 1) * REAL)
+
+    return room
 
 
 @njit(**INLINED)
 def planned(layout, index, real):
-    """The plan of a layout; about 300 flops for each body."""
+    """The plan of a layout."""
     nq, nv = layout.q_start[-1], layout.v_start[-1]
-    slots = _prepare(layout, index, real)
+    slots = _slots(layout, index, real)
     return Plan(
         pointer(index),
         pointer(real),
@@ -84,6 +95,18 @@ def planned(layout, index, real):
         nv,
         slots,
     )
+
+
+def _slots(layout, index, real):
+    """Number of slots, the tables being filled; about 300 flops for each body, unless that was done before."""
+    raise NotImplementedError("called from compiled code only")
+
+
+@overload(_slots)
+def _slots_of(layout, index, real):
+    if "slots" in layout.fields:
+        return lambda layout, index, real: layout.slots
+    return lambda layout, index, real: _prepare(layout, index, real)
 
 
 @njit(**ORDERED)
