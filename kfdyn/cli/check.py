@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from kfdyn.cli.robots import add_robot, add_state, count, naming_hinges, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, count, expect_covariances, naming_hinges, open_robot, read_state
 from kfdyn.cli.terminal import complain, make_console
 
 ABOUT = "confront every covariance formula of a robot with samples"
@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     system = loaded.system
     if not system.nv:
         raise ModelError(f"{args.file}: nothing moves in {system.name!r}; is a --floating-base missing?")
+    expect_covariances(system)
     q, v = read_state(system, args)
     if args.figures is not None:  # find out before the work
         args.figures.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from kfdyn.cli.robots import add_robot, add_state, naming_hinges, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, expect_covariances, naming_hinges, open_robot, read_state
 from kfdyn.cli.terminal import clean, complain, make_console
 from kfdyn.errors import ModelError
 
@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     for note in loaded.notes:
         complain(f"warning: {note}")
     system = loaded.system
+    expect_covariances(system)
     q, v = read_state(system, args)
     ss = as_estimation(system, q, v)
     if ss.n_states > MOST_STATES:

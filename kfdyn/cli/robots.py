@@ -99,6 +99,17 @@ def open_robot(args: argparse.Namespace) -> Loaded:
         raise
 
 
+def expect_covariances(system: System) -> None:
+    """Refuse inertias that are no covariances, which ``--indefinite-inertia warn`` lets in: nothing can be drawn."""
+    for body in system.bodies:
+        lowest, *_, largest = np.linalg.eigvalsh(body.inertia)
+        if lowest < -1e-12 * max(abs(lowest), largest):
+            raise ModelError(
+                f"link {body.name!r}: its inertia has the negative eigenvalue {lowest:.3g}, so it is no covariance and "
+                "nothing can be confronted with it; mend the file, or see what is in it by 'kfdyn info'"
+            )
+
+
 def _builtin(name: str) -> System:
     from kfdyn.multibody import models
 
