@@ -76,6 +76,11 @@ class Result:
 def atlas() -> dict[str, Result]:
     """All results by id, read from ``atlas.toml``.
 
+    Returns
+    -------
+    dict of str to Result
+        By id, as "R86:8.2-8.9".
+
     Examples
     --------
     >>> atlas()["SKO:mass-inverse"].code

@@ -208,6 +208,18 @@ def fill(
 def dictionary_table(rows: list[tuple[str, str, str, str]] | None = None, title: str = "") -> Table:
     """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given.
 
+    Parameters
+    ----------
+    rows : list of (symbol, estimation, dynamics, number), optional
+        From :func:`fill`, to show a robot's numbers.
+    title : str
+        Above the table.
+
+    Returns
+    -------
+    rich.table.Table
+        For ``rich.print``.
+
     Examples
     --------
     >>> table = dictionary_table()

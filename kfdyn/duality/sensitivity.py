@@ -45,6 +45,11 @@ def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0
     level, power : float
         Probability of rejecting a true claim, at most, and a false one, at least.
 
+    Returns
+    -------
+    Detectable
+        ``entry`` and ``whole``, relative errors; ``power``.
+
     Notes
     -----
     Both are O(1/√n): four times the samples see half the error.

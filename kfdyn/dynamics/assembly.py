@@ -136,7 +136,17 @@ def as_forest(
 ) -> Forest:
     """Read a batch of configurations as one estimation problem on a forest, so that one sweep serves them all.
 
-    Parameters as for :func:`as_estimation`, with leading axes, which broadcast. O(B N) time and memory.
+    O(B N) time and memory.
+
+    Parameters
+    ----------
+    system, q, v, gravity, external_forces
+        As for :func:`as_estimation`; q (..., nq) and the others with leading axes, which broadcast.
+
+    Returns
+    -------
+    Forest
+        The model ``ss`` and the ways to and from arrays by degree of freedom.
 
     Examples
     --------

@@ -117,6 +117,11 @@ def causes_of_outputs(ss: StateSpace, T: ArrayLike) -> AccelerationCauses:
     T : (..., Σm_k)
         Measurements; NaN where missing, and there every part is 0.
 
+    Returns
+    -------
+    AccelerationCauses
+        ``moments``, ``bias_forces``, ``bias_accelerations``, each (..., Σm_k).
+
     Examples
     --------
     >>> import kfdyn as kf

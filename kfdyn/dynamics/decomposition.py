@@ -146,6 +146,11 @@ def force_decompositions(smooth: Smoothed) -> ForceDecompositions:
     smooth : Smoothed
         Result of :func:`kfdyn.bryson_frazier`.
 
+    Returns
+    -------
+    ForceDecompositions
+        ``terminal``, ``composite``, ``articulated``, ``inboard``. O(N).
+
     Examples
     --------
     >>> import numpy as np, kfdyn as kf

@@ -159,6 +159,16 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
 
     Source: SKO "mass-sparsity".
 
+    Parameters
+    ----------
+    system : System
+        The robot.
+
+    Returns
+    -------
+    (nv, nv) array of bool
+        True where an entry may differ from 0.
+
     Examples
     --------
     >>> import kfdyn as kf
@@ -175,6 +185,16 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
 
 def composite_inertias(ss: StateSpace) -> Blocks:
     """Composite body inertias ℛ(k) = Σ φ ℛ(j) φ* + M(k) of a model: the covariances of its states (R86 7.9).
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model; of a robot, ``as_estimation(system, q)``.
+
+    Returns
+    -------
+    Blocks of (n_k, n_k)
+        ℛ(k). O(N).
 
     Examples
     --------

@@ -238,6 +238,16 @@ def succession(system: System) -> list[list[list[int]]]:
     The first degree of freedom is next to the parent, the last next to the body (PART section 2), so the last comes
     first here.
 
+    Parameters
+    ----------
+    system : System
+        The robot.
+
+    Returns
+    -------
+    list of list of list of int
+        ``groups`` of :func:`partition_hinges`.
+
     Examples
     --------
     >>> import numpy as np, kfdyn as kf

@@ -74,6 +74,11 @@ def nis(filt: Any) -> QuadraticVerdict:
         Read for ``eps_centered`` and ``nu_centered`` = D^-1 eps_centered, both (..., Σm), and the mask
         ``observed`` (Σm,). Centred innovations have mean 0 also when η ≠ 0 (THEORY section 3).
 
+    Returns
+    -------
+    QuadraticVerdict
+        For each run, and for all.
+
     Notes
     -----
     O(Σm) per run.
@@ -114,6 +119,11 @@ def nees(
         leaves the range of C by more than rounding has p = 0.
     rank, rtol, scale
         How that range is found, see `whitening`.
+
+    Returns
+    -------
+    QuadraticVerdict
+        For each run, and for all.
 
     Notes
     -----

@@ -85,6 +85,11 @@ def dense_posterior(ss: StateSpaceLike | DenseModel, T: ArrayLike) -> DensePoste
     T : (..., Σm)
         Outputs node by node; NaN is missing, in one pattern for all leading axes.
 
+    Returns
+    -------
+    DensePosterior
+        ``mean``, ``cov``, ``llf``, ``a``, ``costate``, ``costate_cov``, ``observed``.
+
     Notes
     -----
     O((Σn + Σm)³).
@@ -131,6 +136,11 @@ def dense_filter(
         They differ only when η ≠ 0. "statistical": conditional means as above, w ~ N(ξ + Qφ*η, Q); eps has
         mean 0 and covariance D. "costate": the z, z⁺, ε of THEORY (3), in which η waits for the smoother:
         z − Pφ*η, z⁺ − P⁺φ̃*η and ε + HPφ*η (THEORY section 3).
+
+    Returns
+    -------
+    DenseFilter
+        Lists over the nodes.
 
     Notes
     -----

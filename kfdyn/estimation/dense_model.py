@@ -196,6 +196,11 @@ def dense_model(ss: StateSpaceLike) -> DenseModel:
         Anything with ``tree.parent``, blocks ``phi[k], H[k], Q[k], R[k]`` and flat ``xi``, ``eta`` (or None).
         For plain lists of blocks see `DenseModel.from_blocks`.
 
+    Returns
+    -------
+    DenseModel
+        φ, H, Q, R in full.
+
     Examples
     --------
     The covariance of the outputs of a robot is its mass matrix:

@@ -45,6 +45,18 @@ class EntryVerdict(Verdict):
 def scatter(samples: ArrayLike, mean_known: bool = True) -> Array:
     """Σ x x* over all leading axes of samples (..., d); about their own mean unless the mean is known, 0.
 
+    Parameters
+    ----------
+    samples : (..., d)
+        One sample a row.
+    mean_known : bool
+        Whether the mean is known to be 0.
+
+    Returns
+    -------
+    (d, d) array
+        Σ x x*.
+
     Examples
     --------
     >>> scatter([[1.0, 2.0], [3.0, 4.0]])
@@ -173,6 +185,11 @@ def mean_test(
         Number of samples.
     rank, rtol, scale
         How the range of Σ is found, see `whitening`.
+
+    Returns
+    -------
+    Verdict
+        The statistic, its p-value.
 
     Examples
     --------

@@ -113,6 +113,20 @@ def adjoint_mismatch(operator: LinearOperator, rng: np.random.Generator | None =
 
     A correct pair gives a few rounding errors (below 1e-12).
 
+    Parameters
+    ----------
+    operator : LinearOperator
+        With ``matvec`` and ``rmatvec``.
+    rng : numpy Generator, optional
+        Source of the random x and y.
+    trials : int
+        How many of them.
+
+    Returns
+    -------
+    float
+        The worst relative difference.
+
     Examples
     --------
     >>> import numpy as np, kfdyn as kf

@@ -89,6 +89,11 @@ def read(
 ) -> Loaded:
     """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
 
+    Parameters
+    ----------
+    source, floating_base, merge_fixed, gravity, indefinite_inertia
+        As for :func:`load`.
+
     Returns
     -------
     Loaded

@@ -109,6 +109,19 @@ def from_mujoco(
 def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
     """MuJoCo's ``qpos`` (..., model.nq) of our q (..., nq); see :func:`to_mujoco`.
 
+    Parameters
+    ----------
+    system : System
+        Loaded from the same file as ``model``.
+    model : mujoco.MjModel
+        The other model.
+    q : (..., nq)
+        Ours.
+
+    Returns
+    -------
+    (..., model.nq) array
+
     Examples
     --------
     >>> import mujoco
@@ -123,6 +136,19 @@ def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
 
 def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
     """Our q (..., nq) of MuJoCo's ``qpos`` (..., model.nq); see :func:`to_mujoco`.
+
+    Parameters
+    ----------
+    system : System
+        Loaded from the same file as ``model``.
+    model : mujoco.MjModel
+        The other model.
+    qpos : (..., model.nq)
+        MuJoCo's.
+
+    Returns
+    -------
+    (..., nq) array
 
     Examples
     --------

@@ -24,6 +24,8 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (..., nq)
     dv : (..., nv)
 
@@ -52,6 +54,8 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, q2 : (..., nq)
 
     Returns
@@ -93,6 +97,18 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
 
 def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:
     """Draw one q, shape (nq,); see :meth:`kfdyn.multibody.System.random_configuration`.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    rng : numpy Generator, int or None
+        Source of randomness, or its seed.
+
+    Returns
+    -------
+    (nq,) array
+        Within the limits of the hinges where they have some; quaternions uniform.
 
     Examples
     --------

@@ -18,6 +18,8 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v : (..., nq), (..., nv)
 
     Returns
@@ -41,6 +43,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (..., nq)
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
@@ -68,6 +72,18 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
 def center_of_mass(system: System, q: ArrayLike) -> Array:
     """Mass centre of all bodies in the world, shape (..., 3), for q (..., nq). Cost O(N).
 
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (..., nq)
+        Configurations.
+
+    Returns
+    -------
+    (..., 3) array
+        In the world. Cost O(N).
+
     Examples
     --------
     Four rods of one metre, stretched out along x:
@@ -86,6 +102,8 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v : (..., nq), (..., nv)
 
     Returns
@@ -113,6 +131,8 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v : (..., nq), (..., nv)
 
     Returns

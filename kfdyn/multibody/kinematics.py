@@ -43,6 +43,8 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (..., nq)
     frame
         Name of a body or of one of ``system.frames``.
@@ -66,7 +68,11 @@ def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Ar
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v : (..., nq), (..., nv)
+    frame : str
+        Name of a body or of one of ``system.frames``.
 
     Returns
     -------
@@ -89,7 +95,11 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v, a : (..., nq), (..., nv), (..., nv)
+    frame : str
+        Name of a body or of one of ``system.frames``.
 
     Returns
     -------
@@ -113,7 +123,11 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
 
     Parameters
     ----------
+    system : System
+        The robot.
     q, v : (..., nq), (..., nv)
+    frame : str
+        Name of a body or of one of ``system.frames``.
 
     Returns
     -------
@@ -138,6 +152,8 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (..., nq)
     frame
         Name of a body or of one of ``system.frames``.

@@ -71,6 +71,8 @@ def link_terms(
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (..., nq)
     v : (..., nv), optional
         At rest if not given.

@@ -86,6 +86,24 @@ def ellipsoid_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: 
 def draw_ellipse(ax: Axes, cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size: float = 1.0, **style: Any) -> Polygon:
     """Draw the ellipse of a 2 × 2 covariance; ``style`` goes to matplotlib's Polygon.
 
+    Parameters
+    ----------
+    ax
+        Axes of matplotlib.
+    cov : (2, 2)
+        Σ, positive semi-definite.
+    center : (2,)
+        Where it is drawn.
+    size : float
+        1 for one standard deviation.
+    **style
+        For matplotlib's Polygon.
+
+    Returns
+    -------
+    Polygon
+        What was drawn.
+
     Examples
     --------
     >>> import matplotlib.pyplot as plt
@@ -107,6 +125,26 @@ def draw_ellipsoid(
     ax: Any, cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: float = 1.0, n: int = 24, **style: Any
 ) -> Any:
     """Draw the ellipsoid of a 3 × 3 covariance as a surface; ``style`` goes to ``plot_surface``.
+
+    Parameters
+    ----------
+    ax
+        Axes of matplotlib, with ``projection="3d"``.
+    cov : (3, 3)
+        Σ, positive semi-definite.
+    center : (3,)
+        Where it is drawn.
+    size : float
+        1 for one standard deviation.
+    n : int
+        Latitudes less one.
+    **style
+        For ``plot_surface``.
+
+    Returns
+    -------
+    Poly3DCollection
+        What was drawn.
 
     Examples
     --------

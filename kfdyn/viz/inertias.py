@@ -39,6 +39,8 @@ def draw_inertias(
 
     Parameters
     ----------
+    system : System
+        The robot.
     ax
         Axes of matplotlib, flat or with ``projection="3d"``.
     q : (nq,)
@@ -53,6 +55,8 @@ def draw_inertias(
         The two world axes of a flat drawing.
     bodies
         Which bodies to draw; all if not given.
+    **style
+        For :func:`draw_ellipsoid`, or for :func:`draw_ellipse` on flat axes.
 
     Examples
     --------

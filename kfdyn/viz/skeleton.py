@@ -33,6 +33,8 @@ def skeleton(system: System, q: ArrayLike) -> Skeleton:
 
     Parameters
     ----------
+    system : System
+        The robot.
     q : (nq,)
         One configuration.
 
@@ -72,11 +74,17 @@ def draw_system(
 
     Parameters
     ----------
+    system : System
+        The robot.
     ax
         Axes of matplotlib, flat or with ``projection="3d"``.
     q : (nq,)
     plane
         The two world axes of a flat drawing, as "xz".
+    color : str
+        Of strokes and hinges.
+    linewidth, alpha : float
+        Width of the strokes in points, and opacity.
 
     Returns
     -------

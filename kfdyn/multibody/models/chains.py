@@ -20,6 +20,18 @@ def pendulum(mass: float = 1.0, length: float = 1.0, armature: float = 0.0) -> S
 
     (m l² + R) q̈ = τ − m g l sin q.
 
+    Parameters
+    ----------
+    mass, length : float
+        Of the bob, and of the rod [kg, m].
+    armature : float
+        Rotor inertia R of the hinge [kg m²].
+
+    Returns
+    -------
+    System
+        One body, ``"bob"``, on the hinge ``"pivot"``.
+
     Examples
     --------
     >>> pendulum().nv
@@ -35,6 +47,11 @@ def double_pendulum(mass: ArrayLike = (1.0, 1.0), length: ArrayLike = (1.0, 1.0)
     Parameters
     ----------
     mass, length : scalar or (2,)
+
+    Returns
+    -------
+    System
+        Bodies ``"upper"`` and ``"lower"``.
 
     Examples
     --------
@@ -68,6 +85,11 @@ def chain(n: int, seed: int = 0) -> System:
         Number of bodies, dofs and links.
     seed
         The same seed gives the same chain.
+
+    Returns
+    -------
+    System
+        Bodies ``"link_0"``, ``"link_1"``, ... from the base.
 
     Examples
     --------
@@ -106,6 +128,11 @@ def uniform_chain(n: int, length: float = 1.0, mass: float = 1.0, hinge: Hinge |
     hinge
         Revolute about z unless given; with universal hinges (about y and z) the Riccati recursion of the
         chain converges, with revolute ones only D and G do (R86 section 12).
+
+    Returns
+    -------
+    System
+        Bodies ``"rod_0"``, ``"rod_1"``, ... from the base.
 
     Examples
     --------

@@ -46,6 +46,11 @@ def puma560() -> System:
     here) and its moments about x and y (half the one about z here). Link 3 as published breaks the
     triangle inequality by a tenth (0.066 + 0.0125 < 0.086); it is used as it is, without a warning.
 
+    Returns
+    -------
+    System
+        Six revolute hinges, rotors included.
+
     Examples
     --------
     >>> arm = puma560()

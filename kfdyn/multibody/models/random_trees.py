@@ -37,6 +37,11 @@ def random_tree(
     armature
         Whether dofs have rotors.
 
+    Returns
+    -------
+    System
+        n bodies on ``trees`` roots.
+
     Examples
     --------
     >>> system = random_tree(8, seed=1)

@@ -49,6 +49,11 @@ def stanford_arm() -> System:
     of 0.5 kg would have a radius of gyration of 16 cm). The frames of links 4 to 6 are at the wrist; the
     hand is the frame ``"hand"``.
 
+    Returns
+    -------
+    System
+        Five revolute hinges and a slide.
+
     Examples
     --------
     >>> arm = stanford_arm()

@@ -26,6 +26,11 @@ def free_flyer() -> System:
     A homogeneous box of 400 kg on a free hinge carries two equal arms (yaw, pitch, roll at the shoulder,
     an elbow, and a wrist of three) of 22.5 kg each. The numbers are round, not those of a real satellite.
 
+    Returns
+    -------
+    System
+        15 bodies, ``"left_grip"`` and ``"right_grip"`` as frames.
+
     Examples
     --------
     >>> free_flyer().nv
@@ -78,6 +83,11 @@ def humanoid() -> System:
 
     Balls at hips and shoulders, gimbals at waist and wrists, universals at neck, clavicles and ankles,
     revolutes at knees, elbows and toes: a tree that uses every rotary hinge. The numbers are round.
+
+    Returns
+    -------
+    System
+        19 bodies, ``"left_sole"`` and ``"right_sole"`` as frames.
 
     Examples
     --------

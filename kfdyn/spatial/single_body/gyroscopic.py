@@ -13,6 +13,16 @@ from kfdyn.spatial.inertia import momentum
 def angular_part(V: ArrayLike) -> Array:
     """Angular component V^ω = [ω; 0] of a spatial vector, (..., 6) to (..., 6).
 
+    Parameters
+    ----------
+    V : (..., 6)
+        Spatial vector [ω; v].
+
+    Returns
+    -------
+    (..., 6) array
+        [ω; 0].
+
     Notes
     -----
     V = V^ω + V^v. Source: SRB, "some notation".
@@ -28,6 +38,16 @@ def angular_part(V: ArrayLike) -> Array:
 
 def linear_part(V: ArrayLike) -> Array:
     """Linear component V^v = [0; v] of a spatial vector, (..., 6) to (..., 6).
+
+    Parameters
+    ----------
+    V : (..., 6)
+        Spatial vector [ω; v].
+
+    Returns
+    -------
+    (..., 6) array
+        [0; v].
 
     Notes
     -----
