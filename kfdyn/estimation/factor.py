@@ -27,6 +27,11 @@ class InnovationsFactor:
     is O(N) for each vector, except :meth:`inverse`. Where measurements are missing, 𝓜 is the covariance of the
     observed outputs alone: entries of the others are ignored in what is given and 0 in what is returned.
 
+    Attributes
+    ----------
+    covariances : Riccati
+        The filter's covariances, of which the factor is made.
+
     Examples
     --------
     >>> import numpy as np, kfdyn as kf

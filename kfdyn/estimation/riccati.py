@@ -54,6 +54,8 @@ class Riccati:
         Lower L with L L* = D on the observed outputs, the identity on the others.
     G : Blocks of (n_k, m_k)
         Kalman gain, zero columns at missing outputs.
+    sizes
+        Block sizes as the compiled sweeps know them; None where they vary.
 
     Examples
     --------

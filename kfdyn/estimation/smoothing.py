@@ -26,6 +26,8 @@ class Smoothed:
         The filter's results.
     a : ndarray, shape (..., Σm_k)
         Output co-state a = 𝓜⁻¹(T − bias), 0 where T is missing. In dynamics: the joint acceleration.
+    with_covariances : bool
+        Whether Λ and S were asked for.
 
     Examples
     --------

@@ -55,6 +55,13 @@ class Pair(NamedTuple):
 class State(NamedTuple):
     """Configuration (..., nq) and, where they were given, velocity, acceleration and force (..., nv).
 
+    Attributes
+    ----------
+    q : (..., nq)
+        Configuration.
+    v, a, tau : (..., nv) or None
+        Velocity, acceleration and generalised force; None where they were not given.
+
     Examples
     --------
     >>> State(np.zeros(3), v=np.ones(3)).tau is None

@@ -15,6 +15,15 @@ from kfdyn.spatial.single_body.free_motion import free_motion
 class SummaryRow(NamedTuple):
     """One formulation in SRB's table: β, b, and three statements about them.
 
+    Attributes
+    ----------
+    key, title : str
+        Short and long name.
+    velocity, bias : str
+        β and b as SRB writes them.
+    conserves_momentum, bias_does_no_work, free_of_linear_velocity : bool
+        What the table states of them.
+
     Examples
     --------
     >>> next(row.bias for row in summary_table() if row.key == "body")
