@@ -59,12 +59,14 @@ def as_estimation(
 
     Examples
     --------
-    >>> import kfdyn as kf
-    >>> from kfdyn.dynamics import as_estimation
-    >>> ss = as_estimation(kf.models.double_pendulum(), [0.3, 0.4])
+    Two masses of 1 kg, one and two metres out. The shoulder feels the first alone, for the elbow is free; let go, both
+    fall with g:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = as_estimation(kf.models.double_pendulum(), [0.5 * np.pi, 0.0])
     >>> filt = kf.kalman_filter(ss, [0.0, 0.0])
-    >>> filt.P[0].shape, kf.bryson_frazier(ss, filt).a.shape
-    ((6, 6), (2,))
+    >>> filt.D[0].round(9), kf.bryson_frazier(ss, filt).a.round(9)
+    (array([[1.]]), array([-9.81,  9.81]))
     """
     forest = as_forest(system, q, v, gravity, external_forces)
     if forest.lead:

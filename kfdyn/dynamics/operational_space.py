@@ -51,9 +51,14 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
 
     Examples
     --------
-    >>> import kfdyn as kf
-    >>> operational_space_compliance(kf.models.pendulum(length=2.0, mass=1.0), [0.0], "bob").shape
-    (6, 6)
+    The tip of a rod along x that turns about z. It gives way to a push across the rod, where 3 kg of rod feel like
+    1 kg, and not to a push along the rod or along the axis:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> rod = kf.models.uniform_chain(1, mass=3.0).bodies
+    >>> system = kf.System(rod, frames={"tip": kf.Frame("rod_0", position=[1.0, 0.0, 0.0])})
+    >>> operational_space_compliance(system, [0.0], "tip").diagonal()[3:].round(9)
+    array([0., 1., 0.])
     """
     from kfdyn.dynamics._kernels.compliance import compliances
     from kfdyn.estimation.riccati import riccati

@@ -50,8 +50,10 @@ def draw(ss: StateSpace, rng: np.random.Generator, n: int | None = None) -> Draw
     --------
     >>> import numpy as np, kfdyn as kf
     >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
-    >>> kf.draw(ss, np.random.default_rng(0), 5).T.shape
-    (5, 2)
+    >>> T = kf.draw(ss, np.random.default_rng(0), 200_000).T
+    >>> (T.T @ T / len(T)).round(1)
+    array([[1., 1.],
+           [1., 2.]])
     """
     expect_generator(rng)
     mean = np.zeros(ss.n_states) if ss.xi is None else ss.xi

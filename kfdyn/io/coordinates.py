@@ -64,8 +64,9 @@ class State(NamedTuple):
 
     Examples
     --------
-    >>> State(np.zeros(3), v=np.ones(3)).tau is None
-    True
+    >>> state = State(np.zeros(3), v=np.ones(3))
+    >>> state.v, state.tau
+    (array([1., 1., 1.]), None)
     """
 
     q: Array

@@ -166,8 +166,13 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     Examples
     --------
     >>> from kfdyn.multibody.models import double_pendulum
-    >>> jacobian(double_pendulum(), [0, 0], "lower").shape
-    (6, 2)
+    >>> jacobian(double_pendulum(), [0, 0], "lower").round(6)
+    array([[ 0.,  0.],
+           [ 1.,  1.],
+           [ 0.,  0.],
+           [-1.,  0.],
+           [ 0.,  0.],
+           [ 0.,  0.]])
     """
     from kfdyn.multibody import _kernels
 

@@ -33,8 +33,9 @@ def free_flyer() -> System:
 
     Examples
     --------
-    >>> free_flyer().nv
-    20
+    >>> robot = free_flyer()
+    >>> robot.nv, robot.mass, robot.hinge_names[:3]
+    (20, 445.0, ('bus', 'left_shoulder_yaw', 'left_shoulder_pitch'))
     """
     bodies = [Body("bus", box(400.0, (1.2, 1.0, 1.5)), Hinge.free())]
     frames = {}
@@ -91,8 +92,9 @@ def humanoid() -> System:
 
     Examples
     --------
-    >>> humanoid().nv
-    43
+    >>> robot = humanoid()
+    >>> robot.nv, round(robot.mass, 1), robot.v_slice("left_thigh")
+    (43, 71.7, slice(11, 14, None))
     """
     parts: list[_Part] = list(_TRUNK)
     trunk = {"pelvis", "torso", "head"}
