@@ -16,6 +16,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import as_estimation, partition_hinges
+from kfdyn.spatial import spatial_inertia
 from kfdyn.viz import COLORS, STYLE, ellipse_points
 
 plt.style.use(STYLE)
@@ -28,12 +29,10 @@ plt.style.use(STYLE)
 
 hip = kf.System(
     [
-        kf.Body(
-            "thigh", kf.spatial.spatial_inertia(8.0, [0.03, 0, -0.2], np.diag([0.14, 0.13, 0.03])), kf.Hinge.ball()
-        ),
+        kf.Body("thigh", spatial_inertia(8.0, [0.03, 0, -0.2], np.diag([0.14, 0.13, 0.03])), kf.Hinge.ball()),
         kf.Body(
             "shank",
-            kf.spatial.spatial_inertia(4.0, [0, 0.02, -0.2], np.diag([0.07, 0.06, 0.01])),
+            spatial_inertia(4.0, [0, 0.02, -0.2], np.diag([0.07, 0.06, 0.01])),
             kf.Hinge.revolute([0, 1, 0]),
             "thigh",
             position=[0, 0, -0.4],
