@@ -158,9 +158,12 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     """
     if method not in ("block", "univariate"):
         raise ModelError(f"method must be 'block' or 'univariate', not {method!r}")
-    seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed, dtype=bool)
-    if seen.shape != (ss.n_outputs,):
-        raise ShapeError(f"observed must have shape ({ss.n_outputs},), one entry for each output; got {seen.shape}")
+    seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed)
+    if seen.shape != (ss.n_outputs,) or seen.dtype != bool:
+        raise ShapeError(
+            f"observed must be an array of bool with shape ({ss.n_outputs},), one entry for each output; "
+            f"got {seen.dtype} with shape {seen.shape}"
+        )
     key = (method, seen.tobytes())
     result = ss._cache.get(key)
     if result is None:

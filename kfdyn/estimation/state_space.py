@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
+from kfdyn.estimation.chain import as_chain
 from kfdyn.estimation.packing import BlockInput, expect_covariance, expect_finite, expect_size, pack
 from kfdyn.estimation.tree import Tree
 
@@ -266,49 +267,7 @@ class StateSpace:
         >>> len(ss), ss.tree.roots
         (100, [99])
         """
-        mean, P0 = np.atleast_1d(real_array(x0, "x0")), real_array(P0, "P0")
-        n = mean.size
-        if mean.ndim != 1 or P0.shape != (n, n):
-            raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {P0.shape}")
-        edge = np.zeros((0, n, n))
-        given = {
-            "H": (real_array(H, "H"), 0),
-            "R": (real_array(R, "R"), 0),
-            "F": (edge if F is None else real_array(F, "F"), 1),
-            "Q": (edge if Q is None else real_array(Q, "Q"), 1),
-        }
-        for name, (value, _) in given.items():
-            if value.ndim not in (2, 3):
-                raise ShapeError(f"{name} must be one matrix or a stack of matrices, got shape {value.shape}")
-        lengths = {name: value.shape[0] + extra for name, (value, extra) in given.items() if value.ndim == 3}
-        if steps is None and not lengths:
-            raise ShapeError("every matrix is time-invariant, so the number of steps is unknown; give steps=N")
-        if steps is not None and not isinstance(steps, int | np.integer):
-            raise ShapeError(f"steps must be a whole number, got {steps!r}")
-        N = int(steps) if steps is not None else next(iter(lengths.values()))
-        for name, length in lengths.items():
-            if length != N:
-                raise ShapeError(
-                    f"{name} has {length - given[name][1]} entries, but {N} steps need {N - given[name][1]}: "
-                    "F and Q belong to the N-1 edges, H and R to the N steps"
-                )
-        if N < 1:
-            raise ShapeError(f"a time series needs at least one step, got {N}")
-        stack = {name: np.broadcast_to(v, (N - extra, *v.shape[-2:])) for name, (v, extra) in given.items()}
-        for name in ("F", "Q"):
-            if stack[name].shape[1:] != (n, n):
-                raise ShapeError(f"{name} has blocks of shape {stack[name].shape[1:]}, but x0 says n = {n}")
-        xi = np.zeros((N, n))
-        xi[0] = mean
-        if inputs is not None:
-            u = real_array(inputs, "inputs")
-            if u.shape != (N - 1, n):
-                raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
-            xi[1:] = u
-        parent = np.arange(1, N + 1)
-        parent[-1] = -1
-        phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
-        return cls(parent, phi, stack["H"], np.concatenate([P0[None], stack["Q"]]), stack["R"], xi=xi.ravel())
+        return cls(**as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict())
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"StateSpace is immutable; build another to change '{name}'")

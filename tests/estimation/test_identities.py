@@ -9,7 +9,7 @@ from hypothesis import given
 from random_models import cases, close, fast
 
 import kfdyn as kf
-from kfdyn.estimation.operators import Operator
+from kfdyn.estimation.operator import Operator
 
 
 def same(left, right, digits=10):

@@ -261,8 +261,9 @@ def test_bad_arguments():
     case: Case = random_case(0, 3)
     with pytest.raises(ModelError, match="method must be 'block' or 'univariate', not 'qr'"):
         kf.riccati(case.ss, method="qr")
-    with pytest.raises(ShapeError, match=r"observed must have shape \(\d+,\), one entry for each output"):
-        kf.riccati(case.ss, np.ones(case.ss.n_outputs + 1, dtype=bool))
+    for observed in (np.ones(case.ss.n_outputs + 1, dtype=bool), np.arange(case.ss.n_outputs)):
+        with pytest.raises(ShapeError, match=r"observed must be an array of bool with shape \(\d+,\), one entry for"):
+            kf.riccati(case.ss, observed)
 
 
 def test_threads_share_a_model():
