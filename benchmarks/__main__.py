@@ -9,6 +9,10 @@ PARTS = {
     "scaling": "time and memory up to a million nodes",
     "batch": "100,000 right-hand sides on one tree",
     "startup": "import, first call, later calls",
+    "dynamics": "robots beside Pinocchio and MuJoCo",
+    "bodies": "forward dynamics of 10 to 100,000 bodies",
+    "operations": "operations of the kernels and the peak of the core",
+    "compilation": "first calls of dynamics, cold and from the cache",
 }
 
 

@@ -22,6 +22,7 @@ class Report:
     remarks: list[str] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
     draw: Callable[[Path], None] | None = None
+    words: int = 1  # columns at the left that hold words
 
     def show(self) -> None:
         """Print the table and the remarks."""
@@ -30,7 +31,7 @@ class Report:
 
         table = Table(title=self.title, title_justify="left", title_style="bold")
         for i, column in enumerate(self.columns):
-            table.add_column(column, justify="left" if i == 0 else "right")
+            table.add_column(column, justify="left" if i < self.words else "right")
         for row in self.rows:
             table.add_row(*row)
         console = Console(highlight=False)
@@ -50,7 +51,7 @@ class Report:
 
     def markdown(self) -> str:
         """Return the table, the remarks and the machine as a page."""
-        aligned = ["---"] + ["---:"] * (len(self.columns) - 1)
+        aligned = ["---"] * self.words + ["---:"] * (len(self.columns) - self.words)
         lines = [self.columns, aligned, *self.rows]
         table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
         remarks = "\n".join(f"- {remark}" for remark in self.remarks)

@@ -1,0 +1,140 @@
+"""How many operations a kernel does: its own source, run in plain Python on numbers that count.
+
+The kernels are written for one number and know machine vectors only through a handful of intrinsics. Here these are
+given a meaning for Python objects, and every compiled function is taken as the Python function it was made of.
+"""
+
+import math
+from collections import Counter
+from types import FunctionType, SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+import kfdyn as kf
+from kfdyn.dynamics._kernels import doors
+
+
+class Number:
+    """A float that counts what is done to it; operations between plain floats are constants of the model."""
+
+    done: ClassVar[Counter] = Counter()
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __neg__(self) -> "Number":
+        return Number(-self.value)
+
+
+def _define(name: str, kind: str, function) -> None:
+    def operate(a: Number, b: Any) -> Number:
+        Number.done[kind] += 1
+        return Number(function(a.value, getattr(b, "value", b)))
+
+    def reflected(a: Number, b: Any) -> Number:
+        Number.done[kind] += 1
+        return Number(function(getattr(b, "value", b), a.value))
+
+    setattr(Number, f"__{name}__", operate)
+    setattr(Number, f"__r{name}__", reflected)
+
+
+_define("add", "add", lambda a, b: a + b)
+_define("sub", "add", lambda a, b: a - b)
+_define("mul", "multiply", lambda a, b: a * b)
+_define("truediv", "divide", lambda a, b: a / b)
+
+
+def _unary(kind: str, function):
+    def apply(x):
+        if not isinstance(x, Number):
+            return function(x)
+        Number.done[kind] += 1
+        return Number(function(x.value))
+
+    return apply
+
+
+def _smaller(a, b):
+    Number.done["compare"] += 1
+    return b if getattr(b, "value", b) < getattr(a, "value", a) else a
+
+
+def _put(tag, array, i, value) -> None:
+    array[i] = value
+
+
+def _spread(tag, array, at, step, value) -> None:
+    array[at] = value
+
+
+def _spread_all(tag, buffer, i, array, start, step) -> None:
+    array[start] = buffer[i]
+
+
+#: What the intrinsics of the kernels mean for one number.
+MEANING = {
+    "get": lambda tag, array, i: array[i],
+    "put": _put,
+    "item": lambda array, i: array[i],
+    "pointer": lambda array: array,
+    "keep": lambda kept: None,
+    "collect": lambda tag, array, at, step: array[at],
+    "spread": _spread,
+    "spread_all": _spread_all,
+    "zero": lambda tag: 0.0,
+    "sqrt": _unary("square root", math.sqrt),
+    "floor": _unary("round", math.floor),
+    "rint": _unary("round", round),
+    "fabs": _unary("compare", abs),
+    "any_beyond": lambda x, bound: getattr(x, "value", x) > bound,
+    "smaller": _smaller,
+    "tables": lambda layout: (layout.index, layout.real),
+    "_slots": lambda layout, index, real: layout.slots,
+    "np": SimpleNamespace(
+        empty=lambda size: np.full(size, np.nan, dtype=object),
+        zeros=lambda size: np.full(size, 0.0, dtype=object),
+        inf=np.inf,
+    ),
+}
+
+
+def plain(function, made: dict[Any, Any] | None = None):
+    """The Python function that a compiled one was made of, and with it all that it calls."""
+    made = {} if made is None else made
+    if function not in made:
+        source = function.py_func
+        copied = FunctionType(source.__code__, {"__builtins__": __builtins__}, source.__name__, source.__defaults__)
+        made[function] = copied
+        for name in _names(source.__code__):
+            if name not in source.__globals__:
+                continue
+            value = source.__globals__[name]
+            if name in MEANING:
+                value = MEANING[name]
+            elif isinstance(value, Dispatcher):
+                value = plain(value, made)
+            copied.__globals__[name] = value
+    return made[function]
+
+
+def _names(code) -> set[str]:
+    inner = [constant for constant in code.co_consts if hasattr(constant, "co_names")]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> tuple[Counter, np.ndarray]:
+    """Operations of one call for one state, and its answer; ``call`` is a kernel that ``doors`` imports."""
+    layout = doors.Prepared(*system.layout, *doors.prepare(system.layout))
+    nv = system.nv
+    inputs = [np.array([Number(float(x)) for x in values], dtype=object) for values in (q, *given)]
+    out = np.full(nv if given else nv * nv, 0.0, dtype=object)
+    rest: list[Any] = [np.zeros(0), [Number(float(x)) for x in system.gravity]] if given else []
+    if given:
+        rest[1] = np.array(rest[1], dtype=object)
+    after = [np.empty(1, dtype=object)] if call in ("forward_dynamics", "mass_matrix_inverse") else []
+    Number.done = Counter()
+    plain(getattr(doors, call))((0,), layout, *inputs, *rest, 0, 1, out, *after)
+    return Number.done, np.array([getattr(x, "value", x) for x in out], dtype=float)

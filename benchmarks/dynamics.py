@@ -1,0 +1,203 @@
+"""Dynamics of arms and a humanoid beside Pinocchio and MuJoCo: batches on one core, one state, two threads."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kfdyn as kf
+from benchmarks.batch import limited
+from benchmarks.dynamics_peers import (
+    CALLS,
+    Peer,
+    kfdyn_calls,
+    mjx_batches,
+    mujoco_calls,
+    mujoco_rollout,
+    pinocchio_batches,
+    pinocchio_calls,
+)
+from benchmarks.report import BLUE, GREEN, GREY, ORANGE, RED, Report
+from benchmarks.robots import ARMS, HUMANOIDS, Robot, States, robot, states
+from benchmarks.timing import environment, race
+
+BATCH, LOOPED, SINGLE = 4096, 512, 200
+
+#: Multiples of the Pinocchio loop to reach, arms and humanoid.
+TARGETS = {
+    "forward dynamics": (20, 15),
+    "inverse dynamics": (15, 10),
+    "mass matrix": (6, 4),
+    "inverse mass matrix": (6, 4),
+    "forward dynamics, one state": (1, 1),
+    "two threads over one": (1.7, 1.7),
+}
+PEERS = {
+    "Pinocchio's batch": pinocchio_batches,
+    "MuJoCo loop": mujoco_calls,
+    "MuJoCo rollout": mujoco_rollout,
+    "MJX (JAX)": mjx_batches,
+}
+OURS, BASE = "kfdyn", "Pinocchio loop"
+
+
+def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, dict[str, float]]:
+    """Processor seconds per state of each call by each library, all taking turns in one run."""
+    few, many = states(subject.system, min(size, LOOPED)), states(subject.system, size)
+    peers: dict[str, tuple[dict[str, Peer], int]] = {
+        OURS: (kfdyn_calls(subject, many), size),
+        BASE: (pinocchio_calls(subject, few), len(few.q)),
+    }
+    for name, make in PEERS.items():
+        own = few if name == "MuJoCo loop" else many
+        found = make(subject, own)
+        if found:
+            peers[name] = (found, len(own.q))
+    times: dict[str, dict[str, float]] = {}
+    for call in CALLS:
+        able = {name: (found[call], count) for name, (found, count) in peers.items() if call in found}
+        for name, (peer, _) in able.items():
+            agree(subject, call, name, peer, able[OURS][0])
+        least = race({name: peer.run for name, (peer, _) in able.items()}, budget, laps)
+        times[call] = {name: least[name] / count for name, (_, count) in able.items()}
+    return times
+
+
+def agree(subject: Robot, call: str, name: str, peer: Peer, ours: Peer) -> None:
+    gap = np.abs(peer.first - ours.first).max() / np.abs(ours.first).max()
+    if not gap < 1e-10:
+        raise AssertionError(f"{name} computes another {call} of {subject.name} (relative difference {gap:.1e})")
+
+
+def one_state(subject: Robot, s: States, budget: float, laps: int) -> dict[str, float]:
+    """Processor seconds of one call with one state, both libraries called from the same kind of loop."""
+    rows = [list(x) for x in (s.q, s.v, s.tau)]
+
+    def ours() -> None:
+        for x in zip(*rows):
+            kf.forward_dynamics(subject.system, *x)
+
+    runs: dict[str, Callable[[], object]] = {OURS: ours, BASE: pinocchio_calls(subject, s)["forward dynamics"].run}
+    return {name: least / len(s.q) for name, least in race(runs, budget, laps).items()}
+
+
+def in_threads(subject: Robot, size: int, budget: float) -> dict[str, float]:
+    """Wall seconds of forward dynamics with one thread and with two, taking turns; needs an idle machine."""
+    s, system = states(subject.system, size), subject.system
+    least = {"1": float("inf"), "2": float("inf")}
+    before, begun = os.environ.get("KFDYN_NUM_THREADS"), time.perf_counter()
+    try:
+        while time.perf_counter() - begun < budget:
+            for threads in least:
+                os.environ["KFDYN_NUM_THREADS"] = threads
+                start = time.perf_counter()
+                kf.forward_dynamics(system, s.q, s.v, s.tau)
+                least[threads] = min(least[threads], time.perf_counter() - start)
+    finally:
+        os.environ.pop("KFDYN_NUM_THREADS")
+        if before is not None:
+            os.environ["KFDYN_NUM_THREADS"] = before
+    return {threads: best / size for threads, best in least.items()}
+
+
+def run(quick: bool = False) -> Report:
+    from threadpoolctl import threadpool_limits
+
+    size, budget, laps = (256, 0.05, 1) if quick else (BATCH, 2.0, 5)
+    robots = [robot(name) for name in (("UR5",) if quick else (*ARMS, *HUMANOIDS))]
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for subject in robots:
+        with threadpool_limits(1):
+            times = limited(1, lambda subject=subject: measured(subject, size, budget, laps))
+        times["forward dynamics, one state"] = one_state(subject, states(subject.system, SINGLE), budget, laps)
+        times["two threads over one"] = in_threads(subject, size, 2 * budget)
+        results[subject.name] = times
+    dofs = {subject.name: subject.system.nv for subject in robots}
+    columns = [OURS, BASE, *(name for name in PEERS if any(name in t for r in results.values() for t in r.values()))]
+    missed = list(shortfalls(results))
+    return Report(
+        "dynamics",
+        f"Dynamics: batches of {size:,} on one core, in multiples of Pinocchio called in a Python loop",
+        ["robot", "call", "kfdyn, µs a state", "Pinocchio loop, µs", "kfdyn", "target", *columns[2:]],
+        list(rows(results, dofs, columns[2:])),
+        environment(["kfdyn", "numpy", "numba", "pin", "mujoco", "mujoco-mjx", "example-robot-data"]),
+        [
+            "Multiples: how many times as fast as the Pinocchio loop. Checks of arguments and allocation of results "
+            "are part of kfdyn's times; the peers get their rows cut, coordinates converted and memory allocated "
+            "beforehand.",
+            "All libraries agree on every quantity to 1e-10 before they are timed. Shortest processor time of many "
+            "runs, the peers taking turns; one thread.",
+            "Two threads: shortest wall time of forward dynamics with one thread over that with two.",
+            "MuJoCo loop: the stages each call needs and no others, no constraints or contacts; PUMA 560 has a link "
+            "without mass, which it does not take. MuJoCo rollout: one step a state.",
+            "Every target is met." if not missed else "Short of the target: " + "; ".join(missed) + ".",
+        ],
+        {"batch": size, "dofs": dofs, "targets": TARGETS, "seconds_per_state": results, "missed": missed},
+        lambda path: draw(results, dofs, columns[2:], path),
+        words=2,
+    )
+
+
+def multiple(times: dict[str, float], name: str = OURS) -> float:
+    """How many times as fast as the base a library is; for threads, two over one."""
+    return times["1"] / times["2"] if "2" in times else times[BASE] / times[name]
+
+
+def target(name: str, call: str) -> float:
+    return TARGETS[call][name in HUMANOIDS]
+
+
+def rows(results: dict[str, Any], dofs: dict[str, int], others: list[str]):
+    for name, calls in results.items():
+        for call, times in calls.items():
+            threads = "2" in times
+            own, base = (times["2"], None) if threads else (times[OURS], times[BASE])
+            yield [
+                f"{name}, {dofs[name]} dof",
+                call,
+                f"{1e6 * own:.3g}",
+                "" if base is None else f"{1e6 * base:.3g}",
+                f"{multiple(times):.3g}×",
+                f"{target(name, call):g}×",
+                *(f"{multiple(times, other):.2g}×" if other in times else "" for other in others),
+            ]
+
+
+def shortfalls(results: dict[str, Any]):
+    for name, calls in results.items():
+        for call, times in calls.items():
+            if multiple(times) < target(name, call):
+                yield f"{name}, {call}, {multiple(times):.3g}× of {target(name, call):g}×"
+
+
+def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    colours = dict(zip((OURS, *others), (BLUE, ORANGE, GREEN, RED, GREY)))
+    panels = figure.subplots(2, 2).ravel()
+    for axes, call in zip(panels, CALLS):
+        for place, name in enumerate(results):
+            times = results[name][call]
+            able = [peer for peer in colours if peer in times]
+            height = 0.8 / len(colours)
+            for i, peer in enumerate(able):
+                value = multiple(times, peer)
+                at = place - 0.4 + (i + 0.5) * height
+                axes.barh(at, value, height, color=colours[peer], label=peer)
+                axes.text(value, at, f" {value:.2g}", va="center", fontsize=7)
+            goal = target(name, call)
+            axes.plot([goal, goal], [place - 0.45, place + 0.45], color="black", linewidth=1.2, label="target")
+        axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":", label="Pinocchio loop")
+        axes.set_yticks(range(len(results)), [f"{name}\n{dofs[name]} dof" for name in results])
+        axes.invert_yaxis()
+        axes.set_title(call, fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[2:]:
+        axes.set_xlabel("times as fast as Pinocchio called in a Python loop")
+    handles = {label: h for axes in panels for h, label in zip(*axes.get_legend_handles_labels())}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.savefig(path, dpi=150)
