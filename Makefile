@@ -56,6 +56,7 @@ docs: $(DOCS) $(KERNELS) $(MATHJAX)  ## build the documentation, warnings as err
 bench: $(DEV) $(KERNELS)  ## run the benchmarks
 	@echo "bench: timing the engine against its peers"
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python docs/readme_speed.py
 
 clean:  ## remove the environment and everything built
 	@rm -rf $(VENV) docs/_build docs/_static/mathjax docs/generated docs/gallery docs/sg_execution_times.rst

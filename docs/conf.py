@@ -2,6 +2,7 @@
 
 import logging
 import re
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
@@ -116,6 +117,23 @@ def letter_equations(app, doctree):
             equations[node["label"]] = (app.env.docname, node["number"])
 
 
+def formulas():
+    """Labels of equations by the full name of what computes them."""
+    rooms = tomllib.loads((HERE / "formulas.toml").read_text(encoding="utf-8"))["kfdyn"]
+    return {f"kfdyn.{room}.{name}": labels for room, names in rooms.items() for name, labels in names.items()}
+
+
+FORMULAS = formulas()
+
+
+def cite_formulas(app, what, name, obj, options, lines):
+    """Put the equations that a function computes below its first line."""
+    if name in FORMULAS and lines:
+        end = lines.index("") if "" in lines else len(lines)
+        cited = ", ".join(f":eq:`{label}`" for label in FORMULAS[name])
+        lines[end:end] = ["", f"Theory: {cited}.", ""]
+
+
 #: The five equations that docstrings number, by their labels on the theory page.
 EQUATIONS = {"1": "mass", "2": "filter-P", "3": "filter-z", "4": "smoother", "5": "smoothed-cov"}
 
@@ -143,3 +161,4 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
     app.connect("autodoc-process-docstring", link_theory, priority=610)
+    app.connect("autodoc-process-docstring", cite_formulas, priority=620)

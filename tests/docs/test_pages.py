@@ -3,11 +3,13 @@
 import ast
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,20 @@ def test_every_page_with_equations_has_its_letter():
     numbered = {page for page in PAGES if ":label:" in page.read_text(encoding="utf-8")}
     names = {str(page.relative_to(DOCS).with_suffix("")) for page in numbered}
     assert names - {"theory"} == set(letters)
+
+
+def test_formulas_cited_by_the_reference_exist():
+    rooms = tomllib.loads((DOCS / "formulas.toml").read_text(encoding="utf-8"))["kfdyn"]
+    labels = {
+        label for page in PAGES for label in re.findall(r"^:label: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+    }
+    listed = (DOCS / "api.md").read_text(encoding="utf-8")
+    for room, names in rooms.items():
+        home = importlib.import_module(f"kfdyn.{room}")
+        for name, cited in names.items():
+            assert hasattr(home, name.rpartition(".")[2]), name
+            assert re.search(rf"^   {re.escape(name)}$", listed, re.MULTILINE), name
+            assert set(cited) <= labels, name
 
 
 def test_the_citation_is_of_this_version():
