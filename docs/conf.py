@@ -128,10 +128,11 @@ FORMULAS = formulas()
 
 def cite_formulas(app, what, name, obj, options, lines):
     """Put the equations that a function computes below its first line."""
-    if name in FORMULAS and lines:
-        end = lines.index("") if "" in lines else len(lines)
+    if name in FORMULAS:
+        begin = next(i for i, line in enumerate(lines) if line)
+        end = next((i for i in range(begin, len(lines)) if not lines[i]), len(lines))
         cited = ", ".join(f":eq:`{label}`" for label in FORMULAS[name])
-        lines[end:end] = ["", f"Theory: {cited}.", ""]
+        lines[end:end] = ["", f"Equations of the theory: {cited}."]
 
 
 #: The five equations that docstrings number, by their labels on the theory page.
