@@ -34,9 +34,9 @@ sys.exit(0 if drawn else 3)
 
 # What the gallery must show, by script: the list of the documentation's plan.
 POINTS = """
-    acceleration_causes armature articulated_inertia control convergence double_pendulum duality force_decompositions
-    gp hybrid implicit_damping information nile operational_space partition riccati_lyapunov single_body thermal tree
-    whitening
+    acceleration_causes armature articulated_inertia control convergence cross_check double_pendulum duality
+    force_decompositions gp hybrid implicit_damping information nile operational_space partition riccati_lyapunov
+    single_body thermal tree whitening
 """
 
 
