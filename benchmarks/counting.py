@@ -79,7 +79,7 @@ MEANING = {
     "get": lambda tag, array, i: array[i],
     "put": _put,
     "item": lambda array, i: array[i],
-    "pointer": lambda array: array,
+    "pointer": lambda array: array.reshape(-1),
     "keep": lambda kept: None,
     "collect": lambda tag, array, at, step: array[at],
     "spread": _spread,

@@ -1,7 +1,7 @@
 """The four calls of dynamics as each library offers them, on the same states: what is timed, and what it answers.
 
-A run is a function without arguments that does all states and returns nothing it would not return anyway. Rows are
-cut, coordinates converted and memory allocated beforehand, to the benefit of the peers.
+A run is a function without arguments that does all states. To the benefit of the peers their rows are cut and their
+coordinates converted beforehand, and loops do not keep the results, while kfdyn returns all of them in a new array.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def kfdyn_calls(robot: Robot, s: States) -> dict[str, Peer]:
 
 
 def pinocchio_calls(robot: Robot, s: States) -> dict[str, Peer]:
-    """One call a state, as a Python user makes them; mass matrices filled to both sides, as ours are."""
+    """One call a state, as a Python user makes them; of a mass matrix only the upper half is filled."""
     import pinocchio as pin
 
     model, data = robot.pinocchio, robot.pinocchio.createData()

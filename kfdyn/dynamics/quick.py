@@ -15,7 +15,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.doors import DOORS, address_of
+from kfdyn.dynamics.doors import DOORS, Door, address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import (
     fused_forward_dynamics,
@@ -34,8 +34,10 @@ _NO_FORCES = np.empty(0)
 
 def _of_states(door: str, many: Callable[[States], Array | None], driven: str) -> Quick:
     """Forward or inverse dynamics, ``driven`` being what it takes beside q and v. A closure: each call would cost."""
+    enter: Door | None = None
 
     def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
+        nonlocal enter
         if type(q) is not ndarray:
             return None
         if q.ndim != 1:
@@ -61,8 +63,10 @@ def _of_states(door: str, many: Callable[[States], Array | None], driven: str) -
             and v.ndim == 1
             and u.shape == v.shape
         ):
+            if enter is None:
+                enter = getattr(DOORS, door)
             out = empty(system.nv)
-            if getattr(DOORS, door)(system.address or address_of(system), q, v, u, force, gravity, 0, 1, 1, out):
+            if enter(system.address or address_of(system), q, v, u, force, gravity, 0, 1, 1, out):
                 return out
         return None
 
