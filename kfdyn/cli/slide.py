@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-WIDE = 110  # characters that the report's own table needs
+WIDE = 120  # characters that the report's own table needs
+_ROOMY = 110  # and those of a slide that tells all
 
 
 def slide_table(report: Report, width: int) -> Table:
@@ -20,9 +21,11 @@ def slide_table(report: Report, width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    wide = width >= WIDE
+    wide = width >= _ROOMY
     title = Text(f"{printable(report.title)} as a random process: {report.samples:,} samples, filtered and smoothed")
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for column in ("in the filter", "", "in the robot", "covariance"):
         table.add_column(column)
     for column in ("error", *(("expected",) if wide else ()), "p", *(("p, entries",) if wide else ())):

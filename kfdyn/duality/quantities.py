@@ -54,7 +54,7 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("x", "x", "φMφ*", "state", "force between bodies", True),
         Quantity("T", "T", "𝓜", "output", "generalised force", False),
         Quantity("z", "z", "φKDK*φ*", "filter estimate", "force explained outboard", True),
-        Quantity("filter_error", "x − z", "ψ(M + KRK*)ψ*", "filter error", "force due to acceleration", True),
+        Quantity("filter_error", "x − z", "ψ(M + KRK*)ψ*", "filter error", "force from acceleration", True),
         Quantity("eps", "ε", "D", "innovation", "unexplained hinge force", False),
         Quantity("nu", "ν", "D⁻¹", "residual", "free hinge acceleration", False),
         Quantity("costate", "λ", "Ω", "co-state", "body acceleration", True),

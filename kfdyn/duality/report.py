@@ -130,13 +130,7 @@ class Report:
 
     def table(self) -> Table:
         """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
-        from rich.table import Table
-        from rich.text import Text
-
-        title = Text(printable(f"{self.title}: {self.samples:,} samples"))
-        table = Table(title=title, title_justify="left", title_style="bold")
-        for column in ("quantity", "", "in the robot", "covariance"):
-            table.add_column(column)
+        table = _table(f"{self.title}: {self.samples:,} samples", ("quantity", "", "in the robot", "covariance"))
         for column in ("rank", "error", "expected", "p cov", "p entries", "p mean"):
             table.add_column(column, justify="right")
         for name, finding in self.findings.items():
@@ -157,28 +151,28 @@ class Report:
 
     def tests_table(self) -> Table:
         """Tests that are not about one quantity's covariance alone, and the independent parties."""
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(title="Independent of these", title_justify="left", title_style="bold")
-        for column in ("check", "of"):
-            table.add_column(column)
-        table.add_column("found", justify="right")
+        from kfdyn.duality.identities import TOLERANCE
+
+        table = _table("Beside the covariances", ("check", "of"))
+        for column in ("found", "allowed"):
+            table.add_column(column, justify="right")
         for test in self.tests:
             if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES"):
-                table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {_shown(test.p_value)}")
+                table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {_shown(test.p_value)}", "")
         for group in self.groups:
             symbols = ", ".join(QUANTITIES[name].symbol for name in group.quantities)
-            table.add_row("one likelihood ratio", symbols, f"spread {group.spread:.0e}")
+            table.add_row("one likelihood ratio", symbols, f"spread {group.spread:.0e}", f"{group.tolerance:.0e}")
         for name in dict.fromkeys(party.name for party in self.parties):
             mine = [party for party in self.parties if party.name == name]
             worst = max(mine, key=lambda party: party.gap)
-            subject = mine[0].subject if len(mine) == 1 else f"{len(mine)} results, worst {worst.subject}"
-            table.add_row(Text(printable(name)), Text(subject), f"gap {worst.gap:.0e}")
+            subject = mine[0].subject if len(mine) == 1 else f"worst of {len(mine)}: {worst.subject}"
+            table.add_row(Text(printable(name)), Text(subject), f"gap {worst.gap:.0e}", f"{worst.tolerance:.0e}")
         if self.identities:
             worst_name = max(self.identities, key=lambda name: self.identities[name])
             found = f"residual {self.identities[worst_name]:.0e}"
-            table.add_row(f"{len(self.identities)} operator identities", f"worst {worst_name}", found)
+            table.add_row(f"{len(self.identities)} operator identities", worst_name, found, f"{TOLERANCE:.0e}")
         return table
 
     def verdict(self) -> str:
@@ -283,6 +277,24 @@ class Report:
         console = Console(file=StringIO(), width=120, record=True)
         console.print(self)
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(printable(title)),
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for column in columns:
+        table.add_column(column)
+    return table
 
 
 def _shown(p: float) -> str:

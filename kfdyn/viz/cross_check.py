@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 BLUE, ORANGE, GREY = COLORS["blue"], COLORS["orange"], COLORS["grey"]
 _LABELLED = 16  # outputs up to which each gets its name on the axis
+_NUMBERED = 10  # and up to which each entry gets its number
 
 
 #: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, samples, level, tests, findings,
@@ -66,16 +67,27 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
         (found.covariance / np.outer(unit, unit), "𝓜⁻¹ by the filter", 1.0, "PuOr"),
         (found.scores, "difference in standard errors", limit, "RdBu_r"),
     )
+    names = [literal(name) for name in report.names]
     for ax, (matrix, title, top, colours) in zip(axes, panels):
         image = ax.imshow(matrix, cmap=colours, vmin=-top, vmax=top)
         ax.set_title(_plain(title), fontsize=10)
         ax.tick_params(length=0)
-        if len(report.names) <= _LABELLED:
-            names = [literal(name) for name in report.names]
-            ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=7)
+        if len(names) <= _LABELLED:
+            ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=7)
             ax.set_yticks(range(len(names)), names if ax is axes[0] else [""] * len(names), fontsize=7)
-        assert ax.figure is not None
-        ax.figure.colorbar(image, ax=ax, shrink=0.8)
+        if len(names) <= _NUMBERED:
+            for (i, j), value in np.ndenumerate(matrix):
+                ink = "w" if abs(value) > 0.6 * top else "k"
+                ax.text(j, i, _number(value), ha="center", va="center", fontsize=7, color=ink)
+        if ax is not axes[0]:  # the first two share theirs
+            assert ax.figure is not None
+            ax.figure.colorbar(image, ax=ax, shrink=0.8)
+
+
+def _number(value: float) -> str:
+    """Two decimals, three where these would say nothing; no sign before a nought."""
+    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3f}"
+    return text.replace("-", "−") if float(text) else "0"
 
 
 def draw_convergence(report: CrossCheck, ax: Axes | None = None) -> Axes:
@@ -98,18 +110,29 @@ def draw_convergence(report: CrossCheck, ax: Axes | None = None) -> Axes:
 
 
 def draw_whiteness(report: CrossCheck, ax: Axes | None = None) -> Axes:
-    """Normal scores of all entries of the covariance of ε, in the node blocks and across nodes, against N(0, 1)."""
+    """Normal scores of the covariances of ε between nodes, in order, against normal quantiles, with a 95 % band."""
+    from scipy.stats import beta, norm
+
     ax = _axes() if ax is None else ax
     found = report.findings.get("eps")
     if found is not None and found.scores is not None:
         across = np.triu(np.ones_like(found.scores, dtype=bool), 1) & (found.covariance == 0)
-        scores = found.scores[across]
+        scores = np.sort(found.scores[across])
         if scores.size:
-            grid = np.linspace(-4, 4, 200)
-            ax.hist(scores, bins=min(60, max(8, scores.size // 4)), range=(-4, 4), density=True, color=BLUE, alpha=0.7)
-            ax.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color=ORANGE, linewidth=2, label="N(0, 1)")
-            ax.legend(frameon=False)
-    ax.set(xlabel="score of a correlation between nodes", ylabel="density", title="Innovations are white over the tree")
+            shown = np.unique(np.linspace(0, scores.size - 1, min(scores.size, 400)).astype(int))
+            rank = shown + 1
+            expected = norm.ppf((rank - 0.5) / scores.size)
+            # the i-th of n uniform numbers is Beta(i, n + 1 − i)
+            low, high = (norm.ppf(beta.ppf(q, rank, scores.size + 1 - rank)) for q in (0.025, 0.975))
+            ax.fill_between(expected, low, high, color=ORANGE, alpha=0.3, linewidth=0, label="N(0, 1), 95 %")
+            ax.plot(expected, expected, color=ORANGE, linewidth=1)
+            ax.plot(expected, scores[shown], "o", color=BLUE, markersize=3, label=f"{scores.size:,} pairs of outputs")
+            ax.legend(frameon=False, loc="upper left")
+    ax.set(
+        xlabel="normal quantile",
+        ylabel="score of a covariance between nodes",
+        title="Innovations are white over the tree",
+    )
     _tidy(ax)
     return ax
 
@@ -124,7 +147,7 @@ def draw_p_values(report: CrossCheck, ax: Axes | None = None) -> Axes:
     ax.plot(uniform, uniform, color=GREY, linewidth=1, label="uniform")
     ax.plot(uniform, report.level / (p.size - rank + 1), color=ORANGE, linewidth=1.5, label="Holm's limit")
     ax.set(xlabel="rank / number of tests", ylabel="p-value", title="All tests, read together")
-    ax.legend(frameon=False, loc="lower right")
+    ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 0.38))  # above the limit, below the diagonal
     _tidy(ax)
     return ax
 
@@ -132,14 +155,20 @@ def draw_p_values(report: CrossCheck, ax: Axes | None = None) -> Axes:
 def draw_nis(report: CrossCheck, ax: Axes | None = None) -> Axes:
     """Histogram of the χ² distribution function of NIS: flat if the filter's account of its errors is true."""
     ax = _axes() if ax is None else ax
-    counts = np.asarray(report.histogram)
-    expected = counts.sum() / counts.size
+    counts = np.asarray(report.histogram, float)
+    expected = max(float(counts.sum()) / counts.size, 1e-300)
     edges = np.linspace(0, 1, counts.size + 1)
-    half = 2 * np.sqrt(expected)
-    ax.stairs(counts, edges, fill=True, color=BLUE, alpha=0.7)
-    ax.axhspan(expected - half, expected + half, color=ORANGE, alpha=0.3, linewidth=0)
-    ax.axhline(expected, color=ORANGE)
-    ax.set(xlabel="χ² distribution function of NIS", ylabel="samples", title="Normalised innovations squared")
+    half = 2 / np.sqrt(max(expected, 1.0))
+    found = counts / expected
+    ax.axhspan(1 - half, 1 + half, color=ORANGE, alpha=0.3, linewidth=0, label="expected, 95 % of the bins")
+    ax.axhline(1, color=ORANGE, linewidth=1)
+    ax.stairs(found, edges, baseline=None, color=BLUE, linewidth=1.2, label="found")
+    reach = max(2.5 * half, 1.2 * float(np.abs(found - 1).max(initial=0.0)))
+    ax.set(
+        xlabel="χ² distribution function of NIS", ylabel="samples in a bin / expected", ylim=(1 - reach, 1 + reach),
+        title="Normalised innovations squared",
+    )  # fmt: skip
+    ax.legend(frameon=False, loc="upper right", ncols=2)
     _tidy(ax)
     return ax
 

@@ -12,7 +12,12 @@ from kfdyn.viz.text import literal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLUMNS = ((0.01, 8, "", 0), (0.07, 34, "estimation", 1), (0.36, 42, "multibody dynamics", 2), (0.69, 40, "number", 3))
+_COLUMNS = (
+    (0.01, 8, "", 0),
+    (0.07, 34, "estimation", 1),
+    (0.36, 42, "multibody dynamics", 2),
+    (0.69, 44, "this robot", 3),
+)
 
 
 def draw_dictionary(rows: Sequence[tuple[str, str, str, str]], title: str = "") -> Figure:
@@ -21,7 +26,7 @@ def draw_dictionary(rows: Sequence[tuple[str, str, str, str]], title: str = "") 
 
     shown = [row for row in rows if row[3]]
     lines = [[wrap(row[at], width) or [""] for _, width, _, at in _COLUMNS] for row in shown]
-    heights = [max(len(cell) for cell in row) + 0.5 for row in lines]
+    heights = [0.75 * max(len(cell) for cell in row) + 0.6 for row in lines]
     total = sum(heights) + 3
     figure = Figure(figsize=(13, 0.21 * total))
     place = 1 - 1 / total

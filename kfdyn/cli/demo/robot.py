@@ -9,6 +9,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.cli.slide import show_verdict, slide_table
+from kfdyn.duality import QUANTITIES
 from kfdyn.viz.cross_check import save_figures
 
 if TYPE_CHECKING:
@@ -25,14 +26,8 @@ def show_robot(console: Console, folder: Path) -> kf.Report:
     report = kf.cross_check(puma, q, v, samples=SAMPLES, seed=SEED)
     save_figures(report, folder)
     console.print(slide_table(report, console.width))
-    gaps = {party.name: 0.0 for party in report.parties}
-    for party in report.parties:
-        gaps[party.name] = max(gaps[party.name], party.gap)
-    console.print(
-        "Largest gap, in standard deviations, to " + ", ".join(f"{name}: {gap:.0e}" for name, gap in gaps.items()) + "."
-    )
-    console.print(
-        f"Largest residual of {len(report.identities)} operator identities: {max(report.identities.values()):.0e}."
-    )
+    images = ", ".join(QUANTITIES[name].symbol for name in report.groups[0].quantities)
+    console.print(f"{images} are linear images of each other: one likelihood ratio, counted once.\n")
+    console.print(report.tests_table())
     show_verdict(console, report)
     return report
