@@ -26,9 +26,10 @@ def smooth_costates(tag, sizes, model, G, P_plus, z_plus, nu, eta, first, last, 
     lanes = size(tag, 1)
     flow = np.empty(n_states * lanes)
     known = np.empty(largest(state) * lanes)
-    rate = np.empty(largest(output) * lanes)
+    rate = np.empty(n_outputs * lanes)  # ν, then a
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
+        load(tag, None, rate, nu, n_outputs, at, count, 0, n_outputs)
         for step in range(model.order.size):
             k = model.order[model.order.size - 1 - step]
             n = size(sizes.n, state[k + 1] - state[k])
@@ -49,9 +50,9 @@ def smooth_costates(tag, sizes, model, G, P_plus, z_plus, nu, eta, first, last, 
                 load(tag, sizes.n, known, eta, n_states, at, count, state[k], n)
                 add(tag, own, known, n)
             if m > 0:
-                load(tag, sizes.m, rate, nu, n_outputs, at, count, output[k], m)
-                transposed_product(tag, sizes.n, sizes.m, rate, -1.0, matrix(G, model.H_at[k], n, m), own)
-                store(tag, sizes.m, a, n_outputs, rate, at, count, output[k], m)
-                transposed_product(tag, sizes.m, sizes.n, own, 1.0, matrix(model.H, model.H_at[k], m, n), rate)
+                a_k = vector(rate, output[k] * lanes, m * lanes)
+                transposed_product(tag, sizes.n, sizes.m, a_k, -1.0, matrix(G, model.H_at[k], n, m), own)
+                transposed_product(tag, sizes.m, sizes.n, own, 1.0, matrix(model.H, model.H_at[k], m, n), a_k)
             if costate.size > 0:
                 store(tag, sizes.n, costate, n_states, own, at, count, state[k], n)
+        store(tag, None, a, n_outputs, rate, at, count, 0, n_outputs)

@@ -117,9 +117,12 @@ def _load(tag, n, buffer, given, width, first, count, start, size):
         return one
 
     def loops(tag, n, buffer, given, width, first, count, start, size):
-        shared = given.size == width
+        if given.size == width:
+            for i in range(size):
+                put(tag, buffer, i, zero(tag) + given[start + i])
+            return
         for l in range(lanes):
-            at = start if shared else (first + l) * width + start
+            at = (first + l) * width + start
             if l < count:
                 for i in range(size):
                     buffer[i * lanes + l] = given[at + i]
