@@ -1,6 +1,6 @@
 """The lecture's exercises wait to be solved, its solutions solve them, and the checks find a wrong answer."""
 
-import os
+import importlib
 import re
 import subprocess
 import sys
@@ -13,17 +13,18 @@ LECTURE = Path(__file__).parents[2] / "docs" / "lecture"
 NUMBERS = sorted(path.stem.removeprefix("exercise_") for path in LECTURE.glob("exercise_*.py"))
 
 
-def run(script, source=None):
-    """Run a script of the lecture as a student would, or a source beside it."""
-    command = [sys.executable, script] if source is None else [sys.executable, "-c", source]
-    return subprocess.run(
-        command,
-        cwd=LECTURE,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+@pytest.fixture(autouse=True)
+def lecture_on_path(monkeypatch):
+    monkeypatch.syspath_prepend(LECTURE)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def loaded(number):
+    """Exercise and solution as modules, and the name of the function that both define."""
+    exercise, solution = (importlib.import_module(f"{kind}_{number}") for kind in ("exercise", "solution"))
+    own = [name for name, value in vars(exercise).items() if getattr(value, "__module__", "") == exercise.__name__]
+    (name,) = set(own) - {"check"}
+    return exercise, solution, name
 
 
 def test_every_exercise_has_a_solution_and_its_place_on_the_pages():
@@ -36,33 +37,40 @@ def test_every_exercise_has_a_solution_and_its_place_on_the_pages():
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_solution(number):
-    done = run(f"solution_{number}.py")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("right\n")
+    exercise, solution, name = loaded(number)
+    exercise.check(getattr(solution, name))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_exercise_waits_for_an_answer(number):
-    done = run(f"exercise_{number}.py")
-    assert done.returncode == 1
-    assert "NotImplementedError: " in done.stderr
-
-
-# Runs the check on the solution with every number of its answer made one part in twenty too large.
-WRONG = """
-import numpy as np
-import exercise_{0} as exercise, solution_{0} as solution
-name = next(name for name in vars(solution) if name in vars(exercise) and name not in ("check", "np", "kf")
-            and not name.startswith("_"))
-exercise.check(lambda *given: np.asarray(getattr(solution, name)(*given)) * 1.05)
-"""
+    exercise, _, name = loaded(number)
+    with pytest.raises(NotImplementedError, match=r"\w{3}"):
+        exercise.check(getattr(exercise, name))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_check_finds_a_wrong_answer(number):
-    done = run(None, WRONG.format(number))
-    assert done.returncode == 1
-    assert "AssertionError" in done.stderr, done.stderr
+    """Every number of the answer one part in twenty too large."""
+    exercise, solution, name = loaded(number)
+    answer = getattr(solution, name)
+    with pytest.raises(AssertionError):
+        exercise.check(lambda *given: np.asarray(answer(*given)) * 1.05)
+
+
+@pytest.mark.parametrize(("script", "status"), [("solution_1.py", 0), ("exercise_1.py", 1)])
+def test_as_a_student_runs_it(script, status, tmp_path):
+    done = subprocess.run([sys.executable, "-B", LECTURE / script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert done.stdout.endswith("right\n") if status == 0 else "NotImplementedError: " in done.stderr
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_scripts_run_their_check(number):
+    """What stands below the functions is the same in all: check the function, then say so."""
+    _, _, name = loaded(number)
+    for kind in ("exercise", "solution"):
+        text = (LECTURE / f"{kind}_{number}.py").read_text(encoding="utf-8")
+        assert text.endswith(f'\n\nif __name__ == "__main__":\n    check({name})\n    print("right")\n')
 
 
 def test_the_numbers_on_the_blackboard():
