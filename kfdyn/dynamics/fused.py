@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.doors import DOORS, address_of, over_rows
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.memory import room
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ def fused_inverse_dynamics(states: States) -> Array | None:
 def fused_mass_matrix(states: States) -> Array | None:
     """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
     system, size, door, model = states.system, states.size, DOORS.mass, address_of(states.system)
-    q, out = _flat(states, "q"), np.empty((size * system.nv, system.nv))
+    q, out = _flat(states, "q"), room(size * system.nv, system.nv)
     fine = over_rows(size, system.n_bodies, lambda first, last: door(model, q, first, last, size, out))
     return out.reshape(size, system.nv, system.nv) if fine else None
 
@@ -45,7 +46,7 @@ def fused_mass_matrix(states: States) -> Array | None:
 def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
     """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
     system, size, door, model = states.system, states.size, DOORS.mass_inverse, address_of(states.system)
-    q, out = _flat(states, "q"), np.empty((size * system.nv, system.nv))
+    q, out = _flat(states, "q"), room(size * system.nv, system.nv)
     fine = over_rows(size, system.n_bodies, lambda first, last: door(model, q, first, last, size, out))
     return _flagged(out.reshape(size, system.nv, system.nv), fine)
 
