@@ -127,7 +127,6 @@ def mass_inverse(model, q, first, last, rows, out):
         end = min(at + _BLOCK, last)
         own, into = _own(q_all, nq, at, end), entries[at * nv * nv : end * nv * nv]
         if _sound(layout, own):
-            into[:] = 0.0
             mass_matrix_inverse(_LANES, layout, own, 0, end - at, into, margin)
             for i in range(end - at):
                 if not margin[i] > 0.0:

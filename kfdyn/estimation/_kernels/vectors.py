@@ -157,6 +157,18 @@ def item(typingctx, array, i):
     return array.dtype(array, types.intp), codegen
 
 
+@intrinsic
+def set_item(typingctx, array, i, value):
+    """Set element i of a flat array, as :func:`item` reads it."""
+
+    def codegen(context, builder, signature, args):
+        data = _data(context, builder, signature.args[0], args[0])
+        builder.store(args[2], builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp, array.dtype), codegen
+
+
 def _strided(context, builder, array_type, array, start, stride, lanes):
     """Pointers to elements start, start + stride, ... of a flat array, one for each lane."""
     data = _data(context, builder, array_type, array)

@@ -24,12 +24,24 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, cross, dot, scale, symmetric_apply
+from kfdyn.dynamics._kernels.fused.spatial import (
+    add,
+    add_apply,
+    add_cross,
+    add_symmetric,
+    apply_transposed,
+    cross,
+    dot,
+    dot6,
+    scale,
+    symmetric_apply,
+)
 from kfdyn.estimation._kernels.sizes import ORDERED
 from kfdyn.estimation._kernels.vectors import collect, get, item, put, smaller, sqrt, zero
 
-#: Numbers kept for each dof beside its row of H: u = P h 6, innovation ε, 1/d.
-DOF = 8
+#: Numbers kept for each dof beside its row of H: gain 6, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a
+#: revolute hinge it is φ g, what the parent sees of it.
+GAIN, NU, INVERSE, DOF = 0, 6, 7, 8
 
 #: Numbers of a slot: P = [J B; B* C] as J 6, B 9, C 6; force z 6; bound of the composite body's moment of inertia.
 P_J, P_B, P_C, Z, BOUND, SLOT = 0, 6, 15, 21, 27, 28
@@ -41,82 +53,94 @@ _ROUNDING = 64 * 2.220446049250313e-16
 
 @njit(**INLINED)
 def gather_body(tag, plan, t, tau, tau_at, tau_step, forces, pushed, f_at, f_step, moving, work, H, dofs, sums, least):
-    """P and z of body t, its dofs measured one by one, the rest added to its parent (R86 8.2–8.9)."""
+    """P and z of body t, its dofs measured one by one, the rest added to its parent (R86 8.2–8.9).
+
+    z holds P η beforehand: then z⁺ = z + g ε, and ε is what THEORY section 3 calls SKO's. Returns the least d −
+    rounding so far.
+    """
+    rounding = bound(tag, plan, t, work, sums)
     J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums)
-    i = at(plan, t, V)
     if at(plan, t, KIND) == REVOLUTE:
-        here = t * BODY + ORIENTATION
-        w = (get(tag, work, here + 2), get(tag, work, here + 5), get(tag, work, here + 8))
-        u, s = symmetric_apply(J, w), transposed_apply(B, w)
+        i, axis = at(plan, t, V), t * BODY + ORIENTATION
+        w = (get(tag, work, axis + 2), get(tag, work, axis + 5), get(tag, work, axis + 8))
+        l = get3(tag, work, t * BODY + SHIFT)
+        u, s = symmetric_apply(J, w), apply_transposed(B, w)
         d = dot(w, u) + of(plan, t, ARMATURE)
-        weight = bound(tag, plan, t, sums) + of(plan, t, ARMATURE)
-        put(tag, least, 0, smaller(get(tag, least, 0), d - _ROUNDING * weight))
-        eps = zero(tag)
+        least = smaller(least, d - rounding)
+        inverse = 1.0 / d
+        put(tag, dofs, DOF * i + INVERSE, inverse)
+        # φ P⁺ φ* = φ P φ* − φu (φu)*/d: the shift does not wait for the measurement
+        u = add_cross(u, l, s)
+        a, b = scale(inverse, u), scale(inverse, s)
+        put3(tag, dofs, DOF * i + GAIN, a)
+        put3(tag, dofs, DOF * i + GAIN + 3, b)
         if moving:
             eps = collect(tag, tau, tau_at + i, tau_step) - dot(w, z[0])
-        J, B, C, z = update(tag, J, B, C, z, u, s, d, eps, moving, dofs, i)
+            put(tag, dofs, DOF * i + NU, eps * inverse)
+            z = (add(add_cross(z[0], l, z[1]), scale(eps, a)), add(z[1], scale(eps, b)))
         if at(plan, t, PARENT):
-            pass_on(tag, plan, t, J, B, C, z, moving, work, sums)
+            J, B, C = shifted(J, B, C, l)
+            J, B, C = reduced_by(J, B, C, a, b, u, s)
+            pass_on(tag, plan, t, J, B, C, z, moving, sums)
     else:
-        _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, least)
+        least = _gather_hinge(
+            tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, rounding, least
+        )
+    return least
 
 
 @njit(**ORDERED)
-def _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, least):
+def _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, rounding, least):
     """The rest of :func:`gather_body` for hinges other than revolute ones."""
-    turning = bound(tag, plan, t, sums)
     for i in range(at(plan, t, V), at(plan, t, V_END)):
         w, v = get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3)
-        u = add(symmetric_apply(J, w), matrix_apply(B, v))
-        s = add(transposed_apply(B, w), symmetric_apply(C, v))
+        u = add_apply(symmetric_apply(J, w), B, v)
+        s = add_symmetric(apply_transposed(B, w), C, v)
         armature = item(plan.armature, i)
-        d = (dot(w, u) + dot(v, s)) + armature
-        weight = turning * dot(w, w) + of(plan, t, ALL_MASS) * dot(v, v) + armature
-        put(tag, least, 0, smaller(get(tag, least, 0), d - _ROUNDING * weight))
-        eps = zero(tag)
+        d = dot6(w, v, u, s) + armature
+        weight = of(plan, t, ALL_MASS) * dot(v, v) + armature
+        least = smaller(least, d - rounding * dot(w, w) - _ROUNDING * weight)
+        inverse = 1.0 / d
+        a, b = scale(inverse, u), scale(inverse, s)
+        put3(tag, dofs, DOF * i + GAIN, a)
+        put3(tag, dofs, DOF * i + GAIN + 3, b)
+        put(tag, dofs, DOF * i + INVERSE, inverse)
         if moving:
-            eps = collect(tag, tau, tau_at + i, tau_step) - (dot(w, z[0]) + dot(v, z[1]))
-        J, B, C, z = update(tag, J, B, C, z, u, s, d, eps, moving, dofs, i)
+            eps = collect(tag, tau, tau_at + i, tau_step) - dot6(w, v, z[0], z[1])
+            put(tag, dofs, DOF * i + NU, eps * inverse)
+            z = (add(z[0], scale(eps, a)), add(z[1], scale(eps, b)))
+        J, B, C = reduced_by(J, B, C, a, b, u, s)
     if at(plan, t, PARENT):
-        pass_on(tag, plan, t, J, B, C, z, moving, work, sums)
-
-
-@njit(**INLINED)
-def matrix_apply(B, x):
-    """B x for a matrix of nine numbers, row by row."""
-    return (
-        B[0] * x[0] + B[1] * x[1] + B[2] * x[2],
-        B[3] * x[0] + B[4] * x[1] + B[5] * x[2],
-        B[6] * x[0] + B[7] * x[1] + B[8] * x[2],
-    )
-
-
-@njit(**INLINED)
-def transposed_apply(B, x):
-    """B* x for a matrix of nine numbers, row by row."""
-    return (
-        B[0] * x[0] + B[3] * x[1] + B[6] * x[2],
-        B[1] * x[0] + B[4] * x[1] + B[7] * x[2],
-        B[2] * x[0] + B[5] * x[1] + B[8] * x[2],
-    )
+        l = get3(tag, work, t * BODY + SHIFT)
+        J, B, C = shifted(J, B, C, l)
+        z = (add_cross(z[0], l, z[1]), z[1])
+        # By way of a spare slot: the compiler would join this end to that of gather_body, whose numbers then could not
+        # stay in registers.
+        spare, base, out = plan.slots * SLOT, at(plan, t, BASE) * SLOT, at(plan, t, OUT) * SLOT
+        total = (*J, *B, *C, *z[0], *z[1])
+        for i in range(BOUND):
+            put(tag, sums, spare + i, total[i])
+        for i in range(BOUND):
+            put(tag, sums, out + i, get(tag, sums, base + i) + get(tag, sums, spare + i))
+    return least
 
 
 @njit(**INLINED)
 def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums):
-    """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ, ξ = [ω × Jω; m ω × (ω × p)] − external force."""
+    """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force."""
     slot = at(plan, t, IN) * SLOT
+    n, f = get3(tag, sums, slot + Z), get3(tag, sums, slot + Z + 3)
+    if moving and pushed:
+        row = f_at + at(plan, t, FORCE_ROW)
+        n = add(n, scale(-1.0, collect3(tag, forces, row, f_step)))
+        f = add(f, scale(-1.0, collect3(tag, forces, row + 3, f_step)))
     M, p = inertia_of(tag, plan, t, work)
     J, C = get6(tag, sums, slot + P_J), get6(tag, sums, slot + P_C)
     m = of(plan, t, MASS)
-    n, f = get3(tag, sums, slot + Z), get3(tag, sums, slot + Z + 3)
     if moving:
         omega = get3(tag, work, t * BODY + OMEGA)
-        n = add(n, cross(omega, symmetric_apply(M, omega)))
-        f = add(f, cross(omega, cross(omega, p)))
-        if pushed:
-            row = f_at + at(plan, t, FORCE_ROW)
-            n = add(n, scale(-1.0, collect3(tag, forces, row, f_step)))
-            f = add(f, scale(-1.0, collect3(tag, forces, row + 3, f_step)))
+        n = add_cross(n, omega, symmetric_apply(M, omega))
+        f = add_cross(f, omega, cross(omega, p))
     J = (J[0] + M[0], J[1] + M[1], J[2] + M[2], J[3] + M[3], J[4] + M[4], J[5] + M[5])
     B = slot + P_B
     B = (
@@ -125,32 +149,37 @@ def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums):
         get(tag, sums, B + 6) - p[1], get(tag, sums, B + 7) + p[0], get(tag, sums, B + 8),
     )  # fmt: skip
     C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
+    if moving:
+        alpha, acc = get3(tag, work, t * BODY + ETA), get3(tag, work, t * BODY + ETA + 3)
+        n = add(n, add_apply(symmetric_apply(J, alpha), B, acc))
+        f = add(f, add_symmetric(apply_transposed(B, alpha), C, acc))
     return J, B, C, (n, f)
 
 
 @njit(**INLINED)
-def bound(tag, plan, t, sums):
-    """Of the composite body's moment of inertia about the hinge point; a constant of the plan where nothing slides."""
-    turning = zero(tag)
+def bound(tag, plan, t, work, sums):
+    """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
+
+    A part of a bound of the composite body's moment of inertia, which is a constant of the plan where nothing slides.
+    A revolute hinge adds its armature.
+    """
+    turning = zero(tag) + of(plan, t, ALL_MOMENT)
     if at(plan, t, LOOSE):
         own = abs(of(plan, t, MOMENT)) + abs(of(plan, t, MOMENT + 3)) + abs(of(plan, t, MOMENT + 5))
         turning = get(tag, sums, at(plan, t, IN) * SLOT + BOUND) + own
-    else:
-        turning = turning + of(plan, t, ALL_MOMENT)
-    return turning
+    if at(plan, at(plan, t, PARENT), LOOSE) and at(plan, t, PARENT):
+        l = get3(tag, work, t * BODY + SHIFT)
+        reach = of(plan, t, ALL_MASS) * dot(l, l)
+        total = turning + 2.0 * sqrt(turning * reach) + reach
+        put(tag, sums, at(plan, t, OUT) * SLOT + BOUND, get(tag, sums, at(plan, t, BASE) * SLOT + BOUND) + total)
+    if at(plan, t, KIND) == REVOLUTE:
+        turning = turning + of(plan, t, ARMATURE)
+    return _ROUNDING * turning
 
 
 @njit(**INLINED)
-def update(tag, J, B, C, z, u, s, d, eps, moving, dofs, i):
-    """P⁺ = P − g [u; s]* and z⁺ = z + g ε with g = [u; s]/d; u, s, ε, 1/d are kept for the scatter."""
-    inverse = 1.0 / d
-    put3(tag, dofs, DOF * i, u)
-    put3(tag, dofs, DOF * i + 3, s)
-    put(tag, dofs, DOF * i + 6, eps)
-    put(tag, dofs, DOF * i + 7, inverse)
-    a, b = scale(inverse, u), scale(inverse, s)
-    if moving:
-        z = (add(z[0], scale(eps, a)), add(z[1], scale(eps, b)))
+def reduced_by(J, B, C, a, b, u, s):
+    """P − [a; b] [u; s]*, which is symmetric."""
     J = (
         J[0] - a[0] * u[0], J[1] - a[0] * u[1], J[2] - a[0] * u[2],
         J[3] - a[1] * u[1], J[4] - a[1] * u[2], J[5] - a[2] * u[2],
@@ -164,42 +193,38 @@ def update(tag, J, B, C, z, u, s, d, eps, moving, dofs, i):
         C[0] - b[0] * s[0], C[1] - b[0] * s[1], C[2] - b[0] * s[2],
         C[3] - b[1] * s[1], C[4] - b[1] * s[2], C[5] - b[2] * s[2],
     )  # fmt: skip
-    return J, B, C, z
+    return J, B, C
 
 
 @njit(**INLINED)
-def pass_on(tag, plan, t, J, B, C, z, moving, work, sums):
-    """Add z⁺ + P⁺η and P⁺ to the parent's: φ z⁺ and φ P⁺ φ*, φ = [[1, l~], [0, 1]]."""
-    here, base, out = t * BODY, at(plan, t, BASE) * SLOT, at(plan, t, OUT) * SLOT
-    l = get3(tag, work, here + SHIFT)
-    if at(plan, at(plan, t, PARENT), LOOSE):
-        turning = bound(tag, plan, t, sums)
-        reach = of(plan, t, ALL_MASS) * dot(l, l)
-        turning = turning + 2.0 * sqrt(turning * reach) + reach
-        put(tag, sums, out + BOUND, get(tag, sums, base + BOUND) + turning)
-    if moving:
-        alpha, acc = get3(tag, work, here + ETA), get3(tag, work, here + ETA + 3)
-        n = add(z[0], add(symmetric_apply(J, alpha), matrix_apply(B, acc)))
-        f = add(z[1], add(transposed_apply(B, alpha), symmetric_apply(C, acc)))
-        put3(tag, sums, out + Z, add(get3(tag, sums, base + Z), add(n, cross(l, f))))
-        put3(tag, sums, out + Z + 3, add(get3(tag, sums, base + Z + 3), f))
-    # D = B + l~ C, and J + l~ B* + D l~*
-    x, y, w = l
+def shifted(J, B, C, l):
+    """φ P φ*, φ = [[1, l~], [0, 1]]: J + l~ B* + D l~*, D = B + l~ C, and C."""
+    x, y, z = l
     D = (
-        B[0] + (y * C[2] - w * C[1]), B[1] + (y * C[4] - w * C[3]), B[2] + (y * C[5] - w * C[4]),
-        B[3] + (w * C[0] - x * C[2]), B[4] + (w * C[1] - x * C[4]), B[5] + (w * C[2] - x * C[5]),
-        B[6] + (x * C[1] - y * C[0]), B[7] + (x * C[3] - y * C[1]), B[8] + (x * C[4] - y * C[2]),
+        B[0] + y * C[2] - z * C[1], B[1] + y * C[4] - z * C[3], B[2] + y * C[5] - z * C[4],
+        B[3] + z * C[0] - x * C[2], B[4] + z * C[1] - x * C[4], B[5] + z * C[2] - x * C[5],
+        B[6] + x * C[1] - y * C[0], B[7] + x * C[3] - y * C[1], B[8] + x * C[4] - y * C[2],
     )  # fmt: skip
-    new = (
-        J[0] + (y * B[2] - w * B[1]) + (y * D[2] - w * D[1]),
-        J[1] + (y * B[5] - w * B[4]) + (w * D[0] - x * D[2]),
-        J[2] + (y * B[8] - w * B[7]) + (x * D[1] - y * D[0]),
-        J[3] + (w * B[3] - x * B[5]) + (w * D[3] - x * D[5]),
-        J[4] + (w * B[6] - x * B[8]) + (x * D[4] - y * D[3]),
-        J[5] + (x * B[7] - y * B[6]) + (x * D[7] - y * D[6]),
-    )  # fmt: skip
+    J = (
+        J[0] + y * B[2] - z * B[1] + y * D[2] - z * D[1],
+        J[1] + y * B[5] - z * B[4] + z * D[0] - x * D[2],
+        J[2] + y * B[8] - z * B[7] + x * D[1] - y * D[0],
+        J[3] + z * B[3] - x * B[5] + z * D[3] - x * D[5],
+        J[4] + z * B[6] - x * B[8] + x * D[4] - y * D[3],
+        J[5] + x * B[7] - y * B[6] + x * D[7] - y * D[6],
+    )
+    return J, D, C
+
+
+@njit(**INLINED)
+def pass_on(tag, plan, t, J, B, C, z, moving, sums):
+    """Add what the parent sees of body t to the parent's sum."""
+    base, out = at(plan, t, BASE) * SLOT, at(plan, t, OUT) * SLOT
     for i in range(6):
-        put(tag, sums, out + P_J + i, get(tag, sums, base + P_J + i) + new[i])
+        put(tag, sums, out + P_J + i, get(tag, sums, base + P_J + i) + J[i])
         put(tag, sums, out + P_C + i, get(tag, sums, base + P_C + i) + C[i])
     for i in range(9):
-        put(tag, sums, out + P_B + i, get(tag, sums, base + P_B + i) + D[i])
+        put(tag, sums, out + P_B + i, get(tag, sums, base + P_B + i) + B[i])
+    if moving:
+        put3(tag, sums, out + Z, add(get3(tag, sums, base + Z), z[0]))
+        put3(tag, sums, out + Z + 3, add(get3(tag, sums, base + Z + 3), z[1]))

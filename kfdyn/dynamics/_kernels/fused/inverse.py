@@ -39,11 +39,12 @@ from kfdyn.dynamics._kernels.fused.plan import (
 )
 from kfdyn.dynamics._kernels.fused.spatial import (
     add,
+    add_apply,
+    add_cross,
     apply,
     apply_transposed,
     compose,
-    cross,
-    dot,
+    dot6,
     scale,
     symmetric_apply,
 )
@@ -142,8 +143,8 @@ def move_body(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushe
         rate = collect(tag, v, v_at + i, v_step)
         omega = inward(plan, t, s, c, get3(tag, work, up + OMEGA))
         alpha = inward(plan, t, s, c, get3(tag, work, up + ALPHA))
-        acc = apply(get9(tag, work, up + RATE), real3(plan, t, POSITION))
-        acc = inward(plan, t, s, c, add(acc, get3(tag, work, up + ACC)))
+        acc = add_apply(get3(tag, work, up + ACC), get9(tag, work, up + RATE), real3(plan, t, POSITION))
+        acc = inward(plan, t, s, c, acc)
         spin = zero(tag)
         if speeding:
             spin = collect(tag, a, v_at + i, v_step)
@@ -166,7 +167,7 @@ def _move_hinge(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pus
     l = (o + l[0], o + l[1], o + l[2])
     omega, spin = get3(tag, work, up + OMEGA), get3(tag, work, up + ALPHA)
     R, l, omega, alpha, acc = cross_hinge(tag, plan, t, q, q_at, q_step, v, v_at, v_step, True, R, l, omega, H)
-    acc = add(add(acc, cross(spin, l)), get3(tag, work, up + ACC))
+    acc = add_cross(add(acc, get3(tag, work, up + ACC)), spin, l)
     alpha = add(alpha, spin)
     if speeding:
         for i in range(at(plan, t, V), at(plan, t, V_END)):
@@ -196,9 +197,9 @@ def own_force(tag, plan, t, omega, alpha, acc, work):
     put9(tag, work, here + RATE, A)
     a, b = real3(plan, t, MOMENT), real3(plan, t, MOMENT + 3)
     J, p = (a[0], a[1], a[2], b[0], b[1], b[2]), real3(plan, t, FIRST)
-    moment = add(add(symmetric_apply(J, alpha), cross(p, acc)), cross(omega, symmetric_apply(J, omega)))
+    moment = add_cross(add_cross(symmetric_apply(J, alpha), p, acc), omega, symmetric_apply(J, omega))
     put3(tag, work, here + FORCE, moment)
-    put3(tag, work, here + FORCE + 3, add(scale(of(plan, t, MASS), acc), apply(A, p)))
+    put3(tag, work, here + FORCE + 3, add_apply(scale(of(plan, t, MASS), acc), A, p))
 
 
 @njit(**INLINED)
@@ -225,7 +226,7 @@ def _press_hinge(tag, plan, t, n, f, a, speeding, tau, v_at, v_step, H, hinges, 
     R = get9(tag, hinges, HINGE * t)
     n, f = apply(R, n), apply(R, f)
     for i in range(at(plan, t, V), at(plan, t, V_END)):
-        felt = dot(get3(tag, H, 6 * i), n) + dot(get3(tag, H, 6 * i + 3), f)
+        felt = dot6(get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3), n, f)
         if speeding:
             felt = felt + item(plan.armature, i) * collect(tag, a, v_at + i, v_step)
         spread(tag, tau, v_at + i, v_step, felt)
@@ -236,5 +237,5 @@ def _press_hinge(tag, plan, t, n, f, a, speeding, tau, v_at, v_step, H, hinges, 
 @njit(**INLINED)
 def pass_on(tag, plan, t, l, n, f, sums):
     base, out = at(plan, t, BASE) * 6, at(plan, t, OUT) * 6
-    put3(tag, sums, out, add(get3(tag, sums, base), add(n, cross(l, f))))
+    put3(tag, sums, out, add(get3(tag, sums, base), add_cross(n, l, f)))
     put3(tag, sums, out + 3, add(get3(tag, sums, base + 3), f))

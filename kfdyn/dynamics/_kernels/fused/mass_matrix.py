@@ -22,7 +22,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     planned,
     tables,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, cross, dot, scale, symmetric_apply
+from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, cross, dot, dot6, scale, symmetric_apply
 from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
 from kfdyn.estimation._kernels.vectors import get, item, keep, pointer, put
 
@@ -82,8 +82,8 @@ def weigh_body(tag, plan, t, work, H, sums, entries):
         r = add(p, scale(0.5 * m, l))
         x, y, z = r[0] * l[0], r[1] * l[1], r[2] * l[2]
         added = (
-            J[0] + 2.0 * (y + z), J[1] - (r[0] * l[1] + l[0] * r[1]), J[2] - (r[0] * l[2] + l[0] * r[2]),
-            J[3] + 2.0 * (x + z), J[4] - (r[1] * l[2] + l[1] * r[2]), J[5] + 2.0 * (x + y),
+            J[0] + 2.0 * (y + z), J[1] - r[0] * l[1] - l[0] * r[1], J[2] - r[0] * l[2] - l[0] * r[2],
+            J[3] + 2.0 * (x + z), J[4] - r[1] * l[2] - l[1] * r[2], J[5] + 2.0 * (x + y),
         )  # fmt: skip
         for i in range(6):
             put(tag, sums, out + i, get(tag, sums, base + i) + added[i])
@@ -104,7 +104,7 @@ def walk(tag, plan, t, i, moment, force, work, H, entries):
     j = at(plan, t, PARENT)
     l = get3(tag, work, t * BODY + SHIFT)
     while j:
-        moment = add(moment, cross(l, force))
+        moment = add_cross(moment, l, force)
         first = at(plan, j, V)
         if at(plan, j, KIND) == REVOLUTE:
             value = dot(axis_of(tag, j, work), moment)
@@ -112,7 +112,7 @@ def walk(tag, plan, t, i, moment, force, work, H, entries):
             put(tag, entries, first * nv + i, value)
         else:
             for other in range(first, at(plan, j, V_END)):
-                value = dot(get3(tag, H, 6 * other), moment) + dot(get3(tag, H, 6 * other + 3), force)
+                value = dot6(get3(tag, H, 6 * other), get3(tag, H, 6 * other + 3), moment, force)
                 put(tag, entries, i * nv + other, value)
                 put(tag, entries, other * nv + i, value)
         l = get3(tag, work, j * BODY + SHIFT)
@@ -124,9 +124,9 @@ def _weigh_hinge(tag, plan, t, J, p, m, work, H, entries):
     nv, first = plan.nv, at(plan, t, V)
     for i in range(first, at(plan, t, V_END)):
         w, s = get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3)
-        moment, force = add(symmetric_apply(J, w), cross(p, s)), add(scale(m, s), cross(w, p))
+        moment, force = add_cross(symmetric_apply(J, w), p, s), add_cross(scale(m, s), w, p)
         for other in range(first, i + 1):
-            value = dot(get3(tag, H, 6 * other), moment) + dot(get3(tag, H, 6 * other + 3), force)
+            value = dot6(get3(tag, H, 6 * other), get3(tag, H, 6 * other + 3), moment, force)
             if other == i:
                 value = value + item(plan.armature, i)
             put(tag, entries, i * nv + other, value)

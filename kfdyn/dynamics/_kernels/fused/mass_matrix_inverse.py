@@ -1,15 +1,35 @@
-"""The inverse of the mass matrix: the filter along ancestors and the smoother down to i, for unit measurements i."""
+"""The inverse of the mass matrix: filter and smoother for all unit measurements at once, hinge by hinge.
+
+Column i is a measurement of 1 at dof i and 0 elsewhere. On its way to the root the filter carries z(i), on its way back
+the smoother λ(i), six numbers each, kept for all columns side by side: at hinge k all columns outboard are served
+together, and none waits for another. Entries of unrelated dofs k, i come from z(k) and λ(i) at the body where their
+branches meet (THEORY section 4): 𝓜⁻¹(k, i) = −z(k)* λ(i).
+"""
 
 import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.articulated import DOF, SLOT, gather_body
+from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
 from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
 from kfdyn.dynamics._kernels.fused.memory import block_at, get3, put3, write_out
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, SHIFT, outward_body, place_world
-from kfdyn.dynamics._kernels.fused.plan import KIND, PARENT, REVOLUTE, V_END, V, at, planned, tables
-from kfdyn.dynamics._kernels.fused.spatial import add, cross, dot, scale
+from kfdyn.dynamics._kernels.fused.outward import BODY, SHIFT, outward_body, place_world
+from kfdyn.dynamics._kernels.fused.plan import (
+    COLUMN,
+    COLUMN_END,
+    END,
+    KIND,
+    OWN_END,
+    REVOLUTE,
+    SNAP,
+    V_END,
+    V,
+    at,
+    entry,
+    planned,
+    tables,
+)
+from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, dot, dot6, scale
 from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
 from kfdyn.estimation._kernels.vectors import get, keep, pointer, put, spread, zero
 
@@ -24,17 +44,17 @@ def mass_matrix_inverse(tag, layout, q, first, last, out, margin):
     index, real = tables(layout)
     plan = planned(layout, index, real)
     work, H, dofs = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty(nv * DOF * lanes)
-    sums, least = np.zeros(plan.slots * SLOT * lanes), np.empty(lanes)
-    eps, entries = np.empty(nv * lanes), np.zeros(nv * nv * lanes)
+    sums, entries = np.zeros((plan.slots + 1) * SLOT * lanes), np.zeros(nv * nv * lanes)
+    columns, snaps = np.empty(nv * 6 * lanes), np.empty(plan.snaps * 6 * lanes)
     _sweep(
-        tag, plan, pointer(q), first, last, pointer(work), pointer(H), pointer(dofs), pointer(sums), pointer(least),
-        pointer(eps), pointer(entries), pointer(out), pointer(margin),
+        tag, plan, pointer(q), first, last, pointer(work), pointer(H), pointer(dofs), pointer(sums), pointer(columns),
+        pointer(snaps), pointer(entries), pointer(out), pointer(margin),
     )  # fmt: skip
-    keep((index, real, work, H, dofs, sums, least, eps, entries))
+    keep((index, real, work, H, dofs, sums, entries, columns, snaps))
 
 
 @njit(**INLINED)
-def _sweep(tag, plan, q, first, last, work, H, dofs, sums, least, eps, entries, out, margin):
+def _sweep(tag, plan, q, first, last, work, H, dofs, sums, columns, snaps, entries, out, margin):
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
     place_world(tag, work)
     row = first
@@ -42,81 +62,122 @@ def _sweep(tag, plan, q, first, last, work, H, dofs, sums, least, eps, entries, 
         start, step, row = block_at(row, last, lanes)
         for t in range(1, n + 1):
             outward_body(tag, plan, t, q, start * nq, step * nq, q, 0, 0, False, work, H)
-        put(tag, least, 0, zero(tag) + np.inf)
+        least = zero(tag) + np.inf
         for back in range(n):
-            gather_body(tag, plan, n - back, q, 0, 0, q, False, 0, 0, False, work, H, dofs, sums, least)
-        spread(tag, margin, start, step, get(tag, least, 0))
+            t = n - back
+            least = gather_body(tag, plan, t, q, 0, 0, q, False, 0, 0, False, work, H, dofs, sums, least)
+            measure_units(tag, plan, t, work, H, dofs, columns, snaps, entries)
+        spread(tag, margin, start, step, least)
+        for i in range(6 * nv):
+            put(tag, columns, i, zero(tag))
         for t in range(1, n + 1):
-            for i in range(at(plan, t, V), at(plan, t, V_END)):
-                measure_unit(tag, plan, t, i, work, H, dofs, eps)
-                for k in range(1, t + 1):
-                    answer_body(tag, plan, k, t, i, work, H, dofs, eps, entries)
+            answer_units(tag, plan, t, work, H, dofs, columns, entries)
+            if at(plan, t, SNAP) >= 0:
+                _meet(tag, plan, t, columns, snaps, entries)
         write_out(tag, entries, nv * nv, out, start * nv * nv, step * nv * nv)
 
 
 @njit(**INLINED)
-def measure_unit(tag, plan, t, i, work, H, dofs, eps):
-    """ε of a unit measurement at dof i of body t: 1 there, −h z at the dofs measured after it, along the ancestors."""
-    o = zero(tag)
-    for other in range(plan.nv):
-        put(tag, eps, other, o)
-    n, f = (o, o, o), (o, o, o)
-    k = t
-    while k:
-        if at(plan, k, KIND) == REVOLUTE:
-            j = at(plan, k, V)
-            e = o - dot(axis_of(tag, k, work), n)
-            if j == i:
-                e = o + 1.0
-            put(tag, eps, j, e)
-            g = e * get(tag, dofs, DOF * j + 7)
-            n = add(n, scale(g, get3(tag, dofs, DOF * j)))
-            f = add(f, scale(g, get3(tag, dofs, DOF * j + 3)))
-        else:
-            for j in range(max(i, at(plan, k, V)) if k == t else at(plan, k, V), at(plan, k, V_END)):
-                e = o - (dot(get3(tag, H, 6 * j), n) + dot(get3(tag, H, 6 * j + 3), f))
-                if j == i:
-                    e = o + 1.0
-                put(tag, eps, j, e)
-                g = e * get(tag, dofs, DOF * j + 7)
-                n = add(n, scale(g, get3(tag, dofs, DOF * j)))
-                f = add(f, scale(g, get3(tag, dofs, DOF * j + 3)))
-        n = add(n, cross(get3(tag, work, k * BODY + SHIFT), f))
-        k = at(plan, k, PARENT)
-
-
-@njit(**INLINED)
-def answer_body(tag, plan, k, t, i, work, H, dofs, eps, entries):
-    """The smoother at body k for column i: λ⁺ = φ*λ(p), a = (ε − uλ)/d, λ += h*a; a is entry (k's dofs, i)."""
-    here, up, nv = k * BODY, at(plan, k, PARENT) * BODY, plan.nv
-    alpha = get3(tag, work, up + ETA)
-    acc = add(get3(tag, work, up + ETA + 3), cross(alpha, get3(tag, work, here + SHIFT)))
-    if at(plan, k, KIND) == REVOLUTE:
-        j = at(plan, k, V)
-        pull = dot(get3(tag, dofs, DOF * j), alpha) + dot(get3(tag, dofs, DOF * j + 3), acc)
-        rate = (get(tag, eps, j) - pull) * get(tag, dofs, DOF * j + 7)
-        put(tag, entries, j * nv + i, rate)
-        put(tag, entries, i * nv + j, rate)
-        alpha = add(alpha, scale(rate, axis_of(tag, k, work)))
-        put3(tag, work, here + ETA, alpha)
-        put3(tag, work, here + ETA + 3, acc)
+def measure_units(tag, plan, t, work, H, dofs, columns, snaps, entries):
+    """−ε = h z of all columns outboard of hinge t, put in entries, −1 of its own; z⁺ = z + g ε, φ z⁺ (R86 8.3–8.8)."""
+    own, end = at(plan, t, OWN_END), at(plan, t, COLUMN_END)
+    if at(plan, t, SNAP) >= 0:
+        place = 6 * (at(plan, t, SNAP) - own)
+        for c in range(6 * own, 6 * end):
+            put(tag, snaps, place + c, get(tag, columns, c))
+    if at(plan, t, KIND) == REVOLUTE:
+        i = at(plan, t, V)
+        axis, l = axis_of(tag, t, work), get3(tag, work, t * BODY + SHIFT)
+        a, b = get3(tag, dofs, DOF * i + GAIN), get3(tag, dofs, DOF * i + GAIN + 3)
+        for c in range(own, end):
+            n, f = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
+            pull = dot(axis, n)
+            put(tag, entries, i * plan.nv + entry(plan, c), pull)
+            put3(tag, columns, 6 * c, add(add_cross(n, l, f), scale(-1.0 * pull, a)))
+            put3(tag, columns, 6 * c + 3, add(f, scale(-1.0 * pull, b)))
+        put3(tag, columns, 6 * own - 6, a)
+        put3(tag, columns, 6 * own - 3, b)
     else:
-        put3(tag, work, here + ETA, alpha)
-        put3(tag, work, here + ETA + 3, acc)
-        _answer_hinge(tag, at(plan, k, V), at(plan, k, V_END), k == t, i, nv, here, work, H, dofs, eps, entries)
+        _measure_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries)
 
 
 @njit(**ORDERED)
-def _answer_hinge(tag, begin, end, own, i, nv, here, work, H, dofs, eps, entries):
-    alpha, acc = get3(tag, work, here + ETA), get3(tag, work, here + ETA + 3)
-    for back in range(end - begin):
-        j = end - 1 - back
-        pull = dot(get3(tag, dofs, DOF * j), alpha) + dot(get3(tag, dofs, DOF * j + 3), acc)
-        rate = (get(tag, eps, j) - pull) * get(tag, dofs, DOF * j + 7)
-        if j <= i or not own:
-            put(tag, entries, j * nv + i, rate)
+def _measure_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries):
+    o, first = zero(tag), at(plan, t, V)
+    l = get3(tag, work, t * BODY + SHIFT)
+    for c in range(at(plan, t, COLUMN), end):
+        n, f, begin = (o, o, o), (o, o, o), entry(plan, c)
+        if c >= own:
+            n, f, begin = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3), first
+        for i in range(begin, at(plan, t, V_END)):
+            pull = dot6(get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3), n, f)
+            if c < own and i == begin:
+                pull = o - 1.0
+            put(tag, entries, i * plan.nv + entry(plan, c), pull)
+            n = add(n, scale(-1.0 * pull, get3(tag, dofs, DOF * i + GAIN)))
+            f = add(f, scale(-1.0 * pull, get3(tag, dofs, DOF * i + GAIN + 3)))
+        put3(tag, columns, 6 * c, add_cross(n, l, f))
+        put3(tag, columns, 6 * c + 3, f)
+
+
+@njit(**INLINED)
+def answer_units(tag, plan, t, work, H, dofs, columns, entries):
+    """λ⁺ = φ*λ(p), a = ν − g*λ, λ += h*a of all columns outboard of hinge t and its own (R86 8.10–8.13)."""
+    own, end, nv = at(plan, t, OWN_END), at(plan, t, COLUMN_END), plan.nv
+    if at(plan, t, KIND) == REVOLUTE:
+        i = at(plan, t, V)
+        axis, l = axis_of(tag, t, work), get3(tag, work, t * BODY + SHIFT)
+        a, b = get3(tag, dofs, DOF * i + GAIN), get3(tag, dofs, DOF * i + GAIN + 3)
+        inverse = get(tag, dofs, DOF * i + INVERSE)
+        c = own - 1
+        alpha, acc = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
+        put(tag, entries, i * nv + i, inverse - dot6(a, b, alpha, acc))
+        for c in range(own, end):
+            alpha, acc, j = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3), entry(plan, c)
+            pull = get(tag, entries, i * nv + j) * inverse
+            rate = (0.0 - pull - dot(a, alpha)) - dot(b, acc)
             put(tag, entries, i * nv + j, rate)
-        alpha = add(alpha, scale(rate, get3(tag, H, 6 * j)))
-        acc = add(acc, scale(rate, get3(tag, H, 6 * j + 3)))
-    put3(tag, work, here + ETA, alpha)
-    put3(tag, work, here + ETA + 3, acc)
+            put(tag, entries, j * nv + i, rate)
+            put3(tag, columns, 6 * c + 3, add_cross(acc, alpha, l))
+            put3(tag, columns, 6 * c, add(alpha, scale(rate, axis)))
+    else:
+        _answer_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries)
+
+
+@njit(**ORDERED)
+def _answer_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries):
+    first, last, nv = at(plan, t, V), at(plan, t, V_END), plan.nv
+    l = get3(tag, work, t * BODY + SHIFT)
+    for c in range(at(plan, t, COLUMN), end):
+        alpha, acc, j = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3), entry(plan, c)
+        acc = add_cross(acc, alpha, l)
+        for back in range(last - first):
+            i = last - 1 - back
+            rate = zero(tag) - dot6(get3(tag, dofs, DOF * i + GAIN), get3(tag, dofs, DOF * i + GAIN + 3), alpha, acc)
+            if c >= own or i >= j:
+                rate = rate - get(tag, entries, i * nv + j) * get(tag, dofs, DOF * i + INVERSE)
+            if c >= own or i <= j:
+                put(tag, entries, i * nv + j, rate)
+                put(tag, entries, j * nv + i, rate)
+            alpha = add(alpha, scale(rate, get3(tag, H, 6 * i)))
+            acc = add(acc, scale(rate, get3(tag, H, 6 * i + 3)))
+        put3(tag, columns, 6 * c, alpha)
+        put3(tag, columns, 6 * c + 3, acc)
+
+
+@njit(**ORDERED)
+def _meet(tag, plan, t, columns, snaps, entries):
+    """Entries between the branches that meet in body t."""
+    nv = plan.nv
+    place = 6 * (at(plan, t, SNAP) - at(plan, t, OWN_END))
+    branch, end = t + 1, at(plan, t, END)
+    while branch < end:
+        after = at(plan, branch, COLUMN_END)
+        for c in range(at(plan, branch, COLUMN), after):
+            alpha, acc, i = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3), entry(plan, c)
+            for other in range(after, at(plan, t, COLUMN_END)):
+                z, j = place + 6 * other, entry(plan, other)
+                rate = 0.0 - dot6(get3(tag, snaps, z), get3(tag, snaps, z + 3), alpha, acc)
+                put(tag, entries, i * nv + j, rate)
+                put(tag, entries, j * nv + i, rate)
+        branch = at(plan, branch, END)

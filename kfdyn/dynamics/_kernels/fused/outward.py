@@ -98,11 +98,11 @@ def inertia_of(tag, plan, t, work):
     b, c, j = of(plan, t, SPLIT + 3), of(plan, t, SPLIT + 4), of(plan, t, SPLIT + 5)
     h = (b * R[1] + c * R[2], b * R[4] + c * R[5], b * R[7] + c * R[8])
     moment = (
-        2.0 * (x[0] * g[0] + y[0] * h[0]) + j,
+        j + 2.0 * (x[0] * g[0] + y[0] * h[0]),
         x[0] * g[1] + g[0] * x[1] + y[0] * h[1] + h[0] * y[1],
         x[0] * g[2] + g[0] * x[2] + y[0] * h[2] + h[0] * y[2],
-        2.0 * (x[1] * g[1] + y[1] * h[1]) + j,
+        j + 2.0 * (x[1] * g[1] + y[1] * h[1]),
         x[1] * g[2] + g[1] * x[2] + y[1] * h[2] + h[1] * y[2],
-        2.0 * (x[2] * g[2] + y[2] * h[2]) + j,
+        j + 2.0 * (x[2] * g[2] + y[2] * h[2]),
     )
     return moment, apply(R, real3(plan, t, FIRST))

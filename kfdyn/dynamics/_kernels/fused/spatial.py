@@ -1,4 +1,7 @@
-"""Spatial algebra on numbers: vectors are tuples, a symmetric 6 x 6 is 21 numbers; nothing is stored."""
+"""Spatial algebra on numbers: vectors are tuples, a symmetric 6 x 6 is 21 numbers; nothing is stored.
+
+Sums run from left to right, each product added as it is made: one fused multiply-add and no other instruction.
+"""
 
 from numba import njit
 
@@ -21,8 +24,54 @@ def dot(a, b):
 
 
 @njit(**INLINED)
+def dot6(a, b, c, d):
+    """a·c + b·d for spatial vectors [a; b], [c; d]."""
+    return a[0] * c[0] + a[1] * c[1] + a[2] * c[2] + b[0] * d[0] + b[1] * d[1] + b[2] * d[2]
+
+
+@njit(**INLINED)
 def cross(a, b):
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@njit(**INLINED)
+def add_cross(x, a, b):
+    """x + a × b."""
+    return (
+        x[0] + a[1] * b[2] - a[2] * b[1],
+        x[1] + a[2] * b[0] - a[0] * b[2],
+        x[2] + a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@njit(**INLINED)
+def add_apply(y, R, x):
+    """y + R x for a matrix of nine numbers, row by row."""
+    return (
+        y[0] + R[0] * x[0] + R[1] * x[1] + R[2] * x[2],
+        y[1] + R[3] * x[0] + R[4] * x[1] + R[5] * x[2],
+        y[2] + R[6] * x[0] + R[7] * x[1] + R[8] * x[2],
+    )
+
+
+@njit(**INLINED)
+def add_transposed(y, R, x):
+    """y + R* x for a matrix of nine numbers, row by row."""
+    return (
+        y[0] + R[0] * x[0] + R[3] * x[1] + R[6] * x[2],
+        y[1] + R[1] * x[0] + R[4] * x[1] + R[7] * x[2],
+        y[2] + R[2] * x[0] + R[5] * x[1] + R[8] * x[2],
+    )
+
+
+@njit(**INLINED)
+def add_symmetric(y, J, x):
+    """y + J x for symmetric J = (xx, xy, xz, yy, yz, zz)."""
+    return (
+        y[0] + J[0] * x[0] + J[1] * x[1] + J[2] * x[2],
+        y[1] + J[1] * x[0] + J[3] * x[1] + J[4] * x[2],
+        y[2] + J[2] * x[0] + J[4] * x[1] + J[5] * x[2],
+    )
 
 
 @njit(**INLINED)
