@@ -22,7 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     add_robot(parser)
     add_state(parser)
-    parser.add_argument("--samples", type=count, default=200_000, metavar="N", help="number of samples (%(default)s)")
+    parser.add_argument(
+        "--samples",
+        type=count,
+        default=200_000,
+        metavar="N",
+        help="number of samples (%(default)s): seconds for an arm, some minutes for 300 bodies",
+    )
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures there")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
