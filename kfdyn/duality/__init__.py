@@ -4,8 +4,10 @@ from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check
 from kfdyn.duality.dictionary import DICTIONARY, Entry, dictionary_table, fill
 from kfdyn.duality.identities import IDENTITIES, Identity, identity_residuals
+from kfdyn.duality.maps import Given, Gram, noise_maps
 from kfdyn.duality.quantities import QUANTITIES, Claim, Quantity, claims
 from kfdyn.duality.report import Report
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.sensitivity import Detectable, detectable
 
 __all__ = [
@@ -15,6 +17,8 @@ __all__ = [
     "Claim",
     "Detectable",
     "Entry",
+    "Given",
+    "Gram",
     "Identity",
     "Quantity",
     "Report",
@@ -26,4 +30,6 @@ __all__ = [
     "dictionary_table",
     "fill",
     "identity_residuals",
+    "noise_maps",
+    "rounding_bound",
 ]

@@ -31,6 +31,15 @@ class Gram:
         A, (d, columns), with products in O(N).
     closed : Covariance
         The closed form of THEORY section 5, equal up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    >>> x = Gram(noise_maps(ss)["x"], kf.Covariances(ss).x)
+    >>> x.dense(), x.seen_in(np.array([[1.0], [1.0]]))
+    (array([[1., 1.],
+           [1., 2.]]), array([[5.]]))
     """
 
     root: Operator
@@ -62,7 +71,20 @@ class Gram:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A covariance given as a matrix, for a claim that is somebody else's; nodes are cut out of it."""
+    """A covariance given as a matrix, for a claim that is somebody else's; nodes are cut out of it.
+
+    Attributes
+    ----------
+    matrix : (d, d)
+    start : (N + 1,) of int
+        Where each node's entries begin, and the last one's end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Given(np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([0, 1, 2])).block(0, 1)
+    array([[0.5]])
+    """
 
     matrix: Array
     start: NDArray[np.int64]

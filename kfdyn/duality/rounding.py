@@ -132,8 +132,6 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None) -> float:
 
     Examples
     --------
-    A pendulum, and one of two hinges with the same axis in almost the same place: 𝓜 is almost singular.
-
     >>> import kfdyn as kf
     >>> bound = rounding_bound(kf.as_estimation(kf.models.pendulum(), [0.3]))
     >>> 1e-15 < bound < 1e-12
