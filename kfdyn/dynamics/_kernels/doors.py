@@ -161,22 +161,22 @@ def _flat(values):
 @njit(**ORDERED)
 def _sound(layout, q):
     """Whether all rows of q are finite and their quaternions of unit length."""
-    fine = _finite(q)
+    if not _finite(q):
+        return False
     nq = layout.q_start[-1]
     if nq != layout.v_start[-1]:  # each quaternion is one number longer than its velocity
-        for at in range(0, q.size, nq):
-            fine &= _unit_quaternions(layout, q, at)
-    return fine
+        for k in range(layout.coordinates.size):
+            if layout.coordinates[k] != _SCREWS and not _unit_quaternions(q, layout.q_start[k + 1] - 4, nq):
+                return False
+    return True
 
 
 @njit(**ORDERED)
-def _unit_quaternions(layout, q, at):
+def _unit_quaternions(q, start, step):
     fine = True
-    for k in range(layout.coordinates.size):
-        if layout.coordinates[k] != _SCREWS:
-            end = at + layout.q_start[k + 1]
-            x, y, z, w = q[end - 4], q[end - 3], q[end - 2], q[end - 1]
-            fine &= abs(math.sqrt(x * x + y * y + z * z + w * w) - 1.0) <= QUATERNION_TOLERANCE
+    for at in range(start, q.size, step):
+        x, y, z, w = q[at], q[at + 1], q[at + 2], q[at + 3]
+        fine &= abs(math.sqrt(x * x + y * y + z * z + w * w) - 1.0) <= QUATERNION_TOLERANCE
     return fine
 
 
