@@ -12,7 +12,7 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- speeds: written by docs/readme_speed.py -->", "<!-- end of speeds -->"
 
-ROBOTS = ("Panda", "TALOS")
+ROBOTS = ("UR5", "TALOS")
 CALLS = ("forward dynamics", "inverse dynamics", "mass matrix", "inverse mass matrix", "forward dynamics, one state")
 PEERS = ("kfdyn", "Pinocchio loop", "Pinocchio's batch", "MuJoCo loop")
 
@@ -61,7 +61,8 @@ def speeds():
             parts.append(write(found))
             machine = found["environment"]
     parts.append(
-        f"One thread of an {machine['processor']}; shortest processor time of many runs, the peers taking turns."
+        f"One thread of an {machine['processor']}; shortest processor time of many runs, the peers taking turns. Loops "
+        "over peers include their calls from Python; an empty cell is a call that was not measured."
     )
     return "\n\n".join(parts)
 
