@@ -166,5 +166,5 @@ def draw(speeds: dict[str, dict[str, dict[str, float]]], peak: float, path: Path
     axes.set_xticks(range(len(CALLS)), CALLS)
     axes.set(ylabel="Gflop/s, one core", ylim=(0, 1.12 * peak / 1e9))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.93), ncols=3)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.86), ncols=3)
     figure.savefig(path, dpi=150)
