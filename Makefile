@@ -30,7 +30,7 @@ test: $(DEV) $(KERNELS)  ## run the tests
 	@echo "test: all tests but the slow ones, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) kfdyn tests
 
-test-all: $(DEV) $(KERNELS)  ## run the tests, with those marked slow
+test-all: $(DEV) $(KERNELS) docs  ## run the tests, with those marked slow, and build the documentation for them
 	@echo "test-all: all tests, the slow ones too, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
 
