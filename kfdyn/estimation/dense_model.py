@@ -148,7 +148,7 @@ class DenseModel:
             states=states,
             outputs=outputs,
             E_phi=E_phi,
-            phi=np.asarray(np.linalg.inv(np.eye(N) - E_phi), float),
+            phi=_inverse_of_one_minus(E_phi),
             H=H_full,
             Q=Q_full,
             R=R_full,
@@ -265,3 +265,18 @@ def _input(name: str, value: ArrayLike | None, size: int) -> Array:
 def symmetric(matrix: Array) -> Array:
     """Return the symmetric part."""
     return 0.5 * (matrix + matrix.T)
+
+
+def _inverse_of_one_minus(E: Array) -> Array:
+    """(1 − E)⁻¹ = 1 + E + E² + … = (1 + E)(1 + E²)(1 + E⁴)… for nilpotent E.
+
+    Sums of products along paths and nothing else, so that each entry is right to the rounding of its own terms; an
+    elimination with pivots is right only to that of the largest entry.
+    """
+    total, power = np.eye(len(E)) + E, E
+    for _ in range(len(E).bit_length()):
+        if not power.any():
+            break
+        power = power @ power
+        total = total + total @ power
+    return total
