@@ -80,7 +80,7 @@ class Operators:
                 over_rows(
                     rows_x,
                     lambda lanes, a, b: products.multiply_blocks(
-                        lanes, None, None, blocks.flat, blocks.offsets, rows, cols, transposed, given, a, b, y
+                        lanes, blocks.flat, blocks.offsets, rows, cols, transposed, given, a, b, y
                     ),
                 )
                 return y.reshape(*x.shape[:-1], size)

@@ -43,27 +43,26 @@ def threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def over_rows(rows: int, sweep: Callable[[Tag, int, int], object], few: int = 1, many: int | None = None) -> None:
-    """Call ``sweep(lanes, first, last)`` so that all rows are done: a few in few lanes, many in many and in threads.
+def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
+    """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, several in lanes, many in threads.
 
     The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number.
     """
     from kfdyn.estimation._kernels.sizes import LANES, static
 
-    if rows <= few:
+    if rows <= 1:
         if rows:
-            sweep(static(few), 0, rows)
+            sweep(static(1), 0, rows)
         return
-    lanes = LANES if many is None else many
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
-        sweep(static(lanes), 0, rows)
+        sweep(static(LANES), 0, rows)
         return
-    per_worker = -(-rows // (workers * lanes)) * lanes
+    per_worker = -(-rows // (workers * LANES)) * LANES
     parts = [(first, min(first + per_worker, rows)) for first in range(0, rows, per_worker)]
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(sweep, static(lanes), *part) for part in parts]:
+        for done in [pool.submit(sweep, static(LANES), *part) for part in parts]:
             done.result()
 
 

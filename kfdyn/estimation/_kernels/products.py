@@ -110,11 +110,8 @@ def step(tag, model, transposed, x, first, last, y):
 
 
 @njit(**SWEEP)
-def multiply_blocks(tag, n_rows, n_cols, blocks, blocks_at, rows, cols, transposed, x, first, last, y):
-    """y(k) += B(k) x(k), or B*(k) x(k), for rows first … last of x and y: a block-diagonal product.
-
-    n_rows and n_cols are tags of sizes that all blocks share, or None.
-    """
+def multiply_blocks(tag, blocks, blocks_at, rows, cols, transposed, x, first, last, y):
+    """y(k) += B(k) x(k), or B*(k) x(k), for rows first … last of x and y: a block-diagonal product."""
     lanes = size(tag, 1)
     most = max(largest(rows), largest(cols))
     given = np.empty(most * lanes)
@@ -122,18 +119,18 @@ def multiply_blocks(tag, n_rows, n_cols, blocks, blocks_at, rows, cols, transpos
     for at in range(first, last, lanes):
         count = min(lanes, last - at)
         for k in range(rows.size - 1):
-            r, n = size(n_rows, rows[k + 1] - rows[k]), size(n_cols, cols[k + 1] - cols[k])
+            r, n = rows[k + 1] - rows[k], cols[k + 1] - cols[k]
             block = matrix(blocks, blocks_at[k], r, n)
             if transposed:
-                load(tag, n_rows, given, x, rows[-1], at, count, rows[k], r)
-                load(tag, n_cols, result, y, cols[-1], at, count, cols[k], n)
-                transposed_product(tag, n_rows, n_cols, result, 1.0, block, given)
-                store(tag, n_cols, y, cols[-1], result, at, count, cols[k], n)
+                load(tag, None, given, x, rows[-1], at, count, rows[k], r)
+                load(tag, None, result, y, cols[-1], at, count, cols[k], n)
+                transposed_product(tag, None, None, result, 1.0, block, given)
+                store(tag, None, y, cols[-1], result, at, count, cols[k], n)
             else:
-                load(tag, n_cols, given, x, cols[-1], at, count, cols[k], n)
-                load(tag, n_rows, result, y, rows[-1], at, count, rows[k], r)
-                product(tag, n_rows, n_cols, result, 1.0, block, given)
-                store(tag, n_rows, y, rows[-1], result, at, count, rows[k], r)
+                load(tag, None, given, x, cols[-1], at, count, cols[k], n)
+                load(tag, None, result, y, rows[-1], at, count, rows[k], r)
+                product(tag, None, None, result, 1.0, block, given)
+                store(tag, None, y, rows[-1], result, at, count, rows[k], r)
 
 
 @njit(**SWEEP)

@@ -55,16 +55,6 @@ def add_apply(y, R, x):
 
 
 @njit(**INLINED)
-def add_transposed(y, R, x):
-    """y + R* x for a matrix of nine numbers, row by row."""
-    return (
-        y[0] + R[0] * x[0] + R[3] * x[1] + R[6] * x[2],
-        y[1] + R[1] * x[0] + R[4] * x[1] + R[7] * x[2],
-        y[2] + R[2] * x[0] + R[5] * x[1] + R[8] * x[2],
-    )
-
-
-@njit(**INLINED)
 def add_symmetric(y, J, x):
     """y + J x for symmetric J = (xx, xy, xz, yy, yz, zz)."""
     return (
