@@ -20,7 +20,7 @@ def lap(name, run):
     run()
     laps[name] = [now - then for now, then in zip(clock(), start)]
 import numpy as np
-lap("import kfdyn, numba and the kernels' modules", lambda: __import__("kfdyn.dynamics._kernels.doors"))
+lap("import kfdyn, numba and the kernels' modules", lambda: __import__("kfdyn.dynamics._kernels.doors.forward"))
 import kfdyn as kf
 arm = kf.models.puma560()
 q, v, tau = np.zeros((3, 6))

@@ -13,7 +13,13 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels import doors
+from kfdyn.dynamics._kernels.doors import Prepared, prepare
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
+from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics
+from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix
+from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse
+
+KERNELS = {kernel.__name__: kernel for kernel in (forward_dynamics, inverse_dynamics, mass_matrix, mass_matrix_inverse)}
 
 
 class Number:
@@ -126,8 +132,8 @@ def _names(code) -> set[str]:
 
 
 def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> tuple[Counter, np.ndarray]:
-    """Operations of one call for one state, and its answer; ``call`` is a kernel that ``doors`` imports."""
-    layout = doors.Prepared(*system.layout, *doors.prepare(system.layout))
+    """Operations of one call for one state, and its answer; ``call`` names one of KERNELS."""
+    layout = Prepared(*system.layout, *prepare(system.layout))
     nv = system.nv
     inputs = [np.array([Number(float(x)) for x in values], dtype=object) for values in (q, *given)]
     out = np.full(nv if given else nv * nv, 0.0, dtype=object)
@@ -136,5 +142,5 @@ def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> 
         rest[1] = np.array(rest[1], dtype=object)
     after = [np.empty(1, dtype=object)] if call in ("forward_dynamics", "mass_matrix_inverse") else []
     Number.done = Counter()
-    plain(getattr(doors, call))((0,), layout, *inputs, *rest, 0, 1, out, *after)
+    plain(KERNELS[call])((0,), layout, *inputs, *rest, 0, 1, out, *after)
     return Number.done, np.array([getattr(x, "value", x) for x in out], dtype=float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from threading import Lock
 
 import numpy as np
@@ -22,16 +23,15 @@ _ROWS = 8
 
 
 class _Doors:
-    """The compiled functions of ``_kernels/doors.py``, each compiled when first asked for, for its one signature.
+    """The compiled functions of ``_kernels/doors``, each compiled when first asked for, for its one signature.
 
     What numba's ``compile`` returns is called without its dispatcher, which would look at the type of every argument.
     So Python must have looked: a door reads whatever it is given as what its signature says.
     """
 
     def __getattr__(self, name: str) -> Door:
-        from kfdyn.dynamics._kernels import doors
-
-        door: Door = getattr(doors, name).compile(doors.SIGNATURES[name])
+        module = import_module(f"kfdyn.dynamics._kernels.doors.{name}")
+        door: Door = getattr(module, name).compile(module.SIGNATURE)
         setattr(self, name, door)
         return door
 
@@ -48,11 +48,11 @@ def address_of(system: System) -> int:
     the sweeps would otherwise work out of the layout in every call.
     """
     if not system.address:
-        from kfdyn.dynamics._kernels import doors
+        from kfdyn.dynamics._kernels.doors import prepare
 
         with _preparing:
             if not system.address:
-                index, real, slots = doors.prepare(system.layout)
+                index, real, slots = prepare(system.layout)
                 table = np.array([system.n_bodies, system.nv, slots, *map(_at, (*system.layout, index, real))])
                 system.keep(_at(table), table, index, real)
     return system.address
