@@ -51,6 +51,31 @@ def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]
     return _flagged(out.reshape(size, system.nv, system.nv), fine)
 
 
+def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+    """All forces and accelerations (size, nv), given ``a`` where prescribed (nv,) and ``tau`` elsewhere.
+
+    None if a number that is given is not sound, or a free hinge has no inertia. What is not given is not looked at.
+    """
+    system, size, door, model = states.system, states.size, DOORS.hybrid, address_of(states.system)
+    tau, a, mask = np.empty(size * system.nv), np.empty(size * system.nv), prescribed.astype(np.int64)
+    given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, mask, *given, first, last, size, tau, a))
+    shape = (size, system.nv)
+    return (tau.reshape(shape), a.reshape(shape)) if fine else None
+
+
+def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64], positions: Array) -> Array | None:
+    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,).
+
+    None if a number is not sound or a hinge has no inertia.
+    """
+    system, size, door, model = states.system, states.size, DOORS.compliance, address_of(states.system)
+    wide, q, at = 6 * len(bodies), _flat(states, "q"), positions.reshape(-1)
+    out = room(size * wide, wide)
+    fine = over_rows(size, system.n_bodies, lambda first, last: door(model, bodies, at, q, first, last, size, out))
+    return out.reshape(size, wide, wide) if fine else None
+
+
 def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
     """The answers, and which of them are none."""
     if fine:

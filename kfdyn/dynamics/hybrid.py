@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.fused import fused_hybrid_dynamics
+from kfdyn.dynamics.quick import quick_hybrid_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
@@ -77,12 +79,24 @@ def hybrid_dynamics(
     >>> a.round(3), tau.round(3)
     (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
     """
-    from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
-
     mask = _mask(system, prescribed)
+    quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
+    if quick is not None:
+        return quick
     states = States.of(
         system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
     )  # fmt: skip
+    answers = fused_hybrid_dynamics(states, mask)
+    if answers is None:
+        answers = _by_engine(system, states, mask)  # it names the hinge that has no inertia
+    shape = (*states.lead, system.nv)
+    return answers[0].reshape(shape), answers[1].reshape(shape)
+
+
+def _by_engine(system: System, states: States, mask: Mask) -> tuple[Array, Array]:
+    """The generic filter and smoother on the assembled forest, (size, nv) each."""
+    from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
+
     tau_out, a_out = np.empty((states.size, system.nv)), np.empty((states.size, system.nv))
 
     def solve(part: slice) -> None:
@@ -98,8 +112,7 @@ def hybrid_dynamics(
         tau_out[part] = np.where(mask, forest.by_dof(force), states["tau"][part])
 
     states.in_parts(solve)
-    shape = (*states.lead, system.nv)
-    return tau_out.reshape(shape), a_out.reshape(shape)
+    return tau_out, a_out
 
 
 def _mask(system: System, prescribed: ArrayLike) -> Mask:

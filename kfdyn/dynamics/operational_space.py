@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.fused import fused_operational_space_compliance
+from kfdyn.dynamics.quick import quick_operational_space_compliance
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 
@@ -47,7 +49,8 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
 
     Notes
     -----
-    O(N + k depth + k²). Sources: SKO 48–50, PART (20)–(22) for a chain, THEORY section 4.
+    O(N + k²), by a tree of the bodies that have frames or where branches with frames meet. Sources: SKO 48–50, PART
+    (20)–(22) for a chain, THEORY section 4.
 
     Examples
     --------
@@ -60,28 +63,39 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
     >>> operational_space_compliance(system, [0.0], "tip").diagonal()[3:].round(9)
     array([0., 1., 0.])
     """
-    from kfdyn.dynamics._kernels.compliance import compliances
-    from kfdyn.estimation.riccati import riccati
-
     names = [frames] if isinstance(frames, str) else list(frames)
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
-    position = np.array([position for _, _, position in located]).reshape(-1, 3)
+    positions = np.array([position for _, _, position in located]).reshape(-1, 3)
+    quick = quick_operational_space_compliance(system, q, bodies, positions)
+    if quick is not None:
+        return quick
     states = States.of(system, q)
-    out = np.zeros((states.size, 6 * len(names), 6 * len(names)))
+    Omega = fused_operational_space_compliance(states, bodies, positions)
+    if Omega is None:
+        Omega = _by_engine(system, states, bodies, positions)  # it names the hinge that has no inertia
+    return Omega.reshape((*states.lead, *Omega.shape[1:]))
+
+
+def _by_engine(system: System, states: States, bodies: NDArray[np.int64], positions: Array) -> Array:
+    """Λ of all bodies by the generic smoother on the assembled forest, then X_f* Λ X_g: (size, 6 k, 6 k)."""
+    from kfdyn.dynamics._kernels.compliance import compliances
+    from kfdyn.estimation.riccati import riccati
+
+    out = np.zeros((states.size, 6 * len(bodies), 6 * len(bodies)))
     common = _common_ancestors(system, bodies)
 
     def work(part: slice) -> None:
         ss = states.forest(part).ss
         cov = riccati(ss)
         rotation = states.link_terms(part).rotation[:, bodies]
-        lever = np.einsum("bfij,fj->bfi", rotation, position)
+        lever = np.einsum("bfij,fj->bfi", rotation, positions)
         compliances(ss.arrays, cov.G.flat, cov.smoothed.Lambda.flat, bodies, lever, common, out[part])
 
     states.in_parts(work)
-    return out.reshape((*states.lead, *out.shape[1:]))
+    return out
 
 
 def _common_ancestors(system: System, bodies: NDArray[np.int64]) -> NDArray[np.int64]:

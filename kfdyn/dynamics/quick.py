@@ -19,9 +19,11 @@ from kfdyn.dynamics.doors import DOORS, Door, address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import (
     fused_forward_dynamics,
+    fused_hybrid_dynamics,
     fused_inverse_dynamics,
     fused_mass_matrix,
     fused_mass_matrix_inverse,
+    fused_operational_space_compliance,
 )
 from kfdyn.multibody import System
 
@@ -125,10 +127,31 @@ def quick_bias_forces(system: System, q: Any, v: Any, force: Any, gravity: Any) 
     return None if c is None else c.reshape((*q.shape[:-1], system.nv))
 
 
+def quick_hybrid_dynamics(
+    system: System, q: Any, v: Any, tau: Any, a: Any, prescribed: NDArray[np.bool_], force: Any, gravity: Any
+) -> tuple[Array, Array] | None:
+    """All of tau and of a (..., nv), or None."""
+    states = plain_states(system, q, v, force, gravity, tau=tau, a=a) if type(q) is ndarray else None
+    answers = None if states is None else fused_hybrid_dynamics(states, prescribed)
+    return None if answers is None else (answers[0].reshape(tau.shape), answers[1].reshape(tau.shape))
+
+
+def quick_operational_space_compliance(
+    system: System, q: Any, bodies: NDArray[np.int64], positions: Array
+) -> Array | None:
+    """Ω (..., 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), or None."""
+    states = plain_states(system, q) if type(q) is ndarray else None
+    Omega = None if states is None else fused_operational_space_compliance(states, bodies, positions)
+    return None if Omega is None else Omega.reshape((*q.shape[:-1], *Omega.shape[1:]))
+
+
 def plain_states(
     system: System, q: Array, v: Any = None, external_forces: Any = None, gravity: Any = None, **dofs: Any
 ) -> States | None:
-    """States whose arrays are of the right kind as they stand, their numbers not looked at; or None."""
+    """States whose arrays are of the right kind as they stand, their numbers not looked at; or None.
+
+    Arrays of a batch are contiguous; one state may be a row or column of anything.
+    """
     lead, nv = q.shape[:-1], system.nv
     arrays = {}
     for name, value, tail in (
@@ -140,7 +163,7 @@ def plain_states(
     ):
         if value is None and name not in dofs:
             continue
-        if not (type(value) is ndarray and value.dtype is _FLOAT and value.flags.c_contiguous):
+        if not (type(value) is ndarray and value.dtype is _FLOAT and (value.flags.c_contiguous or not lead)):
             return None
         if value.shape != lead + tail and not (name == "gravity" and value.shape == tail):
             return None

@@ -26,6 +26,10 @@ CALLS = {
     "bias": lambda s, q, v, u, f=None, g=None: kf.bias_forces(s, q, v, f, g),
     "mass_matrix": lambda s, q, v, u, f=None, g=None: kf.mass_matrix(s, q),
     "mass_matrix_inverse": lambda s, q, v, u, f=None, g=None: kf.mass_matrix_inverse(s, q),
+    "hybrid": lambda s, q, v, u, f=None, g=None: np.stack(
+        kf.hybrid_dynamics(s, q, v, u, u, np.arange(s.nv) % 3 == 2, f, g), -1
+    ),
+    "compliance": lambda s, q, v, u, f=None, g=None: kf.operational_space_compliance(s, q, s.body_names[::3]),
 }
 
 
@@ -152,7 +156,7 @@ def test_a_hinge_without_inertia_is_named():
     light = kf.System([*system.bodies, kf.Body("tool", np.zeros((6, 6)), kf.Hinge.revolute([0, 0, 1]), "head")])
     q, v, u, _, _ = states(light, 270)
     for one in ((q, v, u), (q[0], v[0], u[0])):
-        for call in (CALLS["forward"], CALLS["mass_matrix_inverse"]):
+        for call in (CALLS[name] for name in ("forward", "mass_matrix_inverse", "hybrid", "compliance")):
             with pytest.raises(KfdynError, match=r"hinge 'tool'.*nothing outboard of it has mass"):
                 call(light, *one)
         assert np.isfinite(CALLS["inverse"](light, *one)).all()

@@ -21,6 +21,7 @@ BLOCK = 256
 #: Inputs are flat, rows one after the other; one state may be a row or a column of anything: strides are respected.
 IN = types.Array(types.float64, 1, "A")
 VECTORS, MATRICES = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
+INDICES = types.Array(types.int64, 1, "C")
 ROWS = (types.intp, types.intp, types.intp)
 
 
@@ -71,4 +72,15 @@ def finite(values):
     total = 0.0
     for x in values:
         total += 0.0 * x  # NaN where x is not finite; no branch, so that the loop runs on machine vectors
+    return total == 0.0
+
+
+@njit(**PART)
+def finite_where(values, marks, mark):
+    """Whether, of all rows, the entries marked with ``mark`` are finite."""
+    total = 0.0
+    for i in range(marks.size):
+        if marks[i] == mark:
+            for at in range(i, values.size, marks.size):
+                total += 0.0 * values[at]
     return total == 0.0
