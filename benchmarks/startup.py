@@ -10,7 +10,7 @@ from benchmarks.report import Report, seconds
 from benchmarks.timing import environment
 
 # Prints one JSON line: wall and processor seconds of each stage of a fresh process, its imports not counted.
-STAGES = """
+CLOCK = """
 import json, time
 stages = {}
 def clock():
@@ -19,6 +19,8 @@ def lap(name, start):
     stages[name] = [now - then for now, then in zip(clock(), start)]
 import numpy as np
 import kfdyn as kf
+"""
+STAGES = """
 ragged = [1, 2, -1, 2], [6, 3, 6, 4], [1, 0, 2, 1]
 parent, n, m = ragged
 start = clock()
@@ -42,14 +44,34 @@ batch = kf.kalman_filter(ss, np.ones((32, 100)))
 kf.bryson_frazier(ss, batch).x
 kf.innovations_factor(ss).solve(np.ones((32, 100)))
 lap("then a batch of 32", start)
-print(json.dumps(stages))
 """
+ALONE = """
+start = clock()
+F, h, one = 0.9 * np.eye({n}), np.ones((1, {n})), np.ones((1, 1))
+ss = kf.StateSpace.chain(F, h, np.eye({n}), one, np.zeros({n}), np.eye({n}), steps=100)
+filt = kf.kalman_filter(ss, np.ones(100))
+smooth = kf.bryson_frazier(ss, filt)
+smooth.x, smooth.S, filt.llf
+lap("nothing but a uniform chain of 100, states of {n}", start)
+"""
+PRINT = "print(json.dumps(stages))"
 
 
-def stages(cache: str) -> dict[str, list[float]]:
-    environ = os.environ | {"NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", STAGES], capture_output=True, text=True, check=True, env=environ)
+def stages(code: str, cache: str) -> dict[str, list[float]]:
+    """Wall and processor seconds of each stage of the code, in a fresh process with the given cache."""
+    code, environ = "\n".join((CLOCK, code, PRINT)), os.environ | {"NUMBA_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     return json.loads(done.stdout)
+
+
+def waits(code: str, installs: int, sessions: int) -> dict[str, dict[str, list[float]]]:
+    """Shortest times of each stage of the code, the cache empty at ``first`` and filled ``later``."""
+    first, later = [], []
+    for _ in range(installs):
+        with tempfile.TemporaryDirectory() as cache:
+            first.append(stages(code, cache))
+            later += [stages(code, cache) for _ in range(sessions)]
+    return {name: {"first": _least(first, name), "later": _least(later, name)} for name in first[0]}
 
 
 def imported(statement: str) -> float:
@@ -61,12 +83,10 @@ def imported(statement: str) -> float:
 
 def run(quick: bool = False) -> Report:
     installs, sessions = (1, 1) if quick else (2, 3)
-    first, later = [], []
-    for _ in range(installs):
-        with tempfile.TemporaryDirectory() as cache:
-            first.append(stages(cache))
-            later += [stages(cache) for _ in range(sessions)]
-    best = {name: {"first": _least(first, name), "later": _least(later, name)} for name in first[0]}
+    best = waits(STAGES, installs, sessions)
+    best["all calls"] = {when: [sum(b[when][i] for b in best.values()) for i in (0, 1)] for when in ("first", "later")}
+    for n in (1, 6):
+        best |= waits(ALONE.format(n=n), installs, sessions)
     names = "kf.StateSpace, kf.kalman_filter, kf.bryson_frazier, kf.innovations_factor"
     statements = {
         "import kfdyn": "import kfdyn",
@@ -74,7 +94,6 @@ def run(quick: bool = False) -> Report:
     }
     imports = {what: min(imported(code) for _ in range(1 if quick else 10)) for what, code in statements.items()}
     rows = [[what, "", "", seconds(time)] for what, time in imports.items()]
-    best["all calls"] = {when: [sum(b[when][i] for b in best.values()) for i in (0, 1)] for when in ("first", "later")}
     rows += [[name, seconds(b["first"][0]), seconds(b["first"][1]), seconds(b["later"][0])] for name, b in best.items()]
     return Report(
         "startup",

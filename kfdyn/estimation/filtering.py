@@ -279,7 +279,7 @@ def sweep(
     cov: Riccati, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None, *, states: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """ε, ν, z, z⁺ of a batch; z and z⁺ are empty unless asked for."""
-    from kfdyn.estimation._kernels.states import filter_states
+    from kfdyn.estimation._kernels.states import filter_states, room
 
     ss = cov.ss
     batch = _batch(T, xi, eta)
@@ -292,8 +292,9 @@ def sweep(
     over_rows(
         rows,
         lambda lanes, first, last: filter_states(
-            lanes, cov.sizes, ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.P_plus.flat,
+            lanes, cov.sizes, ss.address, cov.observed, cov.D_factor.flat, cov.G.flat, cov.P_plus.flat,
             T_rows, xi_rows, eta_rows, first, last, eps, nu, z, z_plus,
+            np.empty(len(lanes) * room(ss.n_states, ss.n_outputs, ss.common.most_states)),
         ),
     )  # fmt: skip
     outputs, stored = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)

@@ -106,7 +106,17 @@ class Riccati:
         scalar = ss.common.most_outputs <= 1
         single, vectorial = True if scalar or self.sizes.n else None, None if scalar else True
         cancelled = smoothed.costate_covariances(
-            self.sizes, single, vectorial, ss.arrays, self.observed, self.D_factor.flat, self.G.flat, P_plus, Lambda, S
+            self.sizes,
+            single,
+            vectorial,
+            ss.address,
+            self.observed,
+            self.D_factor.flat,
+            self.G.flat,
+            P_plus,
+            Lambda,
+            S,
+            np.empty(smoothed.room(ss.common.most_states, ss.common.most_outputs)),
         )
         if cancelled:
             from kfdyn.estimation._kernels.rts import restore_cancelled
@@ -185,7 +195,8 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
     single = True if scalar or sizes.n else None  # elsewhere it is not worth the time to compile it
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
-    node, output = kernels.riccati(sizes, single, block, univariate, ss.arrays, seen, P, P_plus, D, L, G)
+    room = np.empty(kernels.room(ss.common.most_states, ss.common.most_outputs))
+    node, output = kernels.riccati(sizes, single, block, univariate, ss.address, seen, P, P_plus, D, L, G, room)
     if node >= 0:
         raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node])
     seen.flags.writeable = False
@@ -202,7 +213,7 @@ def _common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
     from kfdyn.estimation._kernels.sizes import Sizes, static
 
-    n, m, _ = ss.common
+    n, m = ss.common.n, ss.common.m
     if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
         return Sizes(None, None)
     return Sizes(static(n), static(1) if m == 1 else None)

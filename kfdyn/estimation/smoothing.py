@@ -159,7 +159,7 @@ def sweep(
     cov: Riccati, nu: FloatArray, eta: FloatArray | None, z_plus: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """a, λ⁺, λ, x̂ of a batch of residuals ν; the last three are empty where the filter's z⁺ is not given."""
-    from kfdyn.estimation._kernels.costates import smooth_costates
+    from kfdyn.estimation._kernels.costates import room, smooth_costates
 
     ss = cov.ss
     batch = nu.shape[:-1]
@@ -172,8 +172,8 @@ def sweep(
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, cov.sizes, ss.arrays, cov.G.flat, cov.P_plus.flat, z_rows, nu_rows, eta_rows, first, last,
-            a, plus, costate, x,
+            lanes, cov.sizes, ss.address, cov.G.flat, cov.P_plus.flat, z_rows, nu_rows, eta_rows, first, last,
+            a, plus, costate, x, np.empty(len(lanes) * room(ss.n_states, ss.n_outputs, ss.common.most_states)),
         ),
     )  # fmt: skip
     stored = (*((0,) if z_plus is None else batch), ss.n_states)

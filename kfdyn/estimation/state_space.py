@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:
     from kfdyn.estimation.riccati import Riccati
+
+
+_TABLE_LOCK = Lock()  # a model may be used by several threads at once
 
 
 class Arrays(NamedTuple):
@@ -38,19 +42,20 @@ class Arrays(NamedTuple):
 
 
 class Common(NamedTuple):
-    """State and output size that all nodes share, None where they differ, and the largest output size."""
+    """State and output size that all nodes share, None where they differ, and the largest ones."""
 
     n: int | None
     m: int | None
+    most_states: int
     most_outputs: int
 
     @classmethod
     def of(cls, n: IntArray, m: IntArray) -> Common:
         """Read off the sizes of all nodes."""
         if not n.size:
-            return cls(None, None, 0)
-        least, most = int(m.min()), int(m.max())
-        return cls(int(n[0]) if n.min() == n.max() else None, least if least == most else None, most)
+            return cls(None, None, 0, 0)
+        (least_n, most_n), (least_m, most_m) = ((int(s.min()), int(s.max())) for s in (n, m))
+        return cls(most_n if least_n == most_n else None, most_m if least_m == most_m else None, most_n, most_m)
 
 
 class StateSpace:
@@ -105,7 +110,7 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    __slots__ = ("H", "Q", "R", "_cache", "arrays", "common", "eta", "m", "n", "phi", "tree", "xi")
+    __slots__ = ("H", "Q", "R", "_cache", "_table", "arrays", "common", "eta", "m", "n", "phi", "tree", "xi")
 
     tree: Tree
     phi: Blocks
@@ -119,6 +124,7 @@ class StateSpace:
     arrays: Arrays
     common: Common
     _cache: dict[tuple[str, bytes], Riccati]
+    _table: Any  # (address, what must be kept), or None
 
     def __init__(
         self,
@@ -187,6 +193,7 @@ class StateSpace:
             "xi": None,
             "eta": None,
             "_cache": {},
+            "_table": None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -291,6 +298,21 @@ class StateSpace:
             f"StateSpace({len(self)} nodes, states {self.n_states} ({sizes(self.n)}), "
             f"outputs {self.n_outputs} ({sizes(self.m)}), {noise})"
         )
+
+    @property
+    def address(self) -> int:
+        """Where compiled sweeps find the model: the address of a table of addresses, made when first asked for.
+
+        The table holds N, the largest state size, and where each of ``arrays`` begins. One number instead of 14
+        arrays spares every sweep the time to compile how it takes them from Python.
+        """
+        with _TABLE_LOCK:
+            if self._table is None:
+                kinds = [np.float64 if name in ("phi", "H", "Q", "R") else np.int64 for name in Arrays._fields]
+                kept = [np.ascontiguousarray(array, kind) for array, kind in zip(self.arrays, kinds)]
+                kept.append(np.array([len(self), self.common.most_states, *(array.ctypes.data for array in kept)]))
+                object.__setattr__(self, "_table", (kept[-1].ctypes.data, kept))
+            return self._table[0]
 
     @property
     def n_states(self) -> int:

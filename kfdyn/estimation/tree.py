@@ -58,8 +58,11 @@ class Tree:
         array = _parent_array(parent, names)
         object.__setattr__(self, "names", None if names is None else tuple(map(str, names)))
         object.__setattr__(self, "parent", array)
-        order, depth, start, children, reached = kernels.orders(array)
-        if reached < array.size:
+        N = array.size
+        start, filled, depth = np.zeros(N + 1, np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
+        order, children = np.empty(N, np.int64), np.empty(np.count_nonzero(array >= 0), np.int64)
+        reached = kernels.orders(array, start, filled, children, order, depth)
+        if reached < N:
             loop = " -> ".join(self.label(k) for k in _find_loop(array, order[:reached]))
             raise TreeError(f"the nodes form a loop: {loop}; cut one of these edges (a root has parent -1)")
         for name, value in (

@@ -1,154 +1,158 @@
-"""Products of one node's matrix with several vectors side by side; x is a flat buffer of numbers (see vectors)."""
+"""Products of one node's matrix with several vectors side by side; x is a flat buffer of numbers, each with its lanes.
 
-from numba import njit, types
-from numba.extending import overload
+The first tag is the number of lanes; the others give sizes, or are None where these are not known in advance.
+"""
+
+from llvmlite import ir
+from numba import types
 
 from kfdyn.estimation._kernels import rows
-from kfdyn.estimation._kernels.sizes import PART, vector
-from kfdyn.estimation._kernels.vectors import get, put, zero
+from kfdyn.estimation._kernels.emit import down, either, emitted, loop
+from kfdyn.estimation._kernels.values import FAST, Value, arithmetic, builder, choice, local, number, vector
 
 
-def product(tag, r, n, y, sign, A, x):
-    """y += sign · A x for A (r, n); r and n are tags, or None where the sizes are not known in advance."""
+def get(lanes, x, i):
+    """Number i of a buffer."""
+    if lanes == 1:
+        return x[i]
+    return Value(builder().load(_place(lanes, x, i), align=8))
 
 
-def transposed_product(tag, r, n, y, sign, A, x):
-    """y += sign · A* x for A (r, n)."""
+def put(lanes, x, i, value):
+    """Set number i of a buffer."""
+    if lanes == 1:
+        x[i] = value
+    else:
+        builder().store(number(value, lanes), _place(lanes, x, i), align=8)
 
 
-def _single(tag, r, n):
+def _place(lanes, x, i):
+    return builder().bitcast(vector(x, i * lanes).data, ir.VectorType(ir.DoubleType(), lanes).as_pointer())
+
+
+def zero(lanes):
+    """The number 0."""
+    return Value(number(0.0, lanes))
+
+
+def _arithmetic(lanes):
+    """A short sum of one vector uses registers if it is reassociated; lanes fill them as they are."""
+    return arithmetic(FAST if lanes == 1 else ("contract", "nsz"))
+
+
+def _single(lanes, r, n):
     """Whether there is one vector and the sizes are known: then rows of A go into registers, not lanes of x."""
-    return tag.count == 1 and isinstance(r, types.UniTuple) and isinstance(n, types.UniTuple)
+    return lanes == 1 and r is not None and n is not None
 
 
-@overload(product, jit_options={"fastmath": PART["fastmath"]})
-def _product(tag, r, n, y, sign, A, x):
-    if _single(tag, r, n):
-        return lambda tag, r, n, y, sign, A, x: rows.apply(r, n, y, sign, A, x)
-
-    def loops(tag, r, n, y, sign, A, x):
-        for i in range(A.shape[0]):
-            s = zero(tag)
-            for j in range(A.shape[1]):
-                s += A[i, j] * get(tag, x, j)
-            put(tag, y, i, get(tag, y, i) + sign * s)
-
-    return loops
+def passes(lanes, first, last):
+    """Write a loop over the rows first … last, a lane for each: (first row, number of rows) of each pass."""
+    for at in loop(last, first, step=lanes):
+        yield at, 1 if lanes == 1 else choice(last - at < lanes, last - at, lanes)
 
 
-@overload(transposed_product, jit_options={"fastmath": PART["fastmath"]})
-def _transposed_product(tag, r, n, y, sign, A, x):
-    if _single(tag, r, n):
-        return lambda tag, r, n, y, sign, A, x: rows.apply_transposed(r, n, y, sign, A, x)
+@emitted(types.none)
+def product(lanes, r, n, y, sign, A, x):
+    """y += sign · A x for A (r, n)."""
+    if _single(lanes, r, n):
+        rows.apply(r, n, y, sign, A, x)
+        return
+    with _arithmetic(lanes):
+        for i in loop(A.shape[0]):
+            s = local(zero(lanes))
+            for j in loop(A.shape[1]):
+                s += A[i, j] * get(lanes, x, j)
+            put(lanes, y, i, get(lanes, y, i) + sign * s)
 
-    def loops(tag, r, n, y, sign, A, x):
-        for j in range(A.shape[1]):
-            s = zero(tag)
-            for i in range(A.shape[0]):
-                s += A[i, j] * get(tag, x, i)
-            put(tag, y, j, get(tag, y, j) + sign * s)
 
-    return loops
+@emitted(types.none)
+def transposed_product(lanes, r, n, y, sign, A, x):
+    """y += sign · A* x for A (r, n)."""
+    if _single(lanes, r, n):
+        rows.apply_transposed(r, n, y, sign, A, x)
+        return
+    with _arithmetic(lanes):
+        for j in loop(A.shape[1]):
+            s = local(zero(lanes))
+            for i in loop(A.shape[0]):
+                s += A[i, j] * get(lanes, x, i)
+            put(lanes, y, j, get(lanes, y, j) + sign * s)
 
 
-@njit(**PART)
-def solve(tag, L, x):
+@emitted(types.none)
+def solve(lanes, L, x):
     """x ← (L L*)⁻¹ x in place, L lower triangular."""
     m = L.shape[0]
-    for i in range(m):
-        s = get(tag, x, i)
-        for j in range(i):
-            s -= L[i, j] * get(tag, x, j)
-        put(tag, x, i, (1.0 / L[i, i]) * s)
-    for back in range(m):
-        i = m - 1 - back
-        s = get(tag, x, i)
-        for j in range(i + 1, m):
-            s -= L[j, i] * get(tag, x, j)
-        put(tag, x, i, (1.0 / L[i, i]) * s)
+    with _arithmetic(lanes):
+        for i in loop(m):
+            s = local(get(lanes, x, i))
+            for j in loop(i):
+                s -= L[i, j] * get(lanes, x, j)
+            put(lanes, x, i, (1.0 / L[i, i]) * s)
+        for i in down(m):
+            s = local(get(lanes, x, i))
+            for j in loop(m, i + 1):
+                s -= L[j, i] * get(lanes, x, j)
+            put(lanes, x, i, (1.0 / L[i, i]) * s)
 
 
-@njit(**PART)
-def clear(tag, y, n):
+@emitted(types.none)
+def clear(lanes, y, n):
     """y = 0 for n numbers."""
-    for i in range(n):
-        put(tag, y, i, zero(tag))
+    for i in loop(n):
+        put(lanes, y, i, zero(lanes))
 
 
-@njit(**PART)
-def add(tag, y, x, n):
+@emitted(types.none)
+def add(lanes, y, x, n):
     """y += x for n numbers."""
-    for i in range(n):
-        put(tag, y, i, get(tag, y, i) + get(tag, x, i))
+    for i in loop(n):
+        put(lanes, y, i, get(lanes, y, i) + get(lanes, x, i))
 
 
-def copy(tag, n, y, x, count):
+@emitted(types.none)
+def copy(lanes, n, y, x, count):
     """y = x for the given number of numbers, which the tag n knows where it is not None."""
+    if _single(lanes, n, n):
+        rows.copy(n, y, x)
+        return
+    for i in loop(count):
+        put(lanes, y, i, get(lanes, x, i))
 
 
-@overload(copy)
-def _copy(tag, n, y, x, count):
-    if _single(tag, n, n):
-        return lambda tag, n, y, x, count: rows.copy(n, y, x)
-
-    def loop(tag, n, y, x, count):
-        for i in range(count):
-            put(tag, y, i, get(tag, x, i))
-
-    return loop
-
-
-def load(tag, n, buffer, given, width, first, count, start, size):
+@emitted(types.none)
+def load(lanes, n, buffer, given, width, first, count, start, size):
     """Copy columns start … start+size of the rows first … first+count into the lanes; spare lanes get zero.
 
     ``given`` is flat with rows of the given width; a single row serves every lane. n is the tag of the size, or None.
     """
-
-
-@overload(load)
-def _load(tag, n, buffer, given, width, first, count, start, size):
-    lanes = tag.count
+    alone = given.size == width
     if lanes == 1:
-
-        def one(tag, n, buffer, given, width, first, count, start, size):
-            at = start if given.size == width else first * width + start
-            copy(tag, n, buffer, vector(given, at, size), size)
-
-        return one
-
-    def loops(tag, n, buffer, given, width, first, count, start, size):
-        if given.size == width:
-            for i in range(size):
-                put(tag, buffer, i, zero(tag) + given[start + i])
-            return
-        for l in range(lanes):
-            at = (first + l) * width + start
-            if l < count:
-                for i in range(size):
-                    buffer[i * lanes + l] = given[at + i]
-            else:
-                for i in range(size):
-                    buffer[i * lanes + l] = 0.0
-
-    return loops
+        copy(lanes, n, buffer, vector(given, choice(alone, start, first * width + start)), size)
+        return
+    with either(alone) as (yes, no):
+        with yes:
+            for i in loop(size):
+                put(lanes, buffer, i, given[start + i])
+        with no:
+            for l in loop(lanes):
+                at = (first + l) * width + start
+                with either(l < count) as (used, spare):
+                    with used:
+                        for i in loop(size):
+                            buffer[i * lanes + l] = given[at + i]
+                    with spare:
+                        for i in loop(size):
+                            buffer[i * lanes + l] = 0.0
 
 
-def store(tag, n, given, width, buffer, first, count, start, size):
+@emitted(types.none)
+def store(lanes, n, given, width, buffer, first, count, start, size):
     """Copy the lanes back to columns start … start+size of the rows."""
-
-
-@overload(store)
-def _store(tag, n, given, width, buffer, first, count, start, size):
-    lanes = tag.count
     if lanes == 1:
-        return lambda tag, n, given, width, buffer, first, count, start, size: copy(
-            tag, n, vector(given, first * width + start, size), buffer, size
-        )
-
-    def loops(tag, n, given, width, buffer, first, count, start, size):
-        for l in range(count):
-            at = (first + l) * width + start
-            for i in range(size):
-                given[at + i] = buffer[i * lanes + l]
-
-    return loops
+        copy(lanes, n, vector(given, first * width + start), buffer, size)
+        return
+    for l in loop(count):
+        at = (first + l) * width + start
+        for i in loop(size):
+            given[at + i] = buffer[i * lanes + l]

@@ -3,188 +3,190 @@
 A tag that gives the size chooses rows in registers (:mod:`rows`), None plain loops: one algorithm, two kernels.
 """
 
-from math import sqrt
-
-from numba import njit
+from numba import types
 
 from kfdyn.estimation._kernels import rows
-from kfdyn.estimation._kernels.sizes import ORDERED, PART, matrix
+from kfdyn.estimation._kernels.emit import down, emitted, loop, when
+from kfdyn.estimation._kernels.values import IN_ORDER, choice, local, matrix, root
 
 
-@njit(**PART)
+@emitted(types.none)
 def combine(tag, y, x, A):
     """y = A* x: the rows of A combined, which for a symmetric A is A x."""
-    if tag is None:
-        r, n = A.shape
-        for j in range(n):
-            s = 0.0
-            for i in range(r):
-                s += x[i] * A[i, j]
-            y[j] = s
-    else:
+    if tag is not None:
         rows.combine(tag, y, x, A)
+        return
+    r, n = A.shape
+    for j in loop(n):
+        s = local(0.0)
+        for i in loop(r):
+            s += x[i] * A[i, j]
+        y[j] = s
 
 
-@njit(**PART)
+@emitted(types.float64)
 def dot(tag, x, y):
     """x* y."""
-    if tag is None:
-        s = 0.0
-        for i in range(y.size):
-            s += x[i] * y[i]
-        return s
-    return rows.dot(tag, x, y)
+    if tag is not None:
+        return rows.dot(tag, x, y)
+    s = local(0.0)
+    for i in loop(y.size):
+        s += x[i] * y[i]
+    return s
 
 
-@njit(**ORDERED)
+@emitted(types.none, IN_ORDER)
 def add_scaled(tag, y, base, c, x):
     """y = base + c x; ``base`` None stands for zero."""
-    if tag is None:
-        for i in range(y.size):
-            y[i] = (0.0 if base is None else base[i]) + c * x[i]
-    else:
+    if tag is not None:
         rows.add_scaled(tag, y, base, c, x)
+        return
+    for i in loop(y.size):
+        y[i] = c * x[i] if base is None else base[i] + c * x[i]
 
 
-@njit(**ORDERED)
+@emitted(types.none, IN_ORDER)
 def subtract_outer(tag, out, base, x, y, symmetric):
     """out = base − x y*; where ``symmetric`` is not None, its lower triangle is computed and mirrored."""
-    if tag is None:
-        for i in range(x.size):
-            for j in range(y.size if symmetric is None else i + 1):
-                out[i, j] = base[i, j] - x[i] * y[j]
-                if symmetric is not None:
-                    out[j, i] = out[i, j]
-    else:
+    if tag is not None:
         rows.subtract_outer(tag, out, base, x, y, symmetric)
+        return
+    for i in loop(x.size):
+        for j in loop(y.size if symmetric is None else i + 1):
+            s = base[i, j] - x[i] * y[j]
+            out[i, j] = s
+            if symmetric is not None:
+                out[j, i] = s
 
 
-@njit(**ORDERED)
+@emitted(types.none, IN_ORDER)
 def subtract_pair(tag, S, x, y):
     """S −= x y* + y x*, exactly symmetric where S was."""
-    if tag is None:
-        for i in range(x.size):
-            for j in range(i + 1):
-                S[i, j] -= x[i] * y[j] + y[i] * x[j]
-                S[j, i] = S[i, j]
-    else:
+    if tag is not None:
         rows.subtract_pair(tag, S, S, x, y)
+        return
+    for i in loop(x.size):
+        for j in loop(i + 1):
+            s = S[i, j] - (x[i] * y[j] + y[i] * x[j])
+            S[i, j] = s
+            S[j, i] = s
 
 
-@njit(**PART)
+@emitted(types.none)
 def add_congruence(tag, out, A, S, half, turned):
     """out += A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops.
 
     ``half`` and ``turned`` are room for one row, or for n² numbers each where the tag gives r = n.
     """
-    if tag is None:
-        r, n = A.shape
-        for i in range(r):
-            for j in range(n):
-                s = 0.0
-                for l in range(n):
-                    s += A[i, l] * S[j, l]
-                half[j] = s
-            for j in range(i + 1):
-                s = 0.0
-                for l in range(n):
-                    s += half[l] * A[j, l]
-                out[i, j] += s
-                out[j, i] = out[i, j]
-    else:
+    if tag is not None:
         rows.turn(tag, turned, A)  # waits for nothing, so it costs no time while S is on its way
         rows.multiply(tag, half, A, S)
         rows.add_symmetric(tag, out, out, 1.0, half, None, turned)
+        return
+    r, n = A.shape
+    for i in loop(r):
+        for j in loop(n):
+            s = local(0.0)
+            for l in loop(n):
+                s += A[i, l] * S[j, l]
+            half[j] = s
+        for j in loop(i + 1):
+            s = local(out[i, j])
+            for l in loop(n):
+                s += half[l] * A[j, l]
+            out[i, j] = s
+            out[j, i] = s
 
 
-@njit(**PART)
+@emitted(types.none)
 def transposed_congruence(tag, out, A, S, half):
     """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; ``half`` is room for S A."""
-    if tag is None:
-        r, n = A.shape
-        product = matrix(half, 0, r, n)
-        for i in range(r):
-            for j in range(n):
-                s = 0.0
-                for l in range(r):
-                    s += S[i, l] * A[l, j]
-                product[i, j] = s
-        for i in range(n):
-            for j in range(i + 1):
-                s = 0.0
-                for l in range(r):
-                    s += A[l, i] * product[l, j]
-                out[i, j] = s
-                out[j, i] = s
-    else:
+    if tag is not None:
         rows.multiply(tag, half, S, A)
         rows.add_symmetric(tag, out, None, 1.0, A, True, half)
+        return
+    r, n = A.shape
+    product = matrix(half, 0, r, n)
+    for i in loop(r):
+        for j in loop(n):
+            s = local(0.0)
+            for l in loop(r):
+                s += S[i, l] * A[l, j]
+            product[i, j] = s
+    for i in loop(n):
+        for j in loop(i + 1):
+            s = local(0.0)
+            for l in loop(r):
+                s += A[l, i] * product[l, j]
+            out[i, j] = s
+            out[j, i] = s
 
 
-@njit(**PART)
+@emitted(types.none)
 def subtract_congruence(tag, out, P, S, half):
     """out = P − P S P for symmetric P and S (n, n), exactly symmetric; ``half`` is room for S P."""
-    if tag is None:
-        n = P.shape[0]
-        transposed_congruence(None, out, P, S, half)
-        for i in range(n):
-            for j in range(n):
-                out[i, j] = P[i, j] - out[i, j]
-    else:
+    if tag is not None:
         rows.multiply(tag, half, S, P)
         rows.add_symmetric(tag, out, P, -1.0, P, None, half)
+        return
+    n = P.shape[0]
+    transposed_congruence(None, out, P, S, half)
+    for i in loop(n):
+        for j in loop(n):
+            out[i, j] = P[i, j] - out[i, j]
 
 
-@njit(**ORDERED)
+@emitted(types.intp, IN_ORDER)
 def cholesky(D, L, seen, tol):
     """Lower L with L L* = D on the seen rows, the identity on the others; −1, or the first pivot that fails.
 
-    A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same.
+    A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same. ``seen`` None
+    stands for all.
     """
-    for i in range(D.shape[0]):
-        for j in range(i + 1):
-            L[j, i] = 0.0
-            if not (seen[i] and seen[j]):
-                L[i, j] = 1.0 if i == j else 0.0
-                continue
-            s = D[i, j]
-            for l in range(j):
+    failed = local(-1)
+    for i in loop(D.shape[0], until=failed):
+        for j in loop(i):
+            s = local(D[i, j])
+            for l in loop(j):
                 s -= L[i, l] * L[j, l]
-            if i == j:
-                if not s > tol * D[i, i]:
-                    return i
-                L[i, i] = sqrt(s)
-            else:
-                L[i, j] = s / L[j, j]
-    return -1
+            L[j, i] = 0.0
+            L[i, j] = s / L[j, j] if seen is None else choice(seen[i] & seen[j], s / L[j, j], 0.0)
+        s = local(D[i, i])
+        for l in loop(i):
+            s -= L[i, l] * L[i, l]
+        L[i, i] = root(s) if seen is None else choice(seen[i], root(s), 1.0)
+        low = ~(s > tol * D[i, i])
+        with when(low if seen is None else low & seen[i]):
+            failed.set(i)
+    return failed
 
 
-@njit(**ORDERED)
+@emitted(types.none, IN_ORDER)
 def solve_lower(L, x):
     """x ← L⁻¹ x in place."""
-    for i in range(L.shape[0]):
-        s = x[i]
-        for j in range(i):
+    for i in loop(L.shape[0]):
+        s = local(x[i])
+        for j in loop(i):
             s -= L[i, j] * x[j]
         x[i] = s / L[i, i]
 
 
-@njit(**ORDERED)
+@emitted(types.none, IN_ORDER)
 def solve_lower_transposed(L, x):
     """x ← L⁻* x in place."""
     m = L.shape[0]
-    for back in range(m):
-        i = m - 1 - back
-        s = x[i]
-        for j in range(i + 1, m):
+    for i in down(m):
+        s = local(x[i])
+        for j in loop(m, i + 1):
             s -= L[j, i] * x[j]
         x[i] = s / L[i, i]
 
 
-@njit(**PART)
+@emitted(types.intp)
 def largest(starts):
     """Largest block size of the given offsets, at least 1."""
-    most = 1
-    for k in range(starts.size - 1):
-        most = max(most, starts[k + 1] - starts[k])
+    most = local(1)
+    for k in loop(starts.size - 1):
+        n = starts[k + 1] - starts[k]
+        most.set(choice(n > most, n, most))
     return most

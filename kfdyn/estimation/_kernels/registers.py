@@ -7,7 +7,6 @@ number by number.
 from functools import partial, reduce
 
 from llvmlite import ir
-from numba.np.arrayobj import make_array
 
 _CONTRACT = ("contract", "nsz")
 _INDEX = ir.IntType(32)
@@ -29,11 +28,10 @@ def pieces_of(row):
 
 
 class Matrix:
-    """The numbers behind an array argument, row by row, as values of the function under construction."""
+    """The numbers behind a pointer, row by row, as values of the function under construction."""
 
-    def __init__(self, context, builder, array_type, value, n):
-        self.builder, self.n = builder, n
-        self.data = make_array(array_type)(context, builder, value=value).data
+    def __init__(self, builder, data, n):
+        self.builder, self.data, self.n = builder, data, n
 
     def _place(self, at, width):
         place = self.builder.gep(self.data, [ir.Constant(ir.IntType(64), at)])

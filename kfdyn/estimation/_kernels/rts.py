@@ -1,10 +1,12 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
+from kfdyn.estimation._kernels.emit import emitted, loop
 from kfdyn.estimation._kernels.linalg import add_congruence, cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, vector
+from kfdyn.estimation._kernels.values import choice, local
 
 _EPS = 2.220446049250313e-16
 _CANCELLED = 0.01  # of P⁺: a smaller S is a difference that has lost two digits or more
@@ -21,13 +23,13 @@ def restore_cancelled(model, P, P_plus, S):
             smooth_by_parent(model, k, P, P_plus, S)
 
 
-@njit(**PART)
+@emitted(types.boolean)
 def cancelled(P_plus, S):
     """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
-    lost = False
-    for i in range(P_plus.shape[0]):
-        lost |= S[i, i] < _CANCELLED * P_plus[i, i]
-    return lost
+    lost = local(0)
+    for i in loop(P_plus.shape[0]):
+        lost.set(choice(S[i, i] < _CANCELLED * P_plus[i, i], 1, lost))
+    return lost != 0
 
 
 @njit(**PART)
@@ -50,7 +52,7 @@ def smooth_by_parent(model, k, P, P_plus, S):
     phi = matrix(model.phi, model.phi_at[k], r, n)
     P_p, own = matrix(P, model.Q_at[p], r, r), matrix(P_plus, model.Q_at[k], n, n)
     L = np.empty((r, r))
-    if cholesky(P_p, L, np.ones(r, np.bool_), 4 * r * _EPS) >= 0:
+    if cholesky(P_p, L, None, 4 * r * _EPS) >= 0:
         return
     row = np.empty(max(n, r))
     J, E = np.empty((n, r)), np.empty((n, n))

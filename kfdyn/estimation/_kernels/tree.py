@@ -1,64 +1,64 @@
 """Gather order, depth and children of a forest in O(N)."""
 
-import numpy as np
-from numba import njit
+from numba import njit, types
 
+from kfdyn.estimation._kernels.emit import down, either, emitted, loop, when
 from kfdyn.estimation._kernels.sizes import SWEEP
+from kfdyn.estimation._kernels.values import choice, count, local
 
 
 @njit(**SWEEP)
-def orders(parent):
-    """(order, depth, child start, children, nodes reached).
+def orders(parent, start, filled, children, order, depth):
+    """Fill order, depth, where each node's children start, and the children; returns how many nodes were reached.
 
     ``order`` visits children before parents. A numbering that already does, or does so backwards, is
-    kept: memory is then walked in one direction. Fewer nodes reached than there are means a loop.
+    kept: memory is then walked in one direction. Fewer nodes reached than there are means a loop. ``start``, ``filled``
+    and ``depth`` arrive as zeros.
     """
+    return _orders(parent, start, filled, children, order, depth)
+
+
+@emitted(types.intp)
+def _orders(parent, start, filled, children, order, depth):
     n = parent.size
-    start = np.zeros(n + 1, np.int64)
-    ascending, descending = True, True
-    for k in range(n):
+    upward, downward = local(0), local(0)  # edges that lead to a larger number, and to a smaller one
+    for k in loop(n):
         p = parent[k]
-        if p >= 0:
+        with when(p >= 0):
             start[p + 1] += 1
-            ascending &= p > k
-            descending &= p < k
-    for k in range(n):
+            upward += count(p > k)
+            downward += count(p < k)
+    for k in loop(n):
         start[k + 1] += start[k]
-    filled = np.zeros(n, np.int64)
-    children = np.empty(start[n], np.int64)
-    for k in range(n):
+    for k in loop(n):
         p = parent[k]
-        if p >= 0:
+        with when(p >= 0):
             children[start[p] + filled[p]] = k
             filled[p] += 1
-
-    order = np.empty(n, np.int64)
-    reached = n
-    if ascending:
-        for k in range(n):
-            order[k] = k
-    elif descending:
-        for k in range(n):
-            order[k] = n - 1 - k
-    else:  # parents first from the roots, then reversed
-        reached = 0
-        for k in range(n):
-            if parent[k] < 0:
-                order[reached] = k
-                reached += 1
-        done = 0
-        while done < reached:
-            k = order[done]
-            done += 1
-            for at in range(start[k], start[k + 1]):
-                order[reached] = children[at]
-                reached += 1
-        for i in range(reached // 2):
-            order[i], order[reached - 1 - i] = order[reached - 1 - i], order[i]
-
-    depth = np.zeros(n, np.int64)
-    for i in range(reached - 1, -1, -1):
-        k = order[i]
-        if parent[k] >= 0:
-            depth[k] = depth[parent[k]] + 1
-    return order, depth, start, children, reached
+    reached = local(0)
+    with either((upward == start[n]) | (downward == start[n])) as (sorted_, any_):
+        with sorted_:
+            for k in loop(n):
+                order[k] = choice(upward == start[n], k, n - 1 - k)
+            reached.set(n)
+        with any_:  # parents first from the roots, then reversed
+            for k in loop(n):
+                with when(parent[k] < 0):
+                    order[reached] = k
+                    reached += 1
+            for i in loop(reached):  # which grows
+                k = order[i]
+                for at in loop(start[k + 1], start[k]):
+                    order[reached] = children[at]
+                    reached += 1
+            for i in loop(reached):
+                other = reached - 1 - i
+                with when(i < other):
+                    k = order[i]
+                    order[i] = order[other]
+                    order[other] = k
+    for i in down(reached):
+        p = parent[order[i]]
+        with when(p >= 0):
+            depth[order[i]] = depth[p] + 1
+    return reached

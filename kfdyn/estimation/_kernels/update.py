@@ -1,8 +1,8 @@
 """The measurement update of one node: G, P⁺ and the factor of D, by block or output by output."""
 
-import numpy as np
-from numba import njit
+from numba import types
 
+from kfdyn.estimation._kernels.emit import down, emitted, loop, when
 from kfdyn.estimation._kernels.linalg import (
     add_scaled,
     cholesky,
@@ -13,31 +13,31 @@ from kfdyn.estimation._kernels.linalg import (
     subtract_outer,
     subtract_pair,
 )
-from kfdyn.estimation._kernels.sizes import ORDERED, PART, matrix, vector
+from kfdyn.estimation._kernels.values import IN_ORDER, absolute, choice, local, matrix, real, root, vector
 
 _EPS = 2.220446049250313e-16
 
 
-@njit(**PART)
+@emitted(types.none)
 def innovations(P, H, R, D, U):
     """U = P H* (n, m) and D = H P H* + R, symmetric by construction."""
     m, n = H.shape
-    for i in range(n):
-        for a in range(m):
-            s = 0.0
-            for j in range(n):
+    for i in loop(n):
+        for a in loop(m):
+            s = local(0.0)
+            for j in loop(n):
                 s += P[i, j] * H[a, j]
             U[i, a] = s
-    for a in range(m):
-        for b in range(a + 1):
-            s = R[a, b]
-            for i in range(n):
+    for a in loop(m):
+        for b in loop(a + 1):
+            s = local(R[a, b])
+            for i in loop(n):
                 s += H[a, i] * U[i, b]
             D[a, b] = s
             D[b, a] = s
 
 
-@njit(**ORDERED)
+@emitted(types.float64, IN_ORDER)
 def update_scalar(tag, P, h, r, g, room, before, P_plus):
     """One scalar measurement: fills g and P⁺ and returns d, or 0 where d is no more than rounding.
 
@@ -48,26 +48,25 @@ def update_scalar(tag, P, h, r, g, room, before, P_plus):
     n = P.shape[0]
     u = vector(room, 0, n)
     combine(tag, u, h, P)
-    d, scale = r + dot(tag, h, u), r
-    for i in range(n):
+    d, scale = r + dot(tag, h, u), local(r)
+    for i in loop(n):
         before[i] = P[i, i]
         scale += h[i] * h[i] * before[i]
-    if not d > 4 * n * _EPS * scale:
-        return 0.0
-    add_scaled(tag, g, None, 1.0 / d, u)
-    subtract_outer(tag, P_plus, P, u, g, True)
-    if r > 0.01 * d:
-        return d
-    combine(tag, u, h, P_plus)
-    add_scaled(tag, u, u, -r, g)
-    add_scaled(tag, u, u, -0.5 * dot(tag, h, u), g)  # δ − κ g / 2, so that the correction is u g* + g u*
-    subtract_pair(tag, P_plus, u, g)
-    if r == 0.0:
-        flush(before, P_plus)
-    return d
+    positive = d > bound(n) * scale
+    with when(positive):
+        add_scaled(tag, g, None, 1.0 / d, u)
+        subtract_outer(tag, P_plus, P, u, g, True)
+        with when(~(r > 0.01 * d)):
+            combine(tag, u, h, P_plus)
+            add_scaled(tag, u, u, -r, g)
+            add_scaled(tag, u, u, -0.5 * dot(tag, h, u), g)  # δ − κ g / 2: the correction is then u g* + g u*
+            subtract_pair(tag, P_plus, u, g)
+            with when(r == 0.0):
+                flush(before, P_plus)
+    return choice(positive, d, 0.0)
 
 
-@njit(**ORDERED)
+@emitted(types.intp, IN_ORDER)
 def update_univariate(tag, P, H, R, seen, L, G, before, scratch, P_plus):
     """Process the outputs one by one, scalar divisions only; −1, or the output that failed.
 
@@ -77,54 +76,53 @@ def update_univariate(tag, P, H, R, seen, L, G, before, scratch, P_plus):
     """
     m, n = H.shape
     N, h = matrix(scratch, 0, m, m), matrix(scratch, m * m, m, n)
-    u, g = vector(scratch, m * (m + n), n + m), vector(scratch, m * (m + n) + n + m, n)
-    for i in range(n):
-        for j in range(n):
+    u, g = vector(scratch, m * (m + n)), vector(scratch, m * (m + n) + n + m, n)
+    for i in loop(n):
+        for j in loop(n):
             P_plus[i, j] = P[i, j]
-    for a in range(m):  # N r N* = R, r kept on the diagonal of N
-        for i in range(n):
+    for a in loop(m):  # N r N* = R, r kept on the diagonal of N
+        for i in loop(n):
             h[a, i] = H[a, i]
             G[i, a] = 0.0
-        for b in range(a + 1):
+        for b in loop(a + 1):
             L[b, a] = 0.0
-            L[a, b] = 1.0 if a == b else 0.0
+            L[a, b] = choice(a == b, 1.0, 0.0)
             N[a, b] = 0.0
-            if seen[a] and seen[b]:
-                s = R[a, b]
-                for c in range(b):
+            with when(seen[a] & seen[b]):
+                s = local(R[a, b])
+                for c in loop(b):
                     s -= N[a, c] * N[b, c] * N[c, c]
-                if a == b:
-                    N[a, a] = s if s > 4 * m * _EPS * R[a, a] else 0.0
-                elif N[b, b] > 0.0:
+                with when(a == b):
+                    N[a, a] = choice(s > bound(m) * R[a, a], s, 0.0)
+                with when((a != b) & (N[b, b] > 0.0)):
                     N[a, b] = s / N[b, b]
-                    for i in range(n):
+                    for i in loop(n):
                         h[a, i] -= N[a, b] * h[b, i]
-    for a in range(m):
-        if not seen[a]:
-            continue
-        d = update_scalar(tag, P_plus, h[a], N[a, a], g, u, before, P_plus)
-        if not d > 0.0:
-            return a
-        root = np.sqrt(d)
-        for i in range(n):
-            G[i, a] = g[i] * root
-        L[a, a] = root
-        for b in range(a + 1, m):
-            if seen[b]:
-                s = 0.0
-                for i in range(n):
-                    s += h[b, i] * g[i]
-                L[b, a] = s * root
-    for back in range(m):  # L ← N L, from the last row: row a needs the earlier ones as they were
-        a = m - 1 - back
-        for b in range(a):
-            for c in range(b + 1):
+    failed = local(-1)
+    for a in loop(m, until=failed):
+        with when(seen[a]):
+            d = update_scalar(tag, P_plus, vector(h, a * n, n), N[a, a], g, u, before, P_plus)
+            with when(~(d > 0.0)):
+                failed.set(a)
+            deviation = root(d)
+            for i in loop(n):
+                G[i, a] = g[i] * deviation
+            L[a, a] = deviation
+            for b in loop(m, a + 1):
+                with when(seen[b]):
+                    s = local(0.0)
+                    for i in loop(n):
+                        s += h[b, i] * g[i]
+                    L[b, a] = s * deviation
+    for a in down(m):  # L ← N L, from the last row: row a needs the earlier ones as they were
+        for b in loop(a):
+            for c in loop(b + 1):
                 L[a, c] += N[a, b] * L[b, c]
     finish_gain(G, L, u, seen)
-    return -1
+    return failed
 
 
-@njit(**ORDERED)
+@emitted(types.intp, IN_ORDER)
 def update_block(P, H, R, seen, D, L, G, before, scratch, P_plus):
     """All outputs at once by the Cholesky factor of D; −1, or the output that failed.
 
@@ -134,79 +132,89 @@ def update_block(P, H, R, seen, D, L, G, before, scratch, P_plus):
     m, n = H.shape
     U, V = matrix(scratch, 0, n, m), matrix(scratch, n * m, m, m)
     row = vector(scratch, n * m + m * m, m)
-    for a in range(m):
-        if seen[a]:
-            scale = R[a, a]
-            for i in range(n):
+    failed = local(-1)
+    for a in loop(m, until=failed):
+        with when(seen[a]):
+            scale = local(R[a, a])
+            for i in loop(n):
                 scale += H[a, i] * H[a, i] * P[i, i]
-            if not D[a, a] > 4 * n * _EPS * scale:
-                return a
-    failed = cholesky(D, L, seen, 4 * (n + m) * _EPS)
-    if failed >= 0:
-        return failed
-    for i in range(n):
-        for a in range(m):
-            row[a] = U[i, a] if seen[a] else 0.0
+            with when(~(D[a, a] > bound(n) * scale)):
+                failed.set(a)
+    with when(failed < 0):
+        failed.set(cholesky(D, L, seen, bound(n + m)))
+    with when(failed < 0):
+        _gain_and_covariance(P, H, R, seen, L, G, before, U, V, row, P_plus)
+    return failed
+
+
+def _gain_and_covariance(P, H, R, seen, L, G, before, U, V, row, P_plus):
+    """G and P⁺ once L is known."""
+    m, n = H.shape
+    for i in loop(n):
+        for a in loop(m):
+            row[a] = choice(seen[a], U[i, a], 0.0)
         solve_lower(L, row)
-        for a in range(m):
+        for a in loop(m):
             G[i, a] = row[a]
-    for i in range(n):
-        for j in range(i + 1):
-            s = P[i, j]
-            for a in range(m):
+    for i in loop(n):
+        for j in loop(i + 1):
+            s = local(P[i, j])
+            for a in loop(m):
                 s -= G[i, a] * G[j, a]
             P_plus[i, j] = s
             P_plus[j, i] = s
     finish_gain(G, L, row, seen)
-    noise = 0.0
-    for i in range(n):  # U ← Δ
-        for a in range(m):
-            s = 0.0
-            if seen[a]:
-                for j in range(n):
+    noise = local(0.0)
+    for i in loop(n):  # U ← Δ
+        for a in loop(m):
+            s = local(0.0)
+            with when(seen[a]):
+                for j in loop(n):
                     s += P_plus[i, j] * H[a, j]
-                for b in range(m):
+                for b in loop(m):
                     s -= G[i, b] * R[b, a]
             U[i, a] = s
-    for a in range(m):  # V ← HΔ
-        for b in range(m):
-            s = 0.0
-            if seen[a] and seen[b]:
-                for i in range(n):
+    for a in loop(m):  # V ← HΔ
+        for b in loop(m):
+            s = local(0.0)
+            with when(seen[a] & seen[b]):
+                for i in loop(n):
                     s += H[a, i] * U[i, b]
-                noise += abs(R[a, b])
+                noise += absolute(R[a, b])
             V[a, b] = s
-    for i in range(n):  # U ← Δ − G (HΔ)* / 2
-        for a in range(m):
-            for b in range(m):
+    for i in loop(n):  # U ← Δ − G (HΔ)* / 2
+        for a in loop(m):
+            for b in loop(m):
                 U[i, a] -= 0.25 * G[i, b] * (V[a, b] + V[b, a])
-    for i in range(n):
-        for j in range(i + 1):
-            s = P_plus[i, j]
-            for a in range(m):
+    for i in loop(n):
+        for j in loop(i + 1):
+            s = local(P_plus[i, j])
+            for a in loop(m):
                 s -= U[i, a] * G[j, a] + G[i, a] * U[j, a]
             P_plus[i, j] = s
             P_plus[j, i] = s
-    if noise == 0.0 and m > 0:
-        for i in range(n):
+    with when((noise == 0.0) & (m > 0)):
+        for i in loop(n):
             before[i] = P[i, i]
         flush(before, P_plus)
-    return -1
 
 
-@njit(**ORDERED)
+def bound(n):
+    """What a sum of n squares may lose by rounding: 4 n ε."""
+    return 4 * _EPS * real(n)
+
+
 def finish_gain(G, L, row, seen):
     """G ← G L⁻¹ row by row, with zero columns where nothing was seen."""
     n, m = G.shape
-    for i in range(n):
-        for a in range(m):
+    for i in loop(n):
+        for a in loop(m):
             row[a] = G[i, a]
         solve_lower_transposed(L, row)
-        for a in range(m):
-            G[i, a] = row[a] if seen[a] else 0.0
+        for a in loop(m):
+            G[i, a] = choice(seen[a], row[a], 0.0)
 
 
-@njit(**ORDERED)
 def flush(before, P_plus):
     """Zero the rows of P⁺ that an exact measurement has left at rounding level, covariances included.
 
@@ -215,13 +223,13 @@ def flush(before, P_plus):
     has variance δ² and the covariance −δ, which is far above rounding.
     """
     n = P_plus.shape[0]
-    for i in range(n):
-        limit = 4 * n * _EPS * np.sqrt(before[i])
-        known = True
-        for j in range(n):
-            if not abs(P_plus[i, j]) <= limit * np.sqrt(before[j]):
-                known = False
-        if known:
-            for j in range(n):
+    for i in loop(n):
+        limit = bound(n) * root(before[i])
+        lost = local(0)
+        for j in loop(n):
+            with when(~(absolute(P_plus[i, j]) <= limit * root(before[j]))):
+                lost.set(1)
+        with when(lost == 0):
+            for j in loop(n):
                 P_plus[i, j] = 0.0
                 P_plus[j, i] = 0.0
