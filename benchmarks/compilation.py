@@ -29,6 +29,11 @@ lap("then of a batch", lambda: kf.forward_dynamics(arm, *np.zeros((3, 100, 6))))
 lap("inverse dynamics", lambda: kf.inverse_dynamics(arm, q, v, tau))
 lap("mass matrix", lambda: kf.mass_matrix(arm, q))
 lap("inverse mass matrix", lambda: kf.mass_matrix_inverse(arm, q))
+lap("hybrid dynamics", lambda: kf.hybrid_dynamics(arm, q, v, tau, tau, q > 0))
+lap("operational space compliance", lambda: kf.operational_space_compliance(arm, q, "link_6"))
+lap("kinetic energy", lambda: kf.kinetic_energy(arm, q, v))
+lap("potential energy", lambda: kf.potential_energy(arm, q))
+lap("Jacobian", lambda: kf.jacobian(arm, q, "link_6"))
 print(json.dumps(laps))
 """
 

@@ -20,6 +20,14 @@ from benchmarks.dynamics_peers import (
     pinocchio_batches,
     pinocchio_calls,
 )
+from benchmarks.more_calls import (
+    OF_ENGINE,
+    READINGS,
+    engine_calls,
+    kfdyn_readings,
+    kfdyn_without_peer,
+    pinocchio_readings,
+)
 from benchmarks.report import BLUE, GREEN, GREY, ORANGE, RED, Report
 from benchmarks.robots import ARMS, HUMANOIDS, Robot, States, robot, states
 from benchmarks.timing import environment, race
@@ -32,6 +40,9 @@ TARGETS = {
     "inverse dynamics": (15, 10),
     "mass matrix": (6, 4),
     "inverse mass matrix": (6, 4),
+    "kinetic energy": (1, 1),
+    "potential energy": (1, 1),
+    "Jacobian": (1, 1),
     "forward dynamics, one state": (1, 1),
     "two threads over one": (1.7, 1.7),
 }
@@ -41,7 +52,7 @@ PEERS = {
     "MuJoCo rollout": mujoco_rollout,
     "MJX (JAX)": mjx_batches,
 }
-OURS, BASE = "kfdyn", "Pinocchio loop"
+OURS, BASE, ENGINE = "kfdyn", "Pinocchio loop", "kfdyn's engine"
 
 
 def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, dict[str, float]]:
@@ -49,8 +60,9 @@ def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, d
     many = states(subject.system, size)
     few = States(*(x[:LOOPED] for x in many))
     peers: dict[str, tuple[dict[str, Peer], int]] = {
-        OURS: (kfdyn_calls(subject, many), size),
-        BASE: (pinocchio_calls(subject, few), len(few.q)),
+        OURS: (kfdyn_calls(subject, many) | kfdyn_readings(subject, many) | kfdyn_without_peer(subject, many), size),
+        BASE: (pinocchio_calls(subject, few) | pinocchio_readings(subject, few), len(few.q)),
+        ENGINE: (engine_calls(subject, few), len(few.q)),
     }
     for name, make in PEERS.items():
         own = few if name == "MuJoCo loop" else many
@@ -58,7 +70,7 @@ def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, d
         if found:
             peers[name] = (found, len(own.q))
     times: dict[str, dict[str, float]] = {}
-    for call in CALLS:
+    for call in (*CALLS, *READINGS, *OF_ENGINE):
         able = {name: (found[call], count) for name, (found, count) in peers.items() if call in found}
         for name, (peer, _) in able.items():
             agree(subject, call, name, peer, able[OURS][0])
@@ -139,6 +151,8 @@ def run(quick: bool = False) -> Report:
             "their loops do not keep the results, and of Pinocchio's mass matrices only the upper half is filled.",
             "All libraries agree on every quantity to 1e-10 before they are timed. Shortest processor time of many "
             "runs, the peers taking turns; one thread.",
+            "Jacobian: of the body farthest out. Hybrid dynamics, every third dof prescribed, and the compliance of "
+            "the same body are in multiples of the generic engine on the assembled model: no peer has them.",
             "Two threads: shortest wall time of forward dynamics with one thread over that with two.",
             "MuJoCo loop: the stages each call needs and no others, no constraints or contacts; PUMA 560 has a link "
             "without mass, which it does not take. MuJoCo rollout: one step a state.",
@@ -151,26 +165,25 @@ def run(quick: bool = False) -> Report:
 
 
 def multiple(times: dict[str, float], name: str = OURS) -> float:
-    """How many times as fast as the base a library is; for threads, two over one."""
-    return times["1"] / times["2"] if "2" in times else times[BASE] / times[name]
+    """How many times as fast as the base a library is, or the engine without one; for threads, two over one."""
+    return times["1"] / times["2"] if "2" in times else times.get(BASE, times.get(ENGINE, 0.0)) / times[name]
 
 
-def target(name: str, call: str) -> float:
-    return TARGETS[call][name in HUMANOIDS]
+def target(name: str, call: str) -> float | None:
+    return TARGETS[call][name in HUMANOIDS] if call in TARGETS else None
 
 
 def rows(results: dict[str, Any], dofs: dict[str, int], others: list[str]):
     for name, calls in results.items():
         for call, times in calls.items():
-            threads = "2" in times
-            own, base = (times["2"], None) if threads else (times[OURS], times[BASE])
+            own, base, goal = times.get(OURS, times.get("2", 0.0)), times.get(BASE), target(name, call)
             yield [
                 f"{name}, {dofs[name]} dof",
                 call,
                 f"{1e6 * own:.3g}",
                 "" if base is None else f"{1e6 * base:.3g}",
                 f"{multiple(times):.3g}×",
-                f"{target(name, call):g}×",
+                "" if goal is None else f"{goal:g}×",
                 *(f"{multiple(times, other):.2g}×" if other in times else "" for other in others),
             ]
 
@@ -178,8 +191,9 @@ def rows(results: dict[str, Any], dofs: dict[str, int], others: list[str]):
 def shortfalls(results: dict[str, Any]):
     for name, calls in results.items():
         for call, times in calls.items():
-            if multiple(times) < target(name, call):
-                yield f"{name}, {call}, {multiple(times):.3g}× of {target(name, call):g}×"
+            goal = target(name, call)
+            if goal is not None and multiple(times) < goal:
+                yield f"{name}, {call}, {multiple(times):.3g}× of {goal:g}×"
 
 
 def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path: Path) -> None:
@@ -198,7 +212,7 @@ def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path:
                 at = place - 0.4 + (i + 0.5) * height
                 axes.barh(at, value, height, color=colours[peer], label=peer)
                 axes.text(value, at, f" {value:.2g}", va="center", fontsize=7)
-            goal = target(name, call)
+            goal = TARGETS[call][name in HUMANOIDS]
             axes.plot([goal, goal], [place - 0.45, place + 0.45], color="black", linewidth=1.2, label="target")
         axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":", label="Pinocchio loop")
         axes.set_yticks(range(len(results)), [f"{name}\n{dofs[name]} dof" for name in results])
