@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.sweep import outward
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -33,9 +32,14 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
-    _, _, kinetic = _totals(system, q, v)
-    rate = np.asarray(v, dtype=float)
-    return kinetic + 0.5 * (rate**2) @ system.layout.armature
+    from kfdyn.multibody import _kernels
+
+    lead, (q_flat, v_flat) = batch(
+        system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
+    )
+    kinetic = np.empty(len(q_flat))
+    _kernels.kinetic_energy(system.layout, q_flat, v_flat, kinetic)
+    return kinetic.reshape(lead)
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -63,9 +67,11 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
-    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
-    batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
-    com, _, _ = _totals(system, q, None)
+    g = system.gravity
+    if gravity is not None:
+        g = checked(system, gravity, (3,), "gravity")
+        batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
+    com = _mass_centre(system, q)
     return -system.mass * (com * g).sum(-1)
 
 
@@ -92,7 +98,7 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
     array([2., 0., 0.])
     """
-    com, _, _ = _totals(system, q, None)
+    com = _mass_centre(system, q)
     _require_mass(system)
     return com
 
@@ -122,7 +128,7 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> bool(np.abs(momentum(robot, drift.q, drift.v) - momentum(robot, q, v)).max() < 1e-6)
     True
     """
-    com, h, _ = _totals(system, q, v)
+    com, h = _momentum(system, q, v)
     return np.concatenate([h[..., :3] + np.cross(com, h[..., 3:]), h[..., 3:]], axis=-1)
 
 
@@ -148,21 +154,30 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> centroidal_momentum(uniform_chain(1), [0.0], [12.0])
     array([0., 0., 1., 0., 6., 0.])
     """
-    _, h, _ = _totals(system, q, v)
+    _, h = _momentum(system, q, v)
     _require_mass(system)
     return h
 
 
-def _totals(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array, Array]:
+def _mass_centre(system: System, q: ArrayLike) -> Array:
+    from kfdyn.multibody import _kernels
+
+    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
+    com = np.empty((len(q_flat), 3))
+    _kernels.mass_centre(system.layout, q_flat, com)
+    return com.reshape((*lead, 3))
+
+
+def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
+    """Mass centre, and momentum about it; no v is at rest."""
     from kfdyn.multibody import _kernels
 
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
-    size = len(q_flat)
-    com, h, kinetic = np.empty((size, 3)), np.empty((size, 6)), np.empty(size)
-    for part, swept in outward(system.layout, q_flat, v_flat):
-        _kernels.totals(system.layout, swept.R, swept.p, swept.V, com[part], h[part], kinetic[part])
-    return com.reshape((*lead, 3)), h.reshape((*lead, 6)), kinetic.reshape(lead)
+    com, h = np.empty((len(q_flat), 3)), np.empty((len(q_flat), 6))
+    _kernels.mass_centre(system.layout, q_flat, com)
+    _kernels.momentum(system.layout, q_flat, v_flat, com, h)
+    return com.reshape((*lead, 3)), h.reshape((*lead, 6))
 
 
 def _require_mass(system: System) -> None:

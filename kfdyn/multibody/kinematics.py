@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.layout import Layout
-from kfdyn.multibody.sweep import outward
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -30,12 +29,6 @@ class Pose(NamedTuple):
 
     rotation: Array
     position: Array
-
-
-class _Motion(NamedTuple):
-    pose: Pose
-    velocity: Array
-    acceleration: Array
 
 
 def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
@@ -60,7 +53,13 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
     array([ 0.,  0., -2.])
     """
-    return _motion(system, q, None, None, frame).pose
+    from kfdyn.multibody import _kernels
+
+    path, rotation, position = _path(system, frame)
+    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
+    R, p = np.empty((len(q_flat), 3, 3)), np.empty((len(q_flat), 3))
+    _kernels.frame_pose(path, rotation, position, q_flat, R, p)
+    return Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
 
 
 def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -87,7 +86,7 @@ def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Ar
     >>> frame_velocity(double_pendulum(), [0, 0], [3.0, 0.0], "lower").round(6)
     array([ 0.,  3.,  0., -3.,  0.,  0.])
     """
-    return _motion(system, q, v, None, frame).velocity
+    return _motion(system, q, v, None, frame)[0]
 
 
 def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str) -> Array:
@@ -115,7 +114,7 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     >>> frame_acceleration(double_pendulum(), [0, 0], [3.0, 0.0], [0.0, 0.0], "lower").round(6)
     array([0., 0., 0., 0., 0., 9.])
     """
-    return _motion(system, q, v, a, frame).acceleration
+    return _motion(system, q, v, a, frame)[1]
 
 
 def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -144,7 +143,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
     >>> bool(np.allclose(whole - jacobian(arm, q, "link_3") @ a, frame_bias_acceleration(arm, q, v, "link_3")))
     True
     """
-    return _motion(system, q, v, None, frame).acceleration
+    return _motion(system, q, v, None, frame)[1]
 
 
 def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
@@ -176,41 +175,32 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     """
     from kfdyn.multibody import _kernels
 
-    body, _, position = system.locate(frame)
-    lead, (q_flat, rest) = batch(system, q=(configuration(system, q), 1), v=(np.zeros(system.nv), 1))
-    path = _path(system, body)
+    path, _, position = _path(system, frame)
+    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
     J = np.zeros((len(q_flat), 6, system.nv))
-    for part, swept in outward(path, q_flat, rest):
-        x = swept.p[:, body] + swept.R[:, body] @ position
-        _kernels.jacobian(path, x, swept.p, swept.H, J[part])
+    _kernels.jacobian(path, position, q_flat, J)
     return J.reshape((*lead, 6, system.nv))
 
 
-def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> _Motion:
+def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> tuple[Array, Array]:
+    """Velocity and classical acceleration of the frame, (..., 6) each; no v is at rest, no ``a`` is a = 0."""
     from kfdyn.multibody import _kernels
 
-    body, rotation, position = system.locate(frame)
-    rest = np.zeros(system.nv)
-    v_in = rest if v is None else checked(system, v, (system.nv,), "v")
-    a_in = rest if a is None else checked(system, a, (system.nv,), "a")
+    path, _, position = _path(system, frame)
+    v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
+    a_in = np.zeros(system.nv) if a is None else checked(system, a, (system.nv,), "a")
     lead, (q_flat, v_flat, a_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1), a=(a_in, 1))
-    size = len(q_flat)
-    R, p, V, A = np.empty((size, 3, 3)), np.empty((size, 3)), np.empty((size, 6)), np.empty((size, 6))
-    path = _path(system, body)
-    for part, swept in outward(path, q_flat, v_flat):
-        alpha = swept.eta  # overwritten: alpha(k) needs the eta of k alone
-        _kernels.accelerations(path, a_flat[part], swept.p, swept.H, alpha)
-        out = R[part], p[part], V[part], A[part]
-        _kernels.frame_motion(body, rotation, position, swept.R, swept.p, swept.V, alpha, *out)
-    pose = Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
-    return _Motion(pose, V.reshape((*lead, 6)), A.reshape((*lead, 6)))
+    V, A = np.empty((len(q_flat), 6)), np.empty((len(q_flat), 6))
+    _kernels.frame_motion(path, position, q_flat, v_flat, a_flat, V, A)
+    return V.reshape((*lead, 6)), A.reshape((*lead, 6))
 
 
-def _path(system: System, body: int) -> Layout:
-    """The layout with only the bodies from the root to ``body`` in its order."""
+def _path(system: System, frame: str) -> tuple[Layout, Array, Array]:
+    """The layout with only the bodies from the root to the frame's in its order; where the frame is in the last."""
+    body, rotation, position = system.locate(frame)
     path = [body]
     while (k := int(system.parent[path[-1]])) >= 0:
         path.append(k)
     order = np.array(path[::-1], dtype=np.int64)
     order.flags.writeable = False  # the type the kernels are compiled for
-    return system.layout._replace(order=order)
+    return system.layout._replace(order=order), rotation, position

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.sweep import Swept
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -105,8 +104,9 @@ def link_terms(
         system, q=(configuration(system, q), 1), v=(v_in, 1), gravity=(g, 1), external_forces=(force, 2)
     )
     size = len(q_flat)
-    R, p, H, V, eta = swept = Swept.empty(system.layout, size)
-    _kernels.outward(system.layout, q_flat, v_flat, *swept)
-    l, inertia, xi = np.empty((size, n, 3)), np.empty((size, n, 6, 6)), np.empty((size, n, 6))
+    R, p, H = np.empty((size, n, 3, 3)), np.empty((size, n, 3)), np.empty((size, nv, 6))
+    V, eta, xi = np.empty((size, n, 6)), np.empty((size, n, 6)), np.empty((size, n, 6))
+    l, inertia = np.empty((size, n, 3)), np.empty((size, n, 6, 6))
+    _kernels.outward(system.layout, q_flat, v_flat, R, p, H, V, eta)
     _kernels.link_terms(system.layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
     return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))

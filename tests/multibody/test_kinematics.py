@@ -108,7 +108,7 @@ def test_leading_axes_broadcast():
     assert mb.frame_velocity(pendulum, [0], [1], "bob").dtype == float
 
 
-def test_batches_larger_than_a_part_are_cut_and_joined():
+def test_rows_of_a_large_batch():
     system = mb.models.chain(20)
     rng = np.random.default_rng(0)
     q, v = rng.normal(size=(2, 1000, 20))

@@ -4,7 +4,20 @@ World orientation throughout, reference at each body's origin.
 """
 
 from kfdyn.multibody._kernels.displacement import difference, integrate
+from kfdyn.multibody._kernels.links import link_terms
 from kfdyn.multibody._kernels.outward import outward
-from kfdyn.multibody._kernels.readings import accelerations, frame_motion, jacobian, link_terms, totals
+from kfdyn.multibody._kernels.readings import frame_motion, frame_pose, jacobian
+from kfdyn.multibody._kernels.sums import kinetic_energy, mass_centre, momentum
 
-__all__ = ["accelerations", "difference", "frame_motion", "integrate", "jacobian", "link_terms", "outward", "totals"]
+__all__ = [
+    "difference",
+    "frame_motion",
+    "frame_pose",
+    "integrate",
+    "jacobian",
+    "kinetic_energy",
+    "link_terms",
+    "mass_centre",
+    "momentum",
+    "outward",
+]

@@ -2,24 +2,62 @@
 
 import math
 
-from kfdyn.multibody._kernels.vectors import add, cross, dot, get, inner, scale
+from kfdyn.multibody._kernels.vectors import add, cross, dot, inner, scale
+
+# pi/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2^20.
+_FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
+_LARGEST_ANGLE = 1e5
+_ROUND = 6755399441055744.0  # 1.5 2^52: added and taken away again, it leaves the nearest whole number
 
 
 @inner
-def turn(R, a, angle):
-    """R <- R exp(a~ angle) for a unit vector a in the moving frame (Rodrigues), row by row.
+def sine_cosine(x):
+    """(sin x, cos x) to 2e-16; one reduction serves both, and nothing is called.
+
+    Reduce to r = x - k pi/2, sum minimax series on |r| <= pi/4, put the quadrant in. It enters by arithmetic: with
+    k = 2 half + odd, sin x = +- sin r or +- cos r, and likewise cos x.
+    """
+    if not abs(x) < _LARGEST_ANGLE:
+        return math.sin(x), math.cos(x)
+    k = (x * 0.6366197723675814 + _ROUND) - _ROUND
+    r = ((x - k * _FIRST) - k * _SECOND) - k * _THIRD
+    y = r * r
+    s = y * 1.58962301576546568060e-10 + -2.50507477628578072866e-8
+    s = s * y + 2.75573136213857245213e-6
+    s = s * y + -1.98412698295895385996e-4
+    s = s * y + 8.33333333332211858878e-3
+    s = s * y + -1.66666666666666307295e-1
+    s = r + r * y * s
+    c = y * -1.13585365213876817300e-11 + 2.08757008419747316778e-9
+    c = c * y + -2.75573141792967388112e-7
+    c = c * y + 2.48015872888517045348e-5
+    c = c * y + -1.38888888888730564116e-3
+    c = c * y + 4.16666666666665929218e-2
+    c = (1.0 - 0.5 * y) + y * y * c
+    half = (k * 0.5 - 0.25 + _ROUND) - _ROUND  # rounded down
+    odd = k - 2.0 * half
+    sign = 1.0 - 2.0 * (half - 2.0 * ((half * 0.5 - 0.25 + _ROUND) - _ROUND))
+    return sign * (s + odd * (c - s)), sign * (c - odd * (c + s))
+
+
+@inner
+def turn(R, a, s, c):
+    """R exp(a~ angle) for a unit vector a in the moving frame (Rodrigues), row by row.
 
     Turning from the left by exp(w~ angle), w = R a, is the same on paper, but w inherits R's rounding, is
     no longer a unit vector, and the error grows with every hinge of a chain instead of adding up.
     """
-    s, c = math.sin(angle), math.cos(angle)
-    h = 2.0 * math.sin(0.5 * angle) ** 2  # 1 - cos, without cancellation
-    for i in range(3):
-        x = get(R, i)
-        y = cross(x, a)
-        d = h * dot(a, x)
-        for j in range(3):
-            R[i, j] = c * x[j] + s * y[j] + d * a[j]
+    x = _turned_row((R[0], R[1], R[2]), a, s, c)
+    y = _turned_row((R[3], R[4], R[5]), a, s, c)
+    z = _turned_row((R[6], R[7], R[8]), a, s, c)
+    return x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]
+
+
+@inner
+def _turned_row(x, a, s, c):
+    y = cross(x, a)
+    d = (1.0 - c) * dot(a, x)
+    return c * x[0] + s * y[0] + d * a[0], c * x[1] + s * y[1] + d * a[1], c * x[2] + s * y[2] + d * a[2]
 
 
 @inner
@@ -49,14 +87,13 @@ def quaternion_product(a, b):
 
 
 @inner
-def turn_by_quaternion(R, e):
-    """R <- R R(e)."""
-    x = rotate(e, (1.0, 0.0, 0.0))
-    y = rotate(e, (0.0, 1.0, 0.0))
-    z = rotate(e, (0.0, 0.0, 1.0))
-    for i in range(3):
-        r = (R[i, 0], R[i, 1], R[i, 2])
-        R[i, 0], R[i, 1], R[i, 2] = dot(r, x), dot(r, y), dot(r, z)
+def from_quaternion(x, y, z, w):
+    """Rotation matrix, nine numbers, of a quaternion of any length but 0."""
+    r = 2.0 / (x * x + y * y + z * z + w * w)
+    xx, yy, zz = r * x * x, r * y * y, r * z * z
+    xy, xz, yz = r * x * y, r * x * z, r * y * z
+    wx, wy, wz = r * w * x, r * w * y, r * w * z
+    return 1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy)
 
 
 @inner

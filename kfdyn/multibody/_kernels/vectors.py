@@ -1,11 +1,12 @@
-"""Three-vectors as tuples, so that nothing is allocated per body; the decorators of all kernels."""
+"""Three-vectors and matrices as tuples, so that nothing is allocated per body; the decorators of all kernels."""
 
 from numba import njit
 
-jit = njit(cache=True, nogil=True, error_model="numpy")
-# Called from compiled code only: no doors for Python or C, which would take longer to compile than they do.
+jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+# Called from compiled code only: no doors for Python or C, which would take longer to compile than they do. And never
+# called there either, but made lines of their caller: a call would hand every tuple and array through memory.
 DOORLESS: dict = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inner = njit(nogil=True, error_model="numpy", **DOORLESS)
+inner = njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True, **DOORLESS)
 
 
 @inner
@@ -50,30 +51,30 @@ def cross(a, b):
 
 @inner
 def apply(A, x):
-    """A x for a 3 x 3 array and a tuple."""
+    """A x for nine numbers, row by row, and a tuple."""
     return (
-        A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],
-        A[1, 0] * x[0] + A[1, 1] * x[1] + A[1, 2] * x[2],
-        A[2, 0] * x[0] + A[2, 1] * x[1] + A[2, 2] * x[2],
+        A[0] * x[0] + A[1] * x[1] + A[2] * x[2],
+        A[3] * x[0] + A[4] * x[1] + A[5] * x[2],
+        A[6] * x[0] + A[7] * x[1] + A[8] * x[2],
     )
 
 
 @inner
 def apply_transposed(A, x):
-    """A* x for a 3 x 3 array and a tuple."""
+    """A* x for nine numbers, row by row, and a tuple."""
     return (
-        A[0, 0] * x[0] + A[1, 0] * x[1] + A[2, 0] * x[2],
-        A[0, 1] * x[0] + A[1, 1] * x[1] + A[2, 1] * x[2],
-        A[0, 2] * x[0] + A[1, 2] * x[1] + A[2, 2] * x[2],
+        A[0] * x[0] + A[3] * x[1] + A[6] * x[2],
+        A[1] * x[0] + A[4] * x[1] + A[7] * x[2],
+        A[2] * x[0] + A[5] * x[1] + A[8] * x[2],
     )
 
 
 @inner
-def copy3(A, out):
-    """Entry by entry: a slice assignment would have numba compile its error messages, 5 s of them."""
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = A[i, j]
+def compose(A, B):
+    """A B for matrices of nine numbers."""
+    x, y, z = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
+    x, y, z = apply(A, x), apply(A, y), apply(A, z)
+    return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
 
 
 @inner
