@@ -3,7 +3,7 @@
 from numba import njit, types
 
 from kfdyn.estimation._kernels.emit import down, emitted, size, when
-from kfdyn.estimation._kernels.lanes import add, clear, load, passes, product, store, transposed_product
+from kfdyn.estimation._kernels.lanes import LINE, add, aligned, clear, load, passes, product, store, transposed_product
 from kfdyn.estimation._kernels.model import Model
 from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import matrix, vector
@@ -28,7 +28,7 @@ def smooth_costates(tag, sizes, model, G, P_plus, z_plus, nu, eta, first, last, 
 
 def room(states, outputs, most):
     """Numbers that the scatter needs room for, with the given totals and at most so many states to a node."""
-    return states + outputs + most
+    return states + outputs + most + LINE
 
 
 @emitted(types.none)
@@ -36,7 +36,8 @@ def _scatter(lanes, sizes, address, G, P_plus, z_plus, nu, eta, first, last, a, 
     model = Model(address)
     state, output = model.state, model.output
     n_states, n_outputs = state[model.nodes], output[model.nodes]
-    flow, rate = room, vector(room, n_states * lanes)  # λ; ν, then a
+    flow = aligned(room)  # λ
+    rate = vector(flow, n_states * lanes)  # ν, then a
     known = vector(rate, n_outputs * lanes)
     for at, count in passes(lanes, first, last):
         load(lanes, None, rate, nu, n_outputs, at, count, 0, n_outputs)

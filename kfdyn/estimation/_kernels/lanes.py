@@ -8,7 +8,7 @@ from numba import types
 
 from kfdyn.estimation._kernels import rows
 from kfdyn.estimation._kernels.emit import down, either, emitted, loop
-from kfdyn.estimation._kernels.values import FAST, Value, arithmetic, builder, choice, local, number, vector
+from kfdyn.estimation._kernels.values import FAST, Value, Vector, arithmetic, builder, choice, local, number, vector
 
 
 def get(lanes, x, i):
@@ -43,6 +43,17 @@ def _arithmetic(lanes):
 def _single(lanes, r, n):
     """Whether there is one vector and the sizes are known: then rows of A go into registers, not lanes of x."""
     return lanes == 1 and r is not None and n is not None
+
+
+#: Numbers to ask for in addition where room is to begin at a cache line.
+LINE = 8
+
+
+def aligned(room):
+    """Room from its first cache line on: a machine vector that lies in two lines takes twice as long to load."""
+    word = ir.IntType(64)
+    place = builder().add(builder().ptrtoint(room.data, word), ir.Constant(word, 8 * LINE - 1))
+    return Vector(builder().inttoptr(builder().and_(place, ir.Constant(word, -8 * LINE)), room.data.type))
 
 
 def passes(lanes, first, last):

@@ -3,7 +3,7 @@
 from numba import njit, types
 
 from kfdyn.estimation._kernels.emit import emitted, loop, size, when
-from kfdyn.estimation._kernels.lanes import copy, load, passes, product, put, solve, store, zero
+from kfdyn.estimation._kernels.lanes import LINE, aligned, copy, load, passes, product, put, solve, store, zero
 from kfdyn.estimation._kernels.model import Model
 from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import matrix, vector
@@ -28,7 +28,7 @@ def filter_states(tag, sizes, model, seen, L, G, P_plus, T, xi, eta, first, last
 
 def room(states, outputs, most):
     """Numbers that the gather needs room for, with the given totals and at most so many states to a node."""
-    return states + 2 * outputs + 2 * most
+    return states + 2 * outputs + 2 * most + LINE
 
 
 @emitted(types.none)
@@ -36,7 +36,7 @@ def _gather(lanes, sizes, address, seen, L, G, P_plus, T, xi, eta, first, last, 
     model = Model(address)
     state, output = model.state, model.output
     n_states, n_outputs = state[model.nodes], output[model.nodes]
-    flow = room  # Σ φ z⁺ of the children plus ξ: z once they all have come
+    flow = aligned(room)  # Σ φ z⁺ of the children plus ξ: z once they all have come
     innovation = vector(flow, n_states * lanes)  # T, then ε
     residual = vector(innovation, n_outputs * lanes)
     known = vector(residual, n_outputs * lanes)
