@@ -6,20 +6,27 @@ given a meaning for Python objects, and every compiled function is taken as the 
 
 import math
 from collections import Counter
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.doors import Prepared, prepare
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
-from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics
-from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix
-from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
+from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
+from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
+from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
+from kfdyn.dynamics._kernels.fused.plan import Plan
+from kfdyn.dynamics._kernels.fused.prepare import prepare
 
-KERNELS = {kernel.__name__: kernel for kernel in (forward_dynamics, inverse_dynamics, mass_matrix, mass_matrix_inverse)}
+#: Kernels and the room they work in.
+KERNELS = {
+    "forward_dynamics": (forward_dynamics, forward_room),
+    "inverse_dynamics": (inverse_dynamics, inverse_room),
+    "mass_matrix": (mass_matrix, mass_matrix_room),
+    "mass_matrix_inverse": (mass_matrix_inverse, mass_matrix_inverse_room),
+}
 
 
 class Number:
@@ -85,8 +92,9 @@ MEANING = {
     "get": lambda tag, array, i: array[i],
     "put": _put,
     "item": lambda array, i: array[i],
-    "pointer": lambda array: array.reshape(-1),
-    "keep": lambda kept: None,
+    "set_item": lambda array, i, value: _put(None, array, i, value),
+    "beyond": lambda array, count: array[count:],
+    "align_stack": lambda: None,
     "collect": lambda tag, array, at, step: array[at],
     "spread": _spread,
     "spread_all": _spread_all,
@@ -96,14 +104,8 @@ MEANING = {
     "rint": _unary("round", round),
     "fabs": _unary("compare", abs),
     "any_beyond": lambda x, bound: getattr(x, "value", x) > bound,
+    "all_beyond": lambda x, bound: getattr(x, "value", x) > bound,
     "smaller": _smaller,
-    "tables": lambda layout: (layout.index, layout.real),
-    "_slots": lambda layout, index, real: layout.slots,
-    "np": SimpleNamespace(
-        empty=lambda size: np.full(size, np.nan, dtype=object),
-        zeros=lambda size: np.full(size, 0.0, dtype=object),
-        inf=np.inf,
-    ),
 }
 
 
@@ -133,14 +135,25 @@ def _names(code) -> set[str]:
 
 def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> tuple[Counter, np.ndarray]:
     """Operations of one call for one state, and its answer; ``call`` names one of KERNELS."""
-    layout = Prepared(*system.layout, *prepare(system.layout))
-    nv = system.nv
-    inputs = [np.array([Number(float(x)) for x in values], dtype=object) for values in (q, *given)]
-    out = np.full(nv if given else nv * nv, 0.0, dtype=object)
-    rest: list[Any] = [np.zeros(0), [Number(float(x)) for x in system.gravity]] if given else []
-    if given:
-        rest[1] = np.array(rest[1], dtype=object)
-    after = [np.empty(1, dtype=object)] if call in ("forward_dynamics", "mass_matrix_inverse") else []
+    index, real, *sizes = prepare(system.layout)
+    plan = Plan(
+        index,
+        real,
+        system.layout.screws.reshape(-1),
+        system.layout.armature,
+        system.n_bodies,
+        system.nq,
+        system.nv,
+        *sizes,
+    )
+    kernel, room_of = (plain(function) for function in KERNELS[call])
+    numbers = [np.array([Number(float(x)) for x in values], dtype=object) for values in (q, *given, system.gravity)]
+    inputs: list[Any] = numbers[:1]
+    if given:  # q, v, tau or a and whether it is given; no forces; one gravity
+        inputs = [*numbers[:3], *([True] if call == "inverse_dynamics" else []), None, False, numbers[3], False]
+    lanes = (1, False) if call == "inverse_dynamics" else (1,)
+    room = np.full(room_of(plan, *lanes), np.nan, dtype=object)
+    out = np.full(system.nv if given else system.nv**2, 0.0, dtype=object)
     Number.done = Counter()
-    plain(KERNELS[call])((0,), layout, *inputs, *rest, 0, 1, out, *after)
+    kernel((0,), plan, *inputs, 0, 1, room, out)
     return Number.done, np.array([getattr(x, "value", x) for x in out], dtype=float)

@@ -18,8 +18,10 @@ Door = Callable[..., bool]
 
 # Bodies times configurations a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
-# A part starts where a machine vector of configurations would.
-_ROWS = 8
+# Configurations done at a time: few enough to stay in the cache between the look at them and the sweep.
+_BLOCK = 128
+# A block starts where a machine vector of configurations would.
+_LANES = 4
 
 
 class _Doors:
@@ -44,18 +46,32 @@ _preparing = Lock()
 def address_of(system: System) -> int:
     """Where the doors find the system: the address of a table of addresses, made when first asked for.
 
-    One number instead of a Layout, since each array that Python hands to compiled code costs 50 ns; and behind it what
-    the sweeps would otherwise work out of the layout in every call.
+    One number instead of a Layout, since each array that Python hands to compiled code costs 50 ns. Behind it is what
+    the sweeps would otherwise work out of the layout in every call, and room to work in.
     """
     if not system.address:
-        from kfdyn.dynamics._kernels.doors import prepare
-
         with _preparing:
             if not system.address:
-                index, real, slots = prepare(system.layout)
-                table = np.array([system.n_bodies, system.nv, slots, *map(_at, (*system.layout, index, real))])
-                system.keep(_at(table), table, index, real)
+                table, *behind = _prepared(system)
+                system.keep(_at(table), table, *behind)
     return system.address
+
+
+def _prepared(system: System) -> tuple[NDArray[np.generic], ...]:
+    """The table of a system (see ``_kernels/doors/table.py``), and the arrays behind it."""
+    from kfdyn.dynamics._kernels.fused.forward import forward_room
+    from kfdyn.dynamics._kernels.fused.inverse import inverse_room
+    from kfdyn.dynamics._kernels.fused.plan import Plan
+    from kfdyn.dynamics._kernels.fused.prepare import prepare
+
+    layout = system.layout
+    index, real, slots, snaps = prepare(layout)
+    sizes = (system.n_bodies, system.nq, system.nv, slots, snaps)
+    plan = Plan(None, None, None, None, *sizes)
+    room = np.empty(7 + max(forward_room.py_func(plan, _LANES), inverse_room.py_func(plan, _LANES, False)))
+    tables = (index, real, layout.screws, layout.armature)
+    table = np.array([*sizes, *map(_at, tables), 0, _at(room), room.size], dtype=np.int64)
+    return table, *tables, room
 
 
 def _at(array: NDArray[np.generic]) -> int:
@@ -63,18 +79,22 @@ def _at(array: NDArray[np.generic]) -> int:
     return address
 
 
-def over_rows(rows: int, bodies: int, sweep: Callable[[int, int], bool]) -> bool:
-    """Call ``sweep(first, last)`` until all rows are done, in threads where there is enough to do; all must be True.
+def over_rows(rows: int, bodies: int, sweep: Callable[[int, int, int], bool]) -> bool:
+    """Call ``sweep(rows, block, counter)`` in as many threads as there is work for; all must be True.
 
-    The doors release the interpreter lock and write disjoint rows, so the result does not depend on the number of
-    threads. They are kept from call to call: starting one takes as long as a thousand forward dynamics.
+    Each call does blocks of rows until none is left, those of several threads by way of a counter that they share: one
+    that wakes late does less. They are kept from call to call, since starting one takes as long as a thousand forward
+    dynamics. The doors release the interpreter lock and write disjoint rows, so the result does not depend on them.
     """
-    workers = min(threads(), rows * bodies // _LEAST, rows // _ROWS)
+    workers = min(rows * bodies // _LEAST, rows // _LANES)
+    workers = min(workers, threads()) if workers > 1 else 1
     if workers < 2:
-        return rows == 0 or sweep(0, rows)
-    step = -(-rows // (workers * _ROWS)) * _ROWS
-    others = [_helpers().submit(sweep, at, min(at + step, rows)) for at in range(step, rows, step)]
-    done = [sweep(0, step), *(other.result() for other in others)]  # wait for all of them, whatever the first says
+        return rows == 0 or sweep(rows, min(rows, _BLOCK), 0)
+    counter = np.zeros(1, dtype=np.int64)
+    block = min(_BLOCK, max(rows // (4 * workers * _LANES), 1) * _LANES)
+    shared = rows, block, _at(counter)
+    others = [_helpers().submit(sweep, *shared) for _ in range(workers - 1)]
+    done = [sweep(*shared), *(other.result() for other in others)]  # wait for all of them, whatever the first says
     return all(done)
 
 

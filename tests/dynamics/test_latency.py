@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numba import njit
 
 import kfdyn as kf
 from kfdyn.dynamics import doors, quick
+from kfdyn.dynamics._kernels.doors import table
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import KfdynError
 
@@ -203,19 +205,40 @@ def test_a_batch_in_threads_is_the_batch(system, call, monkeypatch):
         np.testing.assert_array_equal(answers[0], other)
 
 
+@njit
+def claim(counter, at, block):
+    return table.claim(counter, at, block)
+
+
 def test_every_row_is_done_once(monkeypatch):
+    """By the doors' own claims, whichever thread comes first; and one answer that is not sound makes all unsound."""
     monkeypatch.setattr(doors, "_LEAST", 1)
     for workers in (1, 2, 3, 7):
         monkeypatch.setenv("KFDYN_NUM_THREADS", str(workers))
         for rows in (0, 1, 7, 8, 9, 63, 64, 65, 1000):
-            seen = np.zeros(rows, dtype=int)
+            seen = np.zeros(rows + 1, dtype=int)
 
-            def sweep(first, last, seen=seen):
-                seen[first:last] += 1
-                return last < 1000
+            def sweep(rows, block, counter, seen=seen):
+                assert 1 <= block <= rows
+                at = claim(counter, -1, block)
+                while at < rows:
+                    seen[at : min(at + block, rows)] += 1  # no two threads are here with the same rows
+                    at = claim(counter, at, block)
+                return rows < 1000
 
             assert doors.over_rows(rows, 10, sweep) == (rows < 1000)
-            assert (seen == 1).all()
+            assert (seen[:rows] == 1).all() and not seen[rows]
+
+
+def test_threads_share_a_system_and_its_room():
+    """One thread works in the system's own room, the others in new room: same answers, and the room is free again."""
+    system = kf.models.random_tree(20, seed=1)
+    q, v, u, f, _ = states(system, 64)
+    alone = kf.forward_dynamics(system, q, v, u, f)
+    with ThreadPoolExecutor(8) as pool:
+        for a in pool.map(lambda _: kf.forward_dynamics(system, q, v, u, f), range(64)):
+            np.testing.assert_array_equal(a, alone)
+    assert system._kept[0][table.BUSY] == 0
 
 
 FORKED = """

@@ -5,10 +5,6 @@ look at what Python could only look at slowly: that numbers are finite and quate
 not, or where a hinge has no inertia, they answer False, and nothing is said about the result; the caller's long way
 then finds the words.
 
-The file of a door has its name, a function of that name and its ``SIGNATURE``: the model's address; arrays; the first
-row to do, the one after the last, and how many there are; the result.
+The file of a door has its name, a function of that name and its ``SIGNATURE``: the model's address; arrays; how many
+rows there are, how many are done at a time, the address of a counter by which threads share them; the result.
 """
-
-from kfdyn.dynamics._kernels.doors.table import Prepared, prepare
-
-__all__ = ["Prepared", "prepare"]

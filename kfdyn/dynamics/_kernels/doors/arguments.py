@@ -2,26 +2,25 @@
 
 import math
 
-from numba import njit, types
+from numba import carray, njit, types
 
-from kfdyn.dynamics._kernels.doors.table import numbers
+from kfdyn.dynamics._kernels.doors.table import floats
+from kfdyn.dynamics._kernels.fused.plan import BALL, KIND, POSE, Q, at
 from kfdyn.estimation._kernels.sizes import ORDERED, PART, static
+from kfdyn.estimation._kernels.vectors import item
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
-from kfdyn.multibody.hinge import Coordinates
-
-_SCREWS = int(Coordinates.SCREWS)
 
 #: Configurations side by side; eight would leave a machine of 16 vector registers too few for a body. One state goes
 #: through the same machine code in all lanes at once, which takes no longer and gives it the same bits as in a batch.
 LANES = static(4)
 
-#: Rows looked at before they are swept: they are then in the cache.
-BLOCK = 256
-
 #: Inputs are flat, rows one after the other; one state may be a row or a column of anything: strides are respected.
 IN = types.Array(types.float64, 1, "A")
 VECTORS, MATRICES = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
 INDICES = types.Array(types.int64, 1, "C")
+
+#: How many rows there are; how many are looked at, and then swept while they are in the cache, at a time; and the
+#: address of the counter by which threads share them (:func:`.table.claim`).
 ROWS = (types.intp, types.intp, types.intp)
 
 
@@ -32,55 +31,59 @@ def fit(forces, gravity, width, rows):
 
 
 @njit(**ORDERED)
-def part(values, width, at, end):
-    """Rows at … end, or all there is where there is none, or one for all."""
-    return values[at * width : end * width] if values.size > width else values
-
-
-@njit(**ORDERED)
 def flat(values):
     """The same numbers without strides, copied only where they have any."""
     if values.size < 2 or values.strides[0] == 8:
-        return numbers(values.ctypes.data, (values.size,))
+        return carray(floats(values.ctypes.data), (values.size,))
     return values.copy()
 
 
 @njit(**ORDERED)
-def sound(layout, q):
-    """Whether all rows of q are finite and their quaternions of unit length."""
-    if not finite(q):
+def sound(plan, q, row, end):
+    """Whether rows row … end of q are finite and their quaternions of unit length."""
+    nq = plan.nq
+    if not finite(q, row * nq, end * nq):
         return False
-    nq = layout.q_start[-1]
-    if nq != layout.v_start[-1]:  # each quaternion is one number longer than its velocity
-        for k in range(layout.coordinates.size):
-            if layout.coordinates[k] != _SCREWS and not _unit_quaternions(q, layout.q_start[k + 1] - 4, nq):
-                return False
+    if nq != plan.nv:  # each quaternion is one number longer than its velocity
+        for t in range(1, plan.n + 1):
+            if at(plan, t, KIND) >= BALL:
+                place = at(plan, t, Q) + (3 if at(plan, t, KIND) == POSE else 0)
+                if not _unit_quaternions(q, row * nq + place, end * nq, nq):
+                    return False
     return True
 
 
 @njit(**ORDERED)
-def _unit_quaternions(q, start, step):
+def _unit_quaternions(q, start, end, step):
     fine = True
-    for at in range(start, q.size, step):
-        x, y, z, w = q[at], q[at + 1], q[at + 2], q[at + 3]
+    for i in range(start, end, step):
+        x, y, z, w = item(q, i), item(q, i + 1), item(q, i + 2), item(q, i + 3)
         fine &= abs(math.sqrt(x * x + y * y + z * z + w * w) - 1.0) <= QUATERNION_TOLERANCE
     return fine
 
 
+@njit(**ORDERED)
+def rows_finite(values, given, width, row, end):
+    """Whether rows row … end are finite; if ``given``, not 0, is one row's width, one row stands for all of them."""
+    if given <= width:
+        return finite(values, 0, given)
+    return finite(values, row * width, end * width)
+
+
 @njit(**PART)
-def finite(values):
+def finite(values, start, end):
     total = 0.0
-    for x in values:
-        total += 0.0 * x  # NaN where x is not finite; no branch, so that the loop runs on machine vectors
+    for i in range(start, end):
+        total += 0.0 * item(values, i)  # NaN where one is not finite; no branch, so that this runs on machine vectors
     return total == 0.0
 
 
 @njit(**PART)
-def finite_where(values, marks, mark):
-    """Whether, of all rows, the entries marked with ``mark`` are finite."""
+def finite_where(values, marks, count, mark, row, end):
+    """Whether of rows row … end the entries marked with ``mark`` are finite; ``count`` is a row's width."""
     total = 0.0
-    for i in range(marks.size):
-        if marks[i] == mark:
-            for at in range(i, values.size, marks.size):
-                total += 0.0 * values[at]
+    for i in range(count):
+        if item(marks, i) == mark:
+            for place in range(row * count + i, end * count, count):
+                total += 0.0 * item(values, place)
     return total == 0.0

@@ -3,40 +3,33 @@
 import numpy as np
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import (
-    BLOCK,
-    IN,
-    INDICES,
-    LANES,
-    MATRICES,
-    ROWS,
-    VECTORS,
-    flat,
-    part,
-    sound,
-)
-from kfdyn.dynamics._kernels.doors.table import layout_at
-from kfdyn.dynamics._kernels.fused.compliance import operational_space_compliance
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP
+from kfdyn.dynamics._kernels.doors.arguments import IN, INDICES, LANES, MATRICES, ROWS, VECTORS, flat, sound
+from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn.dynamics._kernels.fused.compliance import compliance_room, operational_space_compliance, place_frames
+from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 
 SIGNATURE = types.boolean(types.intp, INDICES, VECTORS, IN, *ROWS, MATRICES)
 
 
 @njit(**ORDERED_SWEEP)
-def compliance(model, bodies, positions, q, first, last, rows, out):
+def compliance(model, bodies, positions, q, rows, block, counter, out):
     """Ω (rows 6 k, 6 k) of frames at ``positions`` (3 k,) on ``bodies`` (k,)."""
-    layout = layout_at(model)
-    nq, wide = layout.q_start[-1], 6 * bodies.size
-    if not (q.size == rows * nq and positions.size == 3 * bodies.size and out.shape == (rows * wide, wide)):
+    plan, k = plan_at(model), bodies.size
+    if not (q.size == rows * plan.nq and positions.size == 3 * k and out.shape == (rows * 6 * k, 6 * k)):
         return False
-    q_all, entries, margin = flat(q), out.reshape(out.size), np.empty(min(BLOCK, last - first))
-    for at in range(first, last, BLOCK):
-        end = min(at + BLOCK, last)
-        own, into = part(q_all, nq, at, end), entries[at * wide * wide : end * wide * wide]
-        if not sound(layout, own):
-            return False
-        operational_space_compliance(LANES, layout, bodies, positions, own, 0, end - at, into, margin)
-        for i in range(end - at):
-            if not margin[i] > 0.0:
-                return False
-    return True
+    place, arms, rank = np.empty(k, np.int64), np.empty(3 * k), np.zeros(plan.n + 1, np.int64)
+    kept = place_frames(plan, bodies, positions, place, arms, rank)
+    array = flat(q)
+    q_all, room, fine = pointer(array), borrow(model, compliance_room(plan, size(LANES, 1), k, kept)), True
+    at = claim(counter, -1, block)
+    while at < rows and fine:
+        end = min(at + block, rows)
+        fine = sound(plan, q_all, at, end) and operational_space_compliance(
+            LANES, plan, k, pointer(place), pointer(arms), kept, pointer(rank), q_all, at, end, aligned(room),
+            pointer(out),
+        )  # fmt: skip
+        at = claim(counter, at, block)
+    give_back(model, room)
+    keep((place, arms, rank, array))
+    return fine

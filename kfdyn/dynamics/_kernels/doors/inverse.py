@@ -2,29 +2,55 @@
 
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import BLOCK, IN, LANES, ROWS, VECTORS, finite, fit, flat, part, sound
-from kfdyn.dynamics._kernels.doors.table import layout_at
-from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP
+from kfdyn.dynamics._kernels.doors.arguments import (
+    IN,
+    LANES,
+    ROWS,
+    VECTORS,
+    finite,
+    fit,
+    flat,
+    rows_finite,
+    sound,
+)
+from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
+from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 
 SIGNATURE = types.boolean(types.intp, IN, IN, IN, IN, IN, *ROWS, VECTORS)
 
 
 @njit(**ORDERED_SWEEP)
-def inverse(model, q, v, acceleration, forces, gravity, first, last, rows, tau):
+def inverse(model, q, v, acceleration, forces, gravity, rows, block, counter, tau):
     """tau (rows nv,); arguments as in forward dynamics, and ``acceleration`` may be empty, too."""
-    layout = layout_at(model)
-    n, nq, nv = layout.parent.size, layout.q_start[-1], layout.v_start[-1]
+    plan = plan_at(model)
+    n, nq, nv = plan.n, plan.nq, plan.nv
     if not (q.size == rows * nq and v.size == tau.size == rows * nv and fit(forces, gravity, 6 * n, rows)):
         return False
     if acceleration.size != 0 and acceleration.size != tau.size:
         return False
-    q_all, v_all, a_all, f_all, g_all = flat(q), flat(v), flat(acceleration), flat(forces), flat(gravity)
-    for at in range(first, last, BLOCK):
-        end = min(at + BLOCK, last)
-        own_q, own_v, own_a = part(q_all, nq, at, end), part(v_all, nv, at, end), part(a_all, nv, at, end)
-        f, g = part(f_all, 6 * n, at, end), part(g_all, 3, at, end)
-        if not (sound(layout, own_q) and finite(own_v) and finite(own_a) and finite(f) and finite(g)):
-            return False
-        inverse_dynamics(LANES, layout, own_q, own_v, own_a, f, g, 0, end - at, tau[at * nv : end * nv])
-    return True
+    arrays = flat(q), flat(v), flat(acceleration), flat(forces), flat(gravity)
+    q_all, v_all, a_all = pointer(arrays[0]), pointer(arrays[1]), pointer(arrays[2])
+    f_all, g_all, pushed, falls = pointer(arrays[3]), pointer(arrays[4]), forces.size, gravity.size
+    speeding = acceleration.size
+    room, fine = borrow(model, inverse_room(plan, size(LANES, 1), pushed > 0)), True
+    at = claim(counter, -1, block)
+    while at < rows and fine:
+        end = min(at + block, rows)
+        fine = (
+            sound(plan, q_all, at, end)
+            and finite(v_all, at * nv, end * nv)
+            and rows_finite(a_all, speeding, nv, at, end)
+            and rows_finite(f_all, pushed, 6 * n, at, end)
+            and rows_finite(g_all, falls, 3, at, end)
+        )
+        if fine:
+            inverse_dynamics(
+                LANES, plan, q_all, v_all, a_all, speeding > 0, f_all, pushed > 0, g_all, falls > 3, at, end,
+                aligned(room), pointer(tau),
+            )  # fmt: skip
+        at = claim(counter, at, block)
+    give_back(model, room)
+    keep(arrays)
+    return fine

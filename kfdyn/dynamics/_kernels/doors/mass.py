@@ -2,26 +2,30 @@
 
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import BLOCK, IN, LANES, MATRICES, ROWS, flat, part, sound
-from kfdyn.dynamics._kernels.doors.table import layout_at
-from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP
+from kfdyn.dynamics._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
+from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
+from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 
 SIGNATURE = types.boolean(types.intp, IN, *ROWS, MATRICES)
 
 
 @njit(**ORDERED_SWEEP)
-def mass(model, q, first, last, rows, out):
+def mass(model, q, rows, block, counter, out):
     """𝓜 (rows nv, nv)."""
-    layout = layout_at(model)
-    nq, nv = layout.q_start[-1], layout.v_start[-1]
-    if not (q.size == rows * nq and out.shape == (rows * nv, nv)):
+    plan = plan_at(model)
+    if not (q.size == rows * plan.nq and out.shape == (rows * plan.nv, plan.nv)):
         return False
-    q_all, entries = flat(q), out.reshape(out.size)
-    for at in range(first, last, BLOCK):
-        end = min(at + BLOCK, last)
-        own = part(q_all, nq, at, end)
-        if not sound(layout, own):
-            return False
-        mass_matrix(LANES, layout, own, 0, end - at, entries[at * nv * nv : end * nv * nv])
-    return True
+    array = flat(q)
+    q_all, room, fine = pointer(array), borrow(model, mass_matrix_room(plan, size(LANES, 1))), True
+    at = claim(counter, -1, block)
+    while at < rows and fine:
+        end = min(at + block, rows)
+        fine = sound(plan, q_all, at, end)
+        if fine:
+            mass_matrix(LANES, plan, q_all, at, end, aligned(room), pointer(out))
+        at = claim(counter, at, block)
+    give_back(model, room)
+    keep(array)
+    return fine

@@ -3,33 +3,33 @@
 import numpy as np
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import BLOCK, IN, LANES, MATRICES, ROWS, flat, part, sound
-from kfdyn.dynamics._kernels.doors.table import layout_at
-from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP
+from kfdyn.dynamics._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
+from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
+from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 
 SIGNATURE = types.boolean(types.intp, IN, *ROWS, MATRICES)
 
 
 @njit(**ORDERED_SWEEP)
-def mass_inverse(model, q, first, last, rows, out):
+def mass_inverse(model, q, rows, block, counter, out):
     """𝓜⁻¹ (rows nv, nv); NaN as in forward dynamics."""
-    layout = layout_at(model)
-    nq, nv = layout.q_start[-1], layout.v_start[-1]
-    if not (q.size == rows * nq and out.shape == (rows * nv, nv)):
+    plan = plan_at(model)
+    nv = plan.nv
+    if not (q.size == rows * plan.nq and out.shape == (rows * nv, nv)):
         return False
-    q_all, entries, margin = flat(q), out.reshape(out.size), np.empty(min(BLOCK, last - first))
-    fine = True
-    for at in range(first, last, BLOCK):
-        end = min(at + BLOCK, last)
-        own, into = part(q_all, nq, at, end), entries[at * nv * nv : end * nv * nv]
-        if sound(layout, own):
-            mass_matrix_inverse(LANES, layout, own, 0, end - at, into, margin)
-            for i in range(end - at):
-                if not margin[i] > 0.0:
-                    into[i * nv * nv : (i + 1) * nv * nv] = np.nan
-                    fine = False
+    array = flat(q)
+    q_all, room, fine = pointer(array), borrow(model, mass_matrix_inverse_room(plan, size(LANES, 1))), True
+    at = claim(counter, -1, block)
+    while at < rows:
+        end = min(at + block, rows)
+        if sound(plan, q_all, at, end):
+            fine &= mass_matrix_inverse(LANES, plan, q_all, at, end, aligned(room), pointer(out))
         else:
-            into[:] = np.nan
+            out[at * nv : end * nv] = np.nan
             fine = False
+        at = claim(counter, at, block)
+    give_back(model, room)
+    keep(array)
     return fine

@@ -1,21 +1,19 @@
-"""A model as compiled code finds it: a table of addresses, and the layout behind it."""
+"""A model as compiled code finds it: a table of numbers and addresses, the plan behind it, and room to work in."""
 
-from collections import namedtuple
-
+import numpy as np
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from kfdyn.dynamics._kernels.fused.plan import INDEX, REAL, _prepare, tables
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP
-from kfdyn.multibody.layout import Layout
+from kfdyn.dynamics._kernels.fused.plan import Plan
+from kfdyn.estimation._kernels.sizes import ORDERED
+from kfdyn.estimation._kernels.vectors import item
 
-#: A Layout, and what the sweeps have made of it once for all calls.
-Prepared = namedtuple("Prepared", (*Layout._fields, "index", "real", "slots"))  # type: ignore[misc]
-_TABLE = 2 + len(Prepared._fields)
+#: Columns of a model's table. BUSY is 1 while a thread works in the model's own room, which has FLOATS floats.
+N, NQ, NV, SLOTS, SNAPS, INDEX, REAL, SCREWS, ARMATURE, BUSY, ROOM, FLOATS, TABLE = range(13)
 
 
 def _pointer(dtype):
-    """Make an address a pointer that numba's carray takes."""
+    """Make an address a pointer."""
 
     @intrinsic
     def cast(typingctx, address):
@@ -27,45 +25,67 @@ def _pointer(dtype):
     return cast
 
 
-_integers, _floats = _pointer(types.int64), _pointer(types.float64)
+_integers, floats = _pointer(types.int64), _pointer(types.float64)
 
 
 @njit(**ORDERED)
-def indices(address, shape):
-    return carray(_integers(address), shape)
+def plan_at(model):
+    """The plan of the model whose table is at the address ``model``."""
+    t = _integers(model)
+    return Plan(
+        index=_integers(item(t, INDEX)), real=floats(item(t, REAL)), screws=floats(item(t, SCREWS)),
+        armature=floats(item(t, ARMATURE)), n=item(t, N), nq=item(t, NQ), nv=item(t, NV), slots=item(t, SLOTS),
+        snaps=item(t, SNAPS),
+    )  # fmt: skip
 
 
 @njit(**ORDERED)
-def numbers(address, shape):
-    return carray(_floats(address), shape)
+def borrow(model, count):
+    """Room for ``count`` floats and seven more: the model's own, or, if it is too small or taken, new.
+
+    New room costs time, and a great deal where it is large: the system zeroes it page by page.
+    """
+    t = _integers(model)
+    if count + 7 <= item(t, FLOATS) and _exchange(t, BUSY, 0, 1):
+        return carray(floats(item(t, ROOM)), (item(t, FLOATS),))
+    return np.empty(count + 7)
 
 
 @njit(**ORDERED)
-def layout_at(model):
-    """The layout whose table is at ``model``."""
-    t = indices(model, (_TABLE,))
-    n, nv = t[0], t[1]
-    return Prepared(
-        order=indices(t[3], (n,)),
-        parent=indices(t[4], (n,)),
-        coordinates=indices(t[5], (n,)),
-        q_start=indices(t[6], (n + 1,)),
-        v_start=indices(t[7], (n + 1,)),
-        screws=numbers(t[8], (nv, 6)),
-        rotation=numbers(t[9], (n, 3, 3)),
-        position=numbers(t[10], (n, 3)),
-        mass=numbers(t[11], (n,)),
-        com=numbers(t[12], (n, 3)),
-        J=numbers(t[13], (n, 3, 3)),
-        armature=numbers(t[14], (nv,)),
-        index=indices(t[15], ((n + 1) * INDEX,)),
-        real=numbers(t[16], ((n + 1) * REAL,)),
-        slots=t[2],
-    )
+def give_back(model, room):
+    """End :func:`borrow`."""
+    t = _integers(model)
+    if room.ctypes.data == item(t, ROOM):
+        _exchange(t, BUSY, 1, 0)
 
 
-@njit(**ORDERED_SWEEP)
-def prepare(layout):
-    """What a layout is to be prepared with: index, real, slots."""
-    index, real = tables(layout)
-    return index, real, _prepare(layout, index, real)
+@njit(**ORDERED)
+def claim(counter, at, size):
+    """The row to go on with after a block of rows that began with ``at`` < 0 at first.
+
+    Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
+    """
+    if counter:
+        return _add(_integers(counter), size)
+    return at + size if at >= 0 else 0
+
+
+@intrinsic
+def _exchange(typingctx, array, i, old, new):
+    """Set element i of a flat array to ``new`` if it is ``old``, as one step that no thread comes between; whether."""
+
+    def codegen(context, builder, signature, args):
+        done = builder.cmpxchg(builder.gep(args[0], [args[1]]), args[2], args[3], "acq_rel", "acquire")
+        return builder.extract_value(done, 1)
+
+    return types.boolean(array, types.intp, types.intp, types.intp), codegen
+
+
+@intrinsic
+def _add(typingctx, array, amount):
+    """Add to the first element of a flat array as one step that no thread comes between; what it was before."""
+
+    def codegen(context, builder, signature, args):
+        return builder.atomic_rmw("add", args[0], args[1], "acq_rel")
+
+    return types.intp(array, types.intp), codegen

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.memory import collect3, get3, get6, put3
+from kfdyn.dynamics._kernels.fused.memory import collect3, get3, get6, put3, put6, put9
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
 from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, OMEGA, ORIENTATION, SHIFT, inertia_of
 from kfdyn.dynamics._kernels.fused.plan import (
@@ -19,6 +19,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     OUT,
     PARENT,
     REVOLUTE,
+    SLIDE,
     V_END,
     V,
     at,
@@ -29,6 +30,7 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     add_apply,
     add_cross,
     add_symmetric,
+    apply,
     apply_transposed,
     cross,
     dot,
@@ -40,7 +42,7 @@ from kfdyn.estimation._kernels.sizes import ORDERED
 from kfdyn.estimation._kernels.vectors import collect, get, item, put, smaller, sqrt, zero
 
 #: Numbers kept for each dof beside its row of H: gain 6, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a
-#: revolute hinge it is φ g, what the parent sees of it.
+#: revolute hinge or a slide it is φ g, what the parent sees of it.
 GAIN, NU, INVERSE, DOF = 0, 6, 7, 8
 
 #: Numbers of a slot: P = [J B; B* C] as J 6, B 9, C 6; force z 6; bound of the composite body's moment of inertia.
@@ -60,33 +62,44 @@ def gather_body(tag, plan, t, tau, tau_at, tau_step, forces, pushed, f_at, f_ste
     """
     rounding = bound(tag, plan, t, work, sums)
     J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums)
-    if at(plan, t, KIND) == REVOLUTE:
-        i, axis = at(plan, t, V), t * BODY + ORIENTATION
+    if at(plan, t, KIND) == REVOLUTE:  # H = [w*, 0]
+        axis = t * BODY + ORIENTATION
         w = (get(tag, work, axis + 2), get(tag, work, axis + 5), get(tag, work, axis + 8))
-        l = get3(tag, work, t * BODY + SHIFT)
-        u, s = symmetric_apply(J, w), apply_transposed(B, w)
+        u, s, load = symmetric_apply(J, w), apply_transposed(B, w), dot(w, z[0])
         d = dot(w, u) + of(plan, t, ARMATURE)
         least = smaller(least, d - rounding)
-        inverse = 1.0 / d
-        put(tag, dofs, DOF * i + INVERSE, inverse)
-        # φ P⁺ φ* = φ P φ* − φu (φu)*/d: the shift does not wait for the measurement
-        u = add_cross(u, l, s)
-        a, b = scale(inverse, u), scale(inverse, s)
-        put3(tag, dofs, DOF * i + GAIN, a)
-        put3(tag, dofs, DOF * i + GAIN + 3, b)
-        if moving:
-            eps = collect(tag, tau, tau_at + i, tau_step) - dot(w, z[0])
-            put(tag, dofs, DOF * i + NU, eps * inverse)
-            z = (add(add_cross(z[0], l, z[1]), scale(eps, a)), add(z[1], scale(eps, b)))
-        if at(plan, t, PARENT):
-            J, B, C = shifted(J, B, C, l)
-            J, B, C = reduced_by(J, B, C, a, b, u, s)
-            pass_on(tag, plan, t, J, B, C, z, moving, sums)
+        _take_dof(tag, plan, t, J, B, C, z, u, s, d, load, tau, tau_at, tau_step, moving, work, dofs, sums)
+    elif at(plan, t, KIND) == SLIDE:  # H = [0, w*]
+        w = get3(tag, H, 6 * at(plan, t, V) + 3)
+        u, s, load = apply(B, w), symmetric_apply(C, w), dot(w, z[1])
+        d = dot(w, s) + of(plan, t, ARMATURE)
+        least = smaller(least, d - _ROUNDING * (of(plan, t, ALL_MASS) + of(plan, t, ARMATURE)))
+        _take_dof(tag, plan, t, J, B, C, z, u, s, d, load, tau, tau_at, tau_step, moving, work, dofs, sums)
     else:
         least = _gather_hinge(
             tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, rounding, least
         )
     return least
+
+
+@njit(**INLINED)
+def _take_dof(tag, plan, t, J, B, C, z, u, s, d, load, tau, tau_at, tau_step, moving, work, dofs, sums):
+    """Measure the one dof of a hinge, given P h = [u; s], d and h z, and pass the rest on."""
+    i, l, inverse = at(plan, t, V), get3(tag, work, t * BODY + SHIFT), 1.0 / d
+    put(tag, dofs, DOF * i + INVERSE, inverse)
+    # φ P⁺ φ* = φ P φ* − φu (φu)*/d: the shift does not wait for the measurement
+    u = add_cross(u, l, s)
+    a, b = scale(inverse, u), scale(inverse, s)
+    put3(tag, dofs, DOF * i + GAIN, a)
+    put3(tag, dofs, DOF * i + GAIN + 3, b)
+    if moving:
+        eps = collect(tag, tau, tau_at + i, tau_step) - load
+        put(tag, dofs, DOF * i + NU, eps * inverse)
+        z = (add(add_cross(z[0], l, z[1]), scale(eps, a)), add(z[1], scale(eps, b)))
+    if at(plan, t, PARENT):
+        J, B, C = shifted(J, B, C, l)
+        J, B, C = reduced_by(J, B, C, a, b, u, s)
+        pass_on(tag, plan, t, J, B, C, z, moving, sums)
 
 
 @njit(**ORDERED)
@@ -218,13 +231,21 @@ def shifted(J, B, C, l):
 
 @njit(**INLINED)
 def pass_on(tag, plan, t, J, B, C, z, moving, sums):
-    """Add what the parent sees of body t to the parent's sum."""
+    """Add what the parent sees of body t to the parent's sum, or begin the sum with it."""
     base, out = at(plan, t, BASE) * SLOT, at(plan, t, OUT) * SLOT
-    for i in range(6):
-        put(tag, sums, out + P_J + i, get(tag, sums, base + P_J + i) + J[i])
-        put(tag, sums, out + P_C + i, get(tag, sums, base + P_C + i) + C[i])
-    for i in range(9):
-        put(tag, sums, out + P_B + i, get(tag, sums, base + P_B + i) + B[i])
-    if moving:
-        put3(tag, sums, out + Z, add(get3(tag, sums, base + Z), z[0]))
-        put3(tag, sums, out + Z + 3, add(get3(tag, sums, base + Z + 3), z[1]))
+    if base == 0:  # nothing yet: what a chain always does
+        put6(tag, sums, out + P_J, J)
+        put9(tag, sums, out + P_B, B)
+        put6(tag, sums, out + P_C, C)
+        if moving:
+            put3(tag, sums, out + Z, z[0])
+            put3(tag, sums, out + Z + 3, z[1])
+    else:
+        for i in range(6):
+            put(tag, sums, out + P_J + i, get(tag, sums, base + P_J + i) + J[i])
+            put(tag, sums, out + P_C + i, get(tag, sums, base + P_C + i) + C[i])
+        for i in range(9):
+            put(tag, sums, out + P_B + i, get(tag, sums, base + P_B + i) + B[i])
+        if moving:
+            put3(tag, sums, out + Z, add(get3(tag, sums, base + Z), z[0]))
+            put3(tag, sums, out + Z + 3, add(get3(tag, sums, base + Z + 3), z[1]))

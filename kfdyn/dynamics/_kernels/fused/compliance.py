@@ -13,57 +13,88 @@ import numpy as np
 from numba import njit
 
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
+from kfdyn.dynamics._kernels.fused.forward import forward_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import block_at, get3, get9, put3, real9, write_out
+from kfdyn.dynamics._kernels.fused.memory import clear, get3, get9, lanes_at, put3, real9, write_out
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, outward_body, place_world
+from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, place_world, sweep_outward
 from kfdyn.dynamics._kernels.fused.plan import (
     _FRAME,
     FORCE_ROW,
     KIND,
     PARENT,
     REVOLUTE,
+    SLIDE,
     V_END,
     V,
     at,
-    planned,
-    tables,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, apply, apply_transposed, dot, dot6, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import get, item, keep, pointer, put, spread, zero
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import align_stack, all_beyond, beyond, get, item, put, zero
 
 #: Numbers of a path: X column by column 36, h x 6, S row by row 36 (what is above its diagonal is not used).
 _SEEN, _ANSWER, _PATH = 36, 42, 78
 
 
-@njit(**ORDERED_SWEEP)
-def operational_space_compliance(tag, layout, bodies, positions, q, first, last, out, margin):
-    """Ω of frames at ``positions`` (3 k,) on ``bodies`` (k,), for rows first … last into the flat ``out``.
+@njit(**INLINED)
+def compliance_room(plan, lanes, frames, kept):
+    """How many floats :func:`operational_space_compliance` works in."""
+    return forward_room(plan, lanes) + (_PATH + 36 * (frames * frames + (kept + 1) * (kept + 1))) * lanes
 
-    Symmetric to the bit; margin as in forward dynamics. O(N + k²): beside the filter about 150 flops for a hinge that
-    is inboard of a frame, 400 for each pair of kept bodies.
+
+@njit(**INLINED)
+def operational_space_compliance(tag, plan, k, place, arms, kept, rank, q, first, last, room, out):
+    """Ω of k frames, ``arms`` (3 k,) away from bodies at ``place`` (k,), for rows first … last into the flat ``out``.
+
+    Symmetric to the bit. Whether all hinges have inertia. O(N + k²): beside the filter about 150 flops for a hinge that
+    is inboard of a frame, 400 for each pair of ``kept`` bodies.
     """
-    n, nv, lanes, k = layout.parent.size, layout.v_start[-1], size(tag, 1), bodies.size
-    index, real = tables(layout)
-    plan = planned(layout, index, real)
-    place, rank = np.empty(k, np.int64), np.zeros(n + 1, np.int64)
+    n, nq, nv, lanes, width = plan.n, plan.nq, plan.nv, size(tag, 1), kept + 1
+    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
+    H = beyond(dofs, nv * DOF * lanes)
+    work = beyond(H, nv * 6 * lanes)
+    path = beyond(work, (n + 1) * BODY * lanes)
+    blocks = beyond(path, _PATH * lanes)
+    entries = beyond(blocks, 36 * width * width * lanes)
+    align_stack()
+    clear(tag, sums, SLOT)
+    clear(tag, blocks, 36 * width * width)
+    place_world(tag, work)
+    row = first
+    while row < last:
+        start, step, row = lanes_at(row, first, last, lanes)
+        sweep_outward(tag, plan, q, start * nq, step * nq, q, 0, 0, False, work, H)
+        least = zero(tag) + np.inf
+        for back in range(n):
+            least = gather_body(tag, plan, n - back, q, 0, 0, q, False, 0, 0, False, work, H, dofs, sums, least)
+        if not all_beyond(least, 0.0):
+            return False
+        for t in range(1, n + 1):
+            if item(rank, t):
+                inboard = _filter_force(tag, plan, t, rank, work, H, dofs, path)
+                _answer_force(tag, item(rank, t), item(rank, inboard), width, path, blocks)
+        for f in range(k):
+            for g in range(f + 1):
+                block = 36 * (width * item(rank, item(place, f)) + item(rank, item(place, g)))
+                _shift_block(tag, k, f, g, place, arms, block, work, blocks, entries)
+        write_out(tag, entries, 36 * k * k, out, start * 36 * k * k, step * 36 * k * k)
+    return True
+
+
+@njit(**ORDERED)
+def place_frames(plan, bodies, positions, place, arms, rank):
+    """Where frames at ``positions`` (3 k,) on ``bodies`` (k,) are in the plan; how many bodies are kept.
+
+    Kept bodies are numbered from 1 in the plan's order in ``rank``, the others are 0 there.
+    """
     kept = _keep_bodies(plan, bodies, place, rank)
-    arms = np.empty(3 * k)
-    for f in range(k):  # the plan has turned the bodies' frames
+    for f in range(bodies.size):  # the plan has turned the bodies' frames
         arm = apply_transposed(
             real9(plan, place[f], _FRAME), (positions[3 * f], positions[3 * f + 1], positions[3 * f + 2])
         )
         arms[3 * f], arms[3 * f + 1], arms[3 * f + 2] = arm
-    work, H, dofs = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty(nv * DOF * lanes)
-    sums, entries = np.zeros((plan.slots + 1) * SLOT * lanes), np.empty(36 * k * k * lanes)
-    path, blocks = np.empty(_PATH * lanes), np.zeros(36 * (kept + 1) * (kept + 1) * lanes)
-    _sweep(
-        tag, plan, k, pointer(place), pointer(arms), kept + 1, pointer(rank), pointer(q), first, last, pointer(work),
-        pointer(H), pointer(dofs), pointer(sums), pointer(path), pointer(blocks), pointer(entries), pointer(out),
-        pointer(margin),
-    )  # fmt: skip
-    keep((index, real, place, rank, arms, work, H, dofs, sums, entries, path, blocks))
+    return kept
 
 
 @njit(**ORDERED)
@@ -91,32 +122,6 @@ def _keep_bodies(plan, bodies, place, rank):
 
 
 @njit(**INLINED)
-def _sweep(
-    tag, plan, k, place, arms, width, rank, q, first, last, work, H, dofs, sums, path, blocks, entries, out, margin
-):
-    n, nq, lanes = plan.n, plan.nq, size(tag, 1)
-    place_world(tag, work)
-    row = first
-    while row < last:
-        start, step, row = block_at(row, last, lanes)
-        for t in range(1, n + 1):
-            outward_body(tag, plan, t, q, start * nq, step * nq, q, 0, 0, False, work, H)
-        least = zero(tag) + np.inf
-        for back in range(n):
-            least = gather_body(tag, plan, n - back, q, 0, 0, q, False, 0, 0, False, work, H, dofs, sums, least)
-        spread(tag, margin, start, step, least)
-        for t in range(1, n + 1):
-            if item(rank, t):
-                inboard = _filter_force(tag, plan, t, rank, work, H, dofs, path)
-                _answer_force(tag, item(rank, t), item(rank, inboard), width, path, blocks)
-        for f in range(k):
-            for g in range(f + 1):
-                block = 36 * (width * item(rank, item(place, f)) + item(rank, item(place, g)))
-                _shift_block(tag, k, f, g, place, arms, block, work, blocks, entries)
-        write_out(tag, entries, 36 * k * k, out, start * 36 * k * k, step * 36 * k * k)
-
-
-@njit(**INLINED)
 def _filter_force(tag, plan, t, rank, work, H, dofs, path):
     """X = ψ(p, t) and S of unit forces on body t, p being the kept body next inboard, or the world; return p."""
     for i in range(36):
@@ -124,19 +129,20 @@ def _filter_force(tag, plan, t, rank, work, H, dofs, path):
         put(tag, path, _ANSWER + i, zero(tag))
     while True:
         l = get3(tag, work, t * BODY + SHIFT)
-        if at(plan, t, KIND) == REVOLUTE:
-            i = at(plan, t, V)
-            axis, gain = axis_of(tag, t, work), DOF * i + GAIN  # φ g
+        kind, i = at(plan, t, KIND), at(plan, t, V)
+        if kind <= SLIDE:
+            axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
+            gain = DOF * i + GAIN  # φ g
             a, b = get3(tag, dofs, gain), get3(tag, dofs, gain + 3)
             for c in range(6):
                 n, f = get3(tag, path, 6 * c), get3(tag, path, 6 * c + 3)
-                seen = dot(axis, n)
+                seen = dot(axis, n) if kind == REVOLUTE else dot(axis, f)
                 put(tag, path, _SEEN + c, seen)
                 put3(tag, path, 6 * c, add(add_cross(n, l, f), scale(-1.0 * seen, a)))
                 put3(tag, path, 6 * c + 3, add(f, scale(-1.0 * seen, b)))
             _add_answer(tag, get(tag, dofs, DOF * i + INVERSE), path)
         else:
-            _filter_at_hinge(tag, at(plan, t, V), at(plan, t, V_END), l, H, dofs, path)
+            _filter_at_hinge(tag, i, at(plan, t, V_END), l, H, dofs, path)
         t = at(plan, t, PARENT)
         if t == 0 or item(rank, t):
             return t

@@ -22,7 +22,7 @@ def cross_hinge(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, R, total
     alpha, a = none, none
     if moving:
         omega, alpha, a = across(omega, alpha, a, total, none, none)
-    if at(plan, t, KIND) == SCREWS:
+    if at(plan, t, KIND) <= SCREWS:
         for i in range(first, last):
             axis, slide = screw3(plan, i, 0), screw3(plan, i, 3)
             angle = collect(tag, q, place + i - first, q_step)

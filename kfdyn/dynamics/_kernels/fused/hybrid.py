@@ -22,9 +22,9 @@ from kfdyn.dynamics._kernels.fused.articulated import (
 )
 from kfdyn.dynamics._kernels.fused.forward import scatter_body
 from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import block_at, collect3, get3, put3
+from kfdyn.dynamics._kernels.fused.memory import clear, collect3, get3, lanes_at, put3
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, SHIFT, outward_body, place_world
+from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, SHIFT, place_world, sweep_outward
 from kfdyn.dynamics._kernels.fused.plan import (
     ALL_MASS,
     KIND,
@@ -34,8 +34,6 @@ from kfdyn.dynamics._kernels.fused.plan import (
     V,
     at,
     of,
-    planned,
-    tables,
 )
 from kfdyn.dynamics._kernels.fused.spatial import (
     add,
@@ -48,49 +46,45 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     scale,
     symmetric_apply,
 )
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import collect, get, item, keep, pointer, put, smaller, spread, zero
-
-
-@njit(**ORDERED_SWEEP)
-def hybrid_dynamics(tag, layout, prescribed, q, v, tau, a, forces, gravity, first, last, all_tau, all_a, margin):
-    """All of tau and a of rows first … last, given tau of the free dofs and a of those ``prescribed`` (nv,), not 0.
-
-    SKO "hybrid", dof by dof; other entries of tau and a are not used. The rest as in forward dynamics, margin over
-    the free dofs.
-    """
-    n, nv, lanes = layout.parent.size, layout.v_start[-1], size(tag, 1)
-    index, real = tables(layout)
-    plan = planned(layout, index, real)
-    held = np.zeros(n + 1, np.int64)
-    for t in range(1, n + 1):
-        for i in range(at(plan, t, V), at(plan, t, V_END)):
-            if prescribed[i]:
-                held[t] = 1
-    work, H, dofs = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty(nv * DOF * lanes)
-    sums = np.zeros((plan.slots + 1) * SLOT * lanes)
-    _sweep(
-        tag, plan, pointer(prescribed), pointer(held), pointer(q), pointer(v), pointer(tau), pointer(a),
-        pointer(forces), forces.size > 0, pointer(gravity), gravity.size > 3, first, last, pointer(work), pointer(H),
-        pointer(dofs), pointer(sums), pointer(all_tau), pointer(all_a), pointer(margin),
-    )  # fmt: skip
-    keep((index, real, held, work, H, dofs, sums))
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import (
+    align_stack,
+    all_beyond,
+    beyond,
+    collect,
+    get,
+    item,
+    put,
+    set_item,
+    smaller,
+    spread,
+    zero,
+)
 
 
 @njit(**INLINED)
-def _sweep(
-    tag, plan, prescribed, held, q, v, tau, a, forces, pushed, gravity, many, first, last, work, H, dofs, sums,
-    all_tau, all_a, margin,
-):  # fmt: skip
+def hybrid_dynamics(
+    tag, plan, prescribed, held, q, v, tau, a, forces, pushed, gravity, many, first, last, room, all_tau, all_a
+):
+    """All of tau and a of rows first … last, given tau of the free dofs and a of those ``prescribed`` (nv,), not 0.
+
+    SKO "hybrid", dof by dof; other entries of tau and a are not used. ``held`` (n + 1,) says which bodies have such a
+    dof. Whether all free dofs have inertia; the rest as in forward dynamics, room included.
+    """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
+    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
+    H = beyond(dofs, nv * DOF * lanes)
+    work = beyond(H, nv * 6 * lanes)
+    align_stack()
+    clear(tag, sums, SLOT)
     place_world(tag, work)
     row = first
     while row < last:
-        start, step, row = block_at(row, last, lanes)
+        start, step, row = lanes_at(row, first, last, lanes)
         g_at, g_step = (3 * start, 3 * step) if many else (0, 0)
         at_v, by_v = start * nv, step * nv
+        sweep_outward(tag, plan, q, start * nq, step * nq, v, at_v, by_v, True, work, H)
         for t in range(1, n + 1):
-            outward_body(tag, plan, t, q, start * nq, step * nq, v, at_v, by_v, True, work, H)
             if item(held, t):
                 _prescribe(tag, plan, t, prescribed, a, at_v, by_v, work, H)
         least = zero(tag) + np.inf
@@ -117,7 +111,18 @@ def _sweep(
                 spread(tag, all_a, at_v + i, by_v, collect(tag, a, at_v + i, by_v))
             else:
                 spread(tag, all_tau, at_v + i, by_v, collect(tag, tau, at_v + i, by_v))
-        spread(tag, margin, start, step, least)
+        if not all_beyond(least, 0.0):
+            return False
+    return True
+
+
+@njit(**ORDERED)
+def hold(plan, prescribed, held):
+    """Mark the bodies of whose dofs some are prescribed."""
+    for t in range(1, plan.n + 1):
+        for i in range(at(plan, t, V), at(plan, t, V_END)):
+            if item(prescribed, i):
+                set_item(held, t, 1)
 
 
 @njit(**ORDERED)

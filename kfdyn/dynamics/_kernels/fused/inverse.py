@@ -4,11 +4,10 @@ Without articulated inertias nothing but vectors crosses a hinge, and turning fi
 every body's inertia to the world's orientation.
 """
 
-import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.hinges import cross_hinge
-from kfdyn.dynamics._kernels.fused.memory import block_at, collect3, get3, get9, put3, put9, real3, real9
+from kfdyn.dynamics._kernels.fused.hinges import cross_hinge, screw3
+from kfdyn.dynamics._kernels.fused.memory import clear, collect3, get3, get9, lanes_at, put3, put9, real3, real9
 from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
 from kfdyn.dynamics._kernels.fused.outward import turned
 from kfdyn.dynamics._kernels.fused.plan import (
@@ -26,6 +25,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     POSITION,
     REVOLUTE,
     ROTATION,
+    SLIDE,
     TILT,
     TWIST,
     TWISTED,
@@ -34,8 +34,6 @@ from kfdyn.dynamics._kernels.fused.plan import (
     V,
     at,
     of,
-    planned,
-    tables,
 )
 from kfdyn.dynamics._kernels.fused.spatial import (
     add,
@@ -44,50 +42,48 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     apply,
     apply_transposed,
     compose,
+    dot,
     dot6,
     scale,
     symmetric_apply,
 )
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import collect, get, item, keep, pointer, put, spread, zero
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import align_stack, beyond, collect, get, item, put, spread, zero
 
 #: Numbers kept for each body, all in its own frame: sine and cosine of its angle, ω 3, α 3, acceleration of its origin
 #: 3, A = α~ + ω~ω~ 9, moment and force 6. Row 0 is the world.
 TRIG, OMEGA, ALPHA, ACC, RATE, FORCE, BODY = 0, 2, 5, 8, 11, 20, 26
 
-#: Numbers kept for hinges other than revolute ones: orientation in the parent's frame 9, l 3.
+#: Numbers kept for hinges other than revolute ones: orientation in the parent's frame 9, l 3; of a slide only l.
 HINGE = 12
 
 
-@njit(**ORDERED_SWEEP)
-def inverse_dynamics(tag, layout, q, v, acceleration, forces, gravity, first, last, tau):
-    """tau of rows first … last; all arrays flat. ``forces`` and ``acceleration`` may be empty (zero).
-
-    α = φ*α(p) + H*a + η outward, f = Σ φf + Mα + ξ inward, tau = H f + R a. About 250 flops for a body on one dof.
-    """
-    n, nv, lanes = layout.parent.size, layout.v_start[-1], size(tag, 1)
-    index, real = tables(layout)
-    plan = planned(layout, index, real)
-    work, H, hinges = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty((n + 1) * HINGE * lanes)
-    sums, turns = np.zeros(plan.slots * 6 * lanes), np.empty((n + 1 if forces.size else 1) * 9 * lanes)
-    _sweep(
-        tag, plan, pointer(q), pointer(v), pointer(acceleration), acceleration.size > 0, pointer(forces),
-        forces.size > 0, pointer(gravity), gravity.size > 3, first, last, pointer(work), pointer(H), pointer(hinges),
-        pointer(sums), pointer(turns), pointer(tau),
-    )  # fmt: skip
-    keep((index, real, work, H, hinges, sums, turns))
+@njit(**INLINED)
+def inverse_room(plan, lanes, pushed):
+    """How many floats :func:`inverse_dynamics` works in."""
+    turns = plan.n + 1 if pushed else 1
+    return ((plan.n + 1) * (BODY + HINGE) + plan.nv * 6 + plan.slots * 6 + turns * 9) * lanes
 
 
 @njit(**INLINED)
-def _sweep(tag, plan, q, v, a, speeding, forces, pushed, gravity, many, first, last, work, H, hinges, sums, turns, tau):
+def inverse_dynamics(tag, plan, q, v, a, speeding, forces, pushed, gravity, many, first, last, room, tau):
+    """tau of rows first … last; all arrays flat. Without ``speeding`` a is 0; gravity has one row, or ``many``.
+
+    α = φ*α(p) + H*a + η outward, f = Σ φf + Mα + ξ inward, tau = H f + R a. About 250 flops for a body on one dof.
+    """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
-    for i in range(BODY):
-        put(tag, work, i, zero(tag))
+    sums, work = room, beyond(room, plan.slots * 6 * lanes)
+    H = beyond(work, (n + 1) * BODY * lanes)
+    hinges = beyond(H, nv * 6 * lanes)
+    turns = beyond(hinges, (n + 1) * HINGE * lanes)
+    align_stack()
+    clear(tag, sums, 6)
+    clear(tag, work, BODY)
     for i in range(9):
         put(tag, turns, i, zero(tag) + (1.0 if i % 4 == 0 else 0.0))
     row = first
     while row < last:
-        start, step, row = block_at(row, last, lanes)
+        start, step, row = lanes_at(row, first, last, lanes)
         g_at, g_step = (3 * start, 3 * step) if many else (0, 0)
         put3(tag, work, ACC, scale(-1.0, collect3(tag, gravity, g_at, g_step)))
         at_v, by_v = start * nv, step * nv
@@ -153,6 +149,19 @@ def move_body(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushe
         if pushed:
             put9(tag, turns, 9 * t, turned(plan, t, get9(tag, turns, 9 * parent), s, c))
         own_force(tag, plan, t, omega, alpha, acc, work)
+    elif at(plan, t, KIND) == SLIDE:
+        i, R = at(plan, t, V), real9(plan, t, ROTATION)
+        slide = screw3(plan, i, 3)
+        l = add(real3(plan, t, POSITION), scale(collect(tag, q, q_at + at(plan, t, Q), q_step), apply(R, slide)))
+        put3(tag, hinges, HINGE * t, l)
+        acc = add_apply(get3(tag, work, up + ACC), get9(tag, work, up + RATE), l)
+        omega, acc = apply_transposed(R, get3(tag, work, up + OMEGA)), apply_transposed(R, acc)
+        acc = add_cross(acc, omega, scale(2.0 * collect(tag, v, v_at + i, v_step), slide))
+        if speeding:
+            acc = add(acc, scale(collect(tag, a, v_at + i, v_step), slide))
+        if pushed:
+            put9(tag, turns, 9 * t, compose(get9(tag, turns, 9 * parent), R))
+        own_force(tag, plan, t, omega, apply_transposed(R, get3(tag, work, up + ALPHA)), acc, work)
     else:
         _move_hinge(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushed, work, H, hinges, turns)
 
@@ -217,6 +226,14 @@ def press_body(tag, plan, t, a, speeding, tau, v_at, v_step, work, H, hinges, su
         if at(plan, t, PARENT):
             s, c = get(tag, work, here + TRIG), get(tag, work, here + TRIG + 1)
             pass_on(tag, plan, t, real3(plan, t, POSITION), outward(plan, t, s, c, n), outward(plan, t, s, c, f), sums)
+    elif at(plan, t, KIND) == SLIDE:
+        i, R = at(plan, t, V), real9(plan, t, ROTATION)
+        felt = dot(screw3(plan, i, 3), f)
+        if speeding:
+            felt = felt + of(plan, t, ARMATURE) * collect(tag, a, v_at + i, v_step)
+        spread(tag, tau, v_at + i, v_step, felt)
+        if at(plan, t, PARENT):
+            pass_on(tag, plan, t, get3(tag, hinges, HINGE * t), apply(R, n), apply(R, f), sums)
     else:
         _press_hinge(tag, plan, t, n, f, a, speeding, tau, v_at, v_step, H, hinges, sums)
 

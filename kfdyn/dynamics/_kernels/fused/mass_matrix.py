@@ -1,11 +1,10 @@
 """The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
 
-import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.memory import block_at, get3, get6, put3, write_out
+from kfdyn.dynamics._kernels.fused.memory import clear, get3, get6, lanes_at, put3, write_out
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, inertia_of, outward_body, place_world
+from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, inertia_of, place_world, sweep_outward
 from kfdyn.dynamics._kernels.fused.plan import (
     ALL_MASS,
     ARMATURE,
@@ -19,38 +18,36 @@ from kfdyn.dynamics._kernels.fused.plan import (
     V,
     at,
     of,
-    planned,
-    tables,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, cross, dot, dot6, scale, symmetric_apply
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import get, item, keep, pointer, put
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import align_stack, beyond, get, item, put
 
 #: Numbers of a composite body: moment of inertia about the hinge point 6, first moment 3. Its mass is a constant.
 FIRST, SLOT = 6, 9
 
 
-@njit(**ORDERED_SWEEP)
-def mass_matrix(tag, layout, q, first, last, out):
-    """𝓜 of rows first … last into the flat ``out``, zeros between unrelated hinges included. O(N depth)."""
-    n, nv, lanes = layout.parent.size, layout.v_start[-1], size(tag, 1)
-    index, real = tables(layout)
-    plan = planned(layout, index, real)
-    work, H = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes)
-    sums, entries = np.zeros(plan.slots * SLOT * lanes), np.zeros(nv * nv * lanes)
-    _sweep(tag, plan, pointer(q), first, last, pointer(work), pointer(H), pointer(sums), pointer(entries), pointer(out))
-    keep((index, real, work, H, sums, entries))
+@njit(**INLINED)
+def mass_matrix_room(plan, lanes):
+    """How many floats :func:`mass_matrix` works in."""
+    return ((plan.n + 1) * BODY + plan.nv * (6 + plan.nv) + plan.slots * SLOT) * lanes
 
 
 @njit(**INLINED)
-def _sweep(tag, plan, q, first, last, work, H, sums, entries, out):
+def mass_matrix(tag, plan, q, first, last, room, out):
+    """𝓜 of rows first … last into the flat ``out``, zeros between unrelated hinges included. O(N depth)."""
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
+    sums, work = room, beyond(room, plan.slots * SLOT * lanes)
+    H = beyond(work, (n + 1) * BODY * lanes)
+    entries = beyond(H, nv * 6 * lanes)
+    align_stack()
+    clear(tag, sums, SLOT)
+    clear(tag, entries, nv * nv)
     place_world(tag, work)
     row = first
     while row < last:
-        start, step, row = block_at(row, last, lanes)
-        for t in range(1, n + 1):
-            outward_body(tag, plan, t, q, start * nq, step * nq, q, 0, 0, False, work, H)
+        start, step, row = lanes_at(row, first, last, lanes)
+        sweep_outward(tag, plan, q, start * nq, step * nq, q, 0, 0, False, work, H)
         for back in range(n):
             weigh_body(tag, plan, n - back, work, H, sums, entries)
         write_out(tag, entries, nv * nv, out, start * nv * nv, step * nv * nv)

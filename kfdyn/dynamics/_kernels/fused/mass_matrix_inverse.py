@@ -10,10 +10,11 @@ import numpy as np
 from numba import njit
 
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
+from kfdyn.dynamics._kernels.fused.forward import forward_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import block_at, get3, put3, write_out
+from kfdyn.dynamics._kernels.fused.memory import clear, get3, lanes_at, put3, settle, write_out
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, SHIFT, outward_body, place_world
+from kfdyn.dynamics._kernels.fused.outward import BODY, SHIFT, place_world, sweep_outward
 from kfdyn.dynamics._kernels.fused.plan import (
     COLUMN,
     COLUMN_END,
@@ -21,60 +22,60 @@ from kfdyn.dynamics._kernels.fused.plan import (
     KIND,
     OWN_END,
     REVOLUTE,
+    SLIDE,
     SNAP,
     V_END,
     V,
     at,
     entry,
-    planned,
-    tables,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, dot, dot6, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import get, keep, pointer, put, spread, zero
-
-
-@njit(**ORDERED_SWEEP)
-def mass_matrix_inverse(tag, layout, q, first, last, out, margin):
-    """𝓜⁻¹ of rows first … last into the flat ``out``, symmetric to the bit; margin as in forward dynamics.
-
-    𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
-    """
-    n, nv, lanes = layout.parent.size, layout.v_start[-1], size(tag, 1)
-    index, real = tables(layout)
-    plan = planned(layout, index, real)
-    work, H, dofs = np.empty((n + 1) * BODY * lanes), np.empty(nv * 6 * lanes), np.empty(nv * DOF * lanes)
-    sums, entries = np.zeros((plan.slots + 1) * SLOT * lanes), np.zeros(nv * nv * lanes)
-    columns, snaps = np.empty(nv * 6 * lanes), np.empty(plan.snaps * 6 * lanes)
-    _sweep(
-        tag, plan, pointer(q), first, last, pointer(work), pointer(H), pointer(dofs), pointer(sums), pointer(columns),
-        pointer(snaps), pointer(entries), pointer(out), pointer(margin),
-    )  # fmt: skip
-    keep((index, real, work, H, dofs, sums, entries, columns, snaps))
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import align_stack, beyond, get, put, zero
 
 
 @njit(**INLINED)
-def _sweep(tag, plan, q, first, last, work, H, dofs, sums, columns, snaps, entries, out, margin):
+def mass_matrix_inverse_room(plan, lanes):
+    """How many floats :func:`mass_matrix_inverse` works in."""
+    return forward_room(plan, lanes) + (plan.nv * (6 + plan.nv) + plan.snaps * 6) * lanes
+
+
+@njit(**INLINED)
+def mass_matrix_inverse(tag, plan, q, first, last, room, out):
+    """𝓜⁻¹ of rows first … last into the flat ``out``, symmetric to the bit; NaN as in forward dynamics.
+
+    𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
+    """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
+    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
+    H = beyond(dofs, nv * DOF * lanes)
+    work = beyond(H, nv * 6 * lanes)
+    columns = beyond(work, (n + 1) * BODY * lanes)
+    snaps = beyond(columns, nv * 6 * lanes)
+    entries = beyond(snaps, plan.snaps * 6 * lanes)
+    align_stack()
+    clear(tag, sums, SLOT)
+    clear(tag, entries, nv * nv)
     place_world(tag, work)
+    fine = True
     row = first
     while row < last:
-        start, step, row = block_at(row, last, lanes)
-        for t in range(1, n + 1):
-            outward_body(tag, plan, t, q, start * nq, step * nq, q, 0, 0, False, work, H)
+        start, step, row = lanes_at(row, first, last, lanes)
+        sweep_outward(tag, plan, q, start * nq, step * nq, q, 0, 0, False, work, H)
         least = zero(tag) + np.inf
         for back in range(n):
             t = n - back
             least = gather_body(tag, plan, t, q, 0, 0, q, False, 0, 0, False, work, H, dofs, sums, least)
             measure_units(tag, plan, t, work, H, dofs, columns, snaps, entries)
-        spread(tag, margin, start, step, least)
-        for i in range(6 * nv):
-            put(tag, columns, i, zero(tag))
+        clear(tag, columns, 6 * nv)
         for t in range(1, n + 1):
             answer_units(tag, plan, t, work, H, dofs, columns, entries)
             if at(plan, t, SNAP) >= 0:
                 _meet(tag, plan, t, columns, snaps, entries)
         write_out(tag, entries, nv * nv, out, start * nv * nv, step * nv * nv)
+        if not settle(tag, least, out, start * nv * nv, step * nv * nv, nv * nv):
+            fine = False
+    return fine
 
 
 @njit(**INLINED)
@@ -85,13 +86,17 @@ def measure_units(tag, plan, t, work, H, dofs, columns, snaps, entries):
         place = 6 * (at(plan, t, SNAP) - own)
         for c in range(6 * own, 6 * end):
             put(tag, snaps, place + c, get(tag, columns, c))
-    if at(plan, t, KIND) == REVOLUTE:
-        i = at(plan, t, V)
-        axis, l = axis_of(tag, t, work), get3(tag, work, t * BODY + SHIFT)
-        a, b = get3(tag, dofs, DOF * i + GAIN), get3(tag, dofs, DOF * i + GAIN + 3)
+    kind, i = at(plan, t, KIND), at(plan, t, V)
+    if kind <= SLIDE:
+        axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
+        l, a, b = (
+            get3(tag, work, t * BODY + SHIFT),
+            get3(tag, dofs, DOF * i + GAIN),
+            get3(tag, dofs, DOF * i + GAIN + 3),
+        )
         for c in range(own, end):
             n, f = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
-            pull = dot(axis, n)
+            pull = dot(axis, n) if kind == REVOLUTE else dot(axis, f)
             put(tag, entries, i * plan.nv + entry(plan, c), pull)
             put3(tag, columns, 6 * c, add(add_cross(n, l, f), scale(-1.0 * pull, a)))
             put3(tag, columns, 6 * c + 3, add(f, scale(-1.0 * pull, b)))
@@ -124,10 +129,14 @@ def _measure_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries):
 def answer_units(tag, plan, t, work, H, dofs, columns, entries):
     """λ⁺ = φ*λ(p), a = ν − g*λ, λ += h*a of all columns outboard of hinge t and its own (R86 8.10–8.13)."""
     own, end, nv = at(plan, t, OWN_END), at(plan, t, COLUMN_END), plan.nv
-    if at(plan, t, KIND) == REVOLUTE:
-        i = at(plan, t, V)
-        axis, l = axis_of(tag, t, work), get3(tag, work, t * BODY + SHIFT)
-        a, b = get3(tag, dofs, DOF * i + GAIN), get3(tag, dofs, DOF * i + GAIN + 3)
+    kind, i = at(plan, t, KIND), at(plan, t, V)
+    if kind <= SLIDE:
+        axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
+        l, a, b = (
+            get3(tag, work, t * BODY + SHIFT),
+            get3(tag, dofs, DOF * i + GAIN),
+            get3(tag, dofs, DOF * i + GAIN + 3),
+        )
         inverse = get(tag, dofs, DOF * i + INVERSE)
         c = own - 1
         alpha, acc = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
@@ -138,8 +147,13 @@ def answer_units(tag, plan, t, work, H, dofs, columns, entries):
             rate = (0.0 - pull - dot(a, alpha)) - dot(b, acc)
             put(tag, entries, i * nv + j, rate)
             put(tag, entries, j * nv + i, rate)
-            put3(tag, columns, 6 * c + 3, add_cross(acc, alpha, l))
-            put3(tag, columns, 6 * c, add(alpha, scale(rate, axis)))
+            acc = add_cross(acc, alpha, l)
+            if kind == REVOLUTE:
+                alpha = add(alpha, scale(rate, axis))
+            else:
+                acc = add(acc, scale(rate, axis))
+            put3(tag, columns, 6 * c, alpha)
+            put3(tag, columns, 6 * c + 3, acc)
     else:
         _answer_hinge(tag, plan, t, own, end, work, H, dofs, columns, entries)
 

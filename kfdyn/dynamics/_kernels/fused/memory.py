@@ -1,11 +1,12 @@
 """Numbers in memory: vectors and matrices in flat buffers, and which rows of a batch the lanes of a block are."""
 
+import numpy as np
 from numba import njit
 
 from kfdyn.dynamics._kernels.fused.numbers import INLINED
 from kfdyn.dynamics._kernels.fused.plan import REAL
-from kfdyn.estimation._kernels.sizes import size
-from kfdyn.estimation._kernels.vectors import collect, get, item, put, spread, spread_all
+from kfdyn.estimation._kernels.sizes import ORDERED, size
+from kfdyn.estimation._kernels.vectors import all_beyond, collect, get, item, put, set_item, spread, spread_all, zero
 
 
 @njit(**INLINED)
@@ -24,6 +25,12 @@ def put3(tag, work, at, x):
 def get6(tag, work, at):
     a, b = get3(tag, work, at), get3(tag, work, at + 3)
     return a[0], a[1], a[2], b[0], b[1], b[2]
+
+
+@njit(**INLINED)
+def put6(tag, work, at, x):
+    put3(tag, work, at, (x[0], x[1], x[2]))
+    put3(tag, work, at + 3, (x[3], x[4], x[5]))
 
 
 @njit(**INLINED)
@@ -58,17 +65,44 @@ def real9(plan, t, column):
 
 
 @njit(**INLINED)
-def block_at(row, last, lanes):
-    """First row of the block that begins with ``row``, its step from lane to lane, and the row to go on with.
+def lanes_at(row, first, last, lanes):
+    """Of rows first … last, the row of the first lane when those from ``row`` on are next, the step from lane to lane,
+    and the row to go on with.
 
-    The last block of a batch looks back at rows already done, which costs nothing and changes nothing; in a batch
-    smaller than a block all lanes are one row.
+    The last lanes look back at rows already done, which costs nothing and changes nothing; where there are fewer rows
+    than lanes, all lanes are one row.
     """
     if row + lanes <= last:
         return row, 1, row + lanes
-    if last >= lanes:
+    if last - first >= lanes:
         return last - lanes, 1, last
     return row, 0, row + 1
+
+
+@njit(**INLINED)
+def settle(tag, least, array, start, stride, count):
+    """Whether ``least`` is positive in all lanes; where not, ``count`` numbers of the lane's row become NaN."""
+    if all_beyond(least, 0.0):
+        return True
+    _spoil(tag, least, array, start, stride, count)
+    return False
+
+
+@njit(**ORDERED)
+def _spoil(tag, least, array, start, stride, count):
+    lanes = np.empty(size(tag, 1))
+    put(tag, lanes, 0, least)
+    for l in range(lanes.size):
+        if not lanes[l] > 0.0:
+            for i in range(count):
+                set_item(array, start + l * stride + i, np.nan)
+
+
+@njit(**INLINED)
+def clear(tag, work, count):
+    """Set the first numbers of a buffer to 0."""
+    for i in range(count):
+        put(tag, work, i, zero(tag))
 
 
 @njit(**INLINED)

@@ -2,8 +2,8 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.hinges import cross_hinge
-from kfdyn.dynamics._kernels.fused.memory import get3, get9, put3, put9, real3, real9
+from kfdyn.dynamics._kernels.fused.hinges import cross_hinge, screw3
+from kfdyn.dynamics._kernels.fused.memory import clear, get3, get9, put3, put9, real3, real9
 from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
 from kfdyn.dynamics._kernels.fused.plan import (
     FIRST,
@@ -13,6 +13,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     POSITION,
     REVOLUTE,
     ROTATION,
+    SLIDE,
     SPLIT,
     TILT,
     TWIST,
@@ -23,28 +24,42 @@ from kfdyn.dynamics._kernels.fused.plan import (
     of,
 )
 from kfdyn.dynamics._kernels.fused.spatial import add, apply, compose, cross, mix, scale
-from kfdyn.estimation._kernels.vectors import collect, put, zero
+from kfdyn.estimation._kernels.vectors import collect, get, put, zero
 
 #: Numbers kept for each body: orientation 9 (its third column is a revolute hinge's axis), l 3, angular velocity 3,
 #: η or λ 6. Row 0 is the world.
 ORIENTATION, SHIFT, OMEGA, ETA, BODY = 0, 9, 12, 15, 21
 
+# Of a revolute hinge's angle, until η is there.
+SINE, COSINE = ETA, ETA + 1
+
 
 @njit(**INLINED)
 def place_world(tag, work):
     """Row 0: at rest, orientation 1."""
-    for i in range(BODY):
-        put(tag, work, i, zero(tag))
+    clear(tag, work, BODY)
     for i in range(3):
         put(tag, work, ORIENTATION + 4 * i, zero(tag) + 1.0)
 
 
 @njit(**INLINED)
-def outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H):
-    """Fill R, l, ω, η of body t; its parent's must be there. About 150 flops for a revolute hinge.
+def sweep_outward(tag, plan, q, q_at, q_step, v, v_at, v_step, moving, work, H):
+    """Fill R, l, ω, η of every body; about 150 flops for a revolute hinge.
 
-    Rows of H of other hinges than revolute ones go to ``H``, six numbers each.
+    Rows of H of other hinges than revolute ones go to ``H``, six numbers each. Sines and cosines come first: each is a
+    long chain of operations, and here the processor does those of several bodies side by side.
     """
+    for t in range(1, plan.n + 1):
+        if at(plan, t, KIND) == REVOLUTE:
+            s, c = sine_cosine(reduced(tag, collect(tag, q, q_at + at(plan, t, Q), q_step)) + of(plan, t, OFFSET))
+            put(tag, work, t * BODY + SINE, s)
+            put(tag, work, t * BODY + COSINE, c)
+    for t in range(1, plan.n + 1):
+        _outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H)
+
+
+@njit(**INLINED)
+def _outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H):
     here, up = t * BODY, at(plan, t, PARENT) * BODY
     R = get9(tag, work, up + ORIENTATION)
     l = apply(R, real3(plan, t, POSITION))
@@ -53,7 +68,7 @@ def outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H
     if moving:
         omega = get3(tag, work, up + OMEGA)
     if at(plan, t, KIND) == REVOLUTE:
-        s, c = sine_cosine(reduced(tag, collect(tag, q, q_at + at(plan, t, Q), q_step)) + of(plan, t, OFFSET))
+        s, c = get(tag, work, here + SINE), get(tag, work, here + COSINE)
         R = turned(plan, t, R, s, c)
         z = (R[2], R[5], R[8])
         put9(tag, work, here + ORIENTATION, R)
@@ -63,6 +78,20 @@ def outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H
             put3(tag, work, here + ETA, cross(omega, spin))
             put3(tag, work, here + ETA + 3, cross(omega, cross(omega, l)))
             put3(tag, work, here + OMEGA, add(omega, spin))
+    elif at(plan, t, KIND) == SLIDE:
+        R = compose(R, real9(plan, t, ROTATION))
+        i = at(plan, t, V)
+        z = apply(R, screw3(plan, i, 3))
+        l = add(l, scale(collect(tag, q, q_at + at(plan, t, Q), q_step), z))
+        put9(tag, work, here + ORIENTATION, R)
+        put3(tag, work, here + SHIFT, l)
+        put3(tag, H, 6 * i, (o, o, o))
+        put3(tag, H, 6 * i + 3, z)
+        if moving:  # H* = [0; z]: Coriolis' acceleration beside the centripetal one
+            slide = scale(2.0 * collect(tag, v, v_at + i, v_step), z)
+            put3(tag, work, here + ETA, (o, o, o))
+            put3(tag, work, here + ETA + 3, cross(omega, add(cross(omega, l), slide)))
+            put3(tag, work, here + OMEGA, omega)
     else:
         R = compose(R, real9(plan, t, ROTATION))
         R, l, omega, alpha, a = cross_hinge(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, R, l, omega, H)
