@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.fused.hybrid import hybrid_dynamics
+from kfdyn.dynamics._kernels.doors.table import plan_at
+from kfdyn.dynamics._kernels.fused.forward import forward_room
+from kfdyn.dynamics._kernels.fused.hybrid import hold, hybrid_dynamics
+from kfdyn.dynamics.doors import address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import fused_forward_dynamics, fused_hybrid_dynamics
 from kfdyn.errors import KfdynError
 from kfdyn.estimation._kernels.sizes import static
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 
 
 def motion(system, rng, size):
@@ -116,6 +121,19 @@ def test_only_what_is_read_is_looked_at(which):
                 kf.hybrid_dynamics(system, *faulty, mask)
 
 
+@njit
+def hybrid(tag, model, prescribed, q, v, tau, a, force, g, size, all_tau, all_a):
+    plan = plan_at(model)
+    room, held = np.empty(forward_room(plan, len(tag)) + 7), np.zeros(plan.n + 1, np.int64)
+    hold(plan, pointer(prescribed), pointer(held))
+    fine = hybrid_dynamics(
+        tag, plan, pointer(prescribed), pointer(held), pointer(q), pointer(v), pointer(tau), pointer(a), pointer(force),
+        True, pointer(g), False, 0, size, aligned(room), pointer(all_tau), pointer(all_a),
+    )  # fmt: skip
+    keep((room, held))
+    return fine
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_lanes_do_not_show(lanes):
@@ -123,12 +141,10 @@ def test_lanes_do_not_show(lanes):
     q, v, tau, a, force = motion(system, rng, 11)
     mask = np.arange(system.nv) % 3 == 1
     expected = kf.hybrid_dynamics(system, q, v, tau, a, mask, force)
-    all_tau, all_a, margin = np.empty(tau.size), np.empty(tau.size), np.empty(11)
+    all_tau, all_a = np.empty((2, tau.size))
     arrays = [x.reshape(-1) for x in (q, v, tau, a, force)]
-    gravity = system.gravity
-    hybrid_dynamics(
-        static(lanes), system.layout, mask.astype(np.int64), *arrays, gravity, 0, 11, all_tau, all_a, margin
-    )
+    marks, model = mask.astype(np.int64), address_of(system)
+    assert hybrid(static(lanes), model, marks, *arrays, system.gravity, 11, all_tau, all_a)
     for got, wanted in zip((all_tau, all_a), expected):
         # a float may be rounded otherwise than a lane: the compiler fuses other products
         np.testing.assert_allclose(
