@@ -1,5 +1,7 @@
 """The fused sweeps against the generic engine: every hinge, every lane count, odd batches, odd inputs."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -149,3 +151,26 @@ def test_noise_left_by_earlier_hinges_is_no_inertia(names):
         kf.forward_dynamics(system, q, None, np.ones((20, system.nv)))
     with pytest.raises(SingularError, match="hinge"):
         kf.mass_matrix_inverse(system, q)
+
+
+@pytest.mark.slow
+def test_a_very_long_chain_is_not_flagged():
+    """The moment of inertia of all that is outboard grows with its number's cube; what moves along does not."""
+    system, rng = kf.models.chain(60_000), np.random.default_rng(0)
+    tau = rng.normal(size=system.nv)
+    assert not fused_forward_dynamics(States.of(system, system.random_configuration(rng), tau=tau))[1].any()
+
+
+def test_noise_on_a_long_chain_is_no_inertia():
+    """Beyond 1000 bodies the bound of rounding is summed up in the sweep: a ring on the next hinge's axis is found."""
+    first, *rest = kf.models.chain(1500).bodies
+    rng = np.random.default_rng(0)
+    for armature, singular in ((0.0, True), (1.0, False)):
+        ring = dataclasses.replace(first, name="ring", hinge_name="ring", inertia=np.zeros((6, 6)), armature=armature)
+        second = dataclasses.replace(first, parent="ring", position=np.zeros(3), rotation=np.eye(3), armature=0.0)
+        system = kf.System([ring, second, *rest])
+        q = np.stack([system.random_configuration(rng) for _ in range(3)])
+        a, flagged = fused_forward_dynamics(States.of(system, q, tau=np.ones((3, system.nv))))
+        assert flagged.all() == singular and flagged.any() == singular
+    expected = engine(system, q, np.zeros(a.shape), np.ones(a.shape), np.zeros((3, system.n_bodies, 6)))
+    np.testing.assert_allclose(a, expected, rtol=0, atol=1e-10 * np.abs(expected).max())

@@ -39,7 +39,7 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     symmetric_apply,
 )
 from kfdyn.estimation._kernels.sizes import ORDERED
-from kfdyn.estimation._kernels.vectors import collect, get, item, put, smaller, sqrt, zero
+from kfdyn.estimation._kernels.vectors import collect, fabs, get, item, put, smaller, sqrt, zero
 
 #: Numbers kept for each dof beside its row of H: gain 6, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a
 #: revolute hinge or a slide it is φ g, what the parent sees of it.
@@ -60,8 +60,8 @@ def gather_body(tag, plan, t, tau, tau_at, tau_step, forces, pushed, f_at, f_ste
     z holds P η beforehand: then z⁺ = z + g ε, and ε is what THEORY section 3 calls SKO's. Returns the least d −
     rounding so far.
     """
-    rounding = bound(tag, plan, t, work, sums)
     J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums)
+    rounding = bound(tag, plan, t, C, work, sums)
     if at(plan, t, KIND) == REVOLUTE:  # H = [w*, 0]
         axis = t * BODY + ORIENTATION
         w = (get(tag, work, axis + 2), get(tag, work, axis + 5), get(tag, work, axis + 8))
@@ -170,19 +170,22 @@ def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums):
 
 
 @njit(**INLINED)
-def bound(tag, plan, t, work, sums):
+def bound(tag, plan, t, C, work, sums):
     """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
 
-    A part of a bound of the composite body's moment of inertia, which is a constant of the plan where nothing slides.
+    A part of a bound of the composite body's moment of inertia, which is a constant of the plan unless the body is
+    LOOSE. Then it is summed up by the parallel axis theorem with the mass that moves along, of which C tells: on a long
+    chain that is far less than all. What a hinge has taken out of P stays in the bound, since its rounding stays in P.
     A revolute hinge adds its armature.
     """
-    turning = zero(tag) + of(plan, t, ALL_MOMENT)
+    turning, mass = zero(tag) + of(plan, t, ALL_MOMENT), zero(tag) + of(plan, t, ALL_MASS)
     if at(plan, t, LOOSE):
         own = abs(of(plan, t, MOMENT)) + abs(of(plan, t, MOMENT + 3)) + abs(of(plan, t, MOMENT + 5))
         turning = get(tag, sums, at(plan, t, IN) * SLOT + BOUND) + own
+        mass = smaller(mass, fabs(C[0] + C[3] + C[5]))
     if at(plan, at(plan, t, PARENT), LOOSE) and at(plan, t, PARENT):
         l = get3(tag, work, t * BODY + SHIFT)
-        reach = of(plan, t, ALL_MASS) * dot(l, l)
+        reach = mass * dot(l, l)
         total = turning + 2.0 * sqrt(turning * reach) + reach
         put(tag, sums, at(plan, t, OUT) * SLOT + BOUND, get(tag, sums, at(plan, t, BASE) * SLOT + BOUND) + total)
     if at(plan, t, KIND) == REVOLUTE:

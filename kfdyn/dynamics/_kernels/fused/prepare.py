@@ -61,6 +61,9 @@ _SCREWS, _POSE = int(Coordinates.SCREWS), int(Coordinates.POSE)
 #: Of a rotation's entries: less is rounding.
 _NOTHING = 1e-15
 
+#: Bodies outboard of one for which a bound is summed up in every sweep.
+_MANY = 1000
+
 
 class Facts(NamedTuple):
     """Pointers to the arrays of a Layout: what is passed on from function to function costs time to compile."""
@@ -92,8 +95,8 @@ def prepare(layout):
     )  # fmt: skip
     i, r = pointer(index), pointer(real)
     _number(facts, i)
-    _turn_frames(facts, i, r)
     snaps = _close(facts.n, i)
+    _turn_frames(facts, i, r)
     return index, real, _assign_slots(facts.n, i), snaps
 
 
@@ -239,7 +242,10 @@ def _describe(facts, k, Sp, S, row, body, index, real):
 
 @njit(**ORDERED)
 def _bound(facts, k, row, body, index, real):
-    """Mass outboard, and a bound of its moment of inertia about the hinge point; loose where slides change it."""
+    """Mass outboard, and a bound of its moment of inertia about the hinge point; loose where slides change it.
+
+    Or where so many bodies are outboard that the bound, which grows with their number's cube, says little.
+    """
     p, l = item(index, row + PARENT), _three(real, body + POSITION)
     mass, moment = item(real, body + ALL_MASS), item(real, body + ALL_MOMENT)
     reach = mass * dot(l, l)
@@ -247,7 +253,8 @@ def _bound(facts, k, row, body, index, real):
     set_item(real, up + ALL_MASS, item(real, up + ALL_MASS) + mass)
     set_item(real, up + ALL_MOMENT, item(real, up + ALL_MOMENT) + (moment + 2.0 * sqrt(moment * reach) + reach))
     kind = item(index, row + KIND)
-    loose = kind == POSE or item(index, row + LOOSE) == 1
+    many = item(index, row + END) - row // INDEX > _MANY
+    loose = kind == POSE or many or item(index, row + LOOSE) == 1
     if SLIDE <= kind <= SCREWS:
         for i in range(item(facts.v_start, k), item(facts.v_start, k + 1)):
             slide = _three(facts.screws, 6 * i + 3)
