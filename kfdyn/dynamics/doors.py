@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.estimation.crew import CREW
 from kfdyn.estimation.sweeps import threads
 from kfdyn.multibody import System
 
@@ -18,7 +17,8 @@ Door = Callable[..., bool]
 
 # Bodies times configurations a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
-# Configurations done at a time: few enough to stay in the cache between the look at them and the sweep.
+# Configurations done at a time: few enough to stay in the cache between the look at them and the sweep, and for the
+# threads to end nearly together.
 _BLOCK = 128
 # A block starts where a machine vector of configurations would.
 _LANES = 4
@@ -39,7 +39,6 @@ class _Doors:
 
 
 DOORS = _Doors()
-_pool: list[ThreadPoolExecutor] = []
 _preparing = Lock()
 
 
@@ -83,26 +82,14 @@ def over_rows(rows: int, bodies: int, sweep: Callable[[int, int, int], bool]) ->
     """Call ``sweep(rows, block, counter)`` in as many threads as there is work for; all must be True.
 
     Each call does blocks of rows until none is left, those of several threads by way of a counter that they share: one
-    that wakes late does less. They are kept from call to call, since starting one takes as long as a thousand forward
-    dynamics. The doors release the interpreter lock and write disjoint rows, so the result does not depend on them.
+    that wakes late does less. The doors release the interpreter lock and write disjoint rows, so the result does not
+    depend on the number of threads.
     """
     workers = min(rows * bodies // _LEAST, rows // _LANES)
     workers = min(workers, threads()) if workers > 1 else 1
     if workers < 2:
         return rows == 0 or sweep(rows, min(rows, _BLOCK), 0)
     counter = np.zeros(1, dtype=np.int64)
-    block = min(_BLOCK, max(rows // (4 * workers * _LANES), 1) * _LANES)
+    block = min(_BLOCK, max(rows // (8 * workers * _LANES), 1) * _LANES)
     shared = rows, block, _at(counter)
-    others = [_helpers().submit(sweep, *shared) for _ in range(workers - 1)]
-    done = [sweep(*shared), *(other.result() for other in others)]  # wait for all of them, whatever the first says
-    return all(done)
-
-
-def _helpers() -> ThreadPoolExecutor:
-    if not _pool:
-        _pool.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="kfdyn"))
-    return _pool[0]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.clear)  # a forked process has none of its parent's threads
+    return all(CREW.share(lambda: sweep(*shared), workers))

@@ -12,7 +12,7 @@ from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_r
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
 from kfdyn.dynamics.doors import address_of
 from kfdyn.estimation._kernels.sizes import static
-from kfdyn.estimation._kernels.vectors import aligned, pointer
+from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
 from kfdyn.spatial import spatial_inertia
 
 
@@ -20,10 +20,12 @@ from kfdyn.spatial import spatial_inertia
 def forward(tag, model, q, v, tau, force, g, first, last, out):
     plan = plan_at(model)
     room = np.empty(forward_room(plan, len(tag)) + 7)
-    return forward_dynamics(
+    fine = forward_dynamics(
         tag, plan, pointer(q), pointer(v), pointer(tau), pointer(force), force.size > 0, pointer(g), g.size > 3, first,
         last, aligned(room), pointer(out),
     )  # fmt: skip
+    keep(room)
+    return fine
 
 
 @njit
@@ -34,6 +36,7 @@ def inverse(tag, model, q, v, a, force, g, first, last, out):
         tag, plan, pointer(q), pointer(v), pointer(a), True, pointer(force), force.size > 0, pointer(g), g.size > 3,
         first, last, aligned(room), pointer(out),
     )  # fmt: skip
+    keep(room)
 
 
 @njit
@@ -41,13 +44,16 @@ def mass(tag, model, q, first, last, out):
     plan = plan_at(model)
     room = np.empty(mass_matrix_room(plan, len(tag)) + 7)
     mass_matrix(tag, plan, pointer(q), first, last, aligned(room), pointer(out))
+    keep(room)
 
 
 @njit
 def mass_inverse(tag, model, q, first, last, out):
     plan = plan_at(model)
     room = np.empty(mass_matrix_inverse_room(plan, len(tag)) + 7)
-    return mass_matrix_inverse(tag, plan, pointer(q), first, last, aligned(room), pointer(out))
+    fine = mass_matrix_inverse(tag, plan, pointer(q), first, last, aligned(room), pointer(out))
+    keep(room)
+    return fine
 
 
 def frozen(array):
