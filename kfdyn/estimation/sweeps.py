@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import numpy as np
 
-from kfdyn.errors import KfdynError
+from kfdyn._kernels.threads import threads
 from kfdyn.estimation.blocks import FloatArray
 
 Tag = tuple[int, ...]
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
-
-_HERE = threading.local()
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
-    _HERE.alone = True
-    try:
-        yield
-    finally:
-        _HERE.alone = False
-
-
-def threads() -> int:
-    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use; 1 inside `alone`."""
-    if getattr(_HERE, "alone", False):
-        return 1
-    asked = os.environ.get("KFDYN_NUM_THREADS")
-    if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise KfdynError(f"KFDYN_NUM_THREADS is {asked!r}; set it to a number of threads, 1 or more, or unset it")
-        return int(asked)
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
@@ -49,7 +21,7 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
     The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number.
     """
-    from kfdyn.estimation._kernels.sizes import LANES, static
+    from kfdyn._kernels.sizes import LANES, static
 
     if rows <= 1:
         if rows:

@@ -2,10 +2,11 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.hinges import cross_hinge, screw3
-from kfdyn.dynamics._kernels.fused.memory import clear, get3, get9, put3, put9, real3, real9
-from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.vectors import collect, get, put, zero
+from kfdyn.multibody._kernels.fused.hinges import cross_hinge, screw3
+from kfdyn.multibody._kernels.fused.memory import clear, get3, get9, put3, put9, real3, real9
+from kfdyn.multibody._kernels.fused.numbers import INLINED, reduced, sine_cosine
+from kfdyn.multibody._kernels.fused.plan import (
     FIRST,
     KIND,
     OFFSET,
@@ -23,8 +24,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, apply, compose, cross, mix, scale
-from kfdyn.estimation._kernels.vectors import collect, get, put, zero
+from kfdyn.multibody._kernels.fused.spatial import add, apply, compose, cross, mix, scale
 
 #: Numbers kept for each body: orientation 9 (its third column is a revolute hinge's axis), l 3, angular velocity 3,
 #: η or λ 6. Row 0 is the world.
