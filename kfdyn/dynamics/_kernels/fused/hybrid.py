@@ -35,10 +35,9 @@ from kfdyn.dynamics._kernels.fused.articulated import (
     shifted,
 )
 from kfdyn.dynamics._kernels.fused.forward import scatter_body
-from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
 from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, lanes_at, put3
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, ETA, SHIFT, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, SHIFT, axis_of, place_world, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     KIND,

@@ -13,10 +13,9 @@ from kfdyn._kernels.sizes import ORDERED, size
 from kfdyn._kernels.vectors import align_stack, beyond, get, put, zero
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
 from kfdyn.dynamics._kernels.fused.forward import forward_room
-from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
 from kfdyn.multibody._kernels.fused.memory import clear, get3, lanes_at, put3, settle, write_out
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, SHIFT, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, SHIFT, axis_of, place_world, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import (
     COLUMN,
     COLUMN_END,
