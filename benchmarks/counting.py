@@ -17,8 +17,8 @@ from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
 from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
-from kfdyn.dynamics._kernels.fused.plan import Plan
-from kfdyn.dynamics._kernels.fused.prepare import prepare
+from kfdyn.multibody._kernels.fused.plan import Plan
+from kfdyn.multibody._kernels.fused.prepare import prepare
 
 #: Kernels and the room they work in.
 KERNELS = {

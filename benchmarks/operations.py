@@ -36,7 +36,7 @@ def counts(system: kf.System, call: str, seed: int = 0) -> tuple[int, int, int]:
 
 def sine_cosine_counts() -> str:
     """Multiplications and additions of one sine and cosine."""
-    from kfdyn.dynamics._kernels.fused.numbers import sine_cosine
+    from kfdyn.multibody._kernels.fused.numbers import sine_cosine
 
     Number.done = Counter()
     plain(sine_cosine)(Number(0.3))
@@ -47,8 +47,8 @@ def peak_flops(budget: float) -> float:
     """Flops a second of independent fused multiply-adds on machine vectors that never leave their registers."""
     from numba import njit
 
-    from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, static
-    from kfdyn.estimation._kernels.vectors import get, put, zero
+    from kfdyn._kernels.sizes import ORDERED_SWEEP, static
+    from kfdyn._kernels.vectors import get, put, zero
 
     @njit(**(ORDERED_SWEEP | {"cache": False}))
     def spin(tag, times, x, y, out):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn._kernels.threads import threads
 from kfdyn.dynamics.assembly import Forest, as_forest
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.sweeps import threads
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.spatial import inertia_parameters

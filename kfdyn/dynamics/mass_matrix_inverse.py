@@ -74,8 +74,8 @@ def mass_matrix_inverse(
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:
+    from kfdyn._kernels.sizes import static
     from kfdyn.dynamics._kernels.inverses import inverses
-    from kfdyn.estimation._kernels.sizes import static
     from kfdyn.estimation.riccati import riccati
 
     ss = states.forest(part).ss

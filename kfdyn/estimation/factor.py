@@ -100,8 +100,8 @@ class InnovationsFactor:
         Column i needs the filter only along the ancestors of i, and of the smoother's scatter only the part that
         symmetry does not give: ½N² steps of 2n² flops in all.
         """
+        from kfdyn._kernels.sizes import static
         from kfdyn.estimation._kernels.inverse import dense_inverse
-        from kfdyn.estimation._kernels.sizes import static
 
         cov = self.covariances
         out = np.zeros((self.ss.n_outputs, self.ss.n_outputs))

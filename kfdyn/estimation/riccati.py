@@ -211,7 +211,7 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
 
 def _common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
-    from kfdyn.estimation._kernels.sizes import Sizes, static
+    from kfdyn._kernels.sizes import Sizes, static
 
     n, m = ss.common.n, ss.common.m
     if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:

@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 
-from kfdyn.errors import KfdynError
+from kfdyn._kernels.crew import CREW
+from kfdyn._kernels.threads import threads
 from kfdyn.estimation.blocks import FloatArray
 
 Tag = tuple[int, ...]
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
-
-_HERE = threading.local()
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
-    _HERE.alone = True
-    try:
-        yield
-    finally:
-        _HERE.alone = False
-
-
-def threads() -> int:
-    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use; 1 inside `alone`."""
-    if getattr(_HERE, "alone", False):
-        return 1
-    asked = os.environ.get("KFDYN_NUM_THREADS")
-    if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise KfdynError(f"KFDYN_NUM_THREADS is {asked!r}; set it to a number of threads, 1 or more, or unset it")
-        return int(asked)
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+_PARTS = 4  # of each thread's rows: one that wakes late does fewer
 
 
 def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
@@ -49,7 +22,7 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
     The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number.
     """
-    from kfdyn.estimation._kernels.sizes import LANES, static
+    from kfdyn._kernels.sizes import LANES, static
 
     if rows <= 1:
         if rows:
@@ -59,11 +32,18 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
     if workers < 2:
         sweep(static(LANES), 0, rows)
         return
-    per_worker = -(-rows // (workers * LANES)) * LANES
-    parts = [(first, min(first + per_worker, rows)) for first in range(0, rows, per_worker)]
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(sweep, static(LANES), *part) for part in parts]:
-            done.result()
+    step = -(-rows // (_PARTS * workers * LANES)) * LANES
+    left = [(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+    def work() -> None:
+        while left:
+            try:
+                part = left.pop()
+            except IndexError:  # another thread was quicker
+                return
+            sweep(static(LANES), *part)
+
+    CREW.share(work, workers)
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.quick import reading
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -32,14 +33,7 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
-    from kfdyn.multibody import _kernels
-
-    lead, (q_flat, v_flat) = batch(
-        system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
-    )
-    kinetic = np.empty(len(q_flat))
-    _kernels.kinetic_energy(system.layout, q_flat, v_flat, kinetic)
-    return kinetic.reshape(lead)
+    return reading(system, "kinetic", (), q, v)
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -160,12 +154,8 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def _mass_centre(system: System, q: ArrayLike) -> Array:
-    from kfdyn.multibody import _kernels
-
-    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
-    com = np.empty((len(q_flat), 3))
-    _kernels.mass_centre(system.layout, q_flat, com)
-    return com.reshape((*lead, 3))
+    """Mass centre (..., 3); the world's origin if there is no mass."""
+    return reading(system, "moment", (3,), q) / (system.mass or 1.0)
 
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
@@ -174,8 +164,7 @@ def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array,
 
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
-    com, h = np.empty((len(q_flat), 3)), np.empty((len(q_flat), 6))
-    _kernels.mass_centre(system.layout, q_flat, com)
+    com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
     _kernels.momentum(system.layout, q_flat, v_flat, com, h)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.layout import Layout
+from kfdyn.multibody.quick import reading
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -173,13 +174,8 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
            [ 0.,  0.],
            [ 0.,  0.]])
     """
-    from kfdyn.multibody import _kernels
-
-    path, _, position = _path(system, frame)
-    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
-    J = np.zeros((len(q_flat), 6, system.nv))
-    _kernels.jacobian(path, position, q_flat, J)
-    return J.reshape((*lead, 6, system.nv))
+    body, _, position = system.locate(frame)
+    return reading(system, "columns", (6, system.nv), q, of=(body, position))
 
 
 def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> tuple[Array, Array]:

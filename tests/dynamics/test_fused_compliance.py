@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.doors.table import plan_at
+from kfdyn._kernels.sizes import static
+from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.compliance import compliance_room, operational_space_compliance, place_frames
 from kfdyn.dynamics.doors import address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import fused_operational_space_compliance
 from kfdyn.dynamics.operational_space import _by_engine
-from kfdyn.estimation._kernels.sizes import static
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.table import plan_at
 
 
 def configurations(system, rng, size):

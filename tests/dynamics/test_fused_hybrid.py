@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.doors.table import plan_at
+from kfdyn._kernels.sizes import static
+from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.forward import forward_room
 from kfdyn.dynamics._kernels.fused.hybrid import hold, hybrid_dynamics
 from kfdyn.dynamics.doors import address_of
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import fused_forward_dynamics, fused_hybrid_dynamics
 from kfdyn.errors import KfdynError
-from kfdyn.estimation._kernels.sizes import static
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.table import plan_at
 
 
 def motion(system, rng, size):

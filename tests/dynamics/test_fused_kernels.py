@@ -5,14 +5,14 @@ import pytest
 from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.doors.table import plan_at
+from kfdyn._kernels.sizes import static
+from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
 from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
 from kfdyn.dynamics.doors import address_of
-from kfdyn.estimation._kernels.sizes import static
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.table import plan_at
 from kfdyn.spatial import spatial_inertia
 
 

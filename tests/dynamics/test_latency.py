@@ -12,10 +12,11 @@ import pytest
 from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics import doors, quick
-from kfdyn.dynamics._kernels.doors import table
+from kfdyn.dynamics import quick
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import KfdynError
+from kfdyn.multibody import doors
+from kfdyn.multibody._kernels.doors import table
 
 SYSTEMS = {
     "arm": kf.models.puma560,

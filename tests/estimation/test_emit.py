@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numba import njit, types
 
+from kfdyn._kernels.sizes import static
+from kfdyn._kernels.vectors import pointer
 from kfdyn.estimation._kernels.emit import both, down, either, emitted, loop, size, when
 from kfdyn.estimation._kernels.lanes import get, put, zero
-from kfdyn.estimation._kernels.sizes import static
 from kfdyn.estimation._kernels.values import (
     IN_ORDER,
     absolute,
@@ -20,7 +21,6 @@ from kfdyn.estimation._kernels.values import (
     root,
     vector,
 )
-from kfdyn.estimation._kernels.vectors import pointer
 
 
 class Pair(NamedTuple):

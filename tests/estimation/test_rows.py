@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 from numpy.testing import assert_allclose
 
+from kfdyn._kernels.sizes import static
 from kfdyn.estimation._kernels import rows
-from kfdyn.estimation._kernels.sizes import static
 
 
 @njit

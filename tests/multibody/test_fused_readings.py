@@ -8,6 +8,8 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 import kfdyn.multibody as mb
+from kfdyn.errors import ModelError
+from kfdyn.multibody import doors
 from kfdyn.multibody._kernels.rotations import sine_cosine
 from kfdyn.multibody._kernels.vectors import jit
 from kfdyn.spatial import inertia_parameters
@@ -83,6 +85,22 @@ def test_a_row_of_a_batch_is_the_row_alone(call, size):
     assert len(batch) == size
     for b in range(0, size, max(1, size // 9)):
         np.testing.assert_array_equal(call(system, q[b], v[b], a[b]), batch[b])
+
+
+def test_threads_do_not_show(call, monkeypatch):
+    monkeypatch.setattr(doors, "_LEAST", 64)  # so that a small batch is shared
+    system, rng = forest(5, n=9)
+    q, v = state(system, rng, (301,))
+    answers = []
+    for workers in ("1", "2", "5"):
+        monkeypatch.setenv("KFDYN_NUM_THREADS", workers)
+        answers.append(call(system, q, v, v))
+        q[300, 0] = np.nan  # in the part of the last thread
+        with pytest.raises(ModelError, match="q has entries that are not finite"):
+            call(system, q, v, v)
+        q[300] = q[299]
+    for other in answers[1:]:
+        np.testing.assert_array_equal(answers[0][:300], other[:300])
 
 
 def test_arguments_of_any_kind(call):

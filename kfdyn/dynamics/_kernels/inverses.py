@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.inverse import dense_inverse
-from kfdyn.estimation._kernels.sizes import SWEEP
 
 
 class OneTree(NamedTuple):

@@ -2,10 +2,10 @@
 
 from numba import njit, types
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.emit import down, emitted, size, when
 from kfdyn.estimation._kernels.lanes import LINE, add, aligned, clear, load, passes, product, store, transposed_product
 from kfdyn.estimation._kernels.model import Model
-from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import matrix, vector
 
 

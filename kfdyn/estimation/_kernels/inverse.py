@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import SWEEP, matrix, vector
 from kfdyn.estimation._kernels.lanes import clear, product, solve, transposed_product
 from kfdyn.estimation._kernels.linalg import largest, solve_lower, solve_lower_transposed, transposed_congruence
-from kfdyn.estimation._kernels.sizes import SWEEP, matrix, vector
 
 
 @njit(**SWEEP)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import SWEEP, matrix
+from kfdyn._kernels.sizes import SWEEP, matrix
 
 
 @njit(**SWEEP)

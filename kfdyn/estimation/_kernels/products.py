@@ -6,9 +6,9 @@ Sources: SKO "gather", "scatter", "strict".
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import SWEEP, matrix, size, vector
 from kfdyn.estimation._kernels.lanes import add, clear, load, product, store, transposed_product
 from kfdyn.estimation._kernels.linalg import largest
-from kfdyn.estimation._kernels.sizes import SWEEP, matrix, size, vector
 
 
 @njit(**SWEEP)

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from numba import njit, types
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.emit import both, either, emitted, loop, size, when
 from kfdyn.estimation._kernels.linalg import add_congruence
 from kfdyn.estimation._kernels.model import Model
-from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.update import innovations, update_block, update_scalar, update_univariate
 from kfdyn.estimation._kernels.values import choice, count, local, matrix, root, vector
 

@@ -5,7 +5,7 @@
     out_i = base_i + Σ_l c_il B_l ,
 
 with c a number that is broadcast and B_l a row in registers: no horizontal sums, and a transposed C costs nothing. The
-tag gives n, see :func:`~kfdyn.estimation._kernels.sizes.static`. Everything is read before anything is written, so
+tag gives n, see :func:`~kfdyn._kernels.sizes.static`. Everything is read before anything is written, so
 that ``out`` may be one of the operands.
 """
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit, types
 
+from kfdyn._kernels.sizes import PART, SWEEP, matrix, vector
 from kfdyn.estimation._kernels.emit import emitted, loop
 from kfdyn.estimation._kernels.linalg import add_congruence, cholesky, solve_lower, solve_lower_transposed
-from kfdyn.estimation._kernels.sizes import PART, SWEEP, matrix, vector
 from kfdyn.estimation._kernels.values import choice, local
 
 _EPS = 2.220446049250313e-16

@@ -2,6 +2,7 @@
 
 from numba import njit, types
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.emit import both, down, either, emitted, loop, size
 from kfdyn.estimation._kernels.linalg import (
     add_scaled,
@@ -14,7 +15,6 @@ from kfdyn.estimation._kernels.linalg import (
 )
 from kfdyn.estimation._kernels.model import Model
 from kfdyn.estimation._kernels.rts import cancelled
-from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import choice, count, local, matrix, vector
 
 

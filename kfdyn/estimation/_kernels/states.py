@@ -2,10 +2,10 @@
 
 from numba import njit, types
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.emit import emitted, loop, size, when
 from kfdyn.estimation._kernels.lanes import LINE, aligned, copy, load, passes, product, put, solve, store, zero
 from kfdyn.estimation._kernels.model import Model
-from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import matrix, vector
 
 

@@ -2,8 +2,8 @@
 
 from numba import njit, types
 
+from kfdyn._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.emit import emitted, loop
-from kfdyn.estimation._kernels.sizes import SWEEP
 from kfdyn.estimation._kernels.values import local
 
 

@@ -6,18 +6,15 @@ World orientation throughout, reference at each body's origin.
 from kfdyn.multibody._kernels.displacement import difference, integrate
 from kfdyn.multibody._kernels.links import link_terms
 from kfdyn.multibody._kernels.outward import outward
-from kfdyn.multibody._kernels.readings import frame_motion, frame_pose, jacobian
-from kfdyn.multibody._kernels.sums import kinetic_energy, mass_centre, momentum
+from kfdyn.multibody._kernels.readings import frame_motion, frame_pose
+from kfdyn.multibody._kernels.sums import momentum
 
 __all__ = [
     "difference",
     "frame_motion",
     "frame_pose",
     "integrate",
-    "jacobian",
-    "kinetic_energy",
     "link_terms",
-    "mass_centre",
     "momentum",
     "outward",
 ]

@@ -55,30 +55,3 @@ def _move_frame(facts, at, q, v, a, H, V_out, A_out):
     set3(V_out, 3, add(velocity, rate))
     set3(A_out, 0, alpha)
     set3(A_out, 3, add(add(acc, cross(alpha, r)), cross(omega, rate)))
-
-
-@jit
-def jacobian(layout, position, q, J):
-    """J (batch,6,nv), zeros given: columns phi*(k, frame) H*(k) of the bodies on the path."""
-    facts, H, p = facts_of(layout), np.empty(6 * layout.armature.size), np.empty(3 * layout.parent.size)
-    at = get3(pointer(position, 0), 0)
-    for b in range(len(q)):
-        _fill_columns(facts, at, pointer(q, b * facts.nq), pointer(H, 0), pointer(p, 0), pointer(J, 6 * facts.nv * b))
-    keep((H, p))
-
-
-@inner
-def _fill_columns(facts, at, q, H, p, J):
-    R, x, nv = UNTURNED, NONE, facts.nv
-    for t in range(facts.steps):
-        R, x, _, _, _, _ = outward_body(facts, facts.order[t], q, q, R, x, NONE, NONE, H)
-        set3(p, 3 * t, x)
-    x = add(x, apply(R, at))
-    for t in range(facts.steps):
-        k, l = facts.order[t], sub(x, get3(p, 3 * t))
-        for i in range(facts.v_start[k], facts.v_start[k + 1]):
-            w = get3(H, 6 * i)
-            u = add(get3(H, 6 * i + 3), cross(w, l))
-            for j in range(3):
-                J[j * nv + i] = w[j]
-                J[(3 + j) * nv + i] = u[j]

@@ -1,10 +1,10 @@
-"""What is summed over all bodies in one outward sweep: mass centre, kinetic energy, momentum."""
+"""The momentum of all bodies in one outward sweep."""
 
 import numpy as np
 
 from kfdyn.multibody._kernels.facts import facts_of, get3, get9, keep, pointer, set3, set9
 from kfdyn.multibody._kernels.outward import NONE, UNTURNED, outward_body
-from kfdyn.multibody._kernels.vectors import add, apply, apply_transposed, cross, dot, inner, jit, scale, sub
+from kfdyn.multibody._kernels.vectors import add, apply, apply_transposed, cross, inner, jit, scale, sub
 
 #: Numbers kept for each body: orientation 9, position 3, velocity 6. Row 0 is the world, body k is in row k + 1.
 _POSITION, _VELOCITY, _BODY = 9, 12, 18
@@ -38,56 +38,6 @@ def momentum_of(facts, k, R, omega, velocity):
     m, r = facts.mass[k], apply(R, get3(facts.com, 3 * k))
     spin = apply(R, apply(get9(facts.J, 9 * k), apply_transposed(R, omega)))
     return add(spin, scale(m, cross(r, velocity))), scale(m, add(velocity, cross(omega, r)))
-
-
-@jit
-def mass_centre(layout, q, com):
-    """Mass centre (batch,3) of all bodies; the world's origin if they have no mass."""
-    facts, work, H = facts_of(layout), np.empty(_BODY * (layout.parent.size + 1)), np.empty(6 * layout.armature.size)
-    place_world(pointer(work, 0))
-    total = layout.mass.sum()
-    share = 1.0 / total if total > 0.0 else 0.0
-    for b in range(len(q)):
-        c = _moment_of_mass(facts, pointer(q, b * facts.nq), pointer(work, 0), pointer(H, 0))
-        set3(pointer(com, 3 * b), 0, scale(share, c))
-    keep((work, H))
-
-
-@inner
-def _moment_of_mass(facts, q, work, H):
-    c = NONE
-    for t in range(facts.n):
-        k = facts.order[t]
-        up, here = _BODY * (facts.parent[k] + 1), _BODY * (k + 1)
-        R, x, _, _, _, _ = outward_body(facts, k, q, q, get9(work, up), get3(work, up + _POSITION), NONE, NONE, H)
-        set9(work, here, R)
-        set3(work, here + _POSITION, x)
-        c = add(c, scale(facts.mass[k], add(x, apply(R, get3(facts.com, 3 * k)))))
-    return c
-
-
-@jit
-def kinetic_energy(layout, q, v, kinetic):
-    """Half of V*(k) M(k) V(k) over the bodies and of beta* R beta over the rotors, (batch,)."""
-    facts, work, H = facts_of(layout), np.empty(_BODY * (layout.parent.size + 1)), np.empty(6 * layout.armature.size)
-    place_world(pointer(work, 0))
-    for b in range(len(q)):
-        row = pointer(v, b * facts.nv)
-        kinetic[b] = 0.5 * _twice_energy(facts, pointer(q, b * facts.nq), row, pointer(work, 0), pointer(H, 0))
-    keep((work, H))
-
-
-@inner
-def _twice_energy(facts, q, v, work, H):
-    twice = 0.0
-    for t in range(facts.n):
-        k = facts.order[t]
-        R, _, omega, velocity = sweep_body(facts, k, q, v, work, H)
-        h_omega, h_v = momentum_of(facts, k, R, omega, velocity)
-        twice += dot(omega, h_omega) + dot(velocity, h_v)
-    for i in range(facts.nv):
-        twice += facts.armature[i] * v[i] * v[i]
-    return twice
 
 
 @jit

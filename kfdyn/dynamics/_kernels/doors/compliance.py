@@ -3,11 +3,11 @@
 import numpy as np
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import IN, INDICES, LANES, MATRICES, ROWS, VECTORS, flat, sound
-from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.compliance import compliance_room, operational_space_compliance, place_frames
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.arguments import IN, INDICES, LANES, MATRICES, ROWS, VECTORS, flat, sound
+from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, INDICES, VECTORS, IN, *ROWS, MATRICES)
 

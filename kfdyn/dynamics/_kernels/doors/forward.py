@@ -3,7 +3,10 @@
 import numpy as np
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import (
+from kfdyn._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn._kernels.vectors import aligned, keep, pointer
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
+from kfdyn.multibody._kernels.doors.arguments import (
     IN,
     LANES,
     ROWS,
@@ -14,10 +17,7 @@ from kfdyn.dynamics._kernels.doors.arguments import (
     rows_finite,
     sound,
 )
-from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, IN, IN, IN, IN, IN, *ROWS, VECTORS)
 

@@ -2,11 +2,11 @@
 
 from numba import njit, types
 
-from kfdyn.dynamics._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
-from kfdyn.dynamics._kernels.doors.table import borrow, claim, give_back, plan_at
+from kfdyn._kernels.sizes import ORDERED_SWEEP, size
+from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
-from kfdyn.estimation._kernels.sizes import ORDERED_SWEEP, size
-from kfdyn.estimation._kernels.vectors import aligned, keep, pointer
+from kfdyn.multibody._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
+from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, IN, *ROWS, MATRICES)
 

@@ -2,10 +2,12 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.memory import collect3, get3, get6, put3, put6, put9
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, OMEGA, ORIENTATION, SHIFT, inertia_of
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.sizes import ORDERED
+from kfdyn._kernels.vectors import collect, fabs, get, item, put, smaller, sqrt, zero
+from kfdyn.multibody._kernels.fused.memory import collect3, get3, get6, put3, put6, put9
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, OMEGA, ORIENTATION, SHIFT, inertia_of
+from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     ALL_MOMENT,
     ARMATURE,
@@ -25,7 +27,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import (
+from kfdyn.multibody._kernels.fused.spatial import (
     add,
     add_apply,
     add_cross,
@@ -38,8 +40,6 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     scale,
     symmetric_apply,
 )
-from kfdyn.estimation._kernels.sizes import ORDERED
-from kfdyn.estimation._kernels.vectors import collect, fabs, get, item, put, smaller, sqrt, zero
 
 #: Numbers kept for each dof beside its row of H: gain 6, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a
 #: revolute hinge or a slide it is φ g, what the parent sees of it.

@@ -12,13 +12,14 @@ and a frame is its body seen from a lever's length away.
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import align_stack, all_beyond, beyond, get, item, put, zero
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
 from kfdyn.dynamics._kernels.fused.forward import forward_room
-from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import clear, get3, get9, lanes_at, put3, real9, write_out
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, place_world, sweep_outward
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn.multibody._kernels.fused.memory import clear, get3, get9, lanes_at, put3, real9, write_out
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import BODY, ORIENTATION, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.plan import (
     _FRAME,
     FORCE_ROW,
     KIND,
@@ -29,9 +30,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     V,
     at,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, apply, apply_transposed, dot, dot6, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import align_stack, all_beyond, beyond, get, item, put, zero
+from kfdyn.multibody._kernels.fused.spatial import add, add_cross, apply, apply_transposed, dot, dot6, scale
 
 #: Numbers of a path: X column by column 36, h x 6, S row by row 36 (what is above its diagonal is not used).
 _SEEN, _ANSWER, _PATH = 36, 42, 78

@@ -3,14 +3,14 @@
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import align_stack, beyond, get, spread, zero
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, NU, SLOT, gather_body
-from kfdyn.dynamics._kernels.fused.memory import clear, collect3, get3, lanes_at, put3, settle
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, ORIENTATION, SHIFT, place_world, sweep_outward
-from kfdyn.dynamics._kernels.fused.plan import KIND, PARENT, REVOLUTE, SLIDE, V_END, V, at
-from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, dot, dot6, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import align_stack, beyond, get, spread, zero
+from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, lanes_at, put3, settle
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, ORIENTATION, SHIFT, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.plan import KIND, PARENT, REVOLUTE, SLIDE, V_END, V, at
+from kfdyn.multibody._kernels.fused.spatial import add, add_cross, dot, dot6, scale
 
 
 @njit(**INLINED)

@@ -7,6 +7,20 @@ hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R 
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import (
+    align_stack,
+    all_beyond,
+    beyond,
+    collect,
+    get,
+    item,
+    put,
+    set_item,
+    smaller,
+    spread,
+    zero,
+)
 from kfdyn.dynamics._kernels.fused.articulated import (
     _ROUNDING,
     DOF,
@@ -21,11 +35,10 @@ from kfdyn.dynamics._kernels.fused.articulated import (
     shifted,
 )
 from kfdyn.dynamics._kernels.fused.forward import scatter_body
-from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import clear, collect3, get3, lanes_at, put3
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ETA, SHIFT, place_world, sweep_outward
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, lanes_at, put3
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     KIND,
     PARENT,
@@ -35,7 +48,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import (
+from kfdyn.multibody._kernels.fused.spatial import (
     add,
     add_apply,
     add_cross,
@@ -45,20 +58,6 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     dot6,
     scale,
     symmetric_apply,
-)
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import (
-    align_stack,
-    all_beyond,
-    beyond,
-    collect,
-    get,
-    item,
-    put,
-    set_item,
-    smaller,
-    spread,
-    zero,
 )
 
 

@@ -6,11 +6,13 @@ every body's inertia to the world's orientation.
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.hinges import cross_hinge, screw3
-from kfdyn.dynamics._kernels.fused.memory import clear, collect3, get3, get9, lanes_at, put3, put9, real3, real9
-from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
-from kfdyn.dynamics._kernels.fused.outward import turned
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import align_stack, beyond, collect, get, item, put, spread, zero
+from kfdyn.multibody._kernels.fused.hinges import cross_hinge, screw3
+from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, get9, lanes_at, put3, put9, real3, real9
+from kfdyn.multibody._kernels.fused.numbers import INLINED, reduced, sine_cosine
+from kfdyn.multibody._kernels.fused.outward import turned
+from kfdyn.multibody._kernels.fused.plan import (
     ARMATURE,
     BASE,
     FIRST,
@@ -35,7 +37,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import (
+from kfdyn.multibody._kernels.fused.spatial import (
     add,
     add_apply,
     add_cross,
@@ -47,8 +49,6 @@ from kfdyn.dynamics._kernels.fused.spatial import (
     scale,
     symmetric_apply,
 )
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import align_stack, beyond, collect, get, item, put, spread, zero
 
 #: Numbers kept for each body, all in its own frame: sine and cosine of its angle, ω 3, α 3, acceleration of its origin
 #: 3, A = α~ + ω~ω~ 9, moment and force 6. Row 0 is the world.

@@ -2,10 +2,19 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.memory import clear, get3, get6, lanes_at, put3, write_out
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, ORIENTATION, SHIFT, inertia_of, place_world, sweep_outward
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import align_stack, beyond, get, item, put
+from kfdyn.multibody._kernels.fused.memory import clear, get3, get6, lanes_at, put3, write_out
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import (
+    BODY,
+    SHIFT,
+    axis_of,
+    inertia_of,
+    place_world,
+    sweep_outward,
+)
+from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     ARMATURE,
     BASE,
@@ -19,9 +28,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, cross, dot, dot6, scale, symmetric_apply
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import align_stack, beyond, get, item, put
+from kfdyn.multibody._kernels.fused.spatial import add, add_cross, cross, dot, dot6, scale, symmetric_apply
 
 #: Numbers of a composite body: moment of inertia about the hinge point 6, first moment 3. Its mass is a constant.
 FIRST, SLOT = 6, 9
@@ -85,13 +92,6 @@ def weigh_body(tag, plan, t, work, H, sums, entries):
         for i in range(6):
             put(tag, sums, out + i, get(tag, sums, base + i) + added[i])
         put3(tag, sums, out + FIRST, add(get3(tag, sums, base + FIRST), add(p, scale(m, l))))
-
-
-@njit(**INLINED)
-def axis_of(tag, t, work):
-    """The axis of body t's revolute hinge: the third column of its orientation."""
-    z = t * BODY + ORIENTATION
-    return get(tag, work, z + 2), get(tag, work, z + 5), get(tag, work, z + 8)
 
 
 @njit(**INLINED)

@@ -9,13 +9,14 @@ branches meet (THEORY section 4): 𝓜⁻¹(k, i) = −z(k)* λ(i).
 import numpy as np
 from numba import njit
 
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import align_stack, beyond, get, put, zero
 from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
 from kfdyn.dynamics._kernels.fused.forward import forward_room
-from kfdyn.dynamics._kernels.fused.mass_matrix import axis_of
-from kfdyn.dynamics._kernels.fused.memory import clear, get3, lanes_at, put3, settle, write_out
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.outward import BODY, SHIFT, place_world, sweep_outward
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn.multibody._kernels.fused.memory import clear, get3, lanes_at, put3, settle, write_out
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.outward import BODY, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.plan import (
     COLUMN,
     COLUMN_END,
     END,
@@ -29,9 +30,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     entry,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, add_cross, dot, dot6, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import align_stack, beyond, get, put, zero
+from kfdyn.multibody._kernels.fused.spatial import add, add_cross, dot, dot6, scale
 
 
 @njit(**INLINED)

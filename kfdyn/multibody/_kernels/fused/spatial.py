@@ -5,7 +5,7 @@ Sums run from left to right, each product added as it is made: one fused multipl
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.numbers import INLINED
 
 
 @njit(**INLINED)

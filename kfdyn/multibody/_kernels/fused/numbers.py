@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import any_beyond, fabs, floor, get, put, rint
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import any_beyond, fabs, floor, get, put, rint
 
 #: For parts on numbers. A call would pass its numbers, and its arrays field by field, through memory: these are never
 #: called but become lines of their caller.

@@ -2,10 +2,11 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.hinges import cross_hinge, screw3
-from kfdyn.dynamics._kernels.fused.memory import clear, get3, get9, put3, put9, real3, real9
-from kfdyn.dynamics._kernels.fused.numbers import INLINED, reduced, sine_cosine
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.vectors import collect, get, put, zero
+from kfdyn.multibody._kernels.fused.hinges import cross_hinge, screw3
+from kfdyn.multibody._kernels.fused.memory import clear, get3, get9, put3, put9, real3, real9
+from kfdyn.multibody._kernels.fused.numbers import INLINED, reduced, sine_cosine
+from kfdyn.multibody._kernels.fused.plan import (
     FIRST,
     KIND,
     OFFSET,
@@ -23,8 +24,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     at,
     of,
 )
-from kfdyn.dynamics._kernels.fused.spatial import add, apply, compose, cross, mix, scale
-from kfdyn.estimation._kernels.vectors import collect, get, put, zero
+from kfdyn.multibody._kernels.fused.spatial import add, apply, compose, cross, mix, scale
 
 #: Numbers kept for each body: orientation 9 (its third column is a revolute hinge's axis), l 3, angular velocity 3,
 #: η or λ 6. Row 0 is the world.
@@ -50,16 +50,22 @@ def sweep_outward(tag, plan, q, q_at, q_step, v, v_at, v_step, moving, work, H):
     long chain of operations, and here the processor does those of several bodies side by side.
     """
     for t in range(1, plan.n + 1):
-        if at(plan, t, KIND) == REVOLUTE:
-            s, c = sine_cosine(reduced(tag, collect(tag, q, q_at + at(plan, t, Q), q_step)) + of(plan, t, OFFSET))
-            put(tag, work, t * BODY + SINE, s)
-            put(tag, work, t * BODY + COSINE, c)
+        prepare_sine(tag, plan, t, q, q_at, q_step, work)
     for t in range(1, plan.n + 1):
-        _outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H)
+        outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H)
 
 
 @njit(**INLINED)
-def _outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H):
+def prepare_sine(tag, plan, t, q, q_at, q_step, work):
+    """Sine and cosine of body t's angle, if its hinge is revolute."""
+    if at(plan, t, KIND) == REVOLUTE:
+        s, c = sine_cosine(reduced(tag, collect(tag, q, q_at + at(plan, t, Q), q_step)) + of(plan, t, OFFSET))
+        put(tag, work, t * BODY + SINE, s)
+        put(tag, work, t * BODY + COSINE, c)
+
+
+@njit(**INLINED)
+def outward_body(tag, plan, t, q, q_at, q_step, v, v_at, v_step, moving, work, H):
     here, up = t * BODY, at(plan, t, PARENT) * BODY
     R = get9(tag, work, up + ORIENTATION)
     l = apply(R, real3(plan, t, POSITION))
@@ -135,3 +141,10 @@ def inertia_of(tag, plan, t, work):
         j + 2.0 * (x[2] * g[2] + y[2] * h[2]),
     )
     return moment, apply(R, real3(plan, t, FIRST))
+
+
+@njit(**INLINED)
+def axis_of(tag, t, work):
+    """The axis of body t's revolute hinge: the third column of its orientation."""
+    z = t * BODY + ORIENTATION
+    return get(tag, work, z + 2), get(tag, work, z + 5), get(tag, work, z + 8)

@@ -4,10 +4,10 @@ import math
 
 from numba import carray, njit, types
 
-from kfdyn.dynamics._kernels.doors.table import floats
-from kfdyn.dynamics._kernels.fused.plan import BALL, KIND, POSE, Q, at
-from kfdyn.estimation._kernels.sizes import ORDERED, PART, static
-from kfdyn.estimation._kernels.vectors import item
+from kfdyn._kernels.sizes import ORDERED, PART, static
+from kfdyn._kernels.vectors import item
+from kfdyn.multibody._kernels.doors.table import floats
+from kfdyn.multibody._kernels.fused.plan import BALL, KIND, POSE, Q, at
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 
 #: Configurations side by side; eight would leave a machine of 16 vector registers too few for a body. One state goes

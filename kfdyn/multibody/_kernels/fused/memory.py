@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.plan import REAL
-from kfdyn.estimation._kernels.sizes import ORDERED, size
-from kfdyn.estimation._kernels.vectors import all_beyond, collect, get, item, put, set_item, spread, spread_all, zero
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import all_beyond, collect, get, item, put, set_item, spread, spread_all, zero
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.plan import REAL
 
 
 @njit(**INLINED)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.estimation._kernels.vectors import item
+from kfdyn._kernels.vectors import item
+from kfdyn.multibody._kernels.fused.numbers import INLINED
 
 #: Columns of ``index``. Bodies are counted from 1, each followed by all that is outboard of it, up to END; 0 is the
 #: world. Dofs are counted in the same order: those of the body are COLUMN … OWN_END, with what is outboard …

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kfdyn.estimation.crew import Crew
+from kfdyn._kernels.crew import Crew
 
 
 def test_all_take_part_and_stay():

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.numbers import INLINED
-from kfdyn.dynamics._kernels.fused.plan import (
+from kfdyn._kernels.sizes import ORDERED, ORDERED_SWEEP
+from kfdyn._kernels.vectors import item, pointer, set_item
+from kfdyn.multibody._kernels.fused.numbers import INLINED
+from kfdyn.multibody._kernels.fused.plan import (
     _BODY,
     _FRAME,
     _FREE,
@@ -51,9 +53,7 @@ from kfdyn.dynamics._kernels.fused.plan import (
     Q,
     V,
 )
-from kfdyn.dynamics._kernels.fused.spatial import apply, apply_transposed, compose, cross, dot, scale
-from kfdyn.estimation._kernels.sizes import ORDERED, ORDERED_SWEEP
-from kfdyn.estimation._kernels.vectors import item, pointer, set_item
+from kfdyn.multibody._kernels.fused.spatial import apply, apply_transposed, compose, cross, dot, scale
 from kfdyn.multibody.hinge import Coordinates
 
 _SCREWS, _POSE = int(Coordinates.SCREWS), int(Coordinates.POSE)

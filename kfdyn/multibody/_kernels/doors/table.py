@@ -4,9 +4,9 @@ import numpy as np
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from kfdyn.dynamics._kernels.fused.plan import Plan
-from kfdyn.estimation._kernels.sizes import ORDERED
-from kfdyn.estimation._kernels.vectors import item
+from kfdyn._kernels.sizes import ORDERED
+from kfdyn._kernels.vectors import item
+from kfdyn.multibody._kernels.fused.plan import Plan
 
 #: Columns of a model's table. BUSY is 1 while a thread works in the model's own room, which has FLOATS floats.
 N, NQ, NV, SLOTS, SNAPS, INDEX, REAL, SCREWS, ARMATURE, BUSY, ROOM, FLOATS, TABLE = range(13)

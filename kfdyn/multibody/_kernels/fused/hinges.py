@@ -2,12 +2,12 @@
 
 from numba import njit
 
-from kfdyn.dynamics._kernels.fused.memory import get3, put3
-from kfdyn.dynamics._kernels.fused.numbers import reduced, sine_cosine
-from kfdyn.dynamics._kernels.fused.plan import KIND, POSE, SCREWS, V_END, Q, V, at
-from kfdyn.dynamics._kernels.fused.spatial import across, add, apply, compose, cross, from_quaternion, scale, turn
-from kfdyn.estimation._kernels.sizes import ORDERED
-from kfdyn.estimation._kernels.vectors import collect, item, zero
+from kfdyn._kernels.sizes import ORDERED
+from kfdyn._kernels.vectors import collect, item, zero
+from kfdyn.multibody._kernels.fused.memory import get3, put3
+from kfdyn.multibody._kernels.fused.numbers import reduced, sine_cosine
+from kfdyn.multibody._kernels.fused.plan import KIND, POSE, SCREWS, V_END, Q, V, at
+from kfdyn.multibody._kernels.fused.spatial import across, add, apply, compose, cross, from_quaternion, scale, turn
 
 
 @njit(**ORDERED)
