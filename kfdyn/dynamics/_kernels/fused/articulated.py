@@ -104,7 +104,7 @@ def _take_dof(tag, plan, t, J, B, C, z, u, s, d, load, tau, tau_at, tau_step, mo
 
 @njit(**ORDERED)
 def _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, rounding, least):
-    """The rest of :func:`gather_body` for hinges other than revolute ones."""
+    """The rest of :func:`gather_body` for hinges of any number of dofs."""
     for i in range(at(plan, t, V), at(plan, t, V_END)):
         w, v = get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3)
         u = add_apply(symmetric_apply(J, w), B, v)
