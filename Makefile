@@ -9,7 +9,9 @@ KEY     := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 CORE    := $(VENV)/.core-$(KEY)
 DEV     := $(VENV)/.dev-$(KEY)
 DOCS    := $(VENV)/.docs-$(KEY)
-SOURCES := $(shell find kfdyn -path '*_kernels*' -name '*.py' | LC_ALL=C sort)
+# The kernels, and two files whose constants are compiled into them.
+SOURCES := $(shell find kfdyn -path '*_kernels*' -name '*.py' | LC_ALL=C sort) kfdyn/multibody/hinge.py \
+	kfdyn/multibody/arguments.py
 KERNELS := $(VENV)/.kernels-$(shell cat $(SOURCES) /dev/null | cksum | cut -d' ' -f1)
 PIP     := $(BIN)/python -m pip install -qq --disable-pip-version-check
 MATHJAX_VERSION := 3.2.2

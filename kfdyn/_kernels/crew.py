@@ -30,11 +30,14 @@ class Crew:
         answers: SimpleQueue[Any] = SimpleQueue()
         for _ in range(threads - 1):
             self._tasks.put((work, answers))
-        done = [work(), *(answers.get() for _ in range(threads - 1))]
-        for answer in done:
+        try:
+            done = [work()]
+        finally:  # whatever happens here: the others still work on what the caller may let go of
+            others = [answers.get() for _ in range(threads - 1)]
+        for answer in others:
             if isinstance(answer, BaseException):
                 raise answer
-        return done
+        return done + others
 
     def forget(self) -> None:
         """Begin anew without threads, as in a forked process, which has none of its parent's."""

@@ -15,11 +15,11 @@ _HERE = threading.local()
 @contextmanager
 def alone() -> Iterator[None]:
     """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
-    _HERE.alone = True
+    before, _HERE.alone = getattr(_HERE, "alone", False), True
     try:
         yield
     finally:
-        _HERE.alone = False
+        _HERE.alone = before
 
 
 def threads() -> int:

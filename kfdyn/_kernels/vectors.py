@@ -1,6 +1,6 @@
-"""A number that is several numbers: one machine vector, a lane for each measurement vector.
+"""A number that is several numbers: one machine vector, a lane for each configuration.
 
-Sweeps over many right-hand sides are written once, for one number. With ``tag = static(1)`` the number is a float; with
+Sweeps over many configurations are written once, for one number. With ``tag = static(1)`` the number is a float; with
 ``static(n)`` it is a vector of n doubles, ``+``, ``-`` and ``*`` act on all lanes, and the compiler needs no luck to
 vectorise.
 """
@@ -78,9 +78,6 @@ for _op, _name in (
     (operator.sub, "fsub"),
     (operator.mul, "fmul"),
     (operator.truediv, "fdiv"),
-    (operator.iadd, "fadd"),
-    (operator.isub, "fsub"),
-    (operator.imul, "fmul"),
 ):
     _define(_op, _name)
 
@@ -325,8 +322,6 @@ def _lanewise(name):
 sqrt = _lanewise("sqrt")
 floor = _lanewise("floor")
 rint = _lanewise("rint")
-
-
 fabs = _lanewise("fabs")
 
 

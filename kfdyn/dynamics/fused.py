@@ -22,7 +22,7 @@ def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:
     system, size, door, model = states.system, states.size, DOORS.forward, address_of(states.system)
     a = np.empty(size * system.nv)
     given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, *given, *shared, a))
+    fine = over_rows(size, system, lambda *shared: door(model, *given, *shared, a))
     return _flagged(a.reshape(size, system.nv), fine)
 
 
@@ -31,7 +31,7 @@ def fused_inverse_dynamics(states: States) -> Array | None:
     system, size, door, model = states.system, states.size, DOORS.inverse, address_of(states.system)
     tau = np.empty(size * system.nv)
     given = [_flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, *given, *shared, tau))
+    fine = over_rows(size, system, lambda *shared: door(model, *given, *shared, tau))
     return tau.reshape(size, system.nv) if fine else None
 
 
@@ -39,7 +39,7 @@ def fused_mass_matrix(states: States) -> Array | None:
     """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
     system, size, door, model = states.system, states.size, DOORS.mass, address_of(states.system)
     q, out = _flat(states, "q"), room(size * system.nv, system.nv)
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, q, *shared, out))
+    fine = over_rows(size, system, lambda *shared: door(model, q, *shared, out))
     return out.reshape(size, system.nv, system.nv) if fine else None
 
 
@@ -47,7 +47,7 @@ def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]
     """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
     system, size, door, model = states.system, states.size, DOORS.mass_inverse, address_of(states.system)
     q, out = _flat(states, "q"), room(size * system.nv, system.nv)
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, q, *shared, out))
+    fine = over_rows(size, system, lambda *shared: door(model, q, *shared, out))
     return _flagged(out.reshape(size, system.nv, system.nv), fine)
 
 
@@ -59,7 +59,7 @@ def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tupl
     system, size, door, model = states.system, states.size, DOORS.hybrid, address_of(states.system)
     tau, a, mask = np.empty(size * system.nv), np.empty(size * system.nv), prescribed.astype(np.int64)
     given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, mask, *given, *shared, tau, a))
+    fine = over_rows(size, system, lambda *shared: door(model, mask, *given, *shared, tau, a))
     shape = (size, system.nv)
     return (tau.reshape(shape), a.reshape(shape)) if fine else None
 
@@ -72,7 +72,7 @@ def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64]
     system, size, door, model = states.system, states.size, DOORS.compliance, address_of(states.system)
     wide, q, at = 6 * len(bodies), _flat(states, "q"), positions.reshape(-1)
     out = room(size * wide, wide)
-    fine = over_rows(size, system.n_bodies, lambda *shared: door(model, bodies, at, q, *shared, out))
+    fine = over_rows(size, system, lambda *shared: door(model, bodies, at, q, *shared, out))
     return out.reshape(size, wide, wide) if fine else None
 
 

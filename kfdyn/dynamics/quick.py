@@ -67,8 +67,8 @@ def _of_states(door: str) -> Quick:
             return None
         out = empty(v.shape)
         given = (model, q.reshape(-1), v.reshape(-1), u.reshape(-1), force, gravity.reshape(-1))
-        into, rows = out.reshape(-1), v.size // system.nv if system.nv else 0
-        fine = over_rows(rows, system.n_bodies, lambda *shared: enter(*given, *shared, into))
+        into, rows = out.reshape(-1), v.size // system.nv if system.nv else math.prod(q.shape[:-1])
+        fine = over_rows(rows, system, lambda *shared: enter(*given, *shared, into))
         return out if fine else None
 
     return quick
@@ -92,7 +92,7 @@ def _of_configurations(door: str) -> Quick:
             return None
         rows = math.prod(q.shape[:-1])
         flat, out = q.reshape(-1), room(rows * nv, nv)
-        fine = over_rows(rows, system.n_bodies, lambda *shared: enter(model, flat, *shared, out))
+        fine = over_rows(rows, system, lambda *shared: enter(model, flat, *shared, out))
         return out.reshape(*q.shape[:-1], nv, nv) if fine else None
 
     return quick

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation._kernels.table import Arrays, table_of
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
 from kfdyn.estimation.packing import BlockInput, expect_covariance, expect_finite, expect_size, pack
@@ -20,25 +21,6 @@ if TYPE_CHECKING:
 
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
-
-
-class Arrays(NamedTuple):
-    """The model as flat read-only arrays, which is what compiled sweeps take."""
-
-    order: IntArray
-    parent: IntArray
-    child_start: IntArray
-    children: IntArray
-    state: IntArray
-    output: IntArray
-    phi: FloatArray
-    phi_at: IntArray
-    H: FloatArray
-    H_at: IntArray
-    Q: FloatArray
-    Q_at: IntArray
-    R: FloatArray
-    R_at: IntArray
 
 
 class Common(NamedTuple):
@@ -308,10 +290,7 @@ class StateSpace:
         """
         with _TABLE_LOCK:
             if self._table is None:
-                kinds = [np.float64 if name in ("phi", "H", "Q", "R") else np.int64 for name in Arrays._fields]
-                kept = [np.ascontiguousarray(array, kind) for array, kind in zip(self.arrays, kinds)]
-                kept.append(np.array([len(self), self.common.most_states, *(array.ctypes.data for array in kept)]))
-                object.__setattr__(self, "_table", (kept[-1].ctypes.data, kept))
+                object.__setattr__(self, "_table", table_of(self.arrays, self.common.most_states))
             return self._table[0]
 
     @property

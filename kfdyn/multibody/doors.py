@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from threading import Lock
 
@@ -79,18 +80,23 @@ def _at(array: NDArray[np.generic]) -> int:
     return address
 
 
-def over_rows(rows: int, bodies: int, sweep: Callable[[int, int, int], bool]) -> bool:
+def over_rows(rows: int, system: System, sweep: Callable[[int, int, int], bool]) -> bool:
     """Call ``sweep(rows, block, counter)`` in as many threads as there is work for; all must be True.
 
     Each call does blocks of rows until none is left, those of several threads by way of a counter that they share: one
     that wakes late does less. The doors release the interpreter lock and write disjoint rows, so the result does not
     depend on the number of threads.
     """
-    workers = min(rows * bodies // _LEAST, rows // _LANES)
+    workers = min(rows * system.n_bodies // _LEAST, rows // _LANES)
     workers = min(workers, threads()) if workers > 1 else 1
     if workers < 2:
         return rows == 0 or sweep(rows, min(rows, _BLOCK), 0)
     counter = np.zeros(1, dtype=np.int64)
     block = min(_BLOCK, max(rows // (8 * workers * _LANES), 1) * _LANES)
-    shared = rows, block, _at(counter)
-    return all(CREW.share(lambda: sweep(*shared), workers))
+    work = partial(_holding, (system, counter), sweep, rows, block, _at(counter))
+    return all(CREW.share(work, workers))
+
+
+def _holding(kept: object, sweep: Callable[..., bool], *shared: int) -> bool:
+    """Sweep; ``kept`` is what the addresses are of, since a thread may go on when its caller has been interrupted."""
+    return sweep(*shared)

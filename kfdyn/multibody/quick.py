@@ -49,6 +49,6 @@ def _through(
 ) -> Array | None:
     enter, model, rows = getattr(DOORS, door), address_of(system), math.prod(lead)
     flat, out = [x.reshape(-1) for x in arrays], np.empty(rows * math.prod(tail))
-    if not over_rows(rows, system.n_bodies, lambda *shared: enter(model, *of, *flat, *shared, out)):
+    if not over_rows(rows, system, lambda *shared: enter(model, *of, *flat, *shared, out)):
         return None
     return out.reshape(lead + tail)

@@ -153,6 +153,26 @@ def test_noise_left_by_earlier_hinges_is_no_inertia(names):
         kf.mass_matrix_inverse(system, q)
 
 
+@pytest.mark.parametrize("hinge", [kf.Hinge.fixed(), kf.Hinge.revolute([0, 0, 1])])
+def test_noise_of_a_mass_that_slides_freely_is_no_inertia(hinge):
+    """Three slides leave of a mass nothing but rounding, which an arm without mass then carries to the crank."""
+    rng, nothing = np.random.default_rng(1), np.zeros((6, 6))
+    for _ in range(20):
+        axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        system = kf.System(
+            [
+                kf.Body("crank", nothing, kf.Hinge.revolute(rng.normal(size=3))),
+                kf.Body("arm", nothing, hinge, parent="crank", position=[1.0, 10.0, 3.0], armature=np.ones(hinge.nv)),
+                kf.Body("x", nothing, kf.Hinge.prismatic(axes[0]), parent="arm"),
+                kf.Body("y", nothing, kf.Hinge.prismatic(axes[1]), parent="x"),
+                kf.Body("z", 1e3 * np.diag([0, 0, 0, 1, 1, 1]), kf.Hinge.prismatic(axes[2]), parent="y"),
+            ]
+        )
+        q = rng.normal(size=(4, system.nv)) * (np.arange(system.nv) <= hinge.nv)
+        assert fused_forward_dynamics(States.of(system, q, tau=np.ones((4, system.nv))))[1].all()
+        assert fused_mass_matrix_inverse(States.of(system, q))[1].all()
+
+
 @pytest.mark.slow
 def test_a_very_long_chain_is_not_flagged():
     """The moment of inertia of all that is outboard grows with its number's cube; what moves along does not."""

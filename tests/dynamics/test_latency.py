@@ -5,6 +5,8 @@ import gc
 import pickle
 import subprocess
 import sys
+import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -213,6 +215,7 @@ def claim(counter, at, block):
 
 def test_every_row_is_done_once(monkeypatch):
     """By the doors' own claims, whichever thread comes first; and one answer that is not sound makes all unsound."""
+    arm = kf.models.puma560()
     monkeypatch.setattr(doors, "_LEAST", 1)
     for workers in (1, 2, 3, 7):
         monkeypatch.setenv("KFDYN_NUM_THREADS", str(workers))
@@ -227,8 +230,46 @@ def test_every_row_is_done_once(monkeypatch):
                     at = claim(counter, at, block)
                 return rows < 1000
 
-            assert doors.over_rows(rows, 10, sweep) == (rows < 1000)
+            assert doors.over_rows(rows, arm, sweep) == (rows < 1000)
             assert (seen[:rows] == 1).all() and not seen[rows]
+
+
+def test_what_threads_work_on_outlives_an_interrupted_call(monkeypatch):
+    """They have only addresses: of the counter, and of the system's table."""
+    monkeypatch.setattr(doors, "_LEAST", 1)
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "2")
+    begun, interrupted, ended, alive = *(threading.Event() for _ in range(3)), []
+    arm, here = kf.models.puma560(), threading.get_ident()
+    doors.address_of(arm)
+    addressed = [weakref.ref(arm._kept[0])]
+    monkeypatch.setattr(doors, "_at", lambda array: addressed.append(weakref.ref(array)) or 1)
+
+    def sweep(rows, block, counter):
+        if threading.get_ident() == here:
+            assert begun.wait(10)
+            raise KeyboardInterrupt
+        begun.set()
+        interrupted.wait(10)
+        alive.extend(array() is not None for array in addressed)
+        ended.set()
+        return True
+
+    try:
+        doors.over_rows(100, arm, sweep)
+    except KeyboardInterrupt:  # pytest.raises would keep the frame
+        del arm
+    gc.collect()
+    interrupted.set()
+    assert ended.wait(10) and alive == [True, True]
+
+
+def test_without_dofs_numbers_are_looked_at_all_the_same():
+    bench = kf.System([kf.Body("bench", np.diag([0, 0, 0, 1.0, 1.0, 1.0]), kf.Hinge.fixed())])
+    none = np.zeros((5, 0))
+    for call in (kf.forward_dynamics, kf.inverse_dynamics):
+        assert call(bench, none, none, none).shape == (5, 0)
+        with pytest.raises(KfdynError, match="gravity"):
+            call(bench, none, none, none, None, np.array([0.0, np.nan, 0.0]))
 
 
 def test_threads_share_a_system_and_its_room():

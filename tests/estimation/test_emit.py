@@ -76,6 +76,20 @@ def test_loops_visit_what_range_does():
     np.testing.assert_array_equal(A[:3], expected[:3])
 
 
+@emitted(types.intp)
+def _from_a_variable(n):
+    first, sum_ = local(1), local(0)
+    first += 1
+    for i in loop(n, first):
+        first.set(0)  # too late
+        sum_ += i
+    return sum_
+
+
+def test_a_loop_may_start_at_a_variable():
+    assert njit(lambda n: _from_a_variable(n))(5) == 2 + 3 + 4
+
+
 @emitted(types.UniTuple(types.float64, 2))
 def _branches(x, y, seen):
     s, which = local(0.0), local(0)
@@ -178,14 +192,25 @@ def _mixes(i):
     return i * 0.5
 
 
+@emitted(types.UniTuple(types.intp, 2))
+def _returns_three(i):
+    return i, i, i
+
+
 @pytest.mark.parametrize(
-    ("function", "x", "message"), [(_asks, 1.0, "not known before the code runs"), (_mixes, 1, "is no index")]
+    ("function", "x", "error", "message"),
+    [
+        (_asks, 1.0, TypeError, "not known before the code runs"),
+        (_mixes, 1, TypeError, "is no index"),
+        (_returns_three, 1, ValueError, "shorter"),
+    ],
 )
-def test_what_cannot_be_written_is_refused(function, x, message):
-    with pytest.raises(TypeError, match=message):
+def test_what_cannot_be_written_is_refused(function, x, error, message):
+    with pytest.raises(error, match=message):
         njit(lambda x: function(x))(x)
 
 
-def test_strided_arrays_are_refused():
+@pytest.mark.parametrize("x", [np.arange(6.0)[::2], np.zeros((2, 2, 2))])
+def test_arrays_that_no_proxy_fits_are_refused(x):
     with pytest.raises(AssertionError):
-        njit(lambda x: _double(x, 2))(np.arange(6.0)[::2])
+        njit(lambda x: _double(x, 2))(x)

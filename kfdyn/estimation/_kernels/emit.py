@@ -9,7 +9,8 @@ instead, whose operators write machine-independent code (LLVM's) straight into t
 - ``s = local(0.0)``: a variable that changes in a loop or an ``if``, by ``s += x`` or ``s.set(x)``.
 
 Tags (see sizes) arrive as Python's None or int, so ``if tag is None`` chooses what is written. An emitted function
-may call another, whose code is then written in place.
+may call another, whose code is then written in place. Nothing leaves a loop or a ``with`` early: where ``break`` would
+stand, ``loop(n, until=failed)`` ends once ``failed`` is not negative, and the only ``return`` is at the end.
 """
 
 from contextlib import contextmanager
@@ -50,7 +51,9 @@ def emitted(returns, flags=FAST):
                 if result is None:
                     return context.get_dummy_value()
                 if isinstance(result, tuple):
-                    parts = [ir_of(value, context.get_value_type(kind)) for value, kind in zip(result, returns)]
+                    parts = [
+                        ir_of(value, context.get_value_type(kind)) for value, kind in zip(result, returns, strict=True)
+                    ]
                     return context.make_tuple(builder, returns, parts)
                 return ir_of(result, context.get_value_type(returns))
             finally:
@@ -63,12 +66,12 @@ def emitted(returns, flags=FAST):
 
 def loop(stop, start=0, step=1, until=None):
     """Write a loop over i = start, start + step, … < stop, which ends early once ``until`` is not negative."""
-    build, before = Place.builder, Place.builder.basic_block
+    build, first, before = Place.builder, ir_of(start, INT), Place.builder.basic_block
     head, body, after = (build.append_basic_block(name) for name in ("head", "body", "after"))
     build.branch(head)
     build.position_at_end(head)
     i = build.phi(INT)
-    i.add_incoming(ir_of(start, INT), before)
+    i.add_incoming(first, before)
     on = Value(i) < stop
     build.cbranch((on if until is None else on & (until < 0)).ir, body, after)
     build.position_at_end(body)
@@ -123,7 +126,7 @@ def _proxy(context, kind, value):
     if isinstance(kind, types.CPointer):
         return Vector(value)
     if isinstance(kind, types.Array):
-        assert kind.layout == "C"
+        assert kind.layout == "C" and kind.ndim <= 2
         array = make_array(kind)(context, Place.builder, value=value)
         shape = tuple(map(Value, cgutils.unpack_tuple(Place.builder, array.shape, kind.ndim)))
         return Matrix(array.data, shape) if kind.ndim == 2 else Vector(array.data, shape[0])

@@ -2,10 +2,8 @@
 
 from llvmlite import ir
 
-from kfdyn.estimation._kernels.values import Vector, builder
-from kfdyn.estimation.state_space import Arrays
-
-_REAL = {"phi", "H", "Q", "R"}
+from kfdyn.estimation._kernels.table import COUNTS, REAL, Arrays
+from kfdyn.estimation._kernels.values import INT, Vector, builder
 
 
 class Model:
@@ -15,8 +13,8 @@ class Model:
     """
 
     def __init__(self, address):
-        table = Vector(builder().inttoptr(address.ir, ir.IntType(64).as_pointer()))
+        table = Vector(builder().inttoptr(address.ir, INT.as_pointer()))
         self.nodes, self.most = table[0], table[1]  # most: of the state sizes, the largest
         for i, name in enumerate(Arrays._fields):
-            kind = ir.DoubleType() if name in _REAL else ir.IntType(64)
-            setattr(self, name, Vector(builder().inttoptr(table[2 + i].ir, kind.as_pointer())))
+            kind = ir.DoubleType() if name in REAL else INT
+            setattr(self, name, Vector(builder().inttoptr(table[COUNTS + i].ir, kind.as_pointer())))

@@ -104,7 +104,7 @@ def _take_dof(tag, plan, t, J, B, C, z, u, s, d, load, tau, tau_at, tau_step, mo
 
 @njit(**ORDERED)
 def _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work, H, dofs, sums, rounding, least):
-    """The rest of :func:`gather_body` for hinges other than revolute ones."""
+    """The rest of :func:`gather_body` for hinges of any number of dofs."""
     for i in range(at(plan, t, V), at(plan, t, V_END)):
         w, v = get3(tag, H, 6 * i), get3(tag, H, 6 * i + 3)
         u = add_apply(symmetric_apply(J, w), B, v)
@@ -174,15 +174,17 @@ def bound(tag, plan, t, C, work, sums):
     """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
 
     A part of a bound of the composite body's moment of inertia, which is a constant of the plan unless the body is
-    LOOSE. Then it is summed up by the parallel axis theorem with the mass that moves along, of which C tells: on a long
-    chain that is far less than all. What a hinge has taken out of P stays in the bound, since its rounding stays in P.
-    A revolute hinge adds its armature.
+    LOOSE. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound, since
+    its rounding stays in P; so all mass counts, and not only what C tells to move along. Where very many bodies are
+    outboard that would be far too much, and most of the rounding has faded on its way: there C does tell. A revolute
+    hinge adds its armature.
     """
     turning, mass = zero(tag) + of(plan, t, ALL_MOMENT), zero(tag) + of(plan, t, ALL_MASS)
     if at(plan, t, LOOSE):
         own = abs(of(plan, t, MOMENT)) + abs(of(plan, t, MOMENT + 3)) + abs(of(plan, t, MOMENT + 5))
         turning = get(tag, sums, at(plan, t, IN) * SLOT + BOUND) + own
-        mass = smaller(mass, fabs(C[0] + C[3] + C[5]))
+        if at(plan, t, LOOSE) > 1:
+            mass = smaller(mass, fabs(C[0] + C[3] + C[5]))
     if at(plan, at(plan, t, PARENT), LOOSE) and at(plan, t, PARENT):
         l = get3(tag, work, t * BODY + SHIFT)
         reach = mass * dot(l, l)

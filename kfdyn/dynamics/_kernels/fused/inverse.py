@@ -168,7 +168,7 @@ def move_body(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushe
 
 @njit(**ORDERED)
 def _move_hinge(tag, plan, t, q, q_at, q_step, v, a, v_at, v_step, speeding, pushed, work, H, hinges, turns):
-    """The same for hinges other than revolute ones: cross them in the parent's orientation, then turn."""
+    """The same for hinges of any number of dofs: cross them in the parent's orientation, then turn."""
     parent = at(plan, t, PARENT)
     up, o = parent * BODY, zero(tag)
     R, l = real9(plan, t, ROTATION), real3(plan, t, POSITION)

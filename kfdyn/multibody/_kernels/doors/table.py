@@ -61,7 +61,7 @@ def give_back(model, room):
 
 @njit(**ORDERED)
 def claim(counter, at, size):
-    """The row to go on with after a block of rows that began with ``at`` < 0 at first.
+    """The row to go on with after a block of ``size`` rows from ``at`` on; at first ``at`` is less than 0.
 
     Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
     """

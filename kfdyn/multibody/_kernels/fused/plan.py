@@ -15,9 +15,9 @@ from kfdyn.multibody._kernels.fused.numbers import INLINED
 #: Columns of ``index``. Bodies are counted from 1, each followed by all that is outboard of it, up to END; 0 is the
 #: world. Dofs are counted in the same order: those of the body are COLUMN … OWN_END, with what is outboard …
 #: COLUMN_END; :func:`entry` says which entry of v each is. Slots hold what a gather sums up: a body's sum so far is at
-#: IN; with its own part it is added to what is at BASE and put at OUT. Slot 0 is always zero. LOOSE: something outboard
-#: slides, or very much is outboard. FORCE_ROW: where the body's external force is in a row of such. SNAP: where the
-#: inverse keeps the columns outboard of a body that branches, or −1.
+#: IN; with its own part it is added to what is at BASE and put at OUT. Slot 0 is always zero. LOOSE: 1 if
+#: something outboard slides, 2 if very many bodies are outboard. FORCE_ROW: where the body's external force is in a row
+#: of such. SNAP: where the inverse keeps the columns outboard of a body that branches, or −1.
 PARENT, KIND, TWISTED, Q, V, V_END, FORCE_ROW, IN, BASE, OUT, LOOSE = range(11)
 END, COLUMN, OWN_END, COLUMN_END, SNAP = range(11, 16)
 

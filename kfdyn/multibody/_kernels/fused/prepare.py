@@ -61,7 +61,8 @@ _SCREWS, _POSE = int(Coordinates.SCREWS), int(Coordinates.POSE)
 #: Of a rotation's entries: less is rounding.
 _NOTHING = 1e-15
 
-#: Bodies outboard of one for which a bound is summed up in every sweep.
+#: Bodies outboard of one that are very many: the bound of their moment of inertia, which grows with their number's
+#: cube, says little then.
 _MANY = 1000
 
 
@@ -242,10 +243,7 @@ def _describe(facts, k, Sp, S, row, body, index, real):
 
 @njit(**ORDERED)
 def _bound(facts, k, row, body, index, real):
-    """Mass outboard, and a bound of its moment of inertia about the hinge point; loose where slides change it.
-
-    Or where so many bodies are outboard that the bound, which grows with their number's cube, says little.
-    """
+    """Mass outboard, and a bound of its moment of inertia about the hinge point; loose where slides change it."""
     p, l = item(index, row + PARENT), _three(real, body + POSITION)
     mass, moment = item(real, body + ALL_MASS), item(real, body + ALL_MOMENT)
     reach = mass * dot(l, l)
@@ -253,13 +251,14 @@ def _bound(facts, k, row, body, index, real):
     set_item(real, up + ALL_MASS, item(real, up + ALL_MASS) + mass)
     set_item(real, up + ALL_MOMENT, item(real, up + ALL_MOMENT) + (moment + 2.0 * sqrt(moment * reach) + reach))
     kind = item(index, row + KIND)
-    many = item(index, row + END) - row // INDEX > _MANY
-    loose = kind == POSE or many or item(index, row + LOOSE) == 1
+    loose = kind == POSE or item(index, row + LOOSE) > 0
     if SLIDE <= kind <= SCREWS:
         for i in range(item(facts.v_start, k), item(facts.v_start, k + 1)):
             slide = _three(facts.screws, 6 * i + 3)
             loose = loose or dot(slide, slide) > 0.0
-    if loose:
+    if item(index, row + END) - row // INDEX > _MANY:
+        set_item(index, p * INDEX + LOOSE, 2)
+    elif loose and item(index, p * INDEX + LOOSE) == 0:
         set_item(index, p * INDEX + LOOSE, 1)
 
 
