@@ -60,7 +60,7 @@ def gather_body(tag, plan, t, tau, tau_at, tau_step, forces, pushed, f_at, f_ste
     z holds P η beforehand: then z⁺ = z + g ε, and ε is what THEORY section 3 calls SKO's. Returns the least d −
     rounding so far.
     """
-    J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums)
+    J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, moving, False, work, sums)
     rounding = bound(tag, plan, t, C, work, sums)
     if at(plan, t, KIND) == REVOLUTE:  # H = [w*, 0]
         axis = t * BODY + ORIENTATION
@@ -139,8 +139,11 @@ def _gather_hinge(tag, plan, t, J, B, C, z, tau, tau_at, tau_step, moving, work,
 
 
 @njit(**INLINED)
-def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums):
-    """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force."""
+def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, held, work, sums):
+    """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force.
+
+    Unless ``held``, η of a hinge of one dof on the world is 0.
+    """
     slot = at(plan, t, IN) * SLOT
     n, f = get3(tag, sums, slot + Z), get3(tag, sums, slot + Z + 3)
     if moving and pushed:
@@ -162,7 +165,7 @@ def prior(tag, plan, t, forces, pushed, f_at, f_step, moving, work, sums):
         get(tag, sums, B + 6) - p[1], get(tag, sums, B + 7) + p[0], get(tag, sums, B + 8),
     )  # fmt: skip
     C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
-    if moving:
+    if moving and (held or at(plan, t, PARENT) or at(plan, t, KIND) > SLIDE):
         alpha, acc = get3(tag, work, t * BODY + ETA), get3(tag, work, t * BODY + ETA + 3)
         n = add(n, add_apply(symmetric_apply(J, alpha), B, acc))
         f = add(f, add_symmetric(apply_transposed(B, alpha), C, acc))

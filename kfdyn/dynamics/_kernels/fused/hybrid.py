@@ -143,7 +143,7 @@ def _gather_held(
     tag, plan, t, prescribed, tau, a, v_at, v_step, forces, pushed, f_at, f_step, work, H, dofs, sums, least
 ):
     """P and z of a body of whose dofs some are prescribed: the others measured one by one, the rest handed on."""
-    J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, True, work, sums)
+    J, B, C, z = prior(tag, plan, t, forces, pushed, f_at, f_step, True, True, work, sums)
     rounding = bound(tag, plan, t, C, work, sums)
     first, last = at(plan, t, V), at(plan, t, V_END)
     for i in range(first, last):
