@@ -104,8 +104,8 @@ def run(quick: bool = False) -> Report:
             "One thread; shortest processor time of at least five runs, each size in a process of its own.",
             "Memory: how much the peak of the process grew at the first call; what building the model has left free is "
             "used first and does not show, so that this is a lower bound of the workspace, 1.1 kB a body on one dof.",
-            "Where the time per dof jumps, the C library gives the workspace back after every call and the system "
-            "hands it out again zeroed, page by page: there 40 to 80 % of the time is the system's, not the sweeps'.",
+            "Of few bodies the time is that of a call; of more than ten thousand the workspace no longer fits the "
+            "cache and comes from memory.",
             f"Dearest over cheapest dof: chain {spread['chain']:.2g}, random tree {spread['tree']:.2g} (its bodies "
             "have hinges of every kind, up to 6 dofs).",
             f"Pinocchio's workspace holds arrays of dofs cubed: {largest['bytes'] / 2**20:,.0f} MB at "
