@@ -211,7 +211,8 @@ def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path:
                 value = multiple(times, peer)
                 at = place - 0.4 + (i + 0.5) * height
                 axes.barh(at, value, height, color=colours[peer], label=peer)
-                axes.text(value, at, f" {value:.2g}", va="center", fontsize=7)
+                label = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # readable where the target is near
+                axes.text(value, at, f" {value:.2g}", va="center", fontsize=7, bbox=label, zorder=3)
             goal = TARGETS[call][name in HUMANOIDS]
             axes.plot([goal, goal], [place - 0.45, place + 0.45], color="black", linewidth=1.2, label="target")
         axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":", label="Pinocchio loop")
