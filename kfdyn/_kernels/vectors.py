@@ -325,36 +325,28 @@ rint = _lanewise("rint")
 fabs = _lanewise("fabs")
 
 
-@intrinsic
-def any_beyond(typingctx, x, bound):
-    """Whether some lane of x is larger than the float ``bound``."""
-    if not (isinstance(x, Vector) or x == types.float64):
-        return None
+def _beyond(sign, lanes):
+    """Compare a number with a float, and what comes of it, lane by lane, with ``lanes`` as bits."""
 
-    def codegen(context, builder, signature, args):
-        if not isinstance(x, Vector):
-            return builder.fcmp_ordered(">", *args)
-        wide = _splat(builder, context.get_value_type(x), args[1])
-        lanes = builder.bitcast(builder.fcmp_ordered(">", args[0], wide), ir.IntType(x.lanes))
-        return builder.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
+    @intrinsic
+    def compare(typingctx, x, bound):
+        if not (isinstance(x, Vector) or x == types.float64):
+            return None
 
-    return types.boolean(x, types.float64), codegen
+        def codegen(context, builder, signature, args):
+            if not isinstance(x, Vector):
+                return builder.fcmp_ordered(">", *args)
+            wide = _splat(builder, context.get_value_type(x), args[1])
+            bits = builder.bitcast(builder.fcmp_ordered(">", args[0], wide), ir.IntType(x.lanes))
+            return builder.icmp_unsigned(sign, bits, ir.Constant(bits.type, lanes))
+
+        return types.boolean(x, types.float64), codegen
+
+    return compare
 
 
-@intrinsic
-def all_beyond(typingctx, x, bound):
-    """Whether all lanes of x are larger than the float ``bound``."""
-    if not (isinstance(x, Vector) or x == types.float64):
-        return None
-
-    def codegen(context, builder, signature, args):
-        if not isinstance(x, Vector):
-            return builder.fcmp_ordered(">", *args)
-        wide = _splat(builder, context.get_value_type(x), args[1])
-        lanes = builder.bitcast(builder.fcmp_ordered(">", args[0], wide), ir.IntType(x.lanes))
-        return builder.icmp_unsigned("==", lanes, ir.Constant(lanes.type, -1))
-
-    return types.boolean(x, types.float64), codegen
+#: Whether some lane of x is larger than a float; whether all are.
+any_beyond, all_beyond = _beyond("!=", 0), _beyond("==", -1)
 
 
 @intrinsic

@@ -32,23 +32,13 @@ class Facts(NamedTuple):
 
 @intrinsic
 def pointer(typingctx, array, at):
-    """Where element ``at`` of a contiguous array is; the array's owner must keep it for as long, see :func:`keep`."""
+    """Where element ``at`` of a contiguous array is; the array's owner must keep it for as long."""
 
     def codegen(context, builder, signature, args):
         data = make_array(signature.args[0])(context, builder, value=args[0]).data
         return builder.gep(data, [args[1]])
 
     return types.CPointer(array.dtype)(array, types.intp), codegen
-
-
-@intrinsic
-def keep(typingctx, arrays):
-    """Do nothing, but not before now may the arrays be freed."""
-
-    def codegen(context, builder, signature, args):
-        return context.get_dummy_value()
-
-    return types.none(arrays), codegen
 
 
 @inner

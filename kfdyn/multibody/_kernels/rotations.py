@@ -2,42 +2,17 @@
 
 import math
 
+from kfdyn.multibody._kernels.fused.numbers import LARGEST_ANGLE
+from kfdyn.multibody._kernels.fused.numbers import sine_cosine as small_sine_cosine
 from kfdyn.multibody._kernels.vectors import add, cross, dot, inner, scale
-
-# pi/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2^20.
-_FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
-_LARGEST_ANGLE = 1e5
-_ROUND = 6755399441055744.0  # 1.5 2^52: added and taken away again, it leaves the nearest whole number
 
 
 @inner
 def sine_cosine(x):
-    """(sin x, cos x) to 2e-16; one reduction serves both, and nothing is called.
-
-    Reduce to r = x - k pi/2, sum minimax series on |r| <= pi/4, put the quadrant in. It enters by arithmetic: with
-    k = 2 half + odd, sin x = +- sin r or +- cos r, and likewise cos x.
-    """
-    if not abs(x) < _LARGEST_ANGLE:
+    """(sin x, cos x) to 2e-16; one reduction serves both, and below 10^5 nothing is called."""
+    if not abs(x) < LARGEST_ANGLE:
         return math.sin(x), math.cos(x)
-    k = (x * 0.6366197723675814 + _ROUND) - _ROUND
-    r = ((x - k * _FIRST) - k * _SECOND) - k * _THIRD
-    y = r * r
-    s = y * 1.58962301576546568060e-10 + -2.50507477628578072866e-8
-    s = s * y + 2.75573136213857245213e-6
-    s = s * y + -1.98412698295895385996e-4
-    s = s * y + 8.33333333332211858878e-3
-    s = s * y + -1.66666666666666307295e-1
-    s = r + r * y * s
-    c = y * -1.13585365213876817300e-11 + 2.08757008419747316778e-9
-    c = c * y + -2.75573141792967388112e-7
-    c = c * y + 2.48015872888517045348e-5
-    c = c * y + -1.38888888888730564116e-3
-    c = c * y + 4.16666666666665929218e-2
-    c = (1.0 - 0.5 * y) + y * y * c
-    half = (k * 0.5 - 0.25 + _ROUND) - _ROUND  # rounded down
-    odd = k - 2.0 * half
-    sign = 1.0 - 2.0 * (half - 2.0 * ((half * 0.5 - 0.25 + _ROUND) - _ROUND))
-    return sign * (s + odd * (c - s)), sign * (c - odd * (c + s))
+    return small_sine_cosine(x)
 
 
 @inner

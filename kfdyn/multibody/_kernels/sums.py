@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kfdyn.multibody._kernels.facts import facts_of, get3, get9, keep, pointer, set3, set9
+from kfdyn._kernels.vectors import keep
+from kfdyn.multibody._kernels.facts import facts_of, get3, get9, pointer, set3, set9
 from kfdyn.multibody._kernels.outward import NONE, UNTURNED, outward_body
 from kfdyn.multibody._kernels.vectors import add, apply, apply_transposed, cross, inner, jit, scale, sub
 

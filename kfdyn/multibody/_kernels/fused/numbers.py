@@ -14,7 +14,7 @@ INLINED = ORDERED | {"forceinline": True}
 
 # π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
 _FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
-_LARGEST_ANGLE = 1e5
+LARGEST_ANGLE = 1e5
 
 
 @njit(**INLINED)
@@ -48,7 +48,7 @@ def sine_cosine(x):
 @njit(**INLINED)
 def reduced(tag, angle):
     """The angle itself, or its equal between −π and π in lanes where it is large."""
-    if any_beyond(fabs(angle), _LARGEST_ANGLE):
+    if any_beyond(fabs(angle), LARGEST_ANGLE):
         return _principal(tag, angle)
     return angle
 
@@ -59,6 +59,6 @@ def _principal(tag, angle):
     put(tag, lanes, 0, angle)
     for l in range(lanes.size):
         x = lanes[l]
-        if abs(x) > _LARGEST_ANGLE:
+        if abs(x) > LARGEST_ANGLE:
             lanes[l] = math.atan2(math.sin(x), math.cos(x))
     return get(tag, lanes, 0)

@@ -1,13 +1,13 @@
 """The making of a plan: bodies numbered, their frames turned, places handed out; once for each layout."""
 
 from math import atan2, sqrt
-from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from kfdyn._kernels.sizes import ORDERED, ORDERED_SWEEP
 from kfdyn._kernels.vectors import item, pointer, set_item
+from kfdyn.multibody._kernels.facts import facts_of
 from kfdyn.multibody._kernels.fused.numbers import INLINED
 from kfdyn.multibody._kernels.fused.plan import (
     _BODY,
@@ -66,34 +66,12 @@ _NOTHING = 1e-15
 _MANY = 1000
 
 
-class Facts(NamedTuple):
-    """Pointers to the arrays of a Layout: what is passed on from function to function costs time to compile."""
-
-    order: Any
-    parent: Any
-    coordinates: Any
-    q_start: Any
-    v_start: Any
-    screws: Any
-    rotation: Any
-    position: Any
-    mass: Any
-    com: Any
-    J: Any
-    armature: Any
-    n: int
-
-
 @njit(**ORDERED_SWEEP)
 def prepare(layout):
     """Tables index and real, and the numbers of slots and of snaps; about 300 flops for each body, done once."""
     n = layout.parent.size
     index, real = np.zeros((n + 1) * INDEX + layout.armature.size, np.int64), np.zeros((n + 1) * REAL)
-    facts = Facts(
-        pointer(layout.order), pointer(layout.parent), pointer(layout.coordinates), pointer(layout.q_start),
-        pointer(layout.v_start), pointer(layout.screws), pointer(layout.rotation), pointer(layout.position),
-        pointer(layout.mass), pointer(layout.com), pointer(layout.J), pointer(layout.armature), layout.parent.size,
-    )  # fmt: skip
+    facts = facts_of(layout)
     i, r = pointer(index), pointer(real)
     _number(facts, i)
     snaps = _close(facts.n, i)
