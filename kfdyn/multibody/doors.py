@@ -38,6 +38,8 @@ class Doors:
         self._package = package
 
     def __getattr__(self, name: str) -> Door:
+        if name.startswith("_"):  # somebody looks what this is, such as doctest
+            raise AttributeError(name)
         module = import_module(f"{self._package}.{name}")
         door: Door = getattr(module, name).compile(module.SIGNATURE)
         setattr(self, name, door)

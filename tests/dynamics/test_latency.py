@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 import subprocess
 import sys
@@ -323,6 +324,12 @@ def test_threads_prepare_a_system_once():
         fresh = kf.models.random_tree(30, seed=seed)
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(lambda _, fresh=fresh: doors.address_of(fresh), range(8)))) == 1
+
+
+def test_doors_can_be_looked_at():
+    """As doctest and inspect do: what is no door is no attribute, and not a module that is missing."""
+    assert not hasattr(doors.DOORS, "__wrapped__")
+    assert inspect.unwrap(doors.DOORS) is doors.DOORS
 
 
 def test_plain_states_are_told_from_others():
