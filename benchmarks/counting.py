@@ -13,7 +13,8 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 import kfdyn as kf
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
+from kfdyn.dynamics._kernels.fused.articulated import filter_room
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
 from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
@@ -22,7 +23,7 @@ from kfdyn.multibody._kernels.fused.prepare import prepare
 
 #: Kernels and the room they work in.
 KERNELS = {
-    "forward_dynamics": (forward_dynamics, forward_room),
+    "forward_dynamics": (forward_dynamics, filter_room),
     "inverse_dynamics": (inverse_dynamics, inverse_room),
     "mass_matrix": (mass_matrix, mass_matrix_room),
     "mass_matrix_inverse": (mass_matrix_inverse, mass_matrix_inverse_room),

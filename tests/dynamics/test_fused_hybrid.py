@@ -9,7 +9,7 @@ from numba import njit
 import kfdyn as kf
 from kfdyn._kernels.sizes import static
 from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.forward import forward_room
+from kfdyn.dynamics._kernels.fused.articulated import filter_room
 from kfdyn.dynamics._kernels.fused.hybrid import hold, hybrid_dynamics
 from kfdyn.dynamics.doors import address_of
 from kfdyn.dynamics.forest import States
@@ -124,7 +124,7 @@ def test_only_what_is_read_is_looked_at(which):
 @njit
 def hybrid(tag, model, prescribed, q, v, tau, a, force, g, size, all_tau, all_a):
     plan = plan_at(model)
-    room, held = np.empty(forward_room(plan, len(tag)) + 7), np.zeros(plan.n + 1, np.int64)
+    room, held = np.empty(filter_room(plan, len(tag)) + 7), np.zeros(plan.n + 1, np.int64)
     hold(plan, pointer(prescribed), pointer(held))
     fine = hybrid_dynamics(
         tag, plan, pointer(prescribed), pointer(held), pointer(q), pointer(v), pointer(tau), pointer(a), pointer(force),

@@ -7,7 +7,8 @@ from numba import njit
 import kfdyn as kf
 from kfdyn._kernels.sizes import static
 from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
+from kfdyn.dynamics._kernels.fused.articulated import filter_room
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
 from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
@@ -19,7 +20,7 @@ from kfdyn.spatial import spatial_inertia
 @njit
 def forward(tag, model, q, v, tau, force, g, first, last, out):
     plan = plan_at(model)
-    room = np.empty(forward_room(plan, len(tag)) + 7)
+    room = np.empty(filter_room(plan, len(tag)) + 7)
     fine = forward_dynamics(
         tag, plan, pointer(q), pointer(v), pointer(tau), pointer(force), force.size > 0, pointer(g), g.size > 3, first,
         last, aligned(room), pointer(out),

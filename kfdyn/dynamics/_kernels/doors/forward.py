@@ -5,7 +5,8 @@ from numba import njit, types
 
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics, forward_room
+from kfdyn.dynamics._kernels.fused.articulated import filter_room
+from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
 from kfdyn.multibody._kernels.doors.arguments import (
     IN,
     LANES,
@@ -35,7 +36,7 @@ def forward(model, q, v, tau, forces, gravity, rows, block, counter, a):
     arrays = flat(q), flat(v), flat(tau), flat(forces), flat(gravity)
     q_all, v_all, tau_all = pointer(arrays[0]), pointer(arrays[1]), pointer(arrays[2])
     f_all, g_all, pushed, falls = pointer(arrays[3]), pointer(arrays[4]), forces.size, gravity.size
-    room, fine = borrow(model, forward_room(plan, size(LANES, 1))), True
+    room, fine = borrow(model, filter_room(plan, size(LANES, 1))), True
     at = claim(counter, -1, block)
     while at < rows:
         end = min(at + block, rows)

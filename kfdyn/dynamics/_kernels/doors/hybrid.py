@@ -5,7 +5,7 @@ from numba import njit, types
 
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.forward import forward_room
+from kfdyn.dynamics._kernels.fused.articulated import filter_room
 from kfdyn.dynamics._kernels.fused.hybrid import hold, hybrid_dynamics
 from kfdyn.multibody._kernels.doors.arguments import (
     IN,
@@ -42,7 +42,7 @@ def hybrid(model, prescribed, q, v, tau, a, forces, gravity, rows, block, counte
     f_all, g_all, pushed, falls = pointer(arrays[4]), pointer(arrays[5]), forces.size, gravity.size
     marks = pointer(prescribed)
     hold(plan, marks, pointer(held))
-    room, fine = borrow(model, forward_room(plan, size(LANES, 1))), True
+    room, fine = borrow(model, filter_room(plan, size(LANES, 1))), True
     at = claim(counter, -1, block)
     while at < rows and fine:
         end = min(at + block, rows)

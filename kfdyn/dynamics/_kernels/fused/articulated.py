@@ -2,11 +2,20 @@
 
 from numba import njit
 
-from kfdyn._kernels.sizes import ORDERED
-from kfdyn._kernels.vectors import collect, fabs, get, item, put, smaller, sqrt, zero
-from kfdyn.multibody._kernels.fused.memory import collect3, get3, get6, put3, put6, put9
+from kfdyn._kernels.sizes import ORDERED, size
+from kfdyn._kernels.vectors import beyond, collect, fabs, get, item, put, smaller, sqrt, zero
+from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, get6, put3, put6, put9
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, ETA, OMEGA, ORIENTATION, SHIFT, inertia_of
+from kfdyn.multibody._kernels.fused.outward import (
+    BODY,
+    ETA,
+    OMEGA,
+    ORIENTATION,
+    SHIFT,
+    axis_of,
+    inertia_of,
+    place_world,
+)
 from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     ALL_MOMENT,
@@ -51,6 +60,33 @@ P_J, P_B, P_C, Z, BOUND, SLOT = 0, 6, 15, 21, 27, 28
 #: What is below this part of the composite body's inertia is rounding. A false alarm costs time, not truth: the engine
 #: then decides.
 _ROUNDING = 64 * 2.220446049250313e-16
+
+
+@njit(**INLINED)
+def filter_room(plan, lanes):
+    """How many floats a filter works in, as :func:`lay_out` shares them out."""
+    return ((plan.n + 1) * BODY + plan.nv * (6 + DOF) + (plan.slots + 1) * SLOT) * lanes
+
+
+@njit(**INLINED)
+def lay_out(tag, plan, room):
+    """Where sums, dofs, rows of H and bodies stand in a room, and what is behind them; slot 0 and the world are set."""
+    lanes = size(tag, 1)
+    dofs = beyond(room, (plan.slots + 1) * SLOT * lanes)
+    H = beyond(dofs, plan.nv * DOF * lanes)
+    work = beyond(H, plan.nv * 6 * lanes)
+    clear(tag, room, SLOT)
+    place_world(tag, work)
+    return room, dofs, H, work, beyond(work, (plan.n + 1) * BODY * lanes)
+
+
+@njit(**INLINED)
+def one_dof(tag, plan, t, work, H, dofs):
+    """Of a hinge of one dof: its axis, l, and φ g = [a; b]."""
+    i = at(plan, t, V)
+    axis = axis_of(tag, t, work) if at(plan, t, KIND) == REVOLUTE else get3(tag, H, 6 * i + 3)
+    l, gain = get3(tag, work, t * BODY + SHIFT), DOF * i + GAIN
+    return axis, l, get3(tag, dofs, gain), get3(tag, dofs, gain + 3)
 
 
 @njit(**INLINED)

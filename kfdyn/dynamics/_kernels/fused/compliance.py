@@ -14,11 +14,10 @@ from numba import njit
 
 from kfdyn._kernels.sizes import ORDERED, size
 from kfdyn._kernels.vectors import align_stack, all_beyond, beyond, get, item, put, zero
-from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
-from kfdyn.dynamics._kernels.fused.forward import forward_room
+from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, filter_room, gather_body, lay_out, one_dof
 from kfdyn.multibody._kernels.fused.memory import clear, get3, get9, lanes_at, put3, real9, write_out
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, ORIENTATION, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, ORIENTATION, SHIFT, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import (
     _FRAME,
     FORCE_ROW,
@@ -39,7 +38,7 @@ _SEEN, _ANSWER, _PATH = 36, 42, 78
 @njit(**INLINED)
 def compliance_room(plan, lanes, frames, kept):
     """How many floats :func:`operational_space_compliance` works in."""
-    return forward_room(plan, lanes) + (_PATH + 36 * (frames * frames + (kept + 1) * (kept + 1))) * lanes
+    return filter_room(plan, lanes) + (_PATH + 36 * (frames * frames + (kept + 1) * (kept + 1))) * lanes
 
 
 @njit(**INLINED)
@@ -49,17 +48,12 @@ def operational_space_compliance(tag, plan, k, place, arms, kept, rank, q, first
     Symmetric to the bit. Whether all hinges have inertia. O(N + k²): beside the filter about 150 flops for a hinge that
     is inboard of a frame, 400 for each pair of ``kept`` bodies.
     """
-    n, nq, nv, lanes, width = plan.n, plan.nq, plan.nv, size(tag, 1), kept + 1
-    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
-    H = beyond(dofs, nv * DOF * lanes)
-    work = beyond(H, nv * 6 * lanes)
-    path = beyond(work, (n + 1) * BODY * lanes)
-    blocks = beyond(path, _PATH * lanes)
+    n, nq, lanes, width = plan.n, plan.nq, size(tag, 1), kept + 1
+    sums, dofs, H, work, rest = lay_out(tag, plan, room)
+    path, blocks = rest, beyond(rest, _PATH * lanes)
     entries = beyond(blocks, 36 * width * width * lanes)
     align_stack()
-    clear(tag, sums, SLOT)
     clear(tag, blocks, 36 * width * width)
-    place_world(tag, work)
     row = first
     while row < last:
         start, step, row = lanes_at(row, first, last, lanes)
@@ -127,12 +121,9 @@ def _filter_force(tag, plan, t, rank, work, H, dofs, path):
         put(tag, path, i, zero(tag) + (1.0 if i % 7 == 0 else 0.0))
         put(tag, path, _ANSWER + i, zero(tag))
     while True:
-        l = get3(tag, work, t * BODY + SHIFT)
         kind, i = at(plan, t, KIND), at(plan, t, V)
         if kind <= SLIDE:
-            axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
-            gain = DOF * i + GAIN  # φ g
-            a, b = get3(tag, dofs, gain), get3(tag, dofs, gain + 3)
+            axis, l, a, b = one_dof(tag, plan, t, work, H, dofs)
             for c in range(6):
                 n, f = get3(tag, path, 6 * c), get3(tag, path, 6 * c + 3)
                 seen = dot(axis, n) if kind == REVOLUTE else dot(axis, f)
@@ -141,6 +132,7 @@ def _filter_force(tag, plan, t, rank, work, H, dofs, path):
                 put3(tag, path, 6 * c + 3, add(f, scale(-1.0 * seen, b)))
             _add_answer(tag, get(tag, dofs, DOF * i + INVERSE), path)
         else:
+            l = get3(tag, work, t * BODY + SHIFT)
             _filter_at_hinge(tag, i, at(plan, t, V_END), l, H, dofs, path)
         t = at(plan, t, PARENT)
         if t == 0 or item(rank, t):

@@ -4,19 +4,13 @@ import numpy as np
 from numba import njit
 
 from kfdyn._kernels.sizes import ORDERED, size
-from kfdyn._kernels.vectors import align_stack, beyond, get, spread, zero
-from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, NU, SLOT, gather_body
-from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, lanes_at, put3, settle
+from kfdyn._kernels.vectors import align_stack, get, spread, zero
+from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, NU, gather_body, lay_out
+from kfdyn.multibody._kernels.fused.memory import collect3, get3, lanes_at, put3, settle
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, ETA, ORIENTATION, SHIFT, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, ORIENTATION, SHIFT, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import KIND, PARENT, REVOLUTE, SLIDE, V_END, V, at
 from kfdyn.multibody._kernels.fused.spatial import add, add_cross, dot, dot6, scale
-
-
-@njit(**INLINED)
-def forward_room(plan, lanes):
-    """How many floats :func:`forward_dynamics` works in."""
-    return ((plan.n + 1) * BODY + plan.nv * (6 + DOF) + (plan.slots + 1) * SLOT) * lanes
 
 
 @njit(**INLINED)
@@ -27,12 +21,8 @@ def forward_dynamics(tag, plan, q, v, tau, forces, pushed, gravity, many, first,
     some hinge has no inertia, and the row becomes NaN. About 600 flops for a body on one dof.
     """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
-    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
-    H = beyond(dofs, nv * DOF * lanes)
-    work = beyond(H, nv * 6 * lanes)
+    sums, dofs, H, work, _ = lay_out(tag, plan, room)
     align_stack()
-    clear(tag, sums, SLOT)
-    place_world(tag, work)
     fine = True
     row = first
     while row < last:

@@ -11,7 +11,6 @@ from kfdyn._kernels.sizes import ORDERED, size
 from kfdyn._kernels.vectors import (
     align_stack,
     all_beyond,
-    beyond,
     collect,
     get,
     item,
@@ -26,18 +25,18 @@ from kfdyn.dynamics._kernels.fused.articulated import (
     DOF,
     GAIN,
     NU,
-    SLOT,
     bound,
     gather_body,
+    lay_out,
     pass_on,
     prior,
     reduced_by,
     shifted,
 )
 from kfdyn.dynamics._kernels.fused.forward import scatter_body
-from kfdyn.multibody._kernels.fused.memory import clear, collect3, get3, lanes_at, put3
+from kfdyn.multibody._kernels.fused.memory import collect3, get3, lanes_at, put3
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, ETA, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, ETA, SHIFT, axis_of, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import (
     ALL_MASS,
     KIND,
@@ -71,12 +70,8 @@ def hybrid_dynamics(
     dof. Whether all free dofs have inertia; the rest as in forward dynamics, room included.
     """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
-    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
-    H = beyond(dofs, nv * DOF * lanes)
-    work = beyond(H, nv * 6 * lanes)
+    sums, dofs, H, work, _ = lay_out(tag, plan, room)
     align_stack()
-    clear(tag, sums, SLOT)
-    place_world(tag, work)
     row = first
     while row < last:
         start, step, row = lanes_at(row, first, last, lanes)

@@ -11,11 +11,10 @@ from numba import njit
 
 from kfdyn._kernels.sizes import ORDERED, size
 from kfdyn._kernels.vectors import align_stack, beyond, get, put, zero
-from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, SLOT, gather_body
-from kfdyn.dynamics._kernels.fused.forward import forward_room
+from kfdyn.dynamics._kernels.fused.articulated import DOF, GAIN, INVERSE, filter_room, gather_body, lay_out, one_dof
 from kfdyn.multibody._kernels.fused.memory import clear, get3, lanes_at, put3, settle, write_out
 from kfdyn.multibody._kernels.fused.numbers import INLINED
-from kfdyn.multibody._kernels.fused.outward import BODY, SHIFT, axis_of, place_world, sweep_outward
+from kfdyn.multibody._kernels.fused.outward import BODY, SHIFT, sweep_outward
 from kfdyn.multibody._kernels.fused.plan import (
     COLUMN,
     COLUMN_END,
@@ -36,7 +35,7 @@ from kfdyn.multibody._kernels.fused.spatial import add, add_cross, dot, dot6, sc
 @njit(**INLINED)
 def mass_matrix_inverse_room(plan, lanes):
     """How many floats :func:`mass_matrix_inverse` works in."""
-    return forward_room(plan, lanes) + (plan.nv * (6 + plan.nv) + plan.snaps * 6) * lanes
+    return filter_room(plan, lanes) + (plan.nv * (6 + plan.nv) + plan.snaps * 6) * lanes
 
 
 @njit(**INLINED)
@@ -46,16 +45,11 @@ def mass_matrix_inverse(tag, plan, q, first, last, room, out):
     𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
     """
     n, nq, nv, lanes = plan.n, plan.nq, plan.nv, size(tag, 1)
-    sums, dofs = room, beyond(room, (plan.slots + 1) * SLOT * lanes)
-    H = beyond(dofs, nv * DOF * lanes)
-    work = beyond(H, nv * 6 * lanes)
-    columns = beyond(work, (n + 1) * BODY * lanes)
-    snaps = beyond(columns, nv * 6 * lanes)
+    sums, dofs, H, work, rest = lay_out(tag, plan, room)
+    columns, snaps = rest, beyond(rest, nv * 6 * lanes)
     entries = beyond(snaps, plan.snaps * 6 * lanes)
     align_stack()
-    clear(tag, sums, SLOT)
     clear(tag, entries, nv * nv)
-    place_world(tag, work)
     fine = True
     row = first
     while row < last:
@@ -87,12 +81,7 @@ def measure_units(tag, plan, t, work, H, dofs, columns, snaps, entries):
             put(tag, snaps, place + c, get(tag, columns, c))
     kind, i = at(plan, t, KIND), at(plan, t, V)
     if kind <= SLIDE:
-        axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
-        l, a, b = (
-            get3(tag, work, t * BODY + SHIFT),
-            get3(tag, dofs, DOF * i + GAIN),
-            get3(tag, dofs, DOF * i + GAIN + 3),
-        )
+        axis, l, a, b = one_dof(tag, plan, t, work, H, dofs)
         for c in range(own, end):
             n, f = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
             pull = dot(axis, n) if kind == REVOLUTE else dot(axis, f)
@@ -130,12 +119,7 @@ def answer_units(tag, plan, t, work, H, dofs, columns, entries):
     own, end, nv = at(plan, t, OWN_END), at(plan, t, COLUMN_END), plan.nv
     kind, i = at(plan, t, KIND), at(plan, t, V)
     if kind <= SLIDE:
-        axis = axis_of(tag, t, work) if kind == REVOLUTE else get3(tag, H, 6 * i + 3)
-        l, a, b = (
-            get3(tag, work, t * BODY + SHIFT),
-            get3(tag, dofs, DOF * i + GAIN),
-            get3(tag, dofs, DOF * i + GAIN + 3),
-        )
+        axis, l, a, b = one_dof(tag, plan, t, work, H, dofs)
         inverse = get(tag, dofs, DOF * i + INVERSE)
         c = own - 1
         alpha, acc = get3(tag, columns, 6 * c), get3(tag, columns, 6 * c + 3)
