@@ -32,6 +32,7 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"kfdyn {release}"
 html_static_path = ["_static"]
+html_extra_path = ["explore.html"]  # one file that needs nothing else: copied as it stands
 html_css_files = ["kfdyn.css"]
 html_copy_source = False
 html_show_sphinx = False
