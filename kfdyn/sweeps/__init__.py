@@ -1,0 +1,43 @@
+"""One language in which recursions are written: once, for compiled lanes, Python's numbers, symbols, one robot.
+
+A recursion is an ordinary Python function over numbers (:mod:`values`), memory (:mod:`memory`, :mod:`records`) and
+small algebra (:mod:`algebra`), whose loops and branches are those of :mod:`control`. Run on Python's floats or on
+SymPy's symbols it computes; run on proxies it writes the code of a compiled function (:mod:`driver`), which is kept on
+disk under the digest of all it was made from (:mod:`cache`). The page "How to add a recursion" shows one from the
+first line to the last. Nothing here knows of filters or robots.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PLACES = {
+    "algebra": ("Mat3", "Sym3", "Vec3"),
+    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
+    "entry": ("Entry", "Given", "Parameter"),
+    "functions": ("absolute", "arc_tangent", "cosine", "root", "sine", "sine_cosine", "smaller"),
+    "memory": ("Checked", "Column", "clear", "passes", "pointer"),
+    "records": ("Known", "Record", "Table"),
+    "call": ("Tag", "Checks", "sweep"),
+    "thread_pool": ("alone", "share", "threads"),
+    "values": (
+        "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
+        "real", "unboxed",
+    ),
+}  # fmt: skip
+_WHERE = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,184 @@
+"""Vectors and matrices of three, over any number: they exist while code is written, and cost nothing after.
+
+Sums run from left to right, each product added as it is made: one fused multiply-add and no other instruction.
+"""
+
+
+class Vec3:
+    """A vector (x, y, z)."""
+
+    SIZE = 3
+    __slots__ = ("x", "y", "z")
+
+    def __init__(self, x, y, z):
+        self.x, self.y, self.z = x, y, z
+
+    @classmethod
+    def of(cls, numbers):
+        """The vector of three numbers."""
+        return cls(*numbers)
+
+    @classmethod
+    def zero(cls):
+        """(0, 0, 0), which sums and products leave out."""
+        return cls(0.0, 0.0, 0.0)
+
+    def numbers(self):
+        """The three numbers."""
+        return (self.x, self.y, self.z)
+
+    def like(self, numbers):
+        """A vector of other numbers."""
+        return type(self)(*numbers)
+
+    def __iter__(self):
+        return iter((self.x, self.y, self.z))
+
+    def __add__(self, other):
+        return Vec3(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def __sub__(self, other):
+        return Vec3(self.x - other.x, self.y - other.y, self.z - other.z)
+
+    def __neg__(self):
+        return Vec3(-self.x, -self.y, -self.z)
+
+    def __mul__(self, k):
+        return Vec3(k * self.x, k * self.y, k * self.z)
+
+    __rmul__ = __mul__
+
+    def dot(self, other):
+        """x·y."""
+        return self.x * other.x + self.y * other.y + self.z * other.z
+
+    def cross(self, other):
+        """x × y."""
+        a, b = self, other
+        return Vec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
+
+    def plus_cross(self, a, b):
+        """self + a × b."""
+        return Vec3(
+            self.x + a.y * b.z - a.z * b.y, self.y + a.z * b.x - a.x * b.z, self.z + a.x * b.y - a.y * b.x
+        )  # fmt: skip
+
+
+class Mat3:
+    """A matrix, row by row."""
+
+    SIZE = 9
+    __slots__ = ("m",)
+
+    def __init__(self, *m):
+        self.m = m
+
+    @classmethod
+    def of(cls, numbers):
+        """The matrix of nine numbers."""
+        return cls(*numbers)
+
+    @classmethod
+    def identity(cls):
+        """1."""
+        return cls(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+    @classmethod
+    def columns(cls, x, y, z):
+        """The matrix with these columns."""
+        return cls(x.x, y.x, z.x, x.y, y.y, z.y, x.z, y.z, z.z)
+
+    def numbers(self):
+        """The nine numbers."""
+        return self.m
+
+    def like(self, numbers):
+        """A matrix of other numbers."""
+        return type(self)(*numbers)
+
+    def row(self, i):
+        """Row i."""
+        return Vec3(*self.m[3 * i : 3 * i + 3])
+
+    def column(self, j):
+        """Column j."""
+        return Vec3(*self.m[j::3])
+
+    def __add__(self, other):
+        return Mat3(*(a + b for a, b in zip(self.m, other.m)))
+
+    def __matmul__(self, other):
+        if isinstance(other, Vec3):
+            a, (x, y, z) = self.m, other
+            return Vec3(
+                a[0] * x + a[1] * y + a[2] * z, a[3] * x + a[4] * y + a[5] * z, a[6] * x + a[7] * y + a[8] * z
+            )  # fmt: skip
+        return Mat3(*(self.row(i).dot(other.column(j)) for i in range(3) for j in range(3)))
+
+    def turned_back(self, x):
+        """A* x."""
+        a, (x, y, z) = self.m, x
+        return Vec3(
+            a[0] * x + a[3] * y + a[6] * z, a[1] * x + a[4] * y + a[7] * z, a[2] * x + a[5] * y + a[8] * z
+        )  # fmt: skip
+
+    def plus_applied(self, start, x):
+        """start + A x."""
+        a, (u, v, w) = self.m, x
+        return Vec3(
+            start.x + a[0] * u + a[1] * v + a[2] * w,
+            start.y + a[3] * u + a[4] * v + a[5] * w,
+            start.z + a[6] * u + a[7] * v + a[8] * w,
+        )
+
+    @property
+    def T(self):
+        """A*."""
+        m = self.m
+        return Mat3(m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8])
+
+
+class Sym3:
+    """A symmetric matrix: xx, xy, xz, yy, yz, zz."""
+
+    SIZE = 6
+    __slots__ = ("s",)
+
+    def __init__(self, *s):
+        self.s = s
+
+    @classmethod
+    def of(cls, numbers):
+        """The symmetric matrix of six numbers."""
+        return cls(*numbers)
+
+    def numbers(self):
+        """The six numbers."""
+        return self.s
+
+    def like(self, numbers):
+        """A symmetric matrix of other numbers."""
+        return type(self)(*numbers)
+
+    def __add__(self, other):
+        return Sym3(*(a + b for a, b in zip(self.s, other.s)))
+
+    def __matmul__(self, v):
+        s, (x, y, z) = self.s, v
+        return Vec3(s[0] * x + s[1] * y + s[2] * z, s[1] * x + s[3] * y + s[4] * z, s[2] * x + s[4] * y + s[5] * z)
+
+    def plus_applied(self, start, v):
+        """start + S v."""
+        s, (x, y, z) = self.s, v
+        return Vec3(
+            start.x + s[0] * x + s[1] * y + s[2] * z,
+            start.y + s[1] * x + s[3] * y + s[4] * z,
+            start.z + s[2] * x + s[4] * y + s[5] * z,
+        )
+
+    def minus_outer(self, a, b):
+        """S − a b*, known to be symmetric."""
+        s = self.s
+        return Sym3(
+            s[0] - a.x * b.x, s[1] - a.x * b.y, s[2] - a.x * b.z, s[3] - a.y * b.y, s[4] - a.y * b.z, s[5] - a.z * b.z
+        )  # fmt: skip

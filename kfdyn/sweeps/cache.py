@@ -1,0 +1,159 @@
+"""Compiled code on disk, under a name that says all it was made from: so it cannot be stale.
+
+The name is a digest of every source file the code was written from (the module of the sweep and all modules of this
+package that it imports, however far), the versions of llvmlite and LLVM, Python's and NumPy's binary interfaces, the
+processor and what was asked. An edit, a ``git pull``, an upgrade in place or another machine has another name. Files
+are written whole and then named, so two processes never see half of one; where nothing can be written, nothing is.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+_IMPORT = re.compile(r"^\s*(?:from\s+(kfdyn[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(kfdyn[\w.]*))", re.MULTILINE)
+_NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
+_sources: dict[str, tuple[bytes | None, frozenset[str]]] = {}
+
+
+def folder():
+    """Where compiled code is kept: KFDYN_CACHE_DIR, or beside other caches of the user's; None if nowhere."""
+    asked = os.environ.get("KFDYN_CACHE_DIR")
+    if asked:
+        places = [Path(asked)]
+    else:
+        home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+        places = [Path(home) / "kfdyn"] if home else [Path.home() / ".cache" / "kfdyn"]
+        user = os.getuid() if hasattr(os, "getuid") else "user"
+        places.append(Path(tempfile.gettempdir()) / f"kfdyn-{user}")
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            own = not hasattr(os, "getuid") or place.stat().st_uid == os.getuid()
+            if own and os.access(place, os.W_OK):
+                return place
+        except OSError:
+            continue
+    return None
+
+
+def digest(module, *facts):
+    """The name of code written by a module, given all else it depends on; None if some source is not to be had."""
+    made = hashlib.sha256()
+    for name in sorted(closure(module)):
+        source = _read(name)[0]
+        if source is None:
+            return None
+        made.update(name.encode() + b"\0" + source + b"\0")
+    made.update(repr((facts, sys.implementation.cache_tag, object.__basicsize__, np.__version__)).encode())
+    return made.hexdigest()[:40]
+
+
+def closure(module):
+    """Names of all modules of this package that a module imports, itself included, however far."""
+    found, left = set(), [module]
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        left += _read(name)[1]
+    return found
+
+
+def _read(name):
+    """Source of a module, and the modules of this package that it names in imports."""
+    if name not in _sources:
+        _sources[name] = _look(name)
+    return _sources[name]
+
+
+def _look(name):
+    source = _source(name)
+    if source is None:
+        return None, frozenset()
+    text, named = source.decode(), set()
+    for whence, what, whole in _IMPORT.findall(text):
+        base = whence or whole
+        named.add(base)
+        for part in _NAME.findall(what):
+            if _is_module(f"{base}.{part}"):
+                named.add(f"{base}.{part}")
+    if "__getattr__" in text:  # a package that imports its modules when they are asked for: any of them
+        spec = _origin(name)
+        for place in (spec.submodule_search_locations if spec else None) or ():
+            named |= {f"{name}.{file.stem}" for file in Path(place).glob("*.py") if file.stem != "__init__"}
+    if "kfdyn" in named:  # all of it, so that nobody knows what
+        return None, frozenset()
+    return source, frozenset(filter(_is_module, named))
+
+
+def _origin(name):
+    module = sys.modules.get(name)
+    if module is not None and getattr(module, "__spec__", None) is not None:
+        return module.__spec__
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def _is_module(name):
+    if name in sys.modules:
+        return True
+    parent, _, last = name.rpartition(".")
+    spec = _origin(parent) if parent else None
+    places = spec.submodule_search_locations if spec is not None else None
+    return places is not None and any(
+        (Path(place) / f"{last}.py").exists() or (Path(place) / last / "__init__.py").exists() for place in places
+    )
+
+
+def _source(name):
+    spec = _origin(name)
+    if spec is None:  # a script or a notebook: what it holds cannot be known
+        return None
+    loader = spec.loader
+    if spec.origin and hasattr(loader, "get_data"):
+        try:
+            return loader.get_data(spec.origin)
+        except OSError:
+            pass
+    text = loader.get_source(name) if hasattr(loader, "get_source") else None
+    return text.encode() if text is not None else None
+
+
+def load(name):
+    """Code of this name, or None."""
+    if name is None:
+        return None
+    place = folder()
+    try:
+        whole = (place / f"{name}.o").read_bytes() if place else b""
+    except OSError:
+        return None
+    check, code = whole[:32], whole[32:]
+    return code if code and hashlib.sha256(code).digest() == check else None
+
+
+def save(name, code):
+    """Keep code under this name; without complaint where there is no place for it."""
+    place = folder()
+    if place is None or name is None:
+        return
+    try:
+        handle, half = tempfile.mkstemp(dir=place, prefix=".writing-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            os.replace(half, place / f"{name}.o")
+        except OSError:
+            os.unlink(half)
+            raise
+    except OSError:
+        return

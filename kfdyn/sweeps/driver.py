@@ -1,0 +1,120 @@
+"""The compile driver: a function that writes code is run, and what it wrote becomes a function of Python's.
+
+It stands on llvmlite alone and uses no private name of it: ``ir`` to write, ``binding`` to optimise and to link.
+"""
+
+import ctypes
+import ctypes.util
+import threading
+from contextlib import suppress
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from kfdyn.sweeps import cache
+from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
+from kfdyn.sweeps.wrapper import check_layout, inner_types, proxies, python_function, write_wrapper
+
+_LOCK = threading.RLock()
+_ready: list[object] = []
+_engines: list[object] = []
+
+
+class Machine:
+    """The processor that code is written for."""
+
+    def __init__(self):
+        check_layout()
+        with suppress(RuntimeError):  # newer ones do so themselves
+            llvm.initialize()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        for name in ("sin", "cos", "atan2", "sincos", "memset", "memcpy", "memmove", "malloc", "free"):
+            if llvm.address_of_symbol(name) is None:  # not among what the process shows: look in the C libraries
+                for library in ("c", "m"):
+                    found = getattr(ctypes.CDLL(ctypes.util.find_library(library)), name, None)
+                    if found is not None:
+                        llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
+                        break
+        self.triple = llvm.get_process_triple()
+        self.name = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features()
+        self.features = features.flatten()
+        self.has = {name for name, there in features.items() if there}
+        self.target = llvm.Target.from_triple(self.triple)
+
+    @property
+    def lanes(self):
+        """How many doubles are one machine vector: as many as leave a body its 32 or 16 registers."""
+        return 8 if "avx512f" in self.has else 4
+
+    def target_machine(self):
+        """A target machine, of which each engine owns one."""
+        return self.target.create_target_machine(
+            cpu=self.name, features=self.features, opt=3, reloc="static", codemodel="jitdefault", jit=True
+        )
+
+    def key(self):
+        """What of the machine and the compiler code depends on."""
+        return llvmlite.__version__, tuple(llvm.llvm_version_info), self.triple, self.name, self.features
+
+
+def machine():
+    """The processor this process runs on."""
+    with _LOCK:
+        if not _ready:
+            _ready.append(Machine())
+        return _ready[0]
+
+
+def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False):
+    """The function of Python's that does what ``write`` writes, from the cache if it is there.
+
+    ``arguments`` are kinds of :mod:`wrapper`, ``module`` the name of the module whose sources the code is written
+    from, ``key`` all else that it depends on. What ``write`` returns is an integer, None for 0.
+    """
+    with _LOCK:
+        facts = (name, key, [kind.key for kind in arguments], flags, release, vectorise, machine().key())
+        known = cache.digest(module, *facts)
+        code = cache.load(known)
+        if code is None:
+            code = _object_code(name, write, arguments, flags, release, vectorise)
+            cache.save(known, code)
+        return python_function(name, _linked(name, code))
+
+
+def written(name, write, arguments, flags, release=-1):
+    """LLVM's text of a sweep, before it is optimised."""
+    module = ir.Module(name)
+    module.triple = machine().triple
+    inner = ir.Function(module, ir.FunctionType(INT, inner_types(arguments)), f"{name}.sweep")
+    inner.linkage = "internal"
+    before, Place.builder = Place.builder, ir.IRBuilder(inner.append_basic_block("entry"))
+    try:
+        with arithmetic(flags):
+            result = write(*proxies(arguments, inner.args))
+        Place.builder.ret(ir_of(0 if result is None else result, INT))
+    finally:
+        Place.builder = before
+    write_wrapper(module, name, inner, arguments, release)
+    return str(module)
+
+
+def _object_code(name, write, arguments, flags, release, vectorise):
+    tm = machine().target_machine()
+    module = llvm.parse_assembly(written(name, write, arguments, flags, release))
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.slp_vectorization = vectorise
+    passes = llvm.create_pass_builder(tm, tuning)
+    passes.getModulePassManager().run(module, passes)
+    return tm.emit_object(module)
+
+
+def _linked(name, code):
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine().target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)  # its code lives as long
+    return engine.get_function_address(name)

@@ -1,0 +1,144 @@
+"""The one entry template: arrays with leading batch axes go through one recursion, a row in every lane.
+
+An :class:`Entry` says what a recursion is given, row by row, and what it answers, all by name. The template looks at
+shapes and numbers, borrows a workspace, shares rows out to lanes and threads, and marks the rows that have no answer.
+The recursion itself is ``recursion(model, row, work)``, in the language of sweeps: ``row.q[i]`` are the row's numbers,
+``row.a[i] = x`` its answers, ``work`` the workspace; it returns a number that is positive where all went well, or None
+where nothing can go wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.sweeps import thread_pool
+from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.records import Table, address_of
+
+# Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
+_LEAST = 4096
+# Rows done at a time: few enough to stay in the cache between the look at them and the sweep, and for the threads to
+# end nearly together.
+_BLOCK = 128
+
+#: What an entry answers: all rows; not all, and those that have none are NaN; arguments that do not fit.
+FINE, FAILED = 1, 0
+
+
+class Given(NamedTuple):
+    """An array (..., *tail) of numbers that must be finite; ``shared``: one row may stand for all of them.
+
+    ``tail`` holds numbers, or names of sizes of the model or of parameters. ``sound(model, column_of, first, last)`` is
+    asked instead of whether all is finite, if given.
+    """
+
+    name: str
+    tail: tuple[Any, ...]
+    optional: bool = False
+    shared: bool = False
+    sound: Callable[..., Any] | None = None
+
+
+class Parameter(NamedTuple):
+    """What is the same for all rows: an array of floats ("f") or int64 ("i"), or an integer ("n")."""
+
+    name: str
+    kind: str
+
+
+class Entry:
+    """A recursion over the rows of a batch, compiled when first called.
+
+    Parameters
+    ----------
+    recursion : callable
+        ``recursion(model, row, work)``, see above. ``model`` has the fields of ``table``, and ``lanes``.
+    table : Table
+        What the model is, with sizes ``busy``, ``workspace`` and ``floats`` for the workspace that is its own.
+    given, results : sequence of Given
+        Arrays that are read, and written; parameters come before them.
+    workspace : callable
+        ``workspace(model, row)``: how many numbers the recursion works in; ``row`` has the parameters.
+    begin : callable, optional
+        ``begin(model, row, work)``: what is done once for many rows.
+    """
+
+    def __init__(
+        self,
+        recursion: Callable[..., Any],
+        table: Table,
+        given: Sequence[Given],
+        results: Sequence[Given],
+        workspace: Callable[..., Any],
+        begin: Callable[..., Any] | None = None,
+        parameters: Sequence[Parameter] = (),
+    ) -> None:
+        self.recursion, self.table, self.begin = recursion, table, begin
+        self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
+        self.parameters, self.name = tuple(parameters), recursion.__name__
+        self.function: Callable[..., int] | None = None
+
+    def compiled(self) -> Callable[..., int]:
+        """The compiled function: ``enter(address, counter, *parameters, *given, *results)``."""
+        if self.function is None:
+            from kfdyn.sweeps.driver import compiled, machine
+            from kfdyn.sweeps.template import write_entry
+            from kfdyn.sweeps.values import LANEWISE
+            from kfdyn.sweeps.wrapper import Array, Whole
+
+            arguments = [Whole(), Whole(), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
+            arguments += [Array("f", optional=given.optional) for given in self.given]
+            arguments += [Array("f", writeable=True) for _ in self.results]
+            lanes = machine().lanes
+            self.function = compiled(
+                self.name,
+                lambda *values: write_entry(self, lanes, *values),
+                arguments,
+                module=self.recursion.__module__,
+                key=("entry", lanes),
+                flags=LANEWISE,
+                release=2 + len(self.parameters),
+            )
+        return self.function
+
+    def __call__(self, model: Any, *arrays: Any, rows: int = 1) -> int:
+        """Run it over all rows, in threads where there is work for them; FINE, FAILED or less than 0.
+
+        ``model`` has ``address``, ``size`` (its nodes) and ``tables``, what :meth:`Table.plain` takes.
+        """
+        if Checks.on:
+            return self.plain(model, *arrays)
+        enter = self.function or self.compiled()
+        if rows * model.size < 2 * _LEAST:
+            return _told(enter(model.address, 0, *arrays))
+        workers = min(rows * model.size // _LEAST, rows // _BLOCK + 1, thread_pool.threads())
+        if workers < 2:
+            return _told(enter(model.address, 0, *arrays))
+        counter = np.zeros(1, dtype=np.int64)
+
+        def work(kept: object = (model, counter)) -> int:
+            """Sweep; what the addresses are of is kept, since a thread may go on when its caller was interrupted."""
+            return enter(model.address, address_of(counter), *arrays)
+
+        return _told(min(thread_pool.POOL.share(work, workers)))
+
+    def plain(self, model: Any, *arrays: Any) -> int:
+        """The same as it stands, on Python's floats, every index checked."""
+        from kfdyn.sweeps.template import run_plain
+
+        return run_plain(self, model, *arrays)
+
+
+def _told(status: int) -> int:
+    if status == -2:
+        raise MemoryError("no memory for the workspace of a sweep")
+    return status
+
+
+def rows_of(array: np.ndarray, tail: int) -> int:
+    """How many rows an array with so many trailing axes has."""
+    return math.prod(array.shape[: array.ndim - tail])

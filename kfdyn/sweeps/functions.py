@@ -1,0 +1,146 @@
+"""Functions of one number, whatever it is: a double, lanes, Python's float, a symbol, mpmath's."""
+
+import math
+
+from llvmlite import ir
+
+from kfdyn.sweeps.control import when
+from kfdyn.sweeps.values import (
+    LANEWISE,
+    REAL,
+    Place,
+    Value,
+    anywhere,
+    arithmetic,
+    choice,
+    from_lanes,
+    ir_of,
+    lane,
+    local,
+    unboxed,
+)
+
+# π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
+_FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
+LARGEST_ANGLE = 1e5
+
+
+def root(x):
+    """√x."""
+    x = unboxed(x)
+    if isinstance(x, Value):
+        return _lanewise("sqrt", x)
+    return math.sqrt(x) if isinstance(x, int | float) else _method(x, "sqrt")
+
+
+def absolute(x):
+    """|x|."""
+    x = unboxed(x)
+    return _lanewise("fabs", x) if isinstance(x, Value) else abs(x)
+
+
+def smaller(a, b):
+    """The smaller of two numbers, lane by lane; a where b is NaN."""
+    return choice(unboxed(b) < unboxed(a), b, a)
+
+
+def sine_cosine(x):
+    """(sin x, cos x) to 2e-16 of doubles and lanes, of others as exact as they are."""
+    x = unboxed(x)
+    if not isinstance(x, Value):
+        if isinstance(x, int | float):
+            return math.sin(x), math.cos(x)
+        return _method(x, "sin"), _method(x, "cos")
+    with arithmetic(LANEWISE):  # the reduction cancels on purpose
+        return _series(_reduced(x))
+
+
+def sine(x):
+    """sin x of one double, by the C library."""
+    return _library("sin", x)
+
+
+def cosine(x):
+    """cos x of one double, by the C library."""
+    return _library("cos", x)
+
+
+def arc_tangent(y, x):
+    """atan2(y, x) of doubles, by the C library."""
+    return _library("atan2", y, x)
+
+
+def _method(x, name):
+    """A function by the number's own class: mpmath's have it in a context, SymPy's in a module, NumPy's as ufunc."""
+    module = type(x).__module__.partition(".")[0]
+    if module == "mpmath":
+        return getattr(x.context, name)(x)
+    if module == "sympy":
+        import sympy
+
+        return getattr(sympy, name)(x)
+    import numpy
+
+    return getattr(numpy, name)(x)
+
+
+def _library(name, *args):
+    args = [unboxed(x) for x in args]
+    if not any(isinstance(x, Value) for x in args):
+        return getattr(math, name)(*args)
+    kind = ir.FunctionType(REAL, [REAL] * len(args))
+    return Value(Place.builder.call(declared(name, kind), [ir_of(x, REAL) for x in args]))
+
+
+def declared(name, kind):
+    """A function that code may call, declared in the module that is being written."""
+    module = Place.builder.module
+    known = module.globals.get(name)
+    return known if known is not None else ir.Function(module, kind, name)
+
+
+def _lanewise(name, x):
+    kind = x.ir.type
+    suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+    function = declared(f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind]))
+    return Value(Place.builder.call(function, [x.ir]))
+
+
+def _series(x):
+    """Reduce to r = x − kπ/2, sum minimax series on |r| ≤ π/4, put the quadrant k in.
+
+    It enters by arithmetic: with k = 2h + odd, sin x = ± sin r or ± cos r, and likewise cos x.
+    """
+    k = _lanewise("rint", x * 0.6366197723675814)
+    r = ((x - k * _FIRST) - k * _SECOND) - k * _THIRD
+    y = r * r
+    s = y * 1.58962301576546568060e-10 + -2.50507477628578072866e-8
+    s = s * y + 2.75573136213857245213e-6
+    s = s * y + -1.98412698295895385996e-4
+    s = s * y + 8.33333333332211858878e-3
+    s = s * y + -1.66666666666666307295e-1
+    s = r + r * y * s
+    c = y * -1.13585365213876817300e-11 + 2.08757008419747316778e-9
+    c = c * y + -2.75573141792967388112e-7
+    c = c * y + 2.48015872888517045348e-5
+    c = c * y + -1.38888888888730564116e-3
+    c = c * y + 4.16666666666665929218e-2
+    c = (1.0 - 0.5 * y) + y * y * c
+    half = _lanewise("floor", k * 0.5)
+    odd = k - 2.0 * half
+    sign = 1.0 - 2.0 * (half - 2.0 * _lanewise("floor", half * 0.5))
+    return sign * (s + odd * (c - s)), sign * (c - odd * (c + s))
+
+
+def _reduced(angle):
+    """The angle itself, or its equal between −π and π in lanes where it is large, by the C library."""
+    result = local(angle)
+    for _ in when(anywhere(absolute(angle) > LARGEST_ANGLE), likely=False):
+        lanes = angle.ir.type.count if isinstance(angle.ir.type, ir.VectorType) else 1
+        parts = []
+        for l in range(lanes):
+            x = lane(angle, l)
+            y = arc_tangent(sine(x), cosine(x))
+            parts.append(choice(absolute(x) > LARGEST_ANGLE, y, x))
+        result.set(from_lanes(parts))
+    return Value(result.ir)

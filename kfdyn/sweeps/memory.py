@@ -1,0 +1,259 @@
+"""Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
+
+from llvmlite import ir
+
+from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.values import BIT, BYTE, INT, REAL, Place, Value, choice, from_lanes, ir_of, lane, unboxed, wide
+
+#: Numbers to ask for in addition where a workspace is to begin at a cache line.
+LINE = 8
+
+
+class Vector:
+    """Numbers in memory, one after the other; ``size`` of them where that is known."""
+
+    def __init__(self, data, size=None, kind=None):
+        self.data, self.size, self.kind = data, size, kind or data.type.pointee
+
+    def __getitem__(self, i):
+        value = Place.builder.load(self._at(i))
+        return Value(Place.builder.trunc(value, BIT) if self.kind == BYTE else value)
+
+    def __setitem__(self, i, value):
+        Place.builder.store(ir_of(value, self.kind), self._at(i))
+
+    def _at(self, i):
+        return Place.builder.gep(self.data, [ir_of(i, INT)], inbounds=True)
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on."""
+        return Vector(self._at(start), size, self.kind)
+
+    def matrix(self, start, rows, columns):
+        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        return Matrix(self._at(start), (rows, columns), self.kind)
+
+    def lanes(self, count):
+        """The same memory as numbers with so many lanes, side by side."""
+        return self if count == 1 else Lanes(self, count)
+
+    def aligned(self):
+        """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
+        build = Place.builder
+        place = build.add(build.ptrtoint(self.data, INT), ir.Constant(INT, 8 * LINE - 1))
+        return Vector(build.inttoptr(build.and_(place, ir.Constant(INT, -8 * LINE)), self.data.type), None, self.kind)
+
+
+class Matrix:
+    """Numbers in memory, row by row."""
+
+    def __init__(self, data, shape, kind=None):
+        self.data, self.shape, self.kind = data, shape, kind or data.type.pointee
+
+    def _row(self, i):
+        return Vector(self.data, None, self.kind).part(i * self.shape[1])
+
+    def __getitem__(self, place):
+        return self._row(place[0])[place[1]]
+
+    def __setitem__(self, place, value):
+        self._row(place[0])[place[1]] = value
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on, row after row."""
+        return Vector(self.data, None, self.kind).part(start, size)
+
+    matrix = Vector.matrix
+
+    def _at(self, i):
+        return Vector(self.data, None, self.kind)._at(i)
+
+
+class Lanes:
+    """Numbers whose lanes lie side by side in memory."""
+
+    def __init__(self, vector, count):
+        self.vector, self.count = vector, count
+
+    def _place(self, i):
+        place = self.vector._at(i * self.count)
+        return Place.builder.bitcast(place, wide(self.count).as_pointer())
+
+    def __getitem__(self, i):
+        return Value(Place.builder.load(self._place(i), align=8))
+
+    def __setitem__(self, i, value):
+        Place.builder.store(ir_of(value, wide(self.count)), self._place(i), align=8)
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on."""
+        return Lanes(self.vector.part(start * self.count), self.count)
+
+
+class Checked:
+    """Numbers of an array or a list of Python; an index outside is an error, −1 included."""
+
+    def __init__(self, numbers, start=0, size=None):
+        self.numbers, self.start = numbers, start
+        self.size = len(numbers) - start if size is None else size
+        if start < 0 or start + self.size > len(numbers) or self.size < 0:
+            raise IndexError(f"{self.size} numbers from {start} on are not in {len(numbers)}")
+
+    def _at(self, i):
+        i = unboxed(i)
+        if not 0 <= i < self.size:
+            raise IndexError(f"{i} is not in {self.size} numbers")
+        return self.start + i
+
+    def __getitem__(self, i):
+        value = self.numbers[self._at(i)]
+        return value.item() if hasattr(value, "item") else value
+
+    def __setitem__(self, i, value):
+        self.numbers[self._at(i)] = unboxed(value)
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on."""
+        start, size = unboxed(start), unboxed(size)
+        inside = self.size - start if size is None else size
+        if start < 0 or inside < 0 or start + inside > self.size:
+            raise IndexError(f"{inside} numbers from {start} on are not in {self.size}")
+        return Checked(self.numbers, self.start + start, inside)
+
+    def matrix(self, start, rows, columns):
+        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        rows, columns = unboxed(rows), unboxed(columns)
+        return CheckedMatrix(self.part(start, rows * columns), (rows, columns))
+
+    def lanes(self, count):
+        """Python's numbers have one lane."""
+        assert count == 1
+        return self
+
+    def aligned(self):
+        """As it is."""
+        return self
+
+
+class CheckedMatrix:
+    """Numbers of Python as a matrix, row by row; an index outside is an error."""
+
+    def __init__(self, vector, shape):
+        self.vector, self.shape = vector, shape
+
+    def _at(self, place):
+        i, j = (unboxed(x) for x in place)
+        if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
+            raise IndexError(f"{(i, j)} is not in a matrix {self.shape}")
+        return i * self.shape[1] + j
+
+    def __getitem__(self, place):
+        return self.vector[self._at(place)]
+
+    def __setitem__(self, place, value):
+        self.vector[self._at(place)] = value
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on, row after row."""
+        return self.vector.part(start, size)
+
+    def matrix(self, start, rows, columns):
+        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        return self.vector.matrix(start, rows, columns)
+
+
+class Column:
+    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart."""
+
+    def __init__(self, memory, at, step, lanes):
+        self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
+
+    def __getitem__(self, i):
+        if self.lanes == 1:
+            return self.memory[self.at + i]
+        return from_lanes([self.memory[place] for place in self._places(i)])
+
+    def __setitem__(self, i, value):
+        if self.lanes == 1:
+            self.memory[self.at + i] = value
+            return
+        value = Value(ir_of(value, wide(self.lanes)))
+        for l, place in enumerate(self._places(i)):
+            self.memory[place] = lane(value, l)
+
+    def _places(self, i):
+        places = [self.at + i]
+        for _ in range(self.lanes - 1):
+            places.append(places[-1] + self.step)
+        return places
+
+    def part(self, start):
+        """The numbers from ``start`` on."""
+        return Column(self.memory, self.at + start, self.step, self.lanes)
+
+    def copy(self, numbers, count):
+        """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes."""
+        lanes = self.lanes
+        whole = count - count % lanes
+        if lanes > 1:
+            for i in loop(whole, step=lanes):
+                self._square(numbers, i)
+        for i in loop(count, whole if lanes > 1 else 0):
+            self[i] = numbers[i]
+
+    def _square(self, numbers, i):
+        """Lanes to rows of as many numbers as there are lanes, by exchange of halves, quarters, …"""
+        count, half, build = self.lanes, 1, Place.builder
+        rows = [numbers[i + j].ir for j in range(count)]
+        mask = ir.VectorType(ir.IntType(32), count)
+        while half < count:
+            low = ir.Constant(mask, [l if not l & half else count + l - half for l in range(count)])
+            high = ir.Constant(mask, [l + half if not l & half else count + l for l in range(count)])
+            for j in range(count):
+                if not j & half:
+                    a, b = rows[j], rows[j + half]
+                    rows[j], rows[j + half] = build.shuffle_vector(a, b, low), build.shuffle_vector(a, b, high)
+            half *= 2
+        for place, row in zip(self._places(i), rows):
+            there = build.bitcast(self.memory._at(place), row.type.as_pointer())
+            build.store(row, there, align=8)
+
+
+def passes(lanes, first, last):
+    """Over the rows first … last, one in each lane: the row of the first lane and the step to the next lane's.
+
+    The last lanes look back at rows already done, which costs nothing and changes nothing; where there are fewer rows
+    than lanes, all lanes are one row. So one state runs the same machine code as many, and gets the same bits.
+    """
+    if lanes == 1:
+        for row in loop(last, first):
+            yield row, 1
+        return
+    enough = last - first >= lanes
+    for row in loop(last, first, step=choice(enough, lanes, 1)):
+        beyond = row + lanes > last
+        yield choice(enough, choice(beyond, last - lanes, row), row), choice(enough, 1, 0)
+
+
+def clear(numbers, count):
+    """Set the first numbers of a workspace to 0."""
+    for i in loop(count):
+        numbers[i] = 0.0
+
+
+def pointer(address, kind=REAL):
+    """Memory at an address."""
+    return Vector(Place.builder.inttoptr(ir_of(address, INT), kind.as_pointer()), None, kind)
+
+
+__all__ = [
+    "Checked",
+    "CheckedMatrix",
+    "Column",
+    "Lanes",
+    "Matrix",
+    "Vector",
+    "clear",
+    "passes",
+    "pointer",
+]

@@ -1,0 +1,172 @@
+"""Rows of numbers with named fields: ``body.mass``, ``slot.P``, instead of columns by number.
+
+A :class:`Record` names its fields and what each is: ``float`` or ``int`` for one number, or a class with ``SIZE`` and
+``of(numbers)`` such as those of :mod:`algebra`. ``rows = BODY.rows(memory)`` are rows of it, ``rows[t].mass`` is read
+when it is asked for and ``rows[t].l = x`` is written at once. A :class:`Table` has the fields of a whole model: sizes,
+and memory.
+"""
+
+import numpy as np
+
+from kfdyn.sweeps.control import flattened
+from kfdyn.sweeps.memory import Checked, pointer
+from kfdyn.sweeps.values import INT, REAL, unboxed
+
+
+class Record:
+    """Names, places and kinds of the numbers in a row."""
+
+    def __init__(self, **fields):
+        self.fields, self.width = {}, 0
+        for name, kind in fields.items():
+            count = 1 if kind in (int, float) else kind.SIZE
+            self.fields[name] = (self.width, count, kind)
+            self.width += count
+
+    def rows(self, memory):
+        """Rows of this record, one after the other in memory."""
+        return Rows(self, memory)
+
+    def place(self, name):
+        """Where a field begins in a row."""
+        return self.fields[name][0]
+
+    def filled(self, count, dtype=np.float64, **columns):
+        """An array of ``count`` rows as NumPy fills it: columns (count,) or (count, size) by name, 0 if not given."""
+        table = np.zeros((count, self.width), dtype)
+        for name, values in columns.items():
+            first, size, _ = self.fields[name]
+            table[:, first : first + size] = np.reshape(values, (count, size))
+        return table
+
+
+class Rows:
+    """Rows of a record."""
+
+    def __init__(self, record, memory):
+        self.record, self.memory = record, memory
+
+    def __getitem__(self, t):
+        return Row(self.record, self.memory, unboxed(t) * self.record.width)
+
+
+class Row:
+    """A row: its fields are read when asked for."""
+
+    __slots__ = ("_memory", "_record", "_start")
+
+    def __init__(self, record, memory, start):
+        put = super().__setattr__
+        put("_record", record)
+        put("_memory", memory)
+        put("_start", start)
+
+    def __getattr__(self, name):
+        try:
+            first, count, kind = self._record.fields[name]
+        except KeyError:
+            raise AttributeError(f"a row of {', '.join(self._record.fields)} has no {name}") from None
+        numbers = [self._memory[self._start + (first + i)] for i in range(count)]
+        return numbers[0] if kind in (int, float) else kind.of(numbers)
+
+    def __setattr__(self, name, value):
+        first, count, _ = self._record.fields[name]
+        numbers = flattened(value)
+        if len(numbers) != count:
+            raise ValueError(f"{name} has {count} numbers, not {len(numbers)}")
+        for i, x in enumerate(numbers):
+            self._memory[self._start + (first + i)] = x
+
+
+class Known:
+    """Memory of Python's own numbers, or of values of the code that is being written: for one robot.
+
+    What is put there stays in registers; indices must be known while code is written.
+    """
+
+    def __init__(self, numbers):
+        self.numbers = list(numbers)
+
+    def __getitem__(self, i):
+        if not 0 <= i < len(self.numbers):
+            raise IndexError(f"{i} is not in {len(self.numbers)} numbers")
+        return self.numbers[i]
+
+    def __setitem__(self, i, value):
+        if not 0 <= i < len(self.numbers):
+            raise IndexError(f"{i} is not in {len(self.numbers)} numbers")
+        self.numbers[i] = value
+
+    def part(self, start, size=None):
+        """The numbers from ``start`` on, seen through the same memory."""
+        return _Part(self, start)
+
+
+class _Part:
+    def __init__(self, memory, start):
+        self.memory, self.start = memory, start
+
+    def __getitem__(self, i):
+        return self.memory[self.start + i]
+
+    def __setitem__(self, i, value):
+        self.memory[self.start + i] = value
+
+    def part(self, start, size=None):
+        return _Part(self.memory, self.start + start)
+
+
+class Table:
+    """A model as recursions see it: named sizes (int), and named arrays of float or int.
+
+    Python packs it once, by :meth:`pack`; compiled code finds it behind one address, since each array that Python
+    hands over costs time; and :meth:`plain` is the same with every index checked.
+    """
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def pack(self, **given):
+        """(address, arrays to be kept as long as that is used)."""
+        kept, entries = [], []
+        for name, kind in self.fields.items():
+            value = given.pop(name)
+            if kind is int:
+                entries.append(int(value))
+                continue
+            array = np.ascontiguousarray(value, np.float64 if kind[0] is float else np.int64)
+            kept.append(array)
+            entries.append(address_of(array))
+        if given:
+            raise TypeError(f"a table of {', '.join(self.fields)} has no {', '.join(given)}")
+        table = np.array(entries, np.int64)
+        return address_of(table), [table, *kept]
+
+    def at(self, address):
+        """The table behind an address of the code that is being written."""
+        entries = pointer(address, INT)
+        seen = Fields()
+        for i, (name, kind) in enumerate(self.fields.items()):
+            here = entries[i]
+            setattr(seen, name, here if kind is int else pointer(here, REAL if kind[0] is float else INT))
+        return seen
+
+    def plain(self, **given):
+        """The same of Python's arrays."""
+        seen = Fields()
+        for name, kind in self.fields.items():
+            value = given[name]
+            setattr(seen, name, int(value) if kind is int else Checked(np.asarray(value).reshape(-1)))
+        return seen
+
+
+class Fields:
+    """What is known of a model, by name."""
+
+
+def address_of(array):
+    """Where an array's numbers begin."""
+    return array.__array_interface__["data"][0]
+
+
+__all__ = ["Fields", "Known", "Record", "Row", "Rows", "Table", "address_of"]

@@ -1,0 +1,300 @@
+"""What :class:`~kfdyn.sweeps.entry.Entry` is made of: the code around a recursion, written and run plain."""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+
+from kfdyn.sweeps.control import either, loop, when, while_
+from kfdyn.sweeps.functions import declared
+from kfdyn.sweeps.memory import LINE, Checked, Column, passes, pointer
+from kfdyn.sweeps.records import Fields
+from kfdyn.sweeps.values import (
+    BYTE,
+    INT,
+    REAL,
+    Place,
+    Value,
+    choice,
+    everywhere,
+    ir_of,
+    lane,
+    local,
+    stack,
+)
+
+_BLOCK = 128
+
+#: What an entry answers where the system has no memory for its workspace.
+NO_MEMORY = -2
+
+
+def write_entry(entry, lanes, address, counter, *arrays):
+    """Write the whole of a compiled entry."""
+    model = entry.table.at(address)
+    model.lanes = lanes
+    row, arrays = Fields(), list(arrays)
+    for parameter in entry.parameters:
+        setattr(row, parameter.name, arrays.pop(0))
+    given, results = arrays[: len(entry.given)], arrays[len(entry.given) :]
+    align_stack()
+    lead, rows = _leading(entry, model, row, results[0])
+    fits = _fit(entry, model, row, given, results, lead)
+    status = local(-1)
+    for _ in when(fits):
+        status.set(NO_MEMORY)
+        memory, owner, got = _borrow(model, entry.workspace(model, row) * lanes + LINE)
+        for _ in when(got):
+            status.set(1)
+            work = memory.aligned().lanes(lanes)
+            if entry.begin is not None:
+                entry.begin(model, row, work)
+            _write_rows(entry, model, row, work, (given, results, lead), rows, counter, status)
+            _give_back(model, owner)
+    return status
+
+
+def _write_rows(entry, model, row, work, arrays, rows, counter, status):
+    """Write the loop over blocks of rows, as long as some are left."""
+    at = local(_claim(counter, -_BLOCK))
+    for _ in while_(lambda: at < rows):
+        end = choice(rows - at < _BLOCK, rows, at + _BLOCK)
+        _write_block(entry, model, row, work, arrays, at, end, status)
+        at.set(_claim(counter, at))
+
+
+def _write_block(entry, model, row, work, arrays, at, end, status):
+    """Look at the numbers of some rows, and sweep them if they are sound; NaN for all if not."""
+    given, results, lead = arrays
+    one = [_one_for_all(about, array, lead) for about, array in zip(entry.given, given)]
+    first = Value(at.ir)
+    for sound in either(_sound(entry, model, row, given, one, first, end)):
+        if not sound:
+            status.set(0)
+            for about, array in zip(entry.results, results):
+                width = _width(about, model, row)
+                for i in loop(end * width, first * width):
+                    array[i] = math.nan
+            continue
+        for start, step in passes(model.lanes, first, end):
+            for about, array, alone in zip(entry.given, given, one):
+                width = _width(about, model, row)
+                begin = start * width if alone is False else choice(alone, 0, start * width)
+                apart = step * width if alone is False else choice(alone, 0, step * width)
+                column = Column(array, begin, apart, model.lanes)
+                column.given = array.given
+                setattr(row, about.name, column)
+            for about, array in zip(entry.results, results):
+                width = _width(about, model, row)
+                setattr(row, about.name, Column(array, start * width, step * width, model.lanes))
+            least = entry.recursion(model, row, work)
+            if least is not None:
+                for _ in when(~everywhere(least > 0.0), likely=False):
+                    status.set(0)
+                    _spoil(entry, model, row, results, least, start, step)
+
+
+def _spoil(entry, model, row, results, least, start, step):
+    """NaN in the rows of the lanes in which ``least`` is not positive."""
+    for l in range(model.lanes):
+        for _ in when(~(lane(least, l) > 0.0)):
+            for about, array in zip(entry.results, results):
+                width = _width(about, model, row)
+                begin = (start + step * l) * width
+                for i in loop(begin + width, begin):
+                    array[i] = math.nan
+
+
+def _width(about, model, row):
+    """How many numbers a row of an array has."""
+    width = 1
+    for extent in about.tail:
+        width = width * _extent(extent, model, row)
+    return width
+
+
+def _extent(extent, model, row):
+    if isinstance(extent, int):
+        return extent
+    return getattr(row, extent) if hasattr(row, extent) else getattr(model, extent)
+
+
+def _leading(entry, model, row, array):
+    """The number of leading axes, and of rows, as the first result has them."""
+    lead = array.axes - len(entry.results[0].tail)
+    rows = local(1)
+    for i in loop(lead):
+        rows.set(rows * array.shape[i])
+    return (lead, array.shape), Value(rows.ir)
+
+
+def _fit(entry, model, row, given, results, lead):
+    """Whether all arrays have the leading axes of the result and the trailing ones that they should."""
+    axes, shape = lead
+    fits = local(axes >= 0)
+    for about, array in zip((*entry.given, *entry.results), (*given, *results)):
+        tail = len(about.tail)
+
+        def look(array=array, tail=tail, about=about):
+            whole = array.axes == axes + tail
+            if about.shared:
+                whole = whole | (array.axes == tail)
+            fits.set(fits & whole)
+            for _ in when(fits):
+                begin = array.axes - tail
+                for i in loop(begin):
+                    fits.set(fits & (array.shape[i] == shape[i]))
+                for i, extent in enumerate(about.tail):
+                    fits.set(fits & (array.shape[begin + i] == _extent(extent, model, row)))
+
+        for _ in when(array.given if about.optional else True):
+            look()
+    return Value(fits.ir)
+
+
+def _one_for_all(about, array, lead):
+    """Whether one row stands for all."""
+    return (array.axes == len(about.tail)) & (lead[0] > 0) if about.shared else False
+
+
+def _sound(entry, model, row, given, one, first, end):
+    """Whether the numbers of some rows can be worked with."""
+    fine = local(Value(ir.Constant(ir.IntType(1), 1)))
+    for about, array, alone in zip(entry.given, given, one):
+        for _ in when(fine & array.given if about.optional else fine):
+            width = _width(about, model, row)
+            begin = first if alone is False else choice(alone, 0, first)
+            stop = end if alone is False else choice(alone, 1, end)
+            if about.sound is not None:
+                fine.set(about.sound(model, row, array, begin, stop, width))
+            else:
+                fine.set(finite(array, begin * width, stop * width))
+    return Value(fine.ir)
+
+
+def finite(array, first, last):
+    """Whether numbers first … last are finite."""
+    lanes = 4
+    if Place.builder is None:
+        return all(math.isfinite(array[i]) for i in range(first, last))
+    wide_type = ir.VectorType(REAL, lanes)
+    total = local(Value(ir.Constant(wide_type, [0.0] * lanes)))
+    whole = last - (last - first) % lanes
+    for i in loop(whole, first, step=lanes):
+        place = Place.builder.bitcast(array._at(i), wide_type.as_pointer())
+        zero = Value(ir.Constant(wide_type, [0.0] * lanes))
+        total.set(total + Value(Place.builder.fmul(Place.builder.load(place, align=8), zero.ir)))
+    rest = local(0.0)
+    for i in loop(last, whole):
+        rest += Value(Place.builder.fmul(array[i].ir, ir.Constant(REAL, 0.0)))  # NaN where it is not finite
+    return everywhere(total + rest == 0.0)
+
+
+def align_stack():
+    """Have the function put numbers for which it has no register where no cache line ends within one.
+
+    The compiler aligns the stack only where a variable asks for it, so here is one.
+    """
+    place = stack(ir.VectorType(REAL, 8))
+    place.align = 64
+    seen = ir.FunctionType(ir.VoidType(), [place.type])
+    Place.builder.asm(seen, "", "r", [place], side_effect=True)
+
+
+def _claim(counter, at):
+    """The row to go on with after the block from ``at`` on.
+
+    Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
+    """
+    result = local(at + _BLOCK if isinstance(at, int) else Value(at.ir) + _BLOCK)
+    for _ in when(counter != 0):
+        place = pointer(counter, INT)
+        result.set(Value(Place.builder.atomic_rmw("add", place.data, ir.Constant(INT, _BLOCK), "acq_rel")))
+    return result
+
+
+def _borrow(model, count):
+    """A workspace of ``count`` floats: the model's own, or, if that is too small or taken, a new one.
+
+    A new one costs time, and a great deal where it is large: the system zeroes it page by page. Returns it, and what
+    is to be given back: 0 for the model's own.
+    """
+    got, owner = local(model.workspace), local(0)
+    free = local(Value(ir.Constant(ir.IntType(1), 0)))
+    for _ in when(model.floats >= count):
+        build = Place.builder
+        done = build.cmpxchg(
+            model.busy.data, ir.Constant(INT, 0), ir.Constant(INT, 1), "acq_rel", "acquire"
+        )  # one step that no thread comes between
+        free.set(Value(build.extract_value(done, 1)))
+    for _ in when(~free):
+        new = Place.builder.call(declared("malloc", ir.FunctionType(BYTE.as_pointer(), [INT])), [ir_of(count * 8, INT)])
+        address = Value(Place.builder.ptrtoint(new, INT))
+        got.set(address)
+        owner.set(address)
+    address = Value(got.ir)
+    return pointer(address), Value(owner.ir), address != 0
+
+
+def _give_back(model, owner):
+    for own in either(owner == 0):
+        build = Place.builder
+        if own:
+            build.store_atomic(ir.Constant(INT, 0), model.busy.data, "release", 8)
+        else:
+            free = declared("free", ir.FunctionType(ir.VoidType(), [BYTE.as_pointer()]))
+            build.call(free, [build.inttoptr(owner.ir, BYTE.as_pointer())])
+
+
+def run_plain(entry, model, *arrays):
+    """Run an entry on Python's floats, every index checked, row by row."""
+    seen = entry.table.plain(**model.tables)
+    seen.lanes = 1
+    row, arrays = Fields(), list(arrays)
+    for parameter in entry.parameters:
+        value = arrays.pop(0)
+        setattr(row, parameter.name, value if parameter.kind == "n" else Checked(value.reshape(-1)))
+    about = (*entry.given, *entry.results)
+    lead = arrays[-1].shape[: arrays[-1].ndim - len(about[-1].tail)]
+    flat = []
+    for one, array in zip(about, arrays):
+        if array is None and one.optional:
+            flat.append((None, 0))
+            continue
+        tail = tuple(_extent(extent, seen, row) for extent in one.tail)
+        plain = type(array) is np.ndarray and array.dtype == np.float64 and array.flags.c_contiguous
+        if not plain or (array.shape != lead + tail and not (one.shared and array.shape == tail)):
+            return -1
+        width = 0 if array.shape == tail and lead else math.prod(tail)
+        flat.append((Checked(array.reshape(-1)), width))
+    status = 1
+    for b in range(math.prod(lead)):
+        sound = True
+        for one, (memory, width) in zip(entry.given, flat):
+            if memory is not None:
+                tail = math.prod(_extent(extent, seen, row) for extent in one.tail)
+                first = b if width else 0
+                if one.sound is not None:
+                    sound = sound and one.sound(seen, row, memory, first, first + 1, tail)
+                else:
+                    sound = sound and finite(memory, first * tail, (first + 1) * tail)
+        for one, (memory, width) in zip(about, flat):
+            tail = math.prod(_extent(extent, seen, row) for extent in one.tail)
+            column = Column(Checked([]) if memory is None else memory.part(b * width, tail), 0, 0, 1)
+            column.given = memory is not None
+            setattr(row, one.name, column)
+        work = Checked([math.nan] * int(entry.workspace(seen, row)))
+        least = None
+        if sound:
+            if entry.begin is not None:
+                entry.begin(seen, row, work)
+            least = entry.recursion(seen, row, work)
+        if not sound or (least is not None and not least > 0.0):
+            status = 0
+            for one, (memory, width) in list(zip(about, flat))[len(entry.given) :]:
+                for i in range(width or math.prod(_extent(e, seen, row) for e in one.tail)):
+                    memory[b * width + i] = math.nan
+    return status
+
+
+__all__ = ["align_stack", "finite", "run_plain", "write_entry"]

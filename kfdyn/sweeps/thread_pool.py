@@ -1,0 +1,90 @@
+"""One thread pool for the package: how many threads a batch may use, and threads that stay from call to call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+from kfdyn.errors import KfdynError
+
+Work = Callable[[], Any]
+_HERE = threading.local()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
+    before, _HERE.alone = getattr(_HERE, "alone", False), True
+    try:
+        yield
+    finally:
+        _HERE.alone = before
+
+
+def threads() -> int:
+    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use; 1 inside `alone`."""
+    if getattr(_HERE, "alone", False):
+        return 1
+    asked = os.environ.get("KFDYN_NUM_THREADS")
+    if asked:
+        if not asked.isdecimal() or int(asked) < 1:
+            raise KfdynError(f"KFDYN_NUM_THREADS is {asked!r}; set it to a number of threads, 1 or more, or unset it")
+        return int(asked)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+class ThreadPool:
+    """Threads that wait for work from call to call: a batch is often done sooner than a new thread begins.
+
+    Lighter than a pool of futures, whose locks cost as much as a hundred forward dynamics: one queue hands out the
+    work, and each caller has one for what comes back. Work must not wait for other work of the pool.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[tuple[Work, SimpleQueue[Any]]] = SimpleQueue()
+        self._size = 0
+
+    def share(self, work: Work, threads: int) -> list[Any]:
+        """What ``work()`` returns in so many threads at once, this one included; an error in any of them is raised."""
+        while self._size < threads - 1:
+            self._size += 1
+            Thread = threading.Thread
+            Thread(target=_serve, args=(self._tasks,), name=f"kfdyn-{self._size}", daemon=True).start()
+        answers: SimpleQueue[Any] = SimpleQueue()
+        for _ in range(threads - 1):
+            self._tasks.put((work, answers))
+        try:
+            done = [work()]
+        finally:  # whatever happens here: the others still work on what the caller may let go of
+            others = [answers.get() for _ in range(threads - 1)]
+        for answer in others:
+            if isinstance(answer, BaseException):
+                raise answer
+        return done + others
+
+    def forget(self) -> None:
+        """Begin anew without threads, as in a forked process, which has none of its parent's."""
+        ThreadPool.__init__(self)
+
+
+def _serve(tasks: SimpleQueue[tuple[Work, SimpleQueue[Any]]]) -> None:
+    while True:
+        work, answers = tasks.get()
+        try:
+            answers.put(work())
+        except BaseException as error:  # the caller is to see it, whatever it is
+            answers.put(error)
+        del work, answers  # and with them the arrays they hold, while there is nothing to do
+
+
+#: The threads of all sweeps.
+POOL = ThreadPool()
+share = POOL.share
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.forget)

@@ -1,0 +1,358 @@
+"""Proxies of the values that compiled code will have: their operators write LLVM's instructions.
+
+A recursion is an ordinary Python function. Run on Python's floats it computes; run on these proxies it writes the code
+that will compute, once, while it is compiled. A number is a double, or several side by side, one in every *lane*.
+Python's own numbers may be mixed in: they become constants, and 0 and 1 vanish from products and sums.
+"""
+
+import operator
+import threading
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+#: May be reassociated: short sums then use vector registers; NaN and infinity keep their meaning.
+FAST = ("contract", "reassoc", "nsz", "arcp")
+
+#: For what cancels on purpose: there the order of the operations is the method.
+IN_ORDER = ("contract",)
+
+#: For lanes, which fill the registers as they are: only products and sums are fused.
+LANEWISE = ("contract", "nsz")
+
+INT = ir.IntType(64)
+BIT = ir.IntType(1)
+BYTE = ir.IntType(8)
+REAL = ir.DoubleType()
+_WORD = ir.IntType(32)
+
+
+class _Place(threading.local):
+    """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic."""
+
+    builder: ir.IRBuilder = None
+    flags: tuple[str, ...] = LANEWISE
+
+
+Place = _Place()
+
+
+@contextmanager
+def arithmetic(flags):
+    """Write numbers' operations with these liberties."""
+    before, Place.flags = Place.flags, flags
+    try:
+        yield
+    finally:
+        Place.flags = before
+
+
+def builder():
+    """The builder at the place where code is being written."""
+    return Place.builder
+
+
+def wide(lanes):
+    """LLVM's type of a number."""
+    return REAL if lanes == 1 else ir.VectorType(REAL, lanes)
+
+
+def _is(value, constant):
+    """Whether a number is Python's own and has this value; so it is known while code is written."""
+    return isinstance(value, int | float) and value == constant
+
+
+class Value:
+    """A number, an index or a condition of the code that is being written."""
+
+    def __init__(self, value):
+        self._value = value
+
+    @property
+    def ir(self):
+        """What the builder takes."""
+        return self._value
+
+    def _both(self, other):
+        """What the builder takes for both, as numbers in lanes where one of them is."""
+        a, b = self.ir, other.ir if isinstance(other, Value) else other
+        kind = a.type
+        if isinstance(other, Value) and isinstance(b.type, ir.VectorType):
+            kind = b.type
+        return ir_of(a, kind), ir_of(b, kind)
+
+    def _binary(self, other, real, whole, swapped=False):
+        a, b = self._both(other)
+        if swapped:
+            a, b = b, a
+        if isinstance(a.type, ir.IntType):
+            return Value(getattr(Place.builder, whole)(a, b, flags=("nsw",)))
+        return Value(getattr(Place.builder, real)(a, b, flags=Place.flags))
+
+    def __add__(self, other):
+        return self if _is(other, 0) else self._binary(other, "fadd", "add")
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self if _is(other, 0) else self._binary(other, "fsub", "sub")
+
+    def __rsub__(self, other):
+        return -self if _is(other, 0) else self._binary(other, "fsub", "sub", swapped=True)
+
+    def __mul__(self, other):
+        if _is(other, 0):
+            return other
+        if _is(other, 1):
+            return self
+        if isinstance(other, float) and other == -1.0:
+            return -self
+        return self._binary(other, "fmul", "mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return self if _is(other, 1) else self._binary(other, "fdiv", "")
+
+    def __rtruediv__(self, other):
+        return self._binary(other, "fdiv", "", swapped=True)
+
+    def __floordiv__(self, other):
+        return Value(Place.builder.sdiv(*self._both(other)))
+
+    def __mod__(self, other):
+        return Value(Place.builder.srem(*self._both(other)))
+
+    def __neg__(self):
+        value = self.ir
+        if isinstance(value.type, ir.IntType):
+            return Value(Place.builder.neg(value))
+        return Value(Place.builder.fneg(value))
+
+    def _compare(self, other, sign):
+        a, b = self._both(other)
+        # As Python has it: nothing is less than NaN, or equal to it.
+        kind = "icmp_signed" if isinstance(a.type, ir.IntType) else "fcmp_unordered" if sign == "!=" else "fcmp_ordered"
+        return Value(getattr(Place.builder, kind)(sign, a, b))
+
+    def __lt__(self, other):
+        return self._compare(other, "<")
+
+    def __le__(self, other):
+        return self._compare(other, "<=")
+
+    def __ge__(self, other):
+        return self._compare(other, ">=")
+
+    def __gt__(self, other):
+        return self._compare(other, ">")
+
+    def __eq__(self, other):
+        return self._compare(other, "==")
+
+    def __ne__(self, other):
+        return self._compare(other, "!=")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other):
+        return Value(Place.builder.and_(self.ir, ir_of(other, self.ir.type)))
+
+    __rand__ = __and__
+
+    def __or__(self, other):
+        return Value(Place.builder.or_(self.ir, ir_of(other, self.ir.type)))
+
+    __ror__ = __or__
+
+    def __invert__(self):
+        return Value(Place.builder.not_(self.ir))
+
+    def __bool__(self):
+        raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
+
+    def __index__(self):
+        raise TypeError("this index is not known before the code runs: use loop(...)")
+
+
+class Local(Value):
+    """A variable."""
+
+    @property
+    def ir(self):
+        """Its value now."""
+        return Place.builder.load(self._value)
+
+    @property
+    def kind(self):
+        """LLVM's type of its values."""
+        return self._value.type.pointee
+
+    def set(self, value):
+        """Give it another value."""
+        Place.builder.store(ir_of(value, self.kind), self._value)
+
+    def __iadd__(self, other):
+        self.set(self + other)
+        return self
+
+    def __isub__(self, other):
+        self.set(self - other)
+        return self
+
+
+class Box:
+    """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def set(self, value):
+        """Give it another value."""
+        self.value = unboxed(value)
+
+    def __iadd__(self, other):
+        self.value = self.value + unboxed(other)
+        return self
+
+    def __isub__(self, other):
+        self.value = self.value - unboxed(other)
+        return self
+
+    def __index__(self):
+        return self.value.__index__()
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __float__(self):
+        return float(self.value)
+
+    def __neg__(self):
+        return -self.value
+
+    def __invert__(self):
+        return not self.value
+
+
+def unboxed(value):
+    """What is in a box; anything else as it is."""
+    return value.value if isinstance(value, Box) else value
+
+
+def _box_operators():
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne", "and_", "or_"):
+        act = getattr(operator, name)
+        dunder = f"__{name.rstrip('_')}__"
+        setattr(Box, dunder, lambda self, other, act=act: act(self.value, unboxed(other)))
+        if name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_"):
+            setattr(Box, f"__r{name.rstrip('_')}__", lambda self, other, act=act: act(unboxed(other), self.value))
+    Box.__hash__ = None
+
+
+_box_operators()
+
+
+def local(value):
+    """A new variable; in compiled code where code is being written."""
+    if Place.builder is None or not isinstance(value, Value | int | float):
+        return Box(unboxed(value))
+    value = value.ir if isinstance(value, Value) else ir_of(value, INT if isinstance(value, int) else REAL)
+    place = stack(value.type)
+    Place.builder.store(value, place)
+    return Local(place)
+
+
+def stack(kind, count=None):
+    """A place on the stack, reserved once for the whole function however often a loop comes by."""
+    with Place.builder.goto_entry_block():
+        return Place.builder.alloca(kind, count if count is None else ir.Constant(INT, count))
+
+
+def choice(condition, yes, no):
+    """``yes if condition else no``, both of which are computed; lane by lane where the condition is."""
+    condition = unboxed(condition)
+    if not isinstance(condition, Value):
+        return unboxed(yes if condition else no)
+    kinds = [x.ir.type for x in (yes, no) if isinstance(x, Value)]
+    kind = next((k for k in kinds if isinstance(k, ir.VectorType)), kinds[0] if kinds else None)
+    if kind is None:
+        kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
+    return Value(Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind)))
+
+
+def number(value, lanes=1):
+    """What the builder takes for a number, in every lane."""
+    return ir_of(value, wide(lanes))
+
+
+def count(condition):
+    """1 where the condition holds, else 0."""
+    condition = unboxed(condition)
+    if not isinstance(condition, Value):
+        return int(condition)
+    return Value(Place.builder.zext(condition.ir, INT))
+
+
+def real(i):
+    """An index as a number."""
+    i = unboxed(i)
+    return Value(Place.builder.sitofp(i.ir, REAL)) if isinstance(i, Value) else float(i)
+
+
+def lane(x, l):
+    """Lane l of a number, l known while code is written."""
+    if not isinstance(x, Value) or not isinstance(x.ir.type, ir.VectorType):
+        return x
+    return Value(Place.builder.extract_element(x.ir, ir.Constant(_WORD, l)))
+
+
+def from_lanes(values):
+    """The number that has these lanes."""
+    values = [ir_of(value, REAL) for value in values]
+    if len(values) == 1:
+        return Value(values[0])
+    made = ir.Constant(wide(len(values)), ir.Undefined)
+    for l, value in enumerate(values):
+        made = Place.builder.insert_element(made, value, ir.Constant(_WORD, l))
+    return Value(made)
+
+
+def everywhere(condition):
+    """Whether a condition holds in all lanes."""
+    condition = unboxed(condition)
+    if not isinstance(condition, Value) or not isinstance(condition.ir.type, ir.VectorType):
+        return condition
+    bits = Place.builder.bitcast(condition.ir, ir.IntType(condition.ir.type.count))
+    return Value(Place.builder.icmp_unsigned("==", bits, ir.Constant(bits.type, -1)))
+
+
+def anywhere(condition):
+    """Whether a condition holds in some lane."""
+    condition = unboxed(condition)
+    if not isinstance(condition, Value) or not isinstance(condition.ir.type, ir.VectorType):
+        return condition
+    bits = Place.builder.bitcast(condition.ir, ir.IntType(condition.ir.type.count))
+    return Value(Place.builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)))
+
+
+def ir_of(value, kind):
+    """What the builder takes, for a proxy or a number of Python; a number in every lane where lanes are wanted."""
+    value = value.ir if isinstance(value, Value) else unboxed(value)
+    if not isinstance(value, ir.Value):
+        if isinstance(kind, ir.IntType) and isinstance(value, float):
+            raise TypeError(f"{value} is no index")
+        value = int(value) if isinstance(value, bool) else value
+        if isinstance(kind, ir.VectorType):
+            return ir.Constant(kind, [float(value)] * kind.count)
+        return ir.Constant(kind, float(value) if kind == REAL else value)
+    if value.type == kind:
+        return value
+    if isinstance(kind, ir.VectorType) and not isinstance(value.type, ir.VectorType):
+        bottom = ir.Constant(kind, ir.Undefined)
+        first = Place.builder.insert_element(bottom, value, ir.Constant(_WORD, 0))
+        mask = ir.Constant(ir.VectorType(_WORD, kind.count), [0] * kind.count)
+        return Place.builder.shuffle_vector(first, bottom, mask)
+    if kind == BYTE and value.type == BIT:
+        return Place.builder.zext(value, kind)
+    raise TypeError(f"{value.type} is no {kind}")

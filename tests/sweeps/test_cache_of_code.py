@@ -1,0 +1,118 @@
+"""Compiled code that is kept is never stale: after an edit, an upgrade in place, in two processes, without a place."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kfdyn
+from kfdyn.sweeps import cache
+
+HERE = Path(kfdyn.__file__).parent
+
+ASK = """
+import numpy as np
+from kfdyn.sample import scaled
+out = np.ones(3)
+scaled(out)
+print(out[0])
+"""
+SWEEP = """
+from kfdyn.sample_factor import factor
+from kfdyn.sweeps import loop, sweep
+
+@sweep
+def scaled(x):
+    for i in loop(x.size):
+        x[i] = factor(x[i])
+"""
+FACTOR = "def factor(x):\n    return x * {0}\n"
+
+
+def tree(place):
+    """A copy of the package, with a sweep that calls what stands in another file."""
+    copy = place / "site" / "kfdyn"
+    shutil.copytree(HERE / "sweeps", copy / "sweeps", ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "__init__.py").write_text("__version__ = '0'\n")
+    shutil.copy(HERE / "errors.py", copy)
+    (copy / "sample.py").write_text(SWEEP)
+    (copy / "sample_factor.py").write_text(FACTOR.format("2.0"))
+    return copy
+
+
+def run(copy, place, code=ASK, **more):
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(copy.parent), "KFDYN_CACHE_DIR": str(place / "cache"), **more}
+    return subprocess.Popen([sys.executable, "-c", code], env=env, cwd=place, stdout=subprocess.PIPE, text=True)
+
+
+def answer(*args, **more):
+    told, _ = (process := run(*args, **more)).communicate(timeout=120)
+    assert process.returncode == 0
+    return float(told)
+
+
+def test_an_edit_is_seen_at_once(tmp_path):
+    copy = tree(tmp_path)
+    assert answer(copy, tmp_path) == 2
+    files = set((tmp_path / "cache").iterdir())
+    assert len(files) == 1
+    assert answer(copy, tmp_path) == 2
+    assert set((tmp_path / "cache").iterdir()) == files  # nothing was compiled again
+    before = (copy / "sample_factor.py").stat()
+    (copy / "sample_factor.py").write_text(FACTOR.format("3.0"))
+    os.utime(copy / "sample_factor.py", ns=(before.st_atime_ns, before.st_mtime_ns))  # as unpacked files may have it
+    shutil.rmtree(copy / "__pycache__", ignore_errors=True)
+    assert answer(copy, tmp_path) == 3
+    (copy / "sample_factor.py").write_text(FACTOR.format("2.0"))  # and back: the old code is right again
+    shutil.rmtree(copy / "__pycache__", ignore_errors=True)
+    assert answer(copy, tmp_path) == 2
+    assert len(set((tmp_path / "cache").iterdir())) == 2
+
+
+def test_an_upgrade_in_place_is_seen_at_once(tmp_path):
+    """Another version of the language itself, over the old one, with the same sample on top."""
+    copy = tree(tmp_path)
+    assert answer(copy, tmp_path) == 2
+    values = copy / "sweeps" / "values.py"
+    text = values.read_text()
+    edited = text.replace('return self._binary(other, "fmul", "mul")', 'return self._binary(other, "fadd", "mul")')
+    assert edited != text
+    shutil.rmtree(copy / "sweeps")
+    shutil.copytree(HERE / "sweeps", copy / "sweeps", ignore=shutil.ignore_patterns("__pycache__"))
+    values.write_text(edited)
+    assert answer(copy, tmp_path) == 3  # 1 + 2
+
+
+def test_two_processes_at_once(tmp_path):
+    copy = tree(tmp_path)
+    both = [run(copy, tmp_path) for _ in range(2)]
+    assert [float(process.communicate(timeout=120)[0]) for process in both] == [2, 2]
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".o"]
+
+
+def test_no_place_to_write_and_a_damaged_file(tmp_path, monkeypatch):
+    copy = tree(tmp_path)
+    (tmp_path / "cache").write_text("a file stands where the folder should")
+    assert answer(copy, tmp_path) == 2
+    (tmp_path / "cache").unlink()
+    home = tmp_path / "home"
+    assert answer(copy, tmp_path, KFDYN_CACHE_DIR="", XDG_CACHE_HOME=str(home)) == 2  # the installation is not touched
+    (file,) = (home / "kfdyn").iterdir()
+    file.write_bytes(file.read_bytes()[:-9] + b"nonsense!")
+    assert answer(copy, tmp_path, KFDYN_CACHE_DIR="", XDG_CACHE_HOME=str(home)) == 2
+    assert not list(copy.rglob("*.o")) and not list(copy.rglob("*.nbi"))
+
+
+def test_the_closure_is_all_that_is_imported():
+    found = cache.closure("kfdyn.sweeps.call")
+    assert {"kfdyn.sweeps.call", "kfdyn.sweeps.values", "kfdyn.sweeps.driver", "kfdyn.sweeps.wrapper"} <= found
+    assert not {name for name in found if not name.startswith("kfdyn.")}
+
+
+@pytest.mark.parametrize("fact", [("x",), ("x", 1), (("x", 1),)])
+def test_every_fact_is_in_the_name(fact):
+    names = {cache.digest("kfdyn.sweeps.algebra", *f) for f in (fact, (), ("y",))}
+    assert len(names) == 3
