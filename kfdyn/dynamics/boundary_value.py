@@ -222,6 +222,7 @@ def _sparse(blocks: Blocks, row: NDArray[np.int64], col: NDArray[np.int64], shap
     """The blocks at the given places of a sparse matrix."""
     from scipy.sparse import coo_array
 
+    blocks = blocks.packed()
     assert blocks.cols is not None
     node = np.repeat(np.arange(len(blocks)), blocks.rows * blocks.cols)
     within = np.arange(blocks.flat.size) - blocks.offsets[node]

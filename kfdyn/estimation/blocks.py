@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class Blocks(Sequence[FloatArray]):
     cols : ndarray of int, shape (N,), optional
         Number of columns c_k; None for vectors.
     offsets : ndarray of int, shape (N + 1,), optional
-        Where the blocks start, if known already.
+        Where the blocks start, if known already. Nodes may share a block: their offsets are then the same.
 
     Examples
     --------
@@ -58,8 +59,9 @@ class Blocks(Sequence[FloatArray]):
         if isinstance(k, slice):
             return [self[j] for j in range(*k.indices(len(self)))]
         k = self.node(k)
-        view = self.flat[..., self.offsets[k] : self.offsets[k + 1]]
         shape = (self.rows[k],) if self.cols is None else (self.rows[k], self.cols[k])
+        start = self.offsets[k]
+        view = self.flat[..., start : start + math.prod(shape)]
         return view.reshape(self.flat.shape[:-1] + shape)
 
     def __iter__(self) -> Iterator[FloatArray]:
@@ -83,6 +85,23 @@ class Blocks(Sequence[FloatArray]):
         """Other numbers in the same layout."""
         return Blocks(flat, self.rows, self.cols, self.offsets)
 
+    @property
+    def shares(self) -> bool:
+        """Whether nodes share blocks, so that the buffer holds fewer numbers than the blocks count."""
+        counted = int(self.rows.sum() if self.cols is None else (self.rows * self.cols).sum())
+        return self.flat.shape[-1] != counted
+
+    def packed(self) -> Blocks:
+        """The same blocks one after the other, each stored for itself."""
+        if not self.shares:
+            return self
+        sizes = self.rows if self.cols is None else self.rows * self.cols
+        start = offsets_of(sizes)
+        nodes = np.repeat(np.arange(len(self)), sizes)
+        return Blocks(
+            self.flat[..., self.offsets[nodes] + np.arange(nodes.size) - start[nodes]], self.rows, self.cols, start
+        )
+
     def diagonals(self) -> FloatArray:
         """Diagonals of all (square, unbatched) blocks, one after the other."""
         nodes = np.repeat(np.arange(len(self)), self.rows)
@@ -96,13 +115,14 @@ class Blocks(Sequence[FloatArray]):
         return same_rows and (self.cols is None or self.cols.size == 0 or bool((self.cols == self.cols[0]).all()))
 
     def stacked(self) -> FloatArray:
-        """All blocks as one array (..., N, r, c), a view; only where every block has the same size."""
+        """All blocks as one array (..., N, r, c), a view unless nodes share blocks; only where all have one size."""
         if not self.is_uniform:
             raise ShapeError("the blocks differ in size; index them one by one, or use grouped()")
         size: tuple[int, ...] = (int(self.rows[0]) if len(self) else 0,)
         if self.cols is not None:
             size += (int(self.cols[0]) if len(self) else 0,)
-        return self.flat.reshape(*self.flat.shape[:-1], len(self), *size)
+        flat = self.packed().flat
+        return flat.reshape(*flat.shape[:-1], len(self), *size)
 
     def grouped(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield (nodes, stacked copies of their blocks) for each distinct block size of unbatched blocks.

@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.blocks import FloatArray, IntArray, real_array
+from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.packing import Shared
+from kfdyn.estimation.tree import Tree
 
 
 class Chain(NamedTuple):
     """The arguments of a StateSpace."""
 
-    parent: IntArray
-    phi: FloatArray
+    parent: Tree
+    phi: FloatArray | Shared
     H: FloatArray
-    Q: FloatArray
+    Q: FloatArray | Shared
     R: FloatArray
     xi: FloatArray
 
@@ -72,7 +74,14 @@ def as_chain(
         if u.shape != (N - 1, n):
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
         xi[1:] = u
-    parent = np.arange(1, N + 1)
-    parent[-1] = -1
-    phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
-    return Chain(parent, phi, stack["H"], np.concatenate([P0[None], stack["Q"]]), stack["R"], xi.ravel())
+    phi: FloatArray | Shared = Shared(stack["F"][:1], np.zeros(N, np.int64))
+    noise: FloatArray | Shared = P0[None]
+    if given["F"][0].ndim == 3:
+        phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
+    if given["Q"][0].ndim == 3:
+        noise = np.concatenate([P0[None], stack["Q"]])
+    elif N > 1:
+        which = np.ones(N, np.int64)
+        which[0] = 0
+        noise = Shared(np.stack([P0, stack["Q"][0]]), which)
+    return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], xi.ravel())

@@ -120,9 +120,10 @@ class Covariances:
         from kfdyn.estimation._kernels.products import node_products
 
         ss, K = self.ss, self.riccati.K
-        flat = np.empty_like(ss.phi.flat)
-        node_products(K.flat, K.offsets, ss.H.flat, ss.H.offsets, ss.phi.rows, ss.m, ss.n, flat, ss.phi.offsets)
-        return Transitions(ss.tree, Blocks(ss.phi.flat - flat, ss.phi.rows, ss.n))
+        phi = ss.phi.packed()
+        flat = np.empty_like(phi.flat)
+        node_products(K.flat, K.offsets, ss.H.flat, ss.H.offsets, phi.rows, ss.m, ss.n, flat, phi.offsets)
+        return Transitions(ss.tree, phi.like(phi.flat - flat))
 
     @cached_property
     def x(self) -> ForwardLyapunov:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.overflow import expect_finite_blocks
+from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -287,8 +287,11 @@ def sweep(
     T_rows = as_rows(T if T.shape[:-1] == batch else np.broadcast_to(T, (*batch, ss.n_outputs)))
     xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
     eta_rows = None if eta is None else as_rows(eta, batch)
-    eps, nu = np.empty(rows * ss.n_outputs), np.empty(rows * ss.n_outputs)
-    z, z_plus = (np.empty(rows * ss.n_states if states else 0) for _ in range(2))
+    size = rows * ss.n_outputs
+    stored = rows * ss.n_states if states else 0
+    found = np.empty(2 * (size + stored))  # in one buffer, so that one look tells whether all is finite
+    eps, nu = found[:size], found[size : 2 * size]
+    z, z_plus = found[2 * size : 2 * size + stored], found[2 * size + stored :]
     over_rows(
         rows,
         lambda lanes, first, last: filter_states(
@@ -297,8 +300,9 @@ def sweep(
             np.empty(len(lanes) * room(ss.n_states, ss.n_outputs, ss.common.most_states)),
         ),
     )  # fmt: skip
-    outputs, stored = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
-    eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(stored), z_plus.reshape(stored)
-    expect_finite_blocks(ss.tree, "z⁺", ss.state_blocks(z_plus), ss.tree.order)
-    expect_finite_blocks(ss.tree, "ν", ss.output_blocks(nu), ss.tree.order)
+    outputs, inner = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
+    eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(inner), z_plus.reshape(inner)
+    if not sum_is_finite(found):
+        expect_finite_blocks(ss.tree, "z⁺", ss.state_blocks(z_plus), ss.tree.order)
+        expect_finite_blocks(ss.tree, "ν", ss.output_blocks(nu), ss.tree.order)
     return eps, nu, z, z_plus

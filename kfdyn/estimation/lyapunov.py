@@ -177,22 +177,22 @@ def backward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | 
 
 
 def _prepare(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None) -> tuple[Transitions, Transitions, Blocks]:
-    flat, rows, cols = pack(tree, "X", X)
-    expect_finite(tree, "X", flat, rows * cols)
+    packed = pack(tree, "X", X)
+    expect_finite(tree, "X", packed)
+    rows, cols = packed.shapes
     left = _transitions(tree, "A", A, rows)
     right = left if B is None else _transitions(tree, "B", B, cols)
     if B is None:
-        expect_size(tree, "X", rows, cols, rows, rows, "be square when B is not given")
-    return left, right, Blocks(flat, rows, cols)
+        expect_size(tree, "X", packed, rows, rows, "be square when B is not given")
+    return left, right, Blocks(packed.spread(), rows, cols)
 
 
 def _transitions(tree: Tree, name: str, steps: BlockInput, size: IntArray) -> Transitions:
     above = np.where(tree.parent >= 0, size[tree.parent], 0) if len(tree) else size
-    flat, rows, cols = pack(tree, name, steps, skip_roots=True)
-    cols = np.where(tree.parent >= 0, cols, size)
-    expect_size(tree, name, rows, cols, above, size, "map its node's block of X to its parent's")
-    expect_finite(tree, name, flat, rows * cols)
-    return Transitions(tree, Blocks(flat, rows, cols))
+    packed = pack(tree, name, steps, skip_roots=size)
+    expect_size(tree, name, packed, above, size, "map its node's block of X to its parent's")
+    expect_finite(tree, name, packed)
+    return Transitions(tree, Blocks(packed.flat, above, size, packed.starts()))
 
 
 def _slices(sizes: IntArray | None) -> list[slice]:

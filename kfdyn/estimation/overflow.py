@@ -19,7 +19,7 @@ def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray)
     The input was finite, so overflow made them. A sum is not finite if a term is not, which makes the usual case
     one pass without a temporary.
     """
-    if _sum_is_finite(blocks.flat):
+    if sum_is_finite(blocks.flat):
         return
     lost = ~np.isfinite(blocks.flat).reshape(-1, blocks.flat.shape[-1]).all(axis=0)
     if lost.any():  # else only the sum overflowed
@@ -41,7 +41,8 @@ def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
     return None
 
 
-def _sum_is_finite(flat: FloatArray) -> bool:
+def sum_is_finite(flat: FloatArray) -> bool:
+    """Whether the sum of all numbers is finite, which it is not if one of them is not."""
     from kfdyn.estimation._kernels.total import total
 
     rows = np.ascontiguousarray(flat).reshape(-1).view()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,73 +15,204 @@ from kfdyn.estimation.tree import Tree
 
 BlockInput = ArrayLike | Sequence[Any]
 
+_CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
 
 
-def pack(tree: Tree, name: str, blocks: BlockInput, skip_roots: bool = False) -> tuple[FloatArray, IntArray, IntArray]:
-    """Flat buffer, rows and columns of a sequence of blocks or of a stacked array (N, rows, columns).
+class Shared(NamedTuple):
+    """Blocks of one size of which many nodes have the same: the distinct ones, and which of them each node has.
 
-    With ``skip_roots`` a root has no block: whatever is given there is ignored and its rows are 0.
+    Attributes
+    ----------
+    blocks : ndarray, shape (d, r, c)
+        The distinct blocks.
+    which : ndarray of int, shape (N,)
+        Node k has ``blocks[which[k]]``.
+    """
+
+    blocks: FloatArray
+    which: IntArray
+
+
+class Packed(NamedTuple):
+    """Blocks in one buffer. Where nodes share them, each is there once, and ``which`` tells which one a node has."""
+
+    flat: FloatArray
+    rows: IntArray
+    cols: IntArray
+    which: IntArray | None = None
+
+    @property
+    def shapes(self) -> tuple[IntArray, IntArray]:
+        """Rows and columns of every node's block."""
+        return self.row_counts(), self.cols if self.which is None else _take(self.cols, self.which)
+
+    def row_counts(self) -> IntArray:
+        """Rows of every node's block."""
+        return self.rows if self.which is None else _take(self.rows, self.which)
+
+    def node(self, i: int) -> int:
+        """The first node that has the stored block i."""
+        return i if self.which is None else int(np.argmax(self.which == i))
+
+    def spread(self) -> FloatArray:
+        """The buffer with one block for each node, one after the other."""
+        if self.which is None:
+            return self.flat
+        return _take(self.flat.reshape(len(self.rows), -1), self.which).ravel()
+
+    def starts(self) -> IntArray:
+        """Where each node's block starts in ``flat``; (N + 1,)."""
+        sizes = self.rows * self.cols
+        if self.which is None:
+            return offsets_of(sizes)
+        return _take(offsets_of(sizes), np.append(self.which, sizes.size))
+
+
+def _take(stack: Any, which: IntArray) -> Any:
+    """``stack[which]``, where the block that the last but one node has is likely to be the one that most nodes have."""
+    if which.size < 2:
+        return stack[which]
+    out = np.empty((which.size, *stack.shape[1:]), stack.dtype)
+    out[:] = stack[which[-2]]
+    others = np.flatnonzero(which != which[-2])
+    out[others] = stack[which[others]]
+    return out
+
+
+def pack(tree: Tree, name: str, blocks: BlockInput | Shared, skip_roots: IntArray | None = None) -> Packed:
+    """Pack a sequence of blocks or a stacked array (N, rows, columns) into one buffer.
+
+    With ``skip_roots``, the state sizes, a root has no block: whatever is given there is ignored, and its block has no
+    rows and a column for each state.
     """
     N = len(tree)
-    inner = tree.parent >= 0
     if isinstance(blocks, np.ndarray) and blocks.dtype != object:
         if blocks.ndim != 3 or blocks.shape[0] != N:
             raise ShapeError(f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}")
+        if N > 1 and blocks.strides[0] == 0 and skip_roots is None:  # one matrix broadcast to all nodes
+            blocks = Shared(real_array(blocks[:1], name), np.zeros(N, np.int64))
+    if isinstance(blocks, Shared):
+        if skip_roots is not None:
+            return _pack_shared_steps(tree, name, blocks, skip_roots)
+        count = len(blocks.blocks)
+        rows, cols = np.full(count, blocks.blocks.shape[1]), np.full(count, blocks.blocks.shape[2])
+        return Packed(np.array(real_array(blocks.blocks, name)).ravel(), rows, cols, blocks.which)
+    if isinstance(blocks, np.ndarray) and blocks.dtype != object:
         rows, cols = np.full(N, blocks.shape[1]), np.full(N, blocks.shape[2])
-        if skip_roots:
-            rows = np.where(inner, rows, 0)
+        if skip_roots is not None:
+            inner = tree.parent >= 0
+            rows, cols = np.where(inner, rows, 0), np.where(inner, cols, skip_roots)
             blocks = blocks[inner]
-        return np.array(real_array(blocks, name)).ravel(), rows, cols
+        return Packed(np.array(real_array(blocks, name)).ravel(), rows, cols)
     if not isinstance(blocks, Iterable):
         raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
     listed = list(blocks)
     if len(listed) != N:
         raise ShapeError(f"{name} has {len(listed)} blocks, but there are {N} nodes; give one block for each node")
+    used = np.arange(N) if skip_roots is None else np.flatnonzero(tree.parent >= 0)
+    if used.size < N:
+        listed = [listed[k] for k in used.tolist()]
     rows, cols = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
-    parts = []
-    for k, block in enumerate(listed):
-        if skip_roots and not inner[k]:
-            continue
-        try:
-            array = real_array(block, name)
-        except ShapeError as error:
-            raise ShapeError(f"{name} of {tree.label(k)} is not a matrix of numbers: {error}") from error
-        if array.ndim != 2:
-            hint = " (None is for roots)" if block is None else ""
-            raise ShapeError(f"{name} of {tree.label(k)} must be a matrix, got shape {array.shape}{hint}")
-        rows[k], cols[k] = array.shape
-        parts.append(array.ravel())
-    return np.concatenate(parts) if parts else np.zeros(0), rows, cols
+    if skip_roots is not None:
+        cols[:] = skip_roots
+    if not listed:
+        return Packed(np.zeros(0), rows, cols)
+    if not _all_are_matrices(listed):
+        listed = [_matrix(tree, name, int(k), block) for k, block in zip(used, listed)]
+    heights = np.fromiter(map(len, listed), np.int64, len(listed))
+    sizes = np.fromiter(map(attrgetter("size"), listed), np.int64, len(listed))
+    rows[used], cols[used] = heights, sizes // np.maximum(heights, 1)
+    for i in np.flatnonzero(heights == 0).tolist():
+        cols[used[i]] = listed[i].shape[1]
+    try:
+        flat = np.frombuffer(bytearray().join(listed))  # five times as fast as np.concatenate, but
+    except TypeError:  # only where every row follows the one before
+        flat = np.concatenate(listed, axis=None)
+    return Packed(flat, rows, cols)
 
 
-def expect_size(
-    tree: Tree, name: str, rows: IntArray, cols: IntArray, want_rows: IntArray, want_cols: IntArray, rule: str
-) -> None:
+def _all_are_matrices(listed: list[Any]) -> bool:
+    """Whether all are plain matrices of float64, as nearly always; asked without a loop in Python."""
+    return (
+        set(map(type, listed)) == {np.ndarray}
+        and set(map(id, map(attrgetter("dtype"), listed))) == {id(np.dtype(np.float64))}
+        and set(map(attrgetter("ndim"), listed)) == {2}
+    )
+
+
+def _pack_shared_steps(tree: Tree, name: str, given: Shared, n: IntArray) -> Packed:
+    """Blocks that nodes share, and for each root an empty one."""
+    count, (r, c) = len(given.blocks), given.blocks.shape[1:]
+    roots = np.flatnonzero(tree.parent < 0)
+    which = given.which.copy()
+    which[roots] = count + np.arange(roots.size)
+    rows, cols = np.full(count + roots.size, r), np.full(count + roots.size, c)
+    rows[count:], cols[count:] = 0, n[roots]
+    return Packed(np.array(real_array(given.blocks, name)).ravel(), rows, cols, which)
+
+
+def _matrix(tree: Tree, name: str, k: int, block: Any) -> FloatArray:
+    """The block of node k as a matrix of float64, or an error."""
+    try:
+        array = real_array(block, name)
+    except ShapeError as error:
+        raise ShapeError(f"{name} of {tree.label(k)} is not a matrix of numbers: {error}") from error
+    if array.ndim != 2:
+        hint = " (None is for roots)" if block is None else ""
+        raise ShapeError(f"{name} of {tree.label(k)} must be a matrix, got shape {array.shape}{hint}")
+    return array
+
+
+def variances(blocks: BlockInput, N: int) -> FloatArray | None:
+    """A flat copy of N blocks of size 1 that are good variances, or None: then :func:`pack` finds out what they are.
+
+    A series with one state and one output is filtered in less time than NumPy takes for ten calls, so these are few.
+    """
+    if type(blocks) is not np.ndarray or blocks.dtype != np.float64 or blocks.shape != (N, 1, 1):
+        return None
+    flat = blocks.flatten()
+    return flat if flat.min() >= 0.0 and flat.max() < np.inf else None  # NaN is neither
+
+
+def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want_cols: IntArray, rule: str) -> None:
     """Refuse the first block whose shape is not the one wanted."""
-    wrong = np.flatnonzero((rows != want_rows) | (cols != want_cols))
-    if wrong.size:
-        k = int(wrong[0])
-        raise ShapeError(
-            f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
-            f"shape ({want_rows[k]}, {want_cols[k]})"
+    rows, cols = packed.rows, packed.cols
+    if packed.which is not None:
+        alike = rows.size > 0 and bool((rows == rows[0]).all() and (cols == cols[0]).all())
+        rows, cols = (rows[:1], cols[:1]) if alike else packed.shapes
+    if (rows is want_rows or (rows == want_rows).all()) and (cols is want_cols or (cols == want_cols).all()):
+        return
+    rows, cols = packed.shapes
+    k = int(np.flatnonzero((rows != want_rows) | (cols != want_cols))[0])
+    raise ShapeError(
+        f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
+        f"shape ({want_rows[k]}, {want_cols[k]})"
+    )
+
+
+def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
+    """Refuse the first block with an entry that is NaN or infinite."""
+    finite = np.isfinite(packed.flat)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        k = packed.node(int(np.searchsorted(offsets_of(packed.rows * packed.cols), at, side="right")) - 1)
+        raise ModelError(
+            f"{name} of {tree.label(k)} has an entry that is {packed.flat[at]}; every entry must be finite"
         )
 
 
-def expect_finite(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
-    """Refuse the first block with an entry that is NaN or infinite."""
-    finite = np.isfinite(flat)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        k = int(np.searchsorted(offsets_of(sizes), at, side="right")) - 1
-        raise ModelError(f"{name} of {tree.label(k)} has an entry that is {flat[at]}; every entry must be finite")
-
-
-def expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) -> None:
+def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
     """Refuse the first block that is not symmetric positive semi-definite; symmetrise the rounding of the others.
 
     Each block is scaled to a correlation matrix first, so that the verdict does not depend on units.
     """
+    flat, sizes = packed.flat, packed.rows
+    if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
+        wrong = np.flatnonzero(flat < 0.0)
+        if wrong.size:
+            raise _not_semidefinite(tree, name, packed.node(int(wrong[0])), flat[wrong[0]])
+        return
     blocks = Blocks(flat, sizes, sizes)
     for nodes, stack in blocks.grouped():
         n = stack.shape[1]
@@ -95,30 +227,50 @@ def expect_covariance(tree: Tree, name: str, flat: FloatArray, sizes: IntArray) 
             wrong = np.flatnonzero(by > _PSD_TOLERANCE * np.abs(stack).max(axis=(1, 2)))
             if wrong.size:
                 raise ModelError(
-                    f"{name} of {tree.label(int(nodes[wrong[0]]))} is not symmetric (entries differ by "
+                    f"{name} of {tree.label(packed.node(int(nodes[wrong[0]])))} is not symmetric (entries differ by "
                     f"{by[wrong[0]]:.3g}); a covariance is"
                 )
             stack = 0.5 * (stack + stack.transpose(0, 2, 1))
             flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
         wrong = np.flatnonzero(_indefinite(stack))
         if wrong.size:
-            k, lowest = int(nodes[wrong[0]]), np.linalg.eigvalsh(stack[wrong[0]])[0]
-            raise ModelError(
-                f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
-                "a covariance must be: correct its entries"
-            )
+            k, lowest = packed.node(int(nodes[wrong[0]])), np.linalg.eigvalsh(stack[wrong[0]])[0]
+            raise _not_semidefinite(tree, name, k, lowest)
+
+
+def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelError:
+    return ModelError(
+        f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
+        "a covariance must be: correct its entries"
+    )
 
 
 def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
-    """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding."""
-    try:
-        np.linalg.cholesky(stack)  # the usual case, and several times cheaper than eigenvalues
-    except np.linalg.LinAlgError:
-        variance = np.diagonal(stack, axis1=1, axis2=2)
+    """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
+
+    Elimination on all of them at once finds the positive definite ones; the eigenvalues of the correlations decide
+    about the others only, for they cost several times as much.
+    """
+    n = stack.shape[1]
+    left = stack.copy()
+    doubtful = np.zeros(len(stack), dtype=bool)
+    floor = _CLEARLY_POSITIVE * np.diagonal(stack, axis1=1, axis2=2)
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is doubtful already
+        for i in range(n):
+            pivot = left[:, i, i]
+            bad = ~(pivot > floor[:, i])
+            doubtful |= bad
+            factor = left[:, i + 1 :, i] / np.where(bad, 1.0, pivot)[:, None]
+            left[:, i + 1 :, i + 1 :] -= factor[:, :, None] * left[:, None, i, i + 1 :]
+    wrong = np.zeros(len(stack), dtype=bool)
+    asked = np.flatnonzero(doubtful)
+    if asked.size:
+        some = stack[asked]
+        variance = np.diagonal(some, axis1=1, axis2=2)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        correlation = stack / (scale[:, :, None] * scale[:, None, :])
-        return np.linalg.eigvalsh(correlation)[:, 0] < -_PSD_TOLERANCE * stack.shape[1]
-    return np.zeros(len(stack), dtype=bool)
+        correlation = some / (scale[:, :, None] * scale[:, None, :])
+        wrong[asked] = np.linalg.eigvalsh(correlation)[:, 0] < -_PSD_TOLERANCE * n
+    return wrong
 
 
 def expect_generator(rng: np.random.Generator) -> None:

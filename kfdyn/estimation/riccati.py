@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range
+from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range, sum_is_finite
 from kfdyn.estimation.state_space import StateSpace
 
 Method = Literal["block", "univariate"]
@@ -191,8 +191,12 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     seen = seen.copy()
     scalar = ss.common.most_outputs <= 1
     sizes = _common_sizes(ss)
-    P, P_plus, D = ss.Q.flat.copy(), np.empty_like(ss.Q.flat), np.empty_like(ss.R.flat)
-    L, G = np.empty_like(ss.R.flat), np.empty_like(ss.H.flat)
+    states, outputs = ss.Q.flat.size, ss.R.flat.size
+    found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
+    P, P_plus = found[:states], found[states : 2 * states]
+    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
+    P[:] = ss.Q.flat
+    L = np.empty(outputs)
     single = True if scalar or sizes.n else None  # elsewhere it is not worth the time to compile it
     block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
     room = np.empty(kernels.room(ss.common.most_states, ss.common.most_outputs))
@@ -204,8 +208,9 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
         _frozen(array)
     gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
     result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
-    for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
-        expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
+    if not sum_is_finite(found):
+        for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
+            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
     return result
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import Filtered, sweep
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.packing import draw_axes, expect_covariance, expect_generator
+from kfdyn.estimation.packing import Packed, draw_axes, expect_covariance, expect_generator
 from kfdyn.estimation.smoothing import bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 
@@ -108,7 +108,9 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
 
 def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ...]) -> Draw:
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
-    expect_covariance(ss.tree, "Q", ss.Q.flat.copy(), ss.n)  # a robot's may be an inertia that no body has
+    expect_covariance(
+        ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n)
+    )  # a robot's may be an inertia that no body has
     op = Operators(ss)
     w = op.block_diagonal(square_root(ss.Q)).forward(rng.standard_normal((*batch, ss.n_states)))
     x = op.phi.forward(w)

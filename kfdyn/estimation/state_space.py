@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation._kernels.table import Arrays, table_of
+from kfdyn.estimation._kernels.table import Arrays, table_of, table_with
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
-from kfdyn.estimation.packing import BlockInput, expect_covariance, expect_finite, expect_size, pack
+from kfdyn.estimation.packing import (
+    BlockInput,
+    Packed,
+    expect_covariance,
+    expect_finite,
+    expect_size,
+    pack,
+    variances,
+)
 from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:
@@ -121,49 +129,37 @@ class StateSpace:
         names: Sequence[str] | None = None,
     ) -> None:
         tree = _as_tree(parent, names)
-        Q_flat, n, n_cols = pack(tree, "Q", Q)
-        expect_size(tree, "Q", n, n_cols, n, n, "be square")
-        H_flat, m, H_cols = pack(tree, "H", H)
-        expect_size(tree, "H", m, H_cols, m, n, "have one column for each state of its node")
+        given = pack(tree, "Q", Q)
+        n = given.row_counts()
+        Q_flat = _covariance(tree, "Q", given, n, "be square").spread()
+        given = pack(tree, "H", H)
+        m = given.row_counts()
+        H_flat = _sized(tree, "H", given, m, n, "have one column for each state of its node").spread()
         if R is None:
             R_flat = np.zeros(int((m * m).sum()))
         else:
-            R_flat, R_rows, R_cols = pack(tree, "R", R)
-            expect_size(tree, "R", R_rows, R_cols, m, m, "be square with one row for each output of its node")
-        above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
-        phi_flat, phi_rows, phi_cols = pack(tree, "phi", phi, skip_roots=True)
-        if np.ndim(phi_rows) and len(tree):
-            inner = tree.parent >= 0
-            phi_cols = np.where(inner, phi_cols, n)
-        expect_size(tree, "phi", phi_rows, phi_cols, above, n, "map its node's state to its parent's")
-        for name, flat, rows, cols in (
-            ("phi", phi_flat, above, n),
-            ("H", H_flat, m, n),
-            ("Q", Q_flat, n, n),
-            ("R", R_flat, m, m),
-        ):
-            expect_finite(tree, name, flat, rows * cols)
-        for name, flat, size in (("Q", Q_flat, n), ("R", R_flat, m)):
-            expect_covariance(tree, name, flat, size)
-
-        self._set(tree, n, m, phi_flat, H_flat, Q_flat, R_flat)
+            R_flat = _covariance(tree, "R", pack(tree, "R", R), m, _R_RULE).spread()
+        self._set(tree, n, m, _steps(tree, phi, n), H_flat, Q_flat, R_flat)
         for name, value in (("xi", xi), ("eta", eta)):
-            if value is not None:
-                own = self.check_states(value, name).copy()
-                own.flags.writeable = False
-                object.__setattr__(self, name, own)
+            object.__setattr__(self, name, self._known(name, value))
 
     def _set(
-        self, tree: Tree, n: IntArray, m: IntArray, phi: FloatArray, H: FloatArray, Q: FloatArray, R: FloatArray
+        self, tree: Tree, n: IntArray, m: IntArray, phi: Blocks, H: FloatArray, Q: FloatArray, R: FloatArray
     ) -> None:
         """Take over flat buffers that are known to be good."""
-        above = np.where(tree.parent >= 0, n[tree.parent], 0) if len(tree) else n
-        blocks = {"phi": Blocks(phi, above, n), "H": Blocks(H, m, n), "Q": Blocks(Q, n, n), "R": Blocks(R, m, m)}
-        for buffer in (n, m, phi, H, Q, R):
+        common = Common.of(n, m)
+        state, output = offsets_of(n), offsets_of(m)
+        blocks = {
+            "phi": phi,
+            "H": Blocks(H, m, n, state if common.m == 1 else None),  # arrays of a million numbers are worth sharing
+            "Q": Blocks(Q, n, n, state if common.n == 1 else None),
+            "R": Blocks(R, m, m, output if common.m == 1 else None),
+        }
+        for buffer in (n, m, phi.flat, H, Q, R):
             buffer.flags.writeable = False
         arrays = Arrays(
-            tree.order, tree.parent, tree.child_start, tree.child_list, offsets_of(n), offsets_of(m),
-            phi, blocks["phi"].offsets, H, blocks["H"].offsets, Q, blocks["Q"].offsets, R, blocks["R"].offsets,
+            tree.order, tree.parent, tree.child_start, tree.child_list, state, output,
+            phi.flat, phi.offsets, H, blocks["H"].offsets, Q, blocks["Q"].offsets, R, blocks["R"].offsets,
         )  # fmt: skip
         values: dict[str, object] = {
             "tree": tree,
@@ -171,7 +167,7 @@ class StateSpace:
             "m": m,
             **blocks,
             "arrays": arrays,
-            "common": Common.of(n, m),
+            "common": common,
             "xi": None,
             "eta": None,
             "_cache": {},
@@ -186,7 +182,7 @@ class StateSpace:
         tree: Tree,
         n: IntArray,
         m: IntArray,
-        phi: FloatArray,
+        phi: FloatArray | Blocks,
         H: FloatArray,
         Q: FloatArray,
         R: FloatArray,
@@ -202,12 +198,13 @@ class StateSpace:
         n, m : ndarray of int, shape (N,)
             State and output sizes.
         phi, H, Q, R : ndarray of float64, flat
-            The blocks, node after node and row by row; phi has no block at a root. They become read-only.
+            The blocks, node after node and row by row; phi has no block at a root, and may be Blocks, which nodes may
+            share. They become read-only.
         xi, eta : ndarray, shape (..., Σn_k), optional
             Known inputs.
         """
         ss = cls.__new__(cls)
-        ss._set(tree, n, m, phi, H, Q, R)
+        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, _above(tree, n), n), H, Q, R)
         object.__setattr__(ss, "xi", xi)
         object.__setattr__(ss, "eta", eta)
         return ss
@@ -258,11 +255,92 @@ class StateSpace:
         """
         return cls(**as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict())
 
+    def replace(
+        self,
+        *,
+        phi: BlockInput | None = None,
+        H: BlockInput | None = None,
+        Q: BlockInput | None = None,
+        R: BlockInput | None = None,
+        xi: ArrayLike | None = None,
+        eta: ArrayLike | None = None,
+    ) -> StateSpace:
+        """Build the same model with other numbers: what is not given is shared, not copied, and not checked again.
+
+        This is what a fit calls at every step, where only variances change.
+
+        Parameters
+        ----------
+        phi, H, Q, R : sequence of blocks, or array (N, rows, columns), optional
+            As in :class:`StateSpace`, of the sizes that the model has. A matrix broadcast to all nodes
+            (``np.broadcast_to``) is checked once.
+        xi, eta : array, shape (..., Σn_k), optional
+            Known inputs.
+
+        Returns
+        -------
+        StateSpace
+            A new model; this one stays as it is.
+
+        Raises
+        ------
+        ShapeError, ModelError
+            If something new has another size, is not finite, or is no covariance.
+
+        Notes
+        -----
+        O(N) for what is given, nothing for the rest: tree, sizes, offsets and all other blocks are the same objects.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> ss = StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+        >>> other = ss.replace(Q=np.full((2, 1, 1), 4.0))
+        >>> other.Q[1], ss.Q[1], other.phi is ss.phi
+        (array([[4.]]), array([[1.]]), True)
+        """
+        tree, n, m = self.tree, self.n, self.m
+        new: dict[str, Blocks] = {}
+        if phi is not None:
+            new["phi"] = _steps(tree, phi, n)
+        if H is not None:
+            new["H"] = self.H.like(_sized(tree, "H", pack(tree, "H", H), m, n, _SAME).spread())
+        for name, value, size in (("Q", Q, n), ("R", R, m)):
+            if value is not None:
+                flat = variances(value, len(tree)) if size.size and self.common[name == "R"] == 1 else None
+                if flat is None:
+                    flat = _covariance(tree, name, pack(tree, name, value), size, _SAME).spread()
+                new[name] = getattr(self, name).like(flat)
+        return self._with(new, self._known("xi", xi), self._known("eta", eta))
+
+    def _with(self, new: dict[str, Blocks], xi: FloatArray | None = None, eta: FloatArray | None = None) -> StateSpace:
+        """The same model with blocks that are known to be good."""
+        other = StateSpace.__new__(StateSpace)
+        changed: dict[str, Any] = {name: blocks.flat for name, blocks in new.items()}
+        for flat in changed.values():
+            flat.flags.writeable = False
+        if "phi" in new:
+            changed["phi_at"] = new["phi"].offsets
+        values: dict[str, object] = {**new, "_cache": {}, "arrays": self.arrays._replace(**changed)}
+        values["_table"] = table_with(self._table, changed) if self._table is not None else None
+        values |= {name: value for name, value in (("xi", xi), ("eta", eta)) if value is not None}
+        for name in StateSpace.__slots__:
+            object.__setattr__(other, name, values[name] if name in values else getattr(self, name))
+        return other
+
+    def _known(self, name: str, value: ArrayLike | None) -> FloatArray | None:
+        """A known input, checked, as an array of the model's own."""
+        if value is None:
+            return None
+        own = self.check_states(value, name).copy()
+        own.flags.writeable = False
+        return own
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"StateSpace is immutable; build another to change '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = (self.phi.flat, self.H.flat, self.Q.flat, self.R.flat)
+        buffers = (self.phi, self.H.flat, self.Q.flat, self.R.flat)
         return StateSpace.trusted, (self.tree, self.n, self.m, *buffers, self.xi, self.eta)
 
     def __len__(self) -> int:
@@ -334,6 +412,41 @@ class StateSpace:
             cure = "; mark a missing measurement by NaN" if allow_nan else ""
             raise ModelError(f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}")
         return array
+
+
+_SAME = "have the size it has in the model that is replaced"
+_R_RULE = "be square with one row for each output of its node"
+
+
+def _sized(tree: Tree, name: str, packed: Packed, rows: IntArray, cols: IntArray, rule: str) -> Packed:
+    """Refuse blocks of the wrong size, or that are not finite."""
+    expect_size(tree, name, packed, rows, cols, rule)
+    expect_finite(tree, name, packed)
+    return packed
+
+
+def _covariance(tree: Tree, name: str, packed: Packed, size: IntArray, rule: str) -> Packed:
+    """Refuse blocks that are no covariances of the given size."""
+    _sized(tree, name, packed, size, size, rule)
+    expect_covariance(tree, name, packed)
+    return packed
+
+
+def _steps(tree: Tree, phi: BlockInput, n: IntArray) -> Blocks:
+    """φ(p(k), k) of all nodes, without rows at a root; the block that many nodes share is stored once."""
+    packed = pack(tree, "phi", phi, skip_roots=n)
+    above = _above(tree, n)
+    expect_size(tree, "phi", packed, above, n, "map its node's state to its parent's")
+    expect_finite(tree, "phi", packed)
+    return Blocks(packed.flat, above, n, packed.starts())
+
+
+def _above(tree: Tree, n: IntArray) -> IntArray:
+    """State sizes of the parents, 0 at a root."""
+    above = np.zeros_like(n)
+    np.take(n, tree.parent, out=above, mode="wrap") if len(tree) else n
+    above[tree.parent < 0] = 0
+    return above
 
 
 def _as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:

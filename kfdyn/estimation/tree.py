@@ -75,6 +75,30 @@ class Tree:
             object.__setattr__(self, name, value)
 
     @classmethod
+    def chain(cls, n_nodes: int) -> Tree:
+        """Build the tree without branches in which node k has parent k + 1: a time series.
+
+        Examples
+        --------
+        >>> Tree.chain(3).parent.tolist()
+        [1, 2, -1]
+        """
+        if n_nodes < 1:
+            raise TreeError(f"a chain needs at least one node, got {n_nodes}")
+        tree, order = cls.__new__(cls), np.arange(n_nodes)
+        parent, start = np.arange(1, n_nodes + 1), np.arange(-1, n_nodes)
+        parent[-1], start[0] = -1, 0
+        arrays = {
+            "parent": parent, "order": order, "depth": np.arange(n_nodes - 1, -1, -1), "child_start": start,
+            "child_list": order[:-1],
+        }  # fmt: skip
+        for name, value in arrays.items():
+            value.flags.writeable = False
+            object.__setattr__(tree, name, value)
+        object.__setattr__(tree, "names", None)
+        return tree
+
+    @classmethod
     def from_edges(cls, n_nodes: int, edges: Iterable[tuple[int, int]], names: Sequence[str] | None = None) -> Tree:
         """Build a forest from (child, parent) pairs; a node named as child twice is refused.
 

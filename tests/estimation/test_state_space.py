@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from random_models import cases, close, fast, few, random_case
+from random_models import cases, close, fast, few, random_case, random_covariance
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, TreeError
@@ -299,7 +299,7 @@ def test_invariant_matrices_are_repeated():
         np.stack([F] * 4), np.stack([H] * 5), np.stack([Q] * 4), np.stack([R] * 5), g["x0"], g["P0"]
     )
     for name in ("phi", "H", "Q", "R"):
-        np.testing.assert_array_equal(getattr(short, name).flat, getattr(long, name).flat)
+        np.testing.assert_array_equal(getattr(short, name).packed().flat, getattr(long, name).flat)
     mixed = kf.StateSpace.chain(F, g["H"], Q, R, g["x0"], g["P0"])
     assert len(mixed) == 5
 
@@ -393,3 +393,121 @@ def test_steps_are_whole():
     one = np.ones((1, 1))
     with pytest.raises(ShapeError, match=r"steps must be a whole number, got 2\.7"):
         kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=2.7)
+
+
+# --- replace
+
+
+def test_replace_equals_building_anew():
+    case = random_case(3, 12)
+    rng = np.random.default_rng(0)
+    Q = [random_covariance(rng, n) for n in case.ss.n]
+    R = [random_covariance(rng, m) for m in case.ss.m]
+    phi = [None if p < 0 else rng.normal(size=b.shape) for p, b in zip(case.ss.tree.parent, case.ss.phi)]
+    H = [rng.normal(size=b.shape) for b in case.ss.H]
+    eta = rng.normal(size=case.ss.n_states)
+    ss = case.ss.replace(phi=phi, H=H, Q=Q, R=R, xi=case.xi, eta=eta)
+    new = kf.StateSpace(case.ss.tree.parent, phi, H, Q, R, case.xi, eta)
+    assert kf.kalman_filter(ss, case.T).llf == kf.kalman_filter(new, case.T).llf
+    assert kf.kalman_filter(ss.replace(R=case.ss.R), case.T).llf != kf.kalman_filter(new, case.T).llf
+
+
+def test_replace_shares_what_has_not_changed_and_leaves_the_old_model_alone():
+    case = random_case(5, 9)
+    ss = case.ss.replace(xi=case.xi)
+    before = kf.kalman_filter(ss, case.T).llf
+    new = ss.replace(Q=[2 * q for q in ss.Q])
+    for name in ("tree", "n", "m", "phi", "H", "R", "xi", "common"):
+        assert getattr(new, name) is getattr(ss, name), name
+    assert new.address != ss.address
+    assert kf.kalman_filter(new, case.T).llf != before
+    assert kf.kalman_filter(ss, case.T).llf == before
+    with pytest.raises(ValueError, match="read-only"):
+        new.Q[0][0, 0] = 1.0
+
+
+def test_replace_refuses_what_the_constructor_refuses():
+    ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
+    with pytest.raises(ModelError, match="Q of node 1 is not positive semi-definite"):
+        ss.replace(Q=np.array([[[1.0]], [[-1.0]]]))
+    with pytest.raises(ModelError, match="R of node 0 has an entry that is nan"):
+        ss.replace(R=np.array([[[np.nan]], [[1.0]]]))
+    with pytest.raises(ShapeError, match="Q of node 0 has shape"):
+        ss.replace(Q=np.ones((2, 2, 2)))
+    with pytest.raises(ShapeError, match="H of node 1 has shape"):
+        ss.replace(H=[np.ones((1, 1)), np.ones((2, 1))])
+    with pytest.raises(ShapeError, match="phi of node 0 has shape"):
+        ss.replace(phi=[np.ones((2, 1)), None])
+    with pytest.raises(ShapeError, match="xi"):
+        ss.replace(xi=np.ones(3))
+
+
+# --- blocks that nodes share
+
+
+def shared_chain(N=7, n=3):
+    rng = np.random.default_rng(1)
+    F, H = rng.normal(size=(n, n)), rng.normal(size=(2, n))
+    Q, R, P0 = (random_covariance(rng, k) for k in (n, 2, n))
+    short = kf.StateSpace.chain(F, H, Q, R, np.ones(n), P0, steps=N)
+    long = kf.StateSpace.chain(
+        *(np.stack([A] * k) for A, k in ((F, N - 1), (H, N), (Q, N - 1), (R, N))), np.ones(n), P0
+    )
+    return short, long, rng.normal(size=2 * N)
+
+
+def test_a_step_that_all_nodes_share_is_stored_once():
+    short, long, T = shared_chain()
+    assert short.phi.flat.size == 9 and long.phi.flat.size == 6 * 9
+    assert short.phi.shares and not long.phi.shares
+    np.testing.assert_array_equal(short.phi.packed().flat, long.phi.flat)
+    np.testing.assert_array_equal(short.phi[3], long.phi[3])
+    assert short.phi[6].shape == (0, 3)
+    f, g = kf.kalman_filter(short, T), kf.kalman_filter(long, T)
+    assert f.llf == g.llf
+    np.testing.assert_array_equal(f.K.flat, g.K.flat)
+    s, t = kf.bryson_frazier(short, f), kf.bryson_frazier(long, g)
+    np.testing.assert_array_equal(s.x.flat, t.x.flat)
+    np.testing.assert_array_equal(s.S.flat, t.S.flat)
+    for name in ("x", "filter_error", "costate"):
+        close(getattr(kf.Covariances(short), name).dense(), getattr(kf.Covariances(long), name).dense())
+    again = pickle.loads(pickle.dumps(short))
+    assert kf.kalman_filter(again, T).llf == f.llf
+
+
+def test_a_matrix_broadcast_to_all_nodes_is_checked_and_named_once():
+    bad = np.broadcast_to(-np.eye(2), (5, 2, 2))
+    with pytest.raises(ModelError, match="Q of node 0 is not positive semi-definite"):
+        kf.StateSpace.chain(np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5).replace(Q=bad)
+    with pytest.raises(ModelError, match="Q of node 1 is not positive semi-definite"):
+        kf.StateSpace.chain(np.eye(2), np.eye(2), -np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5)
+    with pytest.raises(ModelError, match="phi of node 0 has an entry that is inf"):
+        kf.StateSpace.chain(np.full((2, 2), np.inf), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5)
+
+
+@pytest.mark.parametrize("turn", [np.asarray, np.asfortranarray, lambda b: b[::-1][::-1], lambda b: b.tolist()])
+def test_blocks_in_any_memory_order(turn):
+    case = random_case(6, 8)
+    ss = case.ss
+    Q = [turn(b) if b.size else b for b in ss.Q]
+    H = [turn(b) if b.size else b for b in ss.H]
+    again = ss.replace(Q=Q, H=H)
+    np.testing.assert_array_equal(again.Q.flat, ss.Q.flat)
+    np.testing.assert_array_equal(again.H.flat, ss.H.flat)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_verdict_on_covariances_is_that_of_eigenvalues(n, unit):
+    """Singular ones of every rank pass, and one eigenvalue of −1e-8 is found among many good blocks."""
+    rng = np.random.default_rng(n)
+    scale = np.diag(unit ** rng.uniform(-1, 1, n))
+    good = [scale @ random_covariance(rng, n, rank) @ scale for rank in range(n + 1)]
+    good += [np.diag(np.r_[np.zeros(n - 1), unit])]
+    parent, zero = [-1] * (len(good) + 1), np.zeros((0, n))
+    phi, H = [None] * len(parent), [zero] * len(parent)
+    kf.StateSpace(parent, phi, H, [*good, good[0]])
+    U = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    bad = U @ np.diag(np.r_[np.ones(n - 1), -1e-8]) @ U.T
+    with pytest.raises(ModelError, match=f"Q of node {len(good)} is not positive"):
+        kf.StateSpace(parent, phi, H, [*good, scale @ (0.5 * (bad + bad.T)) @ scale])

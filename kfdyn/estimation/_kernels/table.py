@@ -43,3 +43,17 @@ def table_of(arrays: Arrays, most_states: int) -> tuple[int, list[NDArray[np.gen
     kept: list[NDArray[np.generic]] = [np.ascontiguousarray(array, kind) for array, kind in zip(arrays, kinds)]
     table = np.array([arrays.order.size, most_states, *(array.ctypes.data for array in kept)], np.int64)
     return table.ctypes.data, [*kept, table]
+
+
+def table_with(
+    table: tuple[int, list[NDArray[np.generic]]], changed: dict[str, NDArray[np.generic]]
+) -> tuple[int, list[NDArray[np.generic]]]:
+    """The table of a model that differs from another in some arrays only, which are contiguous and of their kind."""
+    kept = list(table[1])
+    entries = kept[-1].copy()
+    for name, array in changed.items():
+        i = Arrays._fields.index(name)
+        kept[i] = array
+        entries[COUNTS + i] = array.__array_interface__["data"][0]
+    kept[-1] = entries
+    return entries.ctypes.data, kept
