@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,7 +106,13 @@ class States:
                 run(part)
             return
         with ThreadPoolExecutor(workers) as pool:
-            for done in [pool.submit(run, part) for part in parts]:
+            asked: list[Future[None]] = []
+            for part in parts:
+                try:
+                    asked.append(pool.submit(run, part))
+                except RuntimeError:  # the system starts no thread; if another takes the part too, it writes the same
+                    run(part)
+            for done in asked:
                 done.result()
 
     def _in_mechanics(self, error: SingularError, first: int) -> SingularError:

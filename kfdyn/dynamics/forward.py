@@ -14,6 +14,7 @@ from kfdyn.dynamics.quick import quick_forward_dynamics
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.overflow import expect_finite
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Filtered, Smoothed
@@ -92,7 +93,8 @@ def forward_dynamics(
         if not singular.any():
             return a.reshape((*states.lead, system.nv))
     # the engine names the hinge that has no inertia
-    return _by_engine(system, states).reshape((*states.lead, system.nv))
+    a = expect_finite(system, _by_engine(system, states), "the acceleration", **states.arrays)
+    return a.reshape((*states.lead, system.nv))
 
 
 def _by_engine(system: System, states: States) -> Array:

@@ -80,7 +80,7 @@ def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
     """The answers, and which of them are none."""
     if fine:
         return answers, np.zeros(len(answers), dtype=bool)
-    return answers, np.asarray(np.isnan(answers).any(axis=tuple(range(1, answers.ndim))))
+    return answers, np.asarray((~np.isfinite(answers)).any(axis=tuple(range(1, answers.ndim))))
 
 
 def _flat(states: States, name: str) -> Array:

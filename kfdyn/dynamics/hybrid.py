@@ -11,6 +11,7 @@ from kfdyn.dynamics.quick import quick_hybrid_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -89,6 +90,8 @@ def hybrid_dynamics(
     answers = fused_hybrid_dynamics(states, mask)
     if answers is None:
         answers = _by_engine(system, states, mask)  # it names the hinge that has no inertia
+        for what, answer in zip(("tau", "the acceleration"), answers):
+            expect_finite(system, answer, what, **states.arrays)
     shape = (*states.lead, system.nv)
     return answers[0].reshape(shape), answers[1].reshape(shape)
 

@@ -12,6 +12,7 @@ from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_inverse_dynamics
 from kfdyn.dynamics.quick import quick_inverse_dynamics
 from kfdyn.multibody import System
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ def inverse_dynamics(
         tau[part] = forest.by_dof(sweep(forest, forest.stack(states["a"][part])))
 
     states.in_parts(solve)
-    return tau.reshape((*states.lead, system.nv))
+    return expect_finite(system, tau, "tau", **states.arrays).reshape((*states.lead, system.nv))
 
 
 def _by_operators(forest: Forest, a: Array) -> Array:

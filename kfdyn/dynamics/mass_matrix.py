@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_mass_matrix
 from kfdyn.dynamics.quick import quick_mass_matrix
+from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.overflow import expect_finite
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Blocks, StateSpace
@@ -76,7 +78,7 @@ def mass_matrix(
         states.in_parts(lambda part: _by_covariance(states, part, out), nodes=1)
     else:
         states.in_parts(lambda part: _by_sweeps(states, part, out))
-    return out.reshape((*states.lead, system.nv, system.nv))
+    return expect_finite(system, out, "the mass matrix", q=q).reshape((*states.lead, system.nv, system.nv))
 
 
 def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
@@ -209,6 +211,11 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     from kfdyn.estimation._kernels.lyapunov import forward
     from kfdyn.estimation.blocks import Blocks
 
+    if isinstance(ss, System):
+        raise ModelError(
+            f"composite_inertias takes a model, not a system: composite_inertias(as_estimation({ss.name!r}, q)), since "
+            "what a hinge carries depends on where it stands"
+        )
     model, flat = ss.arrays, ss.Q.flat.copy()
     phi = model.phi, model.phi_at
     forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at)

@@ -12,6 +12,7 @@ from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_mass_matrix_inverse
 from kfdyn.dynamics.quick import quick_mass_matrix_inverse
 from kfdyn.multibody import System
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 METHODS = ("innovations", "engine", "blocks", "columns")
@@ -70,7 +71,9 @@ def mass_matrix_inverse(
     out = np.zeros((states.size, system.nv, system.nv))
     work = {"engine": _by_factors, "blocks": _by_blocks, "columns": _by_columns}[method]
     states.in_parts(lambda part: work(states, part, out))
-    return out.reshape((*states.lead, system.nv, system.nv))
+    return expect_finite(system, out, "the inverse of the mass matrix", q=q).reshape(
+        (*states.lead, system.nv, system.nv)
+    )
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:

@@ -12,6 +12,7 @@ from kfdyn.dynamics.fused import fused_operational_space_compliance
 from kfdyn.dynamics.quick import quick_operational_space_compliance
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -76,6 +77,7 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
     Omega = fused_operational_space_compliance(states, bodies, positions)
     if Omega is None:
         Omega = _by_engine(system, states, bodies, positions)  # it names the hinge that has no inertia
+        expect_finite(system, Omega, "the compliance", q=q)
     return Omega.reshape((*states.lead, *Omega.shape[1:]))
 
 

@@ -10,14 +10,16 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.tree import Tree
 
+LEAST = -290  # a power of ten whose inverse, and some factors with it, is a double
+TOO_SMALL = "is too small for a double, about 1e-308: measure it in smaller units, which makes H and T larger"
 _CURE = "measure the states in units in which their numbers stay below 1e150, or leave out what grows without bound"
 
 
-def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray) -> None:
+def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray, D: Blocks | None = None) -> None:
     """Refuse blocks (or a batch of stacked vectors) that hold NaN or infinity; ``order`` is that of the sweep.
 
-    The input was finite, so overflow made them. A sum is not finite if a term is not, which makes the usual case
-    one pass without a temporary.
+    The input was finite, so overflow made them, or division by a ``D`` that is too small to have an inverse. A sum is
+    not finite if a term is not, which makes the usual case one pass without a temporary.
     """
     if sum_is_finite(blocks.flat):
         return
@@ -26,6 +28,8 @@ def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray)
         touched = np.zeros(len(blocks), dtype=bool)
         touched[np.searchsorted(blocks.offsets, np.flatnonzero(lost), side="right") - 1] = True
         k = int(order[np.argmax(touched[order])])
+        if D is not None and np.abs(D[k].diagonal()).min(initial=1.0) < 10.0**LEAST:
+            raise ModelError(f"{tree.label(k)}: its innovation variance {TOO_SMALL}")
         raise ModelError(f"{name} of {tree.label(k)} is too large for a double, about 1e308: {_CURE}")
 
 
@@ -36,8 +40,8 @@ def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
         digits = 2 * np.log10(np.abs(h).max(initial=0.0)) + np.log10(np.abs(P).max(initial=0.0)) if finite else np.inf
     if digits > 300:
         return f"is too large for a double, about 1e308: {_CURE}"
-    if -np.inf < digits < -290:
-        return "is too small for a double, about 1e-308: measure it in smaller units, which makes H and T larger"
+    if -np.inf < digits < LEAST:
+        return TOO_SMALL
     return None
 
 

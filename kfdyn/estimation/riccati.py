@@ -210,7 +210,7 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
     if not sum_is_finite(found):
         for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
-            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
+            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order, None if name == "P" else result.D)
     return result
 
 

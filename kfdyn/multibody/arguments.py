@@ -56,7 +56,7 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
             hinge = system.hinge_names[turned[where[-1]]]
             raise ModelError(
                 f"hinge {hinge!r}: the quaternion (x, y, z, w) in {what} has length "
-                f"{size[tuple(where)]:.6g}, not 1; normalise it, start from system.neutral(), or move it "
+                f"{size[tuple(where)]:.9g}, not 1; normalise it, start from system.neutral(), or move it "
                 "with integrate()"
             )
     return array

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -46,6 +47,7 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     )
     out = np.empty_like(q_flat)
     _kernels.integrate(system.layout, q_flat, step, out)
+    expect_finite(system, out, "the configuration that integrate() leads to", q=q_flat, dv=step)
     return out.reshape((*lead, system.nq))
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.quick import reading
 from kfdyn.multibody.system import System
 
@@ -66,7 +67,9 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
         g = checked(system, gravity, (3,), "gravity")
         batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
     com = _mass_centre(system, q)
-    return -system.mass * (com * g).sum(-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        energy = -system.mass * (com * g).sum(-1)
+    return expect_finite(system, energy, "the potential energy", q=q, gravity=g)
 
 
 def center_of_mass(system: System, q: ArrayLike) -> Array:
@@ -123,7 +126,9 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     True
     """
     com, h = _momentum(system, q, v)
-    return np.concatenate([h[..., :3] + np.cross(com, h[..., 3:]), h[..., 3:]], axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        turning = h[..., :3] + np.cross(com, h[..., 3:])
+    return expect_finite(system, np.concatenate([turning, h[..., 3:]], axis=-1), "the momentum", q=q, v=v)
 
 
 def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
@@ -166,6 +171,7 @@ def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array,
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
     _kernels.momentum(system.layout, q_flat, v_flat, com, h)
+    expect_finite(system, h, "the momentum", q=q_flat, v=v_flat)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.layout import Layout
+from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.quick import reading
 from kfdyn.multibody.system import System
 
@@ -60,6 +61,7 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
     R, p = np.empty((len(q_flat), 3, 3)), np.empty((len(q_flat), 3))
     _kernels.frame_pose(path, rotation, position, q_flat, R, p)
+    expect_finite(system, p, f"the position of frame {frame!r}", q=q_flat)
     return Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
 
 
@@ -87,7 +89,7 @@ def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Ar
     >>> frame_velocity(double_pendulum(), [0, 0], [3.0, 0.0], "lower").round(6)
     array([ 0.,  3.,  0., -3.,  0.,  0.])
     """
-    return _motion(system, q, v, None, frame)[0]
+    return _motion(system, q, v, None, frame, of_order=1)
 
 
 def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str) -> Array:
@@ -115,7 +117,7 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     >>> frame_acceleration(double_pendulum(), [0, 0], [3.0, 0.0], [0.0, 0.0], "lower").round(6)
     array([0., 0., 0., 0., 0., 9.])
     """
-    return _motion(system, q, v, a, frame)[1]
+    return _motion(system, q, v, a, frame, of_order=2)
 
 
 def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -144,7 +146,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
     >>> bool(np.allclose(whole - jacobian(arm, q, "link_3") @ a, frame_bias_acceleration(arm, q, v, "link_3")))
     True
     """
-    return _motion(system, q, v, None, frame)[1]
+    return _motion(system, q, v, None, frame, of_order=2)
 
 
 def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
@@ -178,8 +180,10 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     return reading(system, "columns", (6, system.nv), q, of=(body, position))
 
 
-def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> tuple[Array, Array]:
-    """Velocity and classical acceleration of the frame, (..., 6) each; no v is at rest, no ``a`` is a = 0."""
+def _motion(
+    system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
+) -> Array:
+    """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
     from kfdyn.multibody import _kernels
 
     path, _, position = _path(system, frame)
@@ -188,7 +192,9 @@ def _motion(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | No
     lead, (q_flat, v_flat, a_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1), a=(a_in, 1))
     V, A = np.empty((len(q_flat), 6)), np.empty((len(q_flat), 6))
     _kernels.frame_motion(path, position, q_flat, v_flat, a_flat, V, A)
-    return V.reshape((*lead, 6)), A.reshape((*lead, 6))
+    what, motion = ("acceleration", A) if of_order == 2 else ("velocity", V)
+    expect_finite(system, motion, f"the {what} of frame {frame!r}", q=q_flat, v=v_flat, a=a_flat)
+    return motion.reshape((*lead, 6))
 
 
 def _path(system: System, frame: str) -> tuple[Layout, Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -109,4 +110,13 @@ def link_terms(
     l, inertia = np.empty((size, n, 3)), np.empty((size, n, 6, 6))
     _kernels.outward(system.layout, q_flat, v_flat, R, p, H, V, eta)
     _kernels.link_terms(system.layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
+    given = {"q": q_flat, "v": v_flat, "external_forces": f_flat, "gravity": g_flat}
+    for what, term in (
+        ("the inertia", inertia),
+        ("the lever arm", l),
+        ("the velocity", V),
+        ("the acceleration η", eta),
+        ("the force ξ", xi),
+    ):
+        expect_finite(system, term, f"{what} of some body", **given)
     return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.doors import DOORS, address_of, over_rows
+from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float64)
+_MEANING = {"kinetic": "the kinetic energy", "moment": "the mass centre", "columns": "the Jacobian"}
 
 
 def reading(system: System, door: str, tail: Shape, q: Any, *v: Any, of: tuple[Any, ...] = ()) -> Array:
@@ -35,7 +37,8 @@ def reading(system: System, door: str, tail: Shape, q: Any, *v: Any, of: tuple[A
         looked_at["v"] = (checked(system, x, (system.nv,), "v"), 1)
     lead, arrays = batch(system, **looked_at)
     answer = _through(system, door, tail, lead, arrays, of)
-    assert answer is not None  # every number has been looked at
+    if answer is None:  # every number has been looked at, so that the answer has none
+        raise overflow(system, _MEANING[door], **dict(zip(looked_at, arrays)))
     return answer
 
 

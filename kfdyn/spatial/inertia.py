@@ -135,12 +135,12 @@ def structure_fault(M6: Array) -> NDArray[np.bool_]:
     rebuilt[..., 3:, :3] = -lever
     rebuilt[..., 3:, 3:] = mass[..., None, None] * np.eye(3)
     angular, linear = (np.abs(M6[..., part, part]).max(axis=(-2, -1)) for part in (slice(3), slice(3, 6)))
-    error = np.abs(M6 - rebuilt)
+    lever_scale, error = np.sqrt(angular) * np.sqrt(linear), np.abs(M6 - rebuilt)
     return np.asarray(
         (error[..., :3, :3].max(axis=(-2, -1)) > STRUCTURE_TOLERANCE * angular)
         | (error[..., 3:, 3:].max(axis=(-2, -1)) > STRUCTURE_TOLERANCE * linear)
-        | (error[..., :3, 3:].max(axis=(-2, -1)) > LEVER_TOLERANCE * np.sqrt(angular * linear))
-        | (error[..., 3:, :3].max(axis=(-2, -1)) > LEVER_TOLERANCE * np.sqrt(angular * linear))
+        | (error[..., :3, 3:].max(axis=(-2, -1)) > LEVER_TOLERANCE * lever_scale)
+        | (error[..., 3:, :3].max(axis=(-2, -1)) > LEVER_TOLERANCE * lever_scale)
     )
 
 

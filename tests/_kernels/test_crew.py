@@ -55,3 +55,20 @@ def test_nothing_is_held_between_calls():
     del load
     gc.collect()
     assert seen() is None
+
+
+def test_a_thread_that_does_not_start_is_not_waited_for(monkeypatch):
+    """The system may refuse threads for a while: then fewer do the work, and later calls neither wait nor fail."""
+    crew, start, allowed = Crew(), threading.Thread.start, [1]
+
+    def refuse(self):
+        if not allowed[0]:
+            raise RuntimeError("can't start new thread")
+        allowed[0] -= 1
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert crew.share(lambda: 1, 4) == [1, 1]  # this thread and the one that started
+    assert crew.share(lambda: 2, 4) == [2, 2]
+    allowed[0] = 9
+    assert crew.share(lambda: 3, 4) == [3, 3, 3, 3]

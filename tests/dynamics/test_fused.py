@@ -181,6 +181,23 @@ def test_a_very_long_chain_is_not_flagged():
     assert not fused_forward_dynamics(States.of(system, system.random_configuration(rng), tau=tau))[1].any()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("axis", [[0, 1, 0], [0, 0, 1]])
+def test_a_very_long_planar_chain_is_not_flagged(axis):
+    """Out of its plane it moves as one body of 100,000 links, whose moment of inertia its hinges never feel."""
+    link, n = spatial_inertia(1.0, [0.5, 0, 0], 0.1 * np.eye(3)), 100_000
+    bodies = [
+        kf.Body(f"{k}", link, kf.Hinge.revolute(axis), f"{k - 1}" if k else None, position=[1.0, 0, 0])
+        for k in range(n)
+    ]
+    system, rng = kf.System(bodies), np.random.default_rng(0)
+    q, v, tau = rng.uniform(-0.5, 0.5, n), rng.normal(size=n), rng.normal(size=n)
+    a, singular = fused_forward_dynamics(States.of(system, q, v, tau=tau))
+    assert not singular.any()
+    expected = kf.forward_dynamics(system, q, v, tau, method="engine")
+    assert np.abs(a[0] - expected).max() <= 1e-10 * np.abs(expected).max()
+
+
 def test_noise_on_a_long_chain_is_no_inertia():
     """Beyond 1000 bodies the bound of rounding is summed up in the sweep: a ring on the next hinge's axis is found."""
     first, *rest = kf.models.chain(1500).bodies

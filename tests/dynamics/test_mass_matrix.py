@@ -133,3 +133,8 @@ def test_refusals():
         KfdynError, match="mass_matrix: method must be 'composite', 'columns', 'operator' or 'covariance'"
     ):
         mass_matrix(system, np.zeros(6), method="crba")
+
+
+def test_composite_inertias_of_a_system_say_what_is_wanted():
+    with pytest.raises(ModelError, match=r"takes a model, not a system: composite_inertias\(as_estimation"):
+        kf.composite_inertias(kf.models.puma560())

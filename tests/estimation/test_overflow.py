@@ -93,3 +93,10 @@ def test_nodes_without_states(N, m):
     np.testing.assert_array_equal(smooth.a, T / 4)
     assert smooth.S[N - 1].shape == (0, 0)
     np.testing.assert_array_equal(kf.innovations_factor(ss).inverse(), np.eye(N * m) / 4)
+
+
+@pytest.mark.parametrize("Q", [1e-320, 1e-310])
+def test_a_variance_without_an_inverse_is_too_small_not_too_large(Q):
+    ss = kf.StateSpace([-1], [None], [[[1.0]]], [[[Q]]])
+    with pytest.raises(ModelError, match="node 0: its innovation variance is too small for a double"):
+        kf.kalman_filter(ss, [1.0])

@@ -6,7 +6,7 @@ from numba import njit, types
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.compliance import compliance_room, operational_space_compliance, place_frames
-from kfdyn.multibody._kernels.doors.arguments import IN, INDICES, LANES, MATRICES, ROWS, VECTORS, flat, sound
+from kfdyn.multibody._kernels.doors.arguments import IN, INDICES, LANES, MATRICES, ROWS, VECTORS, finite, flat, sound
 from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, INDICES, VECTORS, IN, *ROWS, MATRICES)
@@ -28,7 +28,7 @@ def compliance(model, bodies, positions, q, rows, block, counter, out):
         fine = sound(plan, q_all, at, end) and operational_space_compliance(
             LANES, plan, k, pointer(place), pointer(arms), kept, pointer(rank), q_all, at, end, aligned(room),
             pointer(out),
-        )  # fmt: skip
+        ) and finite(pointer(out), at * 36 * k * k, end * 36 * k * k)  # fmt: skip
         at = claim(counter, at, block)
     give_back(model, room)
     keep((place, arms, rank, array))

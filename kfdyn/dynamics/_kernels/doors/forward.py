@@ -51,6 +51,7 @@ def forward(model, q, v, tau, forces, gravity, rows, block, counter, a):
                 LANES, plan, q_all, v_all, tau_all, f_all, pushed > 0, g_all, falls > 3, at, end, aligned(room),
                 pointer(a),
             )  # fmt: skip
+            fine &= finite(pointer(a), at * nv, end * nv)
         else:
             a[at * nv : end * nv] = np.nan
             fine = False

@@ -57,6 +57,8 @@ def hybrid(model, prescribed, q, v, tau, a, forces, gravity, rows, block, counte
                 LANES, plan, marks, pointer(held), q_all, v_all, tau_all, a_all, f_all, pushed > 0, g_all, falls > 3,
                 at, end, aligned(room), pointer(all_tau), pointer(all_a),
             )
+            and finite(pointer(all_tau), at * nv, end * nv)
+            and finite(pointer(all_a), at * nv, end * nv)
         )  # fmt: skip
         at = claim(counter, at, block)
     give_back(model, room)

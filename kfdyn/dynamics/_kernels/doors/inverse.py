@@ -50,6 +50,7 @@ def inverse(model, q, v, acceleration, forces, gravity, rows, block, counter, ta
                 LANES, plan, q_all, v_all, a_all, speeding > 0, f_all, pushed > 0, g_all, falls > 3, at, end,
                 aligned(room), pointer(tau),
             )  # fmt: skip
+            fine = finite(pointer(tau), at * nv, end * nv)
         at = claim(counter, at, block)
     give_back(model, room)
     keep(arrays)

@@ -5,7 +5,7 @@ from numba import njit, types
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
-from kfdyn.multibody._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
+from kfdyn.multibody._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, finite, flat, sound
 from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, IN, *ROWS, MATRICES)
@@ -25,6 +25,7 @@ def mass(model, q, rows, block, counter, out):
         fine = sound(plan, q_all, at, end)
         if fine:
             mass_matrix(LANES, plan, q_all, at, end, aligned(room), pointer(out))
+            fine = finite(pointer(out), at * plan.nv * plan.nv, end * plan.nv * plan.nv)
         at = claim(counter, at, block)
     give_back(model, room)
     keep(array)

@@ -6,7 +6,7 @@ from numba import njit, types
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
 from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
-from kfdyn.multibody._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, flat, sound
+from kfdyn.multibody._kernels.doors.arguments import IN, LANES, MATRICES, ROWS, finite, flat, sound
 from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 
 SIGNATURE = types.boolean(types.intp, IN, *ROWS, MATRICES)
@@ -26,6 +26,7 @@ def mass_inverse(model, q, rows, block, counter, out):
         end = min(at + block, rows)
         if sound(plan, q_all, at, end):
             fine &= mass_matrix_inverse(LANES, plan, q_all, at, end, aligned(room), pointer(out))
+            fine &= finite(pointer(out), at * nv * nv, end * nv * nv)
         else:
             out[at * nv : end * nv] = np.nan
             fine = False

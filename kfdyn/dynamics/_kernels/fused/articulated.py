@@ -54,8 +54,8 @@ from kfdyn.multibody._kernels.fused.spatial import (
 #: revolute hinge or a slide it is φ g, what the parent sees of it.
 GAIN, NU, INVERSE, DOF = 0, 6, 7, 8
 
-#: Numbers of a slot: P = [J B; B* C] as J 6, B 9, C 6; force z 6; bound of the composite body's moment of inertia.
-P_J, P_B, P_C, Z, BOUND, SLOT = 0, 6, 15, 21, 27, 28
+#: Numbers of a slot: P = [J B; B* C] as J 6, B 9, C 6; force z 6; bounds of the composite body's moments of inertia 3.
+P_J, P_B, P_C, Z, BOUND, SLOT = 0, 6, 15, 21, 27, 30
 
 #: What is below this part of the composite body's inertia is rounding. A false alarm costs time, not truth: the engine
 #: then decides.
@@ -215,21 +215,31 @@ def bound(tag, plan, t, C, work, sums):
     A part of a bound of the composite body's moment of inertia, which is a constant of the plan unless the body is
     LOOSE. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound, since
     its rounding stays in P; so all mass counts, and not only what C tells to move along. Where very many bodies are
-    outboard that would be far too much, and most of the rounding has faded on its way: there C does tell. A revolute
-    hinge adds its armature.
+    outboard that would be far too much, and most of the rounding has faded on its way: there C does tell. Axis of the
+    world by axis, √(moment) being what adds up: a planar chain that lies in two of them moves as one heavy body out of
+    its plane, and its hinges need not know. A revolute hinge adds its armature.
     """
-    turning, mass = zero(tag) + of(plan, t, ALL_MOMENT), zero(tag) + of(plan, t, ALL_MASS)
+    all_mass, turning = zero(tag) + of(plan, t, ALL_MASS), zero(tag) + of(plan, t, ALL_MOMENT)
+    mass, about = (all_mass, all_mass, all_mass), (turning, turning, turning)
     if at(plan, t, LOOSE):
         own = abs(of(plan, t, MOMENT)) + abs(of(plan, t, MOMENT + 3)) + abs(of(plan, t, MOMENT + 5))
-        turning = get(tag, sums, at(plan, t, IN) * SLOT + BOUND) + own
+        x, y, z = get3(tag, sums, at(plan, t, IN) * SLOT + BOUND)
+        about = (x + own, y + own, z + own)
         if at(plan, t, LOOSE) > 1:
-            mass = smaller(mass, fabs(C[0] + C[3] + C[5]))
+            mass = (smaller(all_mass, fabs(C[0])), smaller(all_mass, fabs(C[3])), smaller(all_mass, fabs(C[5])))
+        turning = about[0] + about[1] + about[2]
     if at(plan, at(plan, t, PARENT), LOOSE) and at(plan, t, PARENT):
-        l = get3(tag, work, t * BODY + SHIFT)
-        reach = mass * dot(l, l)
-        total = turning + 2.0 * sqrt(turning * reach) + reach
-        put(tag, sums, at(plan, t, OUT) * SLOT + BOUND, get(tag, sums, at(plan, t, BASE) * SLOT + BOUND) + total)
+        x, y, z = get3(tag, work, t * BODY + SHIFT)
+        mx, my, mz = sqrt(mass[0]), sqrt(mass[1]), sqrt(mass[2])
+        x, y, z = fabs(x), fabs(y), fabs(z)
+        a, b, c = sqrt(about[0]) + my * z + mz * y, sqrt(about[1]) + mz * x + mx * z, sqrt(about[2]) + mx * y + my * x
+        far = get3(tag, sums, at(plan, t, BASE) * SLOT + BOUND)
+        put3(tag, sums, at(plan, t, OUT) * SLOT + BOUND, add(far, (a * a, b * b, c * c)))
     if at(plan, t, KIND) == REVOLUTE:
+        if at(plan, t, LOOSE):
+            w = axis_of(tag, t, work)
+            side = fabs(w[0]) * sqrt(about[0]) + fabs(w[1]) * sqrt(about[1]) + fabs(w[2]) * sqrt(about[2])
+            turning = side * side
         turning = turning + of(plan, t, ARMATURE)
     return _ROUNDING * turning
 

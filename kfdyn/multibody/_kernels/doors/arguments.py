@@ -72,6 +72,7 @@ def rows_finite(values, given, width, row, end):
 
 @njit(**PART)
 def finite(values, start, end):
+    """Whether numbers start … end are: of arguments before a sweep, and of its answers, which may overflow."""
     total = 0.0
     for i in range(start, end):
         total += 0.0 * item(values, i)  # NaN where one is not finite; no branch, so that this runs on machine vectors

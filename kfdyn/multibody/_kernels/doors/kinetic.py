@@ -27,6 +27,7 @@ def kinetic(model, q, v, rows, block, counter, out):
         fine = sound(plan, q_all, at, end) and finite(v_all, at * nv, end * nv)
         if fine:
             kinetic_energy(LANES, plan, q_all, v_all, at, end, aligned(room), pointer(out))
+            fine = finite(pointer(out), at, end)
         at = claim(counter, at, block)
     give_back(model, room)
     keep(arrays)

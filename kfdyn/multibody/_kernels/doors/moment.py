@@ -4,7 +4,7 @@ from numba import njit, types
 
 from kfdyn._kernels.sizes import ORDERED_SWEEP, size
 from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.multibody._kernels.doors.arguments import IN, LANES, ROWS, VECTORS, flat, sound
+from kfdyn.multibody._kernels.doors.arguments import IN, LANES, ROWS, VECTORS, finite, flat, sound
 from kfdyn.multibody._kernels.doors.table import borrow, claim, give_back, plan_at
 from kfdyn.multibody._kernels.fused.energy import energy_room, mass_moment
 
@@ -25,6 +25,7 @@ def moment(model, q, rows, block, counter, out):
         fine = sound(plan, q_all, at, end)
         if fine:
             mass_moment(LANES, plan, q_all, at, end, aligned(room), pointer(out))
+            fine = finite(pointer(out), 3 * at, 3 * end)
         at = claim(counter, at, block)
     give_back(model, room)
     keep(array)
