@@ -93,9 +93,10 @@ _NAMES_OF = {
         "potential_energy",
     ),
 }
+_ROOMS = ("textbook",)
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
-__all__ = ["__version__", *sorted(_HOME_OF)]
+__all__ = ["__version__", *sorted([*_HOME_OF, *_ROOMS])]
 
 
 def __getattr__(name: str) -> Any:
@@ -103,6 +104,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOME_OF[name]), name)
         globals()[name] = value
         return value
+    if name in _ROOMS:
+        return import_module(f"kfdyn.{name}")
     raise AttributeError(f"module 'kfdyn' has no attribute '{name}'")
 
 

@@ -1,0 +1,176 @@
+"""Jain, "Partitioning of Recursive Multibody Dynamics", executed: a hinge split over a mass-less body.
+
+Node k of the whole carries all dofs, H_whole(k) = [H(k″); H_C], H_C = H(k′) φ(k′,k). In the split system body k keeps
+H(k″) and the mass-less k′ between k and its parent has H(k′). Underlined letters of the paper end in ``_whole`` here.
+Functions are named by equation; P, G … without ending are those of body k, with ``_prime`` those of k′.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.textbook.algebra import Array, block, inverse
+
+
+class Parts(NamedTuple):
+    """Articulated inertias of body k and of the mass-less k′, (8): what the relations (9)-(18) start from.
+
+    Attributes
+    ----------
+    phi : (n, n)
+        φ(k′, k).
+    H, H_prime : (m″, n), (m′, n)
+        H(k″) and H(k′).
+    P, D, G, tau, tau_bar, P_plus
+        Of body k.
+    P_prime, D_prime, G_prime, tau_prime, tau_bar_prime, P_plus_prime
+        Of the mass-less body k′.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> part = kf.textbook.part
+    >>> both = part.parts_8(np.diag([2.0, 3.0]), np.eye(2), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    >>> both.D, both.D_prime
+    (array([[2.]]), array([[3.]]))
+    """
+
+    phi: Any
+    H: Any
+    H_prime: Any
+    P: Any
+    D: Any
+    G: Any
+    tau: Any
+    tau_bar: Any
+    P_plus: Any
+    P_prime: Any
+    D_prime: Any
+    G_prime: Any
+    tau_prime: Any
+    tau_bar_prime: Any
+    P_plus_prime: Any
+
+    @property
+    def H_C(self) -> Array:
+        """H(k′) φ(k′,k), PART (5)."""
+        return self.H_prime @ self.phi
+
+    @property
+    def H_whole(self) -> Array:
+        """[H(k″); H_C], PART (5)."""
+        return np.concatenate([self.H, self.H_C])
+
+
+def update_7(P: Array, H: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """D = HPH*, G = PH*D⁻¹, τ = GH, τ̄ = 1 − τ, P⁺ = τ̄P: one step of the recursion (7)."""
+    D = H @ P @ H.T
+    G = P @ H.T @ inverse(D)
+    tau = G @ H
+    tau_bar = np.eye(len(P), dtype=P.dtype) - tau
+    return D, G, tau, tau_bar, tau_bar @ P
+
+
+def parts_8(P: Array, phi: Array, H: Array, H_prime: Array) -> Parts:
+    """The partitioned step: body k, then the mass-less k′ with P(k′) = φ P⁺(k) φ*. PART (8).
+
+    Parameters
+    ----------
+    P : (n, n)
+        P(k), the same in both systems (17).
+    phi : (n, n)
+        φ(k′, k).
+    H, H_prime : (m″, n), (m′, n)
+        H(k″) and H(k′).
+
+    Returns
+    -------
+    Parts
+        Everything (9)-(18) is made of.
+
+    Notes
+    -----
+    The paper prints P⁺(k) = τ̄(k) P(k+1); it is τ̄(k) P(k).
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> part = kf.textbook.part
+    >>> both = part.parts_8(np.diag([2.0, 3.0]), np.eye(2), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    >>> part.D_inverse_9(both)
+    array([[0.5       , 0.        ],
+           [0.        , 0.33333333]])
+    """
+    own = update_7(P, H)
+    P_prime = phi @ own[-1] @ phi.T
+    return Parts(phi, H, H_prime, P, *own, P_prime, *update_7(P_prime, H_prime))
+
+
+def D_9(s: Parts) -> Array:
+    """D_whole = [[D, H P H_C*], [H_C P H*, H_C P H_C*]]. PART (9)."""
+    cross = s.H @ s.P @ s.H_C.T
+    return block([[s.D, cross], [cross.T, s.H_C @ s.P @ s.H_C.T]])
+
+
+def D_inverse_9(s: Parts) -> Array:
+    """D_whole⁻¹ = [[D⁻¹, 0], [0, 0]] + [−G*H_C*; 1] D⁻¹(k′) [−H_C G, 1]. PART (9)."""
+    reach = _reach(s)
+    out = reach.T @ inverse(s.D_prime) @ reach
+    m = len(s.D)
+    out[:m, :m] = out[:m, :m] + inverse(s.D)
+    return out
+
+
+def G_10(s: Parts) -> Array:
+    """G_whole = [G, 0] + P⁺ H_C* D⁻¹(k′) [−H_C G, 1]. PART (10)."""
+    gain = s.P_plus @ s.H_C.T @ inverse(s.D_prime)
+    return np.concatenate([s.G, 0 * gain], axis=1) + gain @ _reach(s)
+
+
+def tau_11(s: Parts) -> tuple[Array, Array]:
+    """τ_whole = τ + P⁺H_C*D⁻¹(k′)H_C τ̄ and τ̄_whole = τ̄ − P⁺H_C*D⁻¹(k′)H_C τ̄. PART (11)."""
+    through = s.P_plus @ s.H_C.T @ inverse(s.D_prime) @ s.H_C @ s.tau_bar
+    return s.tau + through, s.tau_bar - through
+
+
+def phi_G_14(s: Parts) -> Array:
+    """φ(k′,k) G_whole = [τ̄(k′) φ G, G(k′)]. PART (14)."""
+    return np.concatenate([s.tau_bar_prime @ s.phi @ s.G, s.G_prime], axis=1)
+
+
+def phi_tau_15(s: Parts) -> tuple[Array, Array]:
+    """φ τ_whole = φτ + τ(k′)φτ̄ and φ τ̄_whole = τ̄(k′)φτ̄. PART (15)."""
+    closed = s.phi @ s.tau_bar
+    return s.phi @ s.tau + s.tau_prime @ closed, s.tau_bar_prime @ closed
+
+
+def information_16(s: Parts) -> Array:
+    """H_whole* D_whole⁻¹ H_whole = H*D⁻¹H + τ̄*H_C*D⁻¹(k′)H_C τ̄. PART (16)."""
+    seen = s.H_C @ s.tau_bar
+    return s.H.T @ inverse(s.D) @ s.H + seen.T @ inverse(s.D_prime) @ seen
+
+
+def P_plus_18(s: Parts) -> Array:
+    """P⁺_whole = P⁺ − P⁺H_C*D⁻¹(k′)H_C P⁺. PART (18)."""
+    return s.P_plus - s.P_plus @ s.H_C.T @ inverse(s.D_prime) @ s.H_C @ s.P_plus
+
+
+def transported_19(s: Parts) -> Array:
+    """φ P⁺_whole φ* = τ̄(k′) φ τ̄ P τ̄* φ* τ̄*(k′) = P⁺(k′); printed without the last star. PART (19)."""
+    closed = s.tau_bar_prime @ s.phi @ s.tau_bar
+    return closed @ s.P @ closed.T
+
+
+def upsilon_23(s: Parts, above: Array, phi_inner: Array) -> tuple[Array, Array, Array]:
+    """Υ⁺(k′), Υ(k′) and Υ(k) from Υ(k+1), through the mass-less body. PART (23); φ(k+1,k′) is ``phi_inner``."""
+    plus = phi_inner.T @ above @ phi_inner
+    prime = s.tau_bar_prime.T @ plus @ s.tau_bar_prime + s.H_prime.T @ inverse(s.D_prime) @ s.H_prime
+    own_plus = s.phi.T @ prime @ s.phi
+    return plus, prime, s.tau_bar.T @ own_plus @ s.tau_bar + s.H.T @ inverse(s.D) @ s.H
+
+
+def _reach(s: Parts) -> Array:
+    """[−H_C G, 1]."""
+    return np.concatenate([-s.H_C @ s.G, np.eye(len(s.H_C), dtype=s.P.dtype)], axis=1)

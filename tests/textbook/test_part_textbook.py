@@ -1,0 +1,70 @@
+"""PART (7)-(25) in plain NumPy against the unpartitioned step by dense algebra; and its errata."""
+
+import numpy as np
+import pytest
+from r86_cases import close
+
+from kfdyn.textbook import part
+
+SEEDS = range(5)
+
+
+def split(seed, n=6, m=2, m_prime=3):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, n))
+    P = root @ root.T + np.eye(n)
+    phi, H, H_prime = rng.normal(size=(n, n)), rng.normal(size=(m, n)), rng.normal(size=(m_prime, n))
+    both = part.parts_8(P, phi, H, H_prime)
+    H_whole = np.vstack([H, H_prime @ phi])
+    D = H_whole @ P @ H_whole.T
+    G = np.linalg.solve(D, H_whole @ P).T
+    tau = G @ H_whole
+    return rng, both, P, H_whole, D, G, tau, np.eye(n) - tau
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_D_and_gain_from_the_parts(seed):
+    """PART:9, PART:10. D, its inverse and G of the whole hinge from those of its two parts."""
+    _, both, P, H, D, G, _, _ = split(seed)
+    close(both.H_whole, H)
+    close(part.D_9(both), D)
+    close(part.D_inverse_9(both), np.linalg.inv(D), 1e-9)
+    close(part.G_10(both), G, 1e-9)
+    close(part.update_7(P, H)[1], G, 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_projections_from_the_parts(seed):
+    """PART:11. τ and τ̄ of the whole."""
+    _, both, _, _, _, _, tau, tau_bar = split(seed)
+    mine = part.tau_11(both)
+    close(mine[0], tau, 1e-9)
+    close(mine[1], tau_bar, 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_transported_quantities_from_the_parts(seed):
+    """PART:14, PART:15, PART:16. φG, φτ, φτ̄ and H*D⁻¹H of the whole."""
+    _, both, _, H, D, G, tau, tau_bar = split(seed)
+    close(part.phi_G_14(both), both.phi @ G, 1e-9)
+    mine = part.phi_tau_15(both)
+    close(mine[0], both.phi @ tau, 1e-9)
+    close(mine[1], both.phi @ tau_bar, 1e-9)
+    close(part.information_16(both), H.T @ np.linalg.solve(D, H), 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_inertias_and_compliances_from_the_parts(seed):
+    """PART:18, PART:24-25. P⁺ of the whole, φP⁺φ* = P⁺(k′), and Υ through the mass-less body."""
+    rng, both, P, H, D, _, _, tau_bar = split(seed)
+    close(part.P_plus_18(both), tau_bar @ P, 1e-8)
+    moved = both.phi @ tau_bar @ P @ both.phi.T
+    close(part.transported_19(both), moved, 1e-8)
+    close(both.P_plus_prime, moved, 1e-8)
+    root, inner = rng.normal(size=(6, 6)), rng.normal(size=(6, 6))
+    above = root @ root.T
+    plus, _, own = part.upsilon_23(both, above, inner)
+    whole_phi = inner @ both.phi
+    whole_plus = whole_phi.T @ above @ whole_phi
+    close(both.phi.T @ plus @ both.phi, whole_plus)
+    close(own, tau_bar.T @ whole_plus @ tau_bar + H.T @ np.linalg.solve(D, H), 1e-9)
