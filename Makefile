@@ -3,6 +3,7 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+SECONDS ?= 1800
 VENV    := .venv
 BIN     := $(VENV)/bin
 KEY     := $(shell cksum < pyproject.toml | cut -d' ' -f1)
@@ -18,7 +19,7 @@ MATHJAX_VERSION := 3.2.2
 MATHJAX := docs/_static/mathjax/tex-svg-full.js
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format docs bench clean
+.PHONY: help demo test test-all fuzz check format docs bench clean
 
 help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
@@ -32,9 +33,12 @@ test: $(DEV) $(KERNELS)  ## run the tests
 	@echo "test: all tests but the slow ones, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) kfdyn tests
 
-test-all: $(DEV) $(KERNELS) docs  ## run the tests, with those marked slow, and build the documentation for them
-	@echo "test-all: all tests, the slow ones too, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
+test-all: $(DEV) $(KERNELS) docs  ## run the tests, with those marked slow, on new examples; build the documentation for them
+	@echo "test-all: all tests, the slow ones too, on new examples, $(WORKERS) at a time"
+	@KFDYN_EXAMPLES=new $(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
+
+fuzz: $(DEV) $(KERNELS)  ## run the property tests on new examples for SECONDS=1800
+	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS)
 
 check: $(DEV)  ## check format, lint, layers and types
 	@echo "check: format (ruff)"

@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forest import hinge_without_inertia
 from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
-from kfdyn.multibody import System, integrate, link_terms
+from kfdyn.multibody import System, integrate, kinetic_energy, link_terms
 
 Array = NDArray[np.float64]
-
-# The iteration contracts by O(h) each time; it ends when rounding is all that is left.
-MOST_ITERATIONS = 60
-TOLERANCE = 1e-14
 
 
 class Lagrangian(NamedTuple):
@@ -124,12 +121,14 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     Raises
     ------
     KfdynError
-        If the implicit equations do not settle, because h is too long.
+        If the implicit equations have no solution near the state, because h is too long.
 
     Notes
     -----
     𝓜^-1 is applied once per iteration, some 5 to 10 times in either half: for the kick by one innovations factor,
-    for the move, where q changes, by forward dynamics.
+    for the move, where q changes, by forward dynamics. Where that contracts slowly Newton's steps take over, and where
+    they would lead astray the root is followed from h = 0 (:func:`kfdyn.dynamics.implicit_equations.settle`): of
+    several roots the step takes the one that this state leads to.
     Sources: Hairer, Lubich and Wanner, "Geometric numerical integration illustrated by the Störmer-Verlet
     method", Acta Numerica 12 (2003); Bou-Rabee and Marsden, "Hamilton-Pontryagin integrators on Lie
     groups", Foundations of Computational Mathematics 9 (2009).
@@ -151,20 +150,20 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     solve_here = _inverse(system, q)
 
-    def kick(u: Array) -> Array:
-        mean, _ = _transport(system, half * u, p + half * force(t, q, u))
+    def kick(u: Array, part: Array) -> Array:
+        mean, _ = _transport(system, part * half * u, p + part * half * force(t, q, u))
         return solve_here(mean)
 
-    u = _settle(kick, v, h)
+    u = _settled(kick, system, q, v, "kick", h)
     work = motion.power(t, q, u)
     _, p_half = _transport(system, half * u, p + half * force(t, q, u))
     q_half = integrate(system, q, half * u)
 
-    def move(w: Array) -> Array:
-        mean, _ = _transport(system, half * w, p_half)
-        return _solve(system, integrate(system, q_half, half * w), mean)
+    def move(w: Array, part: Array) -> Array:
+        mean, _ = _transport(system, part * half * w, p_half)
+        return _solve(system, integrate(system, q_half, part * half * w), mean)
 
-    w = _settle(move, u, h)
+    w = _settled(move, system, q_half, _solve(system, q_half, p_half), "move", h)
     _, p_end = _transport(system, half * w, p_half)
     q_end = integrate(system, q_half, half * w)
     v_end = _solve(system, q_end, p_end + half * force(t + h, q_end, w))
@@ -199,20 +198,12 @@ def _transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     return mean.reshape(p.shape), moved.reshape(p.shape)
 
 
-def _settle(update: Callable[[Array], Array], x: Array, h: float) -> Array:
-    """Fixed point of ``update`` to rounding: until it no longer moves, or no longer comes closer."""
-    last, start = np.inf, 1.0 + float(np.abs(x).max(initial=0.0))
-    for _ in range(MOST_ITERATIONS):
-        new = update(x)
-        change = float(np.abs(new - x).max(initial=0.0))
-        size = 1.0 + float(np.abs(new).max(initial=0.0))
-        x = new
-        if change <= TOLERANCE * size or (change >= last and change <= 1e3 * TOLERANCE * size):
-            return x
-        if change > 1e4 * start:
-            break
-        last = change
-    raise KfdynError(
-        f"the implicit equations of the symplectic step do not settle at h = {h:.3g} (last change {change:.1e}); "
-        "take a shorter step (more substeps), or method 'rk4' or 'implicit'"
-    )
+def _settled(update: Update, system: System, q: Array, start: Array, name: str, h: float) -> Array:
+    """Solve one half of the step; the length of a velocity is the root of twice its kinetic energy at q."""
+    try:
+        return settle(update, lambda u: np.sqrt(2.0 * kinetic_energy(system, q, u)), start)
+    except NoNearRoot as why:
+        raise KfdynError(
+            f"the implicit equations of the symplectic step have no solution near this state at h = {h:.3g}: the root "
+            f"of its {name} {why}; take a shorter step (more substeps), or method 'rk4' or 'implicit'"
+        ) from None

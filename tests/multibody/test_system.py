@@ -205,3 +205,18 @@ def test_building_a_system_does_not_load_numba():
     """numba takes a second to import; it is loaded with the first sweep."""
     code = "import sys, kfdyn.multibody as mb; mb.models.puma560(); sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_rotation_is_projected_once():
+    """What placement returns it returns again, bit by bit, of rotations typed with 6 to 16 digits."""
+    from kfdyn.multibody.body import placement
+
+    rng = np.random.default_rng(0)
+    for digits in rng.integers(7, 17, 2000):
+        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        typed = np.round(R * np.sign(np.linalg.det(R)), digits)
+        once, _ = placement(typed, np.zeros(3), "frame")
+        twice, _ = placement(once.copy(), np.zeros(3), "frame")
+        np.testing.assert_array_equal(once, twice)
+        assert np.abs(once @ once.T - np.eye(3)).max() < 1.1e-14
+        assert np.abs(once - typed).max() < 10.0 ** (1 - digits) + 1e-14
