@@ -47,6 +47,7 @@ _NAMES_OF = {
         "Operators",
         "Riccati",
         "Smoothed",
+        "Score",
         "StateSpace",
         "Tree",
         "adjoint_mismatch",
@@ -57,6 +58,7 @@ _NAMES_OF = {
         "forward_lyapunov",
         "innovations_factor",
         "kalman_filter",
+        "score",
     ),
     "kfdyn.estimation.riccati": ("riccati",),
     "kfdyn.io": (

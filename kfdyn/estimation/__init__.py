@@ -11,6 +11,7 @@ _MODULE_OF = {
     "Operator": "operator",
     "Operators": "operators",
     "Riccati": "riccati",
+    "Score": "scoring",
     "Smoothed": "smoothing",
     "StateSpace": "state_space",
     "Tree": "tree",
@@ -22,6 +23,7 @@ _MODULE_OF = {
     "forward_lyapunov": "lyapunov",
     "innovations_factor": "factor",
     "kalman_filter": "filtering",
+    "score": "scoring",
 }
 
 __all__ = sorted(_MODULE_OF)

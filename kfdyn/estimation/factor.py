@@ -114,11 +114,14 @@ class InnovationsFactor:
 
     def inverse_blocks(self) -> Blocks:
         """Diagonal blocks c(k) = D⁻¹ + G*Λ⁺G of 𝓜⁻¹ in O(N) (R86 (10.3), (10.29))."""
-        from kfdyn.estimation._kernels.inverse import inverse_blocks
+        from kfdyn.estimation._kernels.score import inverse_blocks, inverse_work
 
-        cov, ss = self.covariances, self.ss
-        flat = np.empty_like(ss.R.flat)
-        inverse_blocks(ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, cov.smoothed.Lambda.flat, flat)
+        cov, ss, x = self.covariances, self.ss, self.ss.arrays
+        flat, most = np.empty_like(ss.R.flat), ss.common
+        inverse_blocks(
+            x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed, cov.D_factor.flat,
+            cov.G.flat, cov.Lambda.flat, flat, np.empty(inverse_work(most.most_states, most.most_outputs)),
+        )  # fmt: skip
         return ss.R.like(flat)
 
     def _innovations(self, T: ArrayLike) -> tuple[FloatArray, FloatArray]:

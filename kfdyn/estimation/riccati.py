@@ -99,13 +99,36 @@ class Riccati:
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
         """Λ(k) and S(k), the scatter of THEORY (5), done when first asked for."""
+        ss = self.ss
+        Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
+        if self._scatter(Lambda, S):
+            from kfdyn.estimation._kernels.rts import restore_cancelled
+
+            restore_cancelled(ss.arrays, self.P.flat, self.P_plus.flat, S)
+        result = SmoothedCovariances(ss.Q.like(_frozen(Lambda)), ss.Q.like(_frozen(S)))
+        for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
+            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
+        return result
+
+    @cached_property
+    def Lambda(self) -> Blocks:
+        """Λ(k) alone, which is all that the score needs: half of the scatter, if the smoother has not done it."""
+        if "smoothed" in self.__dict__:
+            return self.smoothed.Lambda
+        Lambda = np.empty_like(self.ss.Q.flat)
+        self._scatter(Lambda, None)
+        blocks = self.ss.Q.like(_frozen(Lambda))
+        expect_finite_blocks(self.ss.tree, "Λ", blocks, self.ss.tree.order[::-1])
+        return blocks
+
+    def _scatter(self, Lambda: FloatArray, S: FloatArray | None) -> int:
+        """Fill Λ, and S unless None; returns how many S have lost digits."""
         from kfdyn.estimation._kernels import smoothed
 
-        ss, P_plus = self.ss, self.P_plus.flat
-        Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
+        ss = self.ss
         scalar = ss.common.most_outputs <= 1
         single, vectorial = True if scalar or self.sizes.n else None, None if scalar else True
-        cancelled = smoothed.costate_covariances(
+        return smoothed.costate_covariances(
             self.sizes,
             single,
             vectorial,
@@ -113,19 +136,11 @@ class Riccati:
             self.observed,
             self.D_factor.flat,
             self.G.flat,
-            P_plus,
+            self.P_plus.flat,
             Lambda,
             S,
             np.empty(smoothed.room(ss.common.most_states, ss.common.most_outputs)),
         )
-        if cancelled:
-            from kfdyn.estimation._kernels.rts import restore_cancelled
-
-            restore_cancelled(ss.arrays, self.P.flat, P_plus, S)
-        result = SmoothedCovariances(ss.Q.like(_frozen(Lambda)), ss.Q.like(_frozen(S)))
-        for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
-            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
-        return result
 
 
 def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = "block") -> Riccati:

@@ -340,8 +340,8 @@ class StateSpace:
         raise AttributeError(f"StateSpace is immutable; build another to change '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = (self.phi, self.H.flat, self.Q.flat, self.R.flat)
-        return StateSpace.trusted, (self.tree, self.n, self.m, *buffers, self.xi, self.eta)
+        buffers = (self.phi.flat, self.H.flat, self.Q.flat, self.R.flat)
+        return _rebuilt, (self.tree, (self.n, self.m, self.phi.offsets), buffers, self.xi, self.eta)
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -447,6 +447,19 @@ def _above(tree: Tree, n: IntArray) -> IntArray:
     np.take(n, tree.parent, out=above, mode="wrap") if len(tree) else n
     above[tree.parent < 0] = 0
     return above
+
+
+def _rebuilt(
+    tree: Tree,
+    sizes: tuple[IntArray, ...],
+    buffers: tuple[FloatArray, ...],
+    xi: FloatArray | None,
+    eta: FloatArray | None,
+) -> StateSpace:
+    """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
+    n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
+    phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
+    return StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
 
 
 def _as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:

@@ -5,7 +5,7 @@ from numba import njit
 
 from kfdyn._kernels.sizes import SWEEP, matrix, vector
 from kfdyn.estimation._kernels.lanes import clear, product, solve, transposed_product
-from kfdyn.estimation._kernels.linalg import largest, solve_lower, solve_lower_transposed, transposed_congruence
+from kfdyn.estimation._kernels.linalg import largest, solve_lower, solve_lower_transposed
 
 
 @njit(**SWEEP)
@@ -67,36 +67,6 @@ def dense_inverse(tag, model, seen, L, G, out):
                         out[output[k] + a, column] = e[a]
                         out[column, output[k] + a] = e[a]
                     e[a] = 0.0
-
-
-@njit(**SWEEP)
-def inverse_blocks(model, seen, L, G, Lambda, out):
-    """c(k) = D⁻¹ + G* Λ⁺ G for every node, with Λ⁺ = φ* Λ(p) φ."""
-    state, output = model.state, model.output
-    n_max, m_max = largest(state), largest(output)
-    above_flat = np.empty(n_max * n_max)
-    half = np.empty(n_max * max(n_max, m_max))
-    row = np.empty(max(n_max, m_max))
-    for k in range(model.parent.size):
-        n, m = state[k + 1] - state[k], output[k + 1] - output[k]
-        block = matrix(out, model.R_at[k], m, m)
-        for a in range(m):
-            for b in range(m):
-                block[a, b] = 0.0
-        p = model.parent[k]
-        if p >= 0 and m > 0:
-            r = state[p + 1] - state[p]
-            phi, above = matrix(model.phi, model.phi_at[k], r, n), matrix(above_flat, 0, n, n)
-            transposed_congruence(None, above, phi, matrix(Lambda, model.Q_at[p], r, r), half)
-            transposed_congruence(None, block, matrix(G, model.H_at[k], n, m), above, half)
-        for b in range(m):
-            if seen[output[k] + b]:
-                for a in range(m):
-                    row[a] = 1.0 if a == b else 0.0
-                solve_lower(matrix(L, model.R_at[k], m, m), row)
-                solve_lower_transposed(matrix(L, model.R_at[k], m, m), row)
-                for a in range(m):
-                    block[a, b] += row[a]
 
 
 @njit(**SWEEP)

@@ -26,9 +26,9 @@ def costate_covariances(sizes, single, vectorial, model, seen, L, G, P_plus, Lam
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    ``single`` None leaves scalar outputs on their own out of the compiled code, ``vectorial`` None vector outputs.
-    ``model`` is the address of a model, ``room`` is for :func:`room` numbers. Cost per
-    node: 7n³ + O(n²m) flops.
+    S None leaves that out. ``single`` None leaves scalar outputs on their own out of the compiled code, ``vectorial``
+    None vector outputs. ``model`` is the address of a model, ``room`` is for :func:`room` numbers. Cost per node:
+    7n³ + O(n²m) flops, 3n³ without S.
     """
     return _scatter(sizes, single, vectorial, model, seen, L, G, P_plus, Lambda, S, room)
 
@@ -49,20 +49,23 @@ def _scatter(sizes, single, vectorial, address, seen, L, G, P_plus, Lambda, S, r
         n = size(sizes.n, state[k + 1] - state[k])
         m = size(sizes.m, output[k + 1] - output[k])
         above, Lambda_k = matrix(room, 0, n, n), matrix(Lambda, model.Q_at[k], n, n)
-        P_plus_k, S_k = matrix(P_plus, model.Q_at[k], n, n), matrix(S, model.Q_at[k], n, n)
+        P_plus_k = matrix(P_plus, model.Q_at[k], n, n)
+        S_k = None if S is None else matrix(S, model.Q_at[k], n, n)
         p = model.parent[k]
         with either(p >= 0) as (inner, root):
             with inner:
                 r = size(sizes.n, state[p + 1] - state[p])
                 phi, Lambda_p = matrix(model.phi, model.phi_at[k], r, n), matrix(Lambda, model.Q_at[p], r, r)
                 transposed_congruence(sizes.n, above, phi, Lambda_p, half)
-                subtract_congruence(sizes.n, S_k, P_plus_k, above, half)
-                lost += count(cancelled(P_plus_k, S_k))
+                if S is not None:
+                    subtract_congruence(sizes.n, S_k, P_plus_k, above, half)
+                    lost += count(cancelled(P_plus_k, S_k))
             with root:
                 for i in loop(n):
                     for j in loop(n):
                         above[i, j] = 0.0
-                        S_k[i, j] = P_plus_k[i, j]
+                        if S is not None:
+                            S_k[i, j] = P_plus_k[i, j]
         H_k, G_k = matrix(model.H, model.H_at[k], m, n), matrix(G, model.H_at[k], n, m)
         L_k, seen_k = matrix(L, model.R_at[k], m, m), vector(seen, output[k])
         if single is None:
