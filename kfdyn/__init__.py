@@ -95,7 +95,7 @@ _NAMES_OF = {
         "potential_energy",
     ),
 }
-_ROOMS = ("textbook",)
+_ROOMS = ("symbolic", "textbook")
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = ["__version__", *sorted([*_HOME_OF, *_ROOMS])]

@@ -1,0 +1,28 @@
+"""The inverse in symbols: the recursions of the filter run on symbols, and exported as functions (R86 sections 10-12).
+
+Needs SymPy where an expression is wanted (``pip install "kfdyn[symbolic]"``); export needs nothing.
+"""
+
+from kfdyn.symbolic.export import export
+from kfdyn.symbolic.formulas import (
+    Counts,
+    Formula,
+    bias_forces,
+    filter_quantity,
+    forward_dynamics,
+    inverse_element,
+    mass_matrix,
+    mass_matrix_inverse,
+)
+
+__all__ = [
+    "Counts",
+    "Formula",
+    "bias_forces",
+    "export",
+    "filter_quantity",
+    "forward_dynamics",
+    "inverse_element",
+    "mass_matrix",
+    "mass_matrix_inverse",
+]
