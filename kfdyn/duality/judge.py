@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.duality.rounding import EPS, rounding_bound
+from kfdyn.duality.rounding import EPS, resolution, rounding_bound
 from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace
@@ -19,10 +19,6 @@ from kfdyn.estimation.moments import whitened_covariance_test, whitened_mean_tes
 from kfdyn.estimation.whitening import Whitening, whitening
 
 Array = NDArray[np.float64]
-
-#: Variance, relative to that before conditioning, below which a direction counts as outside the range: rounding, some
-#: 1e-16 of it, must not show in a sample covariance of 1e8 samples.
-RTOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,9 @@ class Group:
     spread : float
         Largest relative difference of their statistics.
     tolerance : float
-        What rounding excuses. A whitened covariance with relative errors δ moves the ratio by 2δ√n of itself; δ is the
-        bound of the model, or 64 ε tr Σ⁻¹ in the units of the quantity.
+        What rounding excuses. √LR is √(n/2) ‖S − 1‖ of the whitened sample covariance S, so that errors up to δ in its
+        d directions move √LR by δ√(2nd) at most, whatever its value, and LR by 2δ√(2nd/LR) of itself; twice that for
+        two of them. δ is the bound of the model, or 64 ε tr Σ⁻¹ in units of the terms.
     """
 
     quantities: tuple[str, ...]
@@ -136,6 +133,7 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
     tests: list[Outcome] = []
     findings = {}
     bound = rounding_bound(plan.ss)
+    rtol = resolution(bound)
     precision: dict[str, float] = {}
     ratios: dict[str, Outcome] = {}
     means: dict[str, Outcome] = {}
@@ -147,18 +145,18 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
         matrix = claim.matrix if whole else claim.covariance.seen_in(plan.sketch[name])
         total = sums.total if whole else sums.total @ plan.sketch[name]
         try:
-            space = whitening(matrix, None, RTOL, claim.scale if whole else np.sqrt(np.diag(matrix).clip(1e-300)))
+            space = whitening(matrix, None, rtol, claim.scale if whole else np.sqrt(np.diag(matrix).clip(1e-300)))
         except ModelError as flaw:  # a formula so wrong that nothing has such a covariance
             tests.append(Outcome("covariance", (name,), np.inf, 0, 0.0, str(flaw)))
             findings[name] = _impossible(name, claim, sums, n, whole)
             continue
         if n >= max(space.rank, 1):
             ratios[name] = _likelihood_ratio(name, sums, space, n)
-            inverse = float(((space.inside * claim.scale[:, None]) ** 2).sum()) if whole else 1.0
+            inverse = float(((space.inside * claim.units.terms[:, None]) ** 2).sum()) if whole else 1.0
             precision[name] = max(bound, 64 * EPS * inverse)
         means[name] = _mean(name, total, space, n)
-        entries, found, scores = _entries(plan.ss, name, sums, claim, n, whole)
-        tests += [entries, _mean_entries(name, sums.total, claim, n)]
+        entries, found, scores = _entries(plan.ss, name, sums, claim, n, whole, rtol)
+        tests += [entries, _mean_entries(name, sums.total, claim, n, rtol)]
         if name in ("filter_error", "smoothed_error") and whole:
             tests.append(_nees(name, sums, space, n))
         findings[name] = Finding(
@@ -204,12 +202,12 @@ def _mean(name: str, total: Array, space: Whitening, n: int) -> Outcome:
     return Outcome("mean", (name,), outcome.statistic, outcome.dof, outcome.p_value)
 
 
-def _mean_entries(name: str, total: Array, claim: Claim, n: int) -> Outcome:
+def _mean_entries(name: str, total: Array, claim: Claim, n: int, rtol: float) -> Outcome:
     """Largest |mean| in standard errors, by Šidák's inequality over all entries."""
     variance = _variances(claim)
-    alive = variance > RTOL * claim.scale**2
+    alive = variance > rtol * claim.scale**2
     scores = np.abs(total[alive]) / np.sqrt(n * variance[alive])
-    constant = (np.abs(total[~alive]) / n <= np.sqrt(10 * RTOL) * claim.scale[~alive]).all()
+    constant = (np.abs(total[~alive]) / n <= np.sqrt(10 * rtol) * claim.scale[~alive]).all()
     statistic = float(scores.max(initial=0.0))
     where = f"entry {np.flatnonzero(alive)[np.argmax(scores)]}" if alive.any() else ""
     return Outcome(
@@ -222,20 +220,20 @@ def _variances(claim: Claim) -> Array:
 
 
 def _entries(
-    ss: StateSpace, name: str, sums: Sums, claim: Claim, n: int, whole: bool
+    ss: StateSpace, name: str, sums: Sums, claim: Claim, n: int, whole: bool, rtol: float
 ) -> tuple[Outcome, tuple[float, float], Array | None]:
     """Largest normal score of an entry; error of the covariance and what it should be; all scores."""
     if whole:
-        outcome = largest_entry_test(sums.scatter, claim.matrix, n, rtol=RTOL, scale=claim.scale)
+        outcome = largest_entry_test(sums.scatter, claim.matrix, n, rtol=rtol, scale=claim.scale)
         test = Outcome("entries", (name,), outcome.statistic, outcome.dof, outcome.p_value, f"entry {outcome.index}")
-        deviation = np.sqrt(np.where(np.diag(claim.matrix) > RTOL * claim.scale**2, np.diag(claim.matrix), np.inf))
+        deviation = np.sqrt(np.where(np.diag(claim.matrix) > rtol * claim.scale**2, np.diag(claim.matrix), np.inf))
         found, rho = ((A / np.outer(deviation, deviation)) for A in (sums.scatter / n, claim.matrix))
         return test, _errors(found, rho, n), outcome.scores
     on_states, parent = QUANTITIES[name].on_states, ss.tree.parent
     index = block_index(ss.n if on_states else ss.m)
     variance = _variances(claim)
     deviation = np.append(np.sqrt(np.maximum(variance, 0.0)), 0.0)
-    alive = np.append(variance > RTOL * claim.scale**2, False)
+    alive = np.append(variance > rtol * claim.scale**2, False)
     own, below = np.arange(len(index)), np.flatnonzero(parent >= 0)
     scores, found, rho = [], [], []
     for i, j, scatter in ((own, own, sums.nodes), (below, parent[below], sums.edges[below])):
@@ -331,8 +329,11 @@ def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, .
 
 def _group(ratios: Mapping[str, Outcome], precision: Mapping[str, float], names: tuple[str, ...], n: int) -> Group:
     statistics = np.array([ratios[name].statistic for name in names])
-    tolerance = 2 * float(np.sqrt(n)) * max(precision[name] for name in names)
+    error = max(precision[name] for name in names)
     if not np.isfinite(statistics).all():
-        return Group(names, np.inf, tolerance)
-    largest = float(statistics.max())  # 0 if nothing varies
-    return Group(names, float(np.ptp(statistics)) / largest if largest > 0 else 0.0, tolerance)
+        return Group(names, np.inf, error)
+    largest = float(statistics.max())
+    if largest == 0:  # nothing varies
+        return Group(names, 0.0, error)
+    d = (np.sqrt(8 * ratios[names[0]].dof + 1) - 1) / 2  # dof = d(d + 1)/2
+    return Group(names, float(np.ptp(statistics)) / largest, float(4 * error * np.sqrt(2 * n * d / largest)))

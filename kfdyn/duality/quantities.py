@@ -158,22 +158,22 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
         "a": np.zeros(ss.n_outputs),
         "smoothed_error": still,
     }
-    ranks, maps, in_units = _ranks(ss, cov), noise_maps(ss), units(ss, cov, means)
+    maps, in_units = noise_maps(ss), units(ss, cov, means)
+    ranks = _ranks(ss, cov, in_units["z"].terms)
     return {
         name: Claim(means[name], Gram(maps[name], getattr(cov, name)), in_units[name], ranks[name])
         for name in QUANTITIES
     }
 
 
-def _ranks(ss: StateSpace, cov: Covariances) -> dict[str, int]:
+def _ranks(ss: StateSpace, cov: Covariances, terms: Array) -> dict[str, int]:
     """Rank of each covariance; that of x − x̂ is Guttman's, rank cov[x, T] − rank 𝓜."""
     K, R, D, tree = cov.riccati.K, ss.R, cov.riccati.D, ss.tree
     states, noise, outputs = sum(map(_rank, ss.Q)), sum(map(_rank, R)), ss.n_outputs
     arriving = error = 0
     for k, Q in enumerate(ss.Q):
         below = tree.children(k)
-        variance = np.diag(cov.x.diagonal[k])
-        unit = np.sqrt(np.where(variance > 0, variance, 1.0))  # a gain may be all rounding; the state is not
+        unit = terms[ss.arrays.state[k] : ss.arrays.state[k + 1]]  # a gain may be all rounding; the state is not
         known = sum((K[j] @ D[j] @ K[j].T for j in below), np.zeros_like(Q))  # z gains Kε on the way from its children
         noisy = sum((K[j] @ R[j] @ K[j].T for j in below), Q)  # x − z = ψ(w − Kr)
         arriving += _rank(known / np.outer(unit, unit), 1e-11)
