@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table; 0 if every residual is rounding, else 1."""
     from kfdyn.duality import IDENTITIES, identity_residuals
-    from kfdyn.duality.identities import TOLERANCE
+    from kfdyn.duality.identities import identity_tolerance
     from kfdyn.dynamics import as_estimation
 
     loaded = open_robot(args)
@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
             f"{args.file}: dense algebra on {ss.n_states} states is too much; up to {MOST_STATES // 6} bodies will do"
         )
     with naming_hinges(system, q):
-        residuals = identity_residuals(ss)
-    passed = all(residual <= TOLERANCE for residual in residuals.values())
+        residuals, tolerance = identity_residuals(ss), identity_tolerance(ss)
+    passed = all(residual <= tolerance for residual in residuals.values())
     if args.json:
         rows = {
             name: {"statement": one.statement, "source": one.source, "residual": residuals[name]}
@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
             if name in residuals
         }
         print(
-            json.dumps({"robot": system.name, "passed": passed, "tolerance": TOLERANCE, "identities": rows}, indent=2)
+            json.dumps({"robot": system.name, "passed": passed, "tolerance": tolerance, "identities": rows}, indent=2)
         )
     else:
-        _show(system.name, residuals, passed, TOLERANCE)
+        _show(system.name, residuals, passed, tolerance)
     return 0 if passed else 1
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.dictionary import fill
-from kfdyn.duality.identities import identity_residuals
+from kfdyn.duality.identities import TOLERANCE, identity_residuals, identity_tolerance
 from kfdyn.duality.judge import judge
 from kfdyn.duality.parties import (
     Party,
@@ -140,6 +140,7 @@ def cross_check(
         judgement.groups,
         tuple(parties),
         identity_residuals(ss) if small else {},
+        identity_tolerance(ss) if small else TOLERANCE,
         judgement.findings,
         moments.histogram,
         convergence,

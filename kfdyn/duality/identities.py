@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.symbols import Symbols
 from kfdyn.estimation import StateSpace, kalman_filter
 
 Array = NDArray[np.float64]
 Residual = Callable[[Symbols], float]
 
-#: A residual above this is no rounding, for models whose covariances have conditions below 1e6.
+#: A residual above this is no rounding, for models whose covariances have conditions below 1e6; for others see
+#: :func:`identity_tolerance`.
 TOLERANCE = 1e-9
 
 
@@ -93,6 +95,28 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     symbols = Symbols(ss)
     exact = not ss.R.flat.any()
     return {name: one.residual(symbols) for name, one in IDENTITIES.items() if exact or not one.exact_only}
+
+
+def identity_tolerance(ss: StateSpace) -> float:
+    """Residual above which an identity does not hold: 1e-9, or what rounding does to 𝓜⁻¹ where that is more.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+
+    Returns
+    -------
+    float
+        max(1e-9, :func:`~kfdyn.duality.rounding_bound`).
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> identity_tolerance(kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4]))
+    1e-09
+    """
+    return max(TOLERANCE, rounding_bound(ss))
 
 
 def _gap(left: ArrayLike, right: ArrayLike, *terms: ArrayLike) -> float:

@@ -131,7 +131,7 @@ def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: i
     x, P = mean[leaf][:, None], ss.Q[leaf]
     for k in [leaf, *ss.tree.ancestors(leaf)]:
         peer = KalmanFilter(dim_x=int(ss.n[k]), dim_z=max(int(ss.m[k]), 1))
-        peer.x, peer.P = x, P
+        peer.x, peer.x_prior, peer.P = x, x, P
         unit = units[k]  # before any measurement: an exact one may leave a variance that is all rounding
         worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, unit))
         if ss.m[k]:
@@ -139,7 +139,8 @@ def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: i
             seen = np.sqrt(np.diag(filt.D[k]))
             worst["D"] = max(worst["D"], gap(filt.D[k], peer.S, seen))
             worst["G"] = max(worst["G"], float((np.abs(filt.G[k] - peer.K) * seen / unit[:, None]).max()))
-            worst["ε"] = max(worst["ε"], float((np.abs(eps[k] - peer.y[:, 0]) / (seen + np.abs(T[k]))).max()))
+            terms = seen + np.abs(T[k]) + np.abs(ss.H[k]) @ np.abs(peer.x_prior[:, 0])  # ε = T − Hz
+            worst["ε"] = max(worst["ε"], float((np.abs(eps[k] - peer.y[:, 0]) / terms).max()))
         parent = ss.tree.parent[k]
         if parent >= 0:
             others = [j for j in ss.tree.children(parent) if j != k]

@@ -46,6 +46,8 @@ class Report:
         Agreement with independent computations.
     identities : dict of str to float
         Largest residual of each operator identity, empty if the model is too large for dense algebra.
+    identity_tolerance : float
+        What rounding excuses in them.
     findings : dict of Finding
         For each quantity, the covariance claimed and the covariance sampled.
     histogram : ndarray of int
@@ -76,6 +78,7 @@ class Report:
     groups: tuple[Group, ...]
     parties: tuple[Party, ...]
     identities: dict[str, float]
+    identity_tolerance: float
     findings: dict[str, Finding] = field(repr=False)
     histogram: NDArray[np.int64] = field(repr=False)
     convergence: Array = field(repr=False)
@@ -91,8 +94,6 @@ class Report:
     @property
     def rejected(self) -> list[str]:
         """Everything that speaks against the model, in words; empty if nothing does."""
-        from kfdyn.duality.identities import TOLERANCE
-
         said = [
             f"{test.kind} of {', '.join(QUANTITIES[name].symbol for name in test.quantities)}: p = {p:.1e} after Holm"
             + (f" ({test.detail})" if test.detail else "")
@@ -110,7 +111,11 @@ class Report:
             for p in self.parties
             if not p.passed
         ]
-        said += [f"identity {name}: residual {r:.1e}" for name, r in self.identities.items() if not r <= TOLERANCE]
+        said += [
+            f"identity {name}: residual {r:.1e}"
+            for name, r in self.identities.items()
+            if not r <= self.identity_tolerance
+        ]
         return said
 
     @property
@@ -153,8 +158,6 @@ class Report:
         """Tests that are not about one quantity's covariance alone, and the independent parties."""
         from rich.text import Text
 
-        from kfdyn.duality.identities import TOLERANCE
-
         table = _table("Beside the covariances", ("check", "of"))
         for column in ("found", "allowed"):
             table.add_column(column, justify="right")
@@ -172,7 +175,9 @@ class Report:
         if self.identities:
             worst_name = max(self.identities, key=lambda name: self.identities[name])
             found = f"residual {self.identities[worst_name]:.0e}"
-            table.add_row(f"{len(self.identities)} operator identities", worst_name, found, f"{TOLERANCE:.0e}")
+            table.add_row(
+                f"{len(self.identities)} operator identities", worst_name, found, f"{self.identity_tolerance:.0e}"
+            )
         return table
 
     def verdict(self) -> str:
