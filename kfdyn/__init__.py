@@ -16,6 +16,7 @@ _NAMES_OF = {
     ),
     "kfdyn.dynamics": (
         "BoundaryValueProblem",
+        "DynamicsEstimate",
         "Trajectory",
         "acceleration_causes",
         "as_estimation",
@@ -24,6 +25,7 @@ _NAMES_OF = {
         "computed_torque",
         "decompose_forces",
         "dynamics_filter",
+        "estimate_dynamics",
         "force_decompositions",
         "forward_dynamics",
         "hybrid_dynamics",
@@ -37,6 +39,7 @@ _NAMES_OF = {
         "operational_space_compliance",
         "operational_space_control",
         "partition_hinges",
+        "sensors",
         "simulate",
     ),
     "kfdyn.estimation": (

@@ -79,3 +79,32 @@ class SingularError(KfdynError):
         super().__init__(message)
         self.node = node
         self.output = output
+
+
+class UnobservableError(KfdynError):
+    """A set of sensors that leaves something undetermined, or whose exact readings say the same twice.
+
+    Attributes
+    ----------
+    unseen, repeated : tuple of tuples of str
+        The directions that no sensor sees, and the groups of exact readings that repeat each other, by their parts.
+
+    Examples
+    --------
+    An arm of which only one hinge is read:
+
+    >>> import kfdyn as kf
+    >>> sensors = [kf.sensors.JointTorque(0.1, hinges="shoulder")]
+    >>> arm = kf.models.double_pendulum()
+    >>> kf.estimate_dynamics(arm, [0.0, 0.0], None, sensors, [[0.0]])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    kfdyn.errors.UnobservableError: the sensors leave undetermined: hinge 'elbow' with hinge 'shoulder'; ...
+    """
+
+    def __init__(
+        self, message: str, unseen: tuple[tuple[str, ...], ...] = (), repeated: tuple[tuple[str, ...], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.unseen = unseen
+        self.repeated = repeated

@@ -1,5 +1,6 @@
 """Mechanics solved as estimation: forward dynamics is the smoother, the mass matrix the covariance of T."""
 
+from kfdyn.dynamics import sensors
 from kfdyn.dynamics.assembly import Forest, as_estimation, as_forest
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.boundary_value import BoundaryValueProblem
@@ -19,12 +20,14 @@ from kfdyn.dynamics.mass_matrix import (
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.partition import Partition, partition_hinges, succession
+from kfdyn.dynamics.sensors import DynamicsEstimate, estimate_dynamics
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.dynamics.trajectory import Trajectory
 
 __all__ = [
     "AccelerationCauses",
     "BoundaryValueProblem",
+    "DynamicsEstimate",
     "ForceDecompositions",
     "Forest",
     "Partition",
@@ -39,6 +42,7 @@ __all__ = [
     "computed_torque",
     "decompose_forces",
     "dynamics_filter",
+    "estimate_dynamics",
     "force_decompositions",
     "forward_dynamics",
     "hybrid_dynamics",
@@ -52,6 +56,7 @@ __all__ = [
     "operational_space_compliance",
     "operational_space_control",
     "partition_hinges",
+    "sensors",
     "simulate",
     "succession",
 ]

@@ -1,0 +1,28 @@
+"""Sensors of a robot, and its dynamics estimated from their readings.
+
+The kinds are to be had as ``kf.sensors.JointTorque`` and so on; :func:`estimate_dynamics`, :func:`observability` and
+:func:`place_sensors` as ``kf.estimate_dynamics``.
+"""
+
+from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration, ExternalForce, ForceTorque, Imu
+from kfdyn.dynamics.sensors.estimate import estimate_dynamics
+from kfdyn.dynamics.sensors.gradient import SensorGradient
+from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointPrior, JointTorque, MotorCurrent
+from kfdyn.dynamics.sensors.result import DynamicsEstimate
+from kfdyn.dynamics.sensors.sensor import Sensor
+
+__all__ = [
+    "Accelerometer",
+    "AngularAcceleration",
+    "DynamicsEstimate",
+    "ExternalForce",
+    "ForceTorque",
+    "Imu",
+    "JointAcceleration",
+    "JointPrior",
+    "JointTorque",
+    "MotorCurrent",
+    "Sensor",
+    "SensorGradient",
+    "estimate_dynamics",
+]

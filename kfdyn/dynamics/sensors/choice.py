@@ -1,0 +1,66 @@
+"""Which unknowns a hinge can decide, and which must travel inward undecided, until an inboard node can.
+
+The matrix of a node's unknowns is symmetric and indefinite; it may be singular although the whole is not: a force of
+which nothing is known is decided by the sensor inboard of it, an exact accelerometer at the tip of an arm by all the
+hinges that carry it. So the unknowns are eliminated by symmetric pivoting (Bunch and Parlett 1971), as long as no
+multiplier exceeds a bound, and the others are carried on, as multifrontal solvers delay a pivot. It is always right to
+carry one on; the bound is for accuracy alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.sensor import Array, Index
+
+# Largest multiplier accepted when a choice is made, and when it is used again in another state.
+BOUND, BOUND_AGAIN = 3e1, 3e4
+# A pivot below this, in natural scales, may be the rounding of zero.
+TINY = 1e-10
+# Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
+SINGLE = 0.6403882032022076
+
+
+class Choice(NamedTuple):
+    """Indices among the unknowns (u, q̈, m) of a node that are eliminated there, and those carried on; their scales."""
+
+    eliminate: Index
+    carry: Index
+    scale: Array
+
+
+def choose(matrix: Array, scale: Array, first: int, is_root: bool) -> Choice:
+    """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes."""
+    count = len(matrix) - first
+    everything = np.arange(count)
+    if is_root:
+        return Choice(everything, everything[:0], scale[first:])
+    G = matrix * np.outer(scale, scale)
+    left, done = list(range(first, len(matrix))), []
+    while left:
+        pivot = _pivot(G, left)
+        rest = [i for i in range(len(G)) if i not in pivot and i not in done]
+        block, beside = G[np.ix_(pivot, pivot)], G[np.ix_(pivot, rest)]
+        if np.abs(block).max() < TINY or not abs(np.linalg.det(block)) > 0:
+            break
+        multipliers = np.linalg.solve(block, beside)
+        if np.abs(multipliers).max(initial=0.0) > BOUND:
+            break
+        G[np.ix_(rest, rest)] -= beside.T @ multipliers
+        done += pivot
+        left = [i for i in left if i not in pivot]
+    return Choice(np.sort(np.array(done, int)) - first, np.array(left, int) - first, scale[first:])
+
+
+def _pivot(G: Array, left: list[int]) -> list[int]:
+    """The largest entry on the diagonal, or the pair of the largest beside it, whichever bounds the growth."""
+    inner = np.abs(G[np.ix_(left, left)])
+    diagonal = inner.diagonal().copy()
+    np.fill_diagonal(inner, 0.0)
+    one = int(diagonal.argmax())
+    if diagonal[one] >= SINGLE * inner.max(initial=0.0):
+        return [left[one]]
+    i, j = divmod(int(inner.argmax()), len(left))
+    return [left[i], left[j]]

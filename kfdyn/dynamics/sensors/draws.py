@@ -1,0 +1,77 @@
+"""Draws from the posterior: a truth and readings are made up, estimated, and the error of that estimate is the draw's.
+
+The error of an estimate does not depend on the readings, so mean + (truth − estimate of truth) is an exact draw of all
+quantities jointly. A flat unknown may be made up as zero, for the error does not depend on it either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.sensor import Array
+from kfdyn.dynamics.sensors.solve import Load, solve
+
+if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.result import DynamicsEstimate
+
+
+def draw(est: DynamicsEstimate, rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """Draw n times, (n, ..., shape) for each quantity; one pair of sweeps a draw."""
+    lead = est.problem.lead
+    out = {key: np.empty((n, *getattr(est, key).shape)) for key in QUANTITIES}
+    for members, factor in est.problem.parts():
+        errors = _errors(factor, rng, n)
+        for key, error in errors.items():
+            mean = est.flat(getattr(est, key))[members]
+            shape = (n, est.problem.size, *getattr(est, key).shape[len(lead) :])
+            out[key].reshape(shape)[:, members] = mean + np.moveaxis(error, -1, 0)
+    return out
+
+
+def _errors(factor: Factor, rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """Truth less estimate of n made-up truths, columns last."""
+    layout, size = factor.layout, len(factor.terms.l)
+    n_bodies, nv = layout.system.n_bodies, layout.system.nv
+    force, f = np.zeros((size, n_bodies, 6, n)), np.zeros((size, n_bodies, 6, n))
+    for k in reversed(layout.order):
+        node, own = layout.nodes[k], factor.nodes[k]
+        data = own.data
+        force[:, k] += data.P_spread @ _normal(rng, data.cov, size, n)
+        if node.n_loose and data.loose.any():
+            inner = np.flatnonzero(data.loose.any(0))
+            cov = np.zeros_like(data.loose)
+            cov[np.ix_(inner, inner)] = np.linalg.inv(data.loose[np.ix_(inner, inner)])
+            force[:, k] += data.P_loose @ _normal(rng, cov, size, n)
+        f[:, k] -= force[:, k]  # accelerations are zero, and forces less those of rest
+        if node.parent >= 0:
+            f[:, node.parent] += own.phi @ f[:, k]
+    alpha, q, rows = np.zeros_like(f), np.zeros((size, nv, n)), {}
+    for k, node in enumerate(layout.nodes):
+        data = factor.nodes[k].data
+        if node.rows:
+            rows[k] = -(data.S @ f[:, k] + _normal(rng, data.R, size, n))
+        for part, weight in data.info:
+            pulled = np.asarray(weight @ _normal(rng, np.asarray(np.linalg.inv(weight), np.float64), size, n))
+            if part.K is not None:
+                alpha[:, k] -= part.K.swapaxes(-1, -2) @ pulled
+            if part.e is not None:
+                q[:, node.dofs] -= part.e.swapaxes(-1, -2) @ pulled
+    guess = quantities(factor, solve(factor, Load(alpha=alpha, q=q, rows=rows), n))
+    tau = np.zeros((size, nv, n))
+    for k, node in enumerate(layout.nodes):
+        tau[:, node.dofs] = factor.nodes[k].data.H @ f[:, k]
+    truth = {"tau": tau, "hinge_forces": f, "external_forces": force}
+    return {key: truth.get(key, 0.0) - guess[key] for key in QUANTITIES}
+
+
+def _normal(rng: np.random.Generator, cov: Array, size: int, n: int) -> Array:
+    """Draws (size, m, n) from N(0, cov), which may be singular."""
+    if not len(cov):
+        return np.zeros((size, 0, n))
+    values, vectors = np.linalg.eigh(cov)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root @ rng.normal(size=(size, len(cov), n))

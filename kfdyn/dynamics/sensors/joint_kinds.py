@@ -1,0 +1,217 @@
+"""Sensors at the hinges: torques, motor currents, accelerations, and the prior on accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site, frozen
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import LinkTerms, System
+
+
+class AtHinges(Sensor):
+    """A sensor that reads every dof of some hinges, all of them unless they are named; stacked in that order."""
+
+    def __init__(
+        self,
+        cov: ArrayLike,
+        hinges: str | Iterable[str] | None = None,
+        bias: ArrayLike = 0.0,
+        name: str | None = None,
+    ) -> None:
+        self.hinges = None if hinges is None else (hinges,) if isinstance(hinges, str) else tuple(map(str, hinges))
+        if self.hinges is not None and len(set(self.hinges)) < len(self.hinges):
+            raise ModelError(f"{type(self).__name__}: a hinge is named twice; a second sensor may read it again")
+        super().__init__(cov, bias, name, "" if self.hinges is None else ", ".join(map(repr, self.hinges)))
+
+    def sites(self, system: System) -> list[Site]:
+        """One at each hinge that has dofs."""
+        names = system.hinge_names if self.hinges is None else self.hinges
+        out, at = [], 0
+        for name in names:
+            k = system.hinge_index(name)
+            m = system.bodies[k].hinge.nv
+            if m == 0 and self.hinges is not None:
+                raise ModelError(f"{self.name}: hinge {name!r} is fixed and has no dof; ForceTorque reads its force")
+            if m:
+                out.append(Site(k, slice(at, at + m)))
+            at += m
+        return out
+
+    def covariance(self, system: System) -> Array:
+        """The matrix, which must not couple different hinges: the recursion takes them one by one."""
+        R, apart = super().covariance(system), np.ones((self.size(system),) * 2, bool)
+        for site in self.sites(system):
+            apart[site.rows, site.rows] = False
+        if np.any(R[apart] != 0):
+            raise ModelError(
+                f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
+                "independent; drop these entries, or model the common cause as a bias"
+            )
+        return R
+
+
+class JointTorque(AtHinges):
+    """Generalised force tau at hinges: y = H f + R_rotor q̈ + r.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance; 0 makes them exact: all hinges so is forward dynamics.
+    hinges : str or sequence of str, optional
+        All if not given (a free base too, whose torque is usually known to be zero).
+    bias : float or (size,)
+        Added by the sensor.
+    rotor : bool
+        Whether the torque that turns the rotor (the armature) is in the reading: true for a torque commanded at the
+        motor, false for a strain gauge between gear and link.
+    name : str, optional
+        For messages.
+
+    Examples
+    --------
+    Exact torques, and nothing else, are forward dynamics:
+
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> est = kf.estimate_dynamics(arm, [0.5 * np.pi, 0.0], [0.0, 0.0], [JointTorque(0.0)], [[0.0, 0.0]])
+    >>> est.a.round(9)
+    array([-9.81,  9.81])
+    """
+
+    def __init__(
+        self,
+        cov: ArrayLike,
+        hinges: str | Iterable[str] | None = None,
+        bias: ArrayLike = 0.0,
+        rotor: bool = True,
+        name: str | None = None,
+    ) -> None:
+        self.rotor = bool(rotor)
+        super().__init__(cov, hinges, bias, name)
+
+    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+        """S = H, e = armature."""
+        own = _dofs(system, site.k)
+        e = np.diag(system.armature[own])[None] if self.rotor and system.armature[own].any() else None
+        return Rows(S=terms.H[:, own], e=e)
+
+
+class MotorCurrent(JointTorque):
+    """Current of motors behind gears: y = tau / (gear · constant) + r, rotor included.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance, A².
+    constant : float or (size,)
+        Torque constant of the motor, N m/A.
+    gear : float or (size,)
+        Turns of the motor for one of the hinge.
+    hinges : str or sequence of str, optional
+        All if not given.
+    bias : float or (size,)
+        Added by the sensor, A.
+    name : str, optional
+        For messages.
+
+    Examples
+    --------
+    Two amperes behind a gear of 50 and 0.1 N m/A are 10 N m:
+
+    >>> import kfdyn as kf
+    >>> arm = kf.models.pendulum()
+    >>> kf.estimate_dynamics(arm, [0.0], [0.0], [MotorCurrent(1e-4, constant=0.1, gear=50)], [[2.0]]).tau.round(9)
+    array([10.])
+    """
+
+    def __init__(
+        self,
+        cov: ArrayLike,
+        constant: ArrayLike,
+        gear: ArrayLike = 1.0,
+        hinges: str | Iterable[str] | None = None,
+        bias: ArrayLike = 0.0,
+        name: str | None = None,
+    ) -> None:
+        self.per_ampere = frozen(np.multiply(constant, gear), "constant and gear")
+        if not (np.isfinite(self.per_ampere).all() and (self.per_ampere != 0).all() and self.per_ampere.ndim <= 1):
+            raise ModelError("MotorCurrent: constant and gear must be finite and not zero, one number or one a dof")
+        super().__init__(cov, hinges, bias, True, name)
+
+    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+        """Those of the torque, divided by the torque of an ampere."""
+        size = self.size(system)
+        if self.per_ampere.shape not in ((), (size,)):
+            raise ShapeError(f"{self.name} reads {size} currents; constant and gear must be numbers or ({size},)")
+        scale = 1.0 / np.broadcast_to(self.per_ampere, (size,))[site.rows, None]
+        of_torque = super().rows(system, site, terms)
+        assert of_torque.S is not None
+        return Rows(S=scale * of_torque.S, e=None if of_torque.e is None else scale * of_torque.e)
+
+
+class JointAcceleration(AtHinges):
+    """Joint acceleration: y = q̈ + r.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance; 0 makes them exact: all hinges so is inverse dynamics.
+    hinges : str or sequence of str, optional
+        All if not given.
+    bias : float or (size,)
+        Added by the sensor.
+    name : str, optional
+        For messages.
+
+    Examples
+    --------
+    Exact accelerations, and nothing else, are inverse dynamics:
+
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> est = kf.estimate_dynamics(arm, [0.5 * np.pi, 0.0], [0.0, 0.0], [JointAcceleration(0.0)], [[-9.81, 9.81]])
+    >>> bool(abs(est.tau).max() < 1e-12)
+    True
+    """
+
+    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+        """The identity on q̈."""
+        return Rows(e=np.eye(system.bodies[site.k].hinge.nv)[None])
+
+
+class JointPrior(JointAcceleration):
+    """Prior N(reading, cov) of joint accelerations, which are flat where there is none; reading None is mean zero.
+
+    The same as a reading of them, but for the likelihood, in which a prior is no datum.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance of the prior.
+    hinges : str or sequence of str, optional
+        All if not given.
+    bias : float or (size,)
+        Not of use here, zero.
+    name : str, optional
+        For messages.
+
+    Examples
+    --------
+    With nothing read, the prior is the answer:
+
+    >>> import kfdyn as kf
+    >>> kf.estimate_dynamics(kf.models.pendulum(), [0.0], [0.0], [JointPrior(4.0)], [None]).std("a")
+    array([2.])
+    """
+
+    prior: ClassVar[bool] = True
+
+
+def _dofs(system: System, k: int) -> slice:
+    start = system.layout.v_start
+    return slice(int(start[k]), int(start[k + 1]))

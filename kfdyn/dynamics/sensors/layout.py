@@ -1,0 +1,207 @@
+"""Layout: which sensor reads at which node, and in which form it enters there; made once for many states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.choice import Choice
+from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor, Site
+from kfdyn.errors import ModelError
+from kfdyn.multibody import LinkTerms, System, link_terms
+
+Pattern = tuple[tuple[bool, ...], ...]
+
+# Variances against the scale of what is read. A smaller one enters as a row, not as its inverse; a force with a larger
+# one is an unknown of its own: either way nothing of 1e6 is added to numbers of size 1 and taken off again.
+SMALL, LARGE = 1e-6, 1e6
+
+
+class Piece(NamedTuple):
+    """Entries ``seen`` of a sensor's reading, those at node ``site.k`` that are not missing, and their covariance."""
+
+    sensor: int
+    site: Site
+    seen: Index
+    R: Array
+
+    def local(self) -> Index:
+        """Which rows of the site they are."""
+        return self.seen - self.site.rows.start
+
+
+class Push(NamedTuple):
+    """Entries ``seen`` of an external force, with covariance (``spread``) or information (``loose``) ``weight``."""
+
+    sensor: int
+    seen: Index
+    weight: Array
+    flat: bool = False
+
+
+class Node(NamedTuple):
+    """All that enters at node k; ``size`` is what the node itself brings to (u, q̈, m)."""
+
+    k: int
+    parent: int
+    children: tuple[int, ...]
+    dofs: slice
+    info: tuple[Piece, ...]
+    rows: tuple[Piece, ...]
+    spread: tuple[Push, ...]
+    loose: tuple[Push, ...]
+
+    @property
+    def n_loose(self) -> int:
+        """Unknown forces of its own."""
+        return sum(len(push.seen) for push in self.loose)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of its own."""
+        return sum(len(piece.seen) for piece in self.rows)
+
+    @property
+    def n_dofs(self) -> int:
+        """Entries of q̈."""
+        return self.dofs.stop - self.dofs.start
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Nodes by body index, the order parents first, and constants of the likelihood.
+
+    ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
+    in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
+    ``choices`` keeps what was chosen for the first state seen, for the next call.
+    """
+
+    system: System
+    sensors: tuple[Sensor, ...]
+    nodes: tuple[Node, ...]
+    order: tuple[int, ...]
+    unit: Array
+    log_weights: float
+    n_rows: int
+    n_data: int
+    n_flat: int
+    choices: dict[int, Choice] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=64)
+def make_layout(system: System, sensors: tuple[Sensor, ...], pattern: Pattern) -> Layout:
+    """Share the sensors out over the nodes; ``pattern`` says which entries of each reading are there."""
+    refuse_coupled(system)
+    at_rest = _flat(link_terms(system, system.neutral()))
+    unit = natural_units(system)
+    n, start = system.n_bodies, system.layout.v_start
+    info: list[list[Piece]] = [[] for _ in range(n)]
+    rows: list[list[Piece]] = [[] for _ in range(n)]
+    spread: list[list[Push]] = [[] for _ in range(n)]
+    loose: list[list[Push]] = [[] for _ in range(n)]
+    log_weights, n_rows, n_data, n_flat = 0.0, 0, 0, system.nv
+    for i, sensor in enumerate(sensors):
+        R, present = sensor.covariance(system), np.array(pattern[i], bool)
+        for site in sensor.sites(system):
+            if isinstance(sensor, ExternalForce):
+                for push, is_loose, weight in _pushes(i, R, unit):
+                    (loose if is_loose else spread)[site.k].append(push)
+                    log_weights += weight
+                    n_flat += push.flat * len(push.seen)
+                continue
+            seen = np.arange(site.rows.start, site.rows.stop)[present[site.rows]]
+            if not seen.size:
+                continue
+            piece = Piece(i, site, seen, R[np.ix_(seen, seen)])
+            n_rows += seen.size
+            n_data += 0 if sensor.prior else seen.size
+            scale = _row_scale(system, sensor, piece, at_rest, unit)
+            if scale is not None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
+                info[site.k].append(piece)
+                log_weights -= 0.5 * float(np.linalg.slogdet(piece.R)[1])
+            else:
+                rows[site.k].append(piece)
+    children: list[list[int]] = [[] for _ in range(n)]
+    for k, p in enumerate(system.parent):
+        if p >= 0:
+            children[p].append(k)
+    nodes = tuple(
+        Node(
+            k,
+            int(system.parent[k]),
+            tuple(children[k]),
+            slice(int(start[k]), int(start[k + 1])),
+            tuple(info[k]),
+            tuple(rows[k]),
+            tuple(spread[k]),
+            tuple(loose[k]),
+        )
+        for k in range(n)
+    )
+    order = tuple(map(int, system.layout.order))
+    return Layout(system, sensors, nodes, order, unit, log_weights, n_rows, n_data, n_flat)
+
+
+def natural_units(system: System) -> Array:
+    """Scales (12,) of α and λ: a metre per second squared, the robot's length, the force that moves its mass so."""
+    layout = system.layout
+    mass = float(layout.mass.max(initial=0.0)) or 1.0
+    reach = [np.abs(layout.position).max(initial=0.0), np.abs(layout.com).max(initial=0.0)]
+    length = float(max(reach)) or float(np.sqrt(np.abs(layout.J).max(initial=0.0) / mass)) or 1.0
+    move = np.repeat([1.0 / length, 1.0], 3)
+    return np.concatenate([move, 1.0 / (mass * np.repeat([length, 1.0], 3))])
+
+
+def refuse_coupled(system: System) -> None:
+    """Say that couplings and loops are not served here."""
+    for what in ("couplings", "loops"):
+        if getattr(system, what, None):
+            raise ModelError(
+                f"system {system.name!r} has {what}; estimate_dynamics takes open trees: call it on system.open_tree "
+                "and give what the coupling transmits as an ExternalForce or JointTorque of its own"
+            )
+
+
+def _flat(terms: LinkTerms) -> LinkTerms:
+    return LinkTerms(*(a[None] for a in terms))
+
+
+def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
+    """Split an external force into its flat entries, and the rest, which is spread unless it is very wide."""
+    flat = ~np.isfinite(cov.diagonal())
+    out: list[tuple[Push, bool, float]] = []
+    if flat.any():
+        out.append((Push(i, np.flatnonzero(flat), np.zeros((int(flat.sum()),) * 2), flat=True), True, 0.0))
+    rest = np.flatnonzero(~flat)
+    if rest.size:
+        inner = cov[np.ix_(rest, rest)]
+        scale = unit[6:] if len(cov) == 6 else unit[9:]
+        scaled = inner * np.outer(scale[rest], scale[rest])
+        if np.linalg.eigvalsh(scaled)[0] > LARGE:  # all of it; a force wide in some directions only stays as it is
+            weight = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+            out.append((Push(i, rest, weight), True, 0.5 * float(np.linalg.slogdet(weight)[1])))
+        else:
+            out.append((Push(i, rest, inner), False, 0.0))
+    return out
+
+
+def _row_scale(system: System, sensor: Sensor, piece: Piece, terms: LinkTerms, unit: Array) -> Array | None:
+    """Size of what each row reads when α has the natural scale; None if it reads a force."""
+    own = sensor.rows(system, piece.site, terms)
+    if own.S is not None:
+        return None
+    if own.K is not None:
+        return np.asarray(np.sqrt(((own.K[0] * unit[:6]) ** 2).sum(-1)))[piece.local()]
+    start = system.layout.v_start[piece.site.k]
+    own_dofs = slice(int(start), int(start) + system.bodies[piece.site.k].hinge.nv)
+    return dof_units(terms.H[:, own_dofs], unit)[0][piece.local()]
+
+
+def dof_units(H: Array, unit: Array) -> Array:
+    """Scale (..., m) of q̈ that moves a body by the natural scale of α."""
+    size = np.sqrt(((H / unit[:6]) ** 2).sum(-1))
+    return 1.0 / np.where(size > 0, size, 1.0)

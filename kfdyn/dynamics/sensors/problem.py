@@ -1,0 +1,90 @@
+"""Problem: states, sensors and readings, checked; it hands out factors, some states at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.dynamics.sensors.gather import Factor, gather, unsuited
+from kfdyn.dynamics.sensors.layout import Layout, make_layout
+from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
+from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.undetermined import undetermined
+from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody.arguments import batch, checked, configuration
+
+# States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
+AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """B states with their readings, flat; ``lead`` are the leading axes they came with."""
+
+    system: System
+    sensors: tuple[Sensor, ...]
+    lead: tuple[int, ...]
+    q: Array
+    v: Array
+    gravity: Array
+    readings: list[Array]
+    groups: list[Group]
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self.q)
+
+    def layout(self, group: Group) -> Layout:
+        """Where the readings of a group of states enter."""
+        return make_layout(self.system, self.sensors, group.pattern)
+
+    def parts(self) -> Iterator[tuple[Index, Factor]]:
+        """Indices of states, and their factor, until all had their turn."""
+        for group in self.groups:
+            layout = self.layout(group)
+            for at in range(0, len(group.members), AT_ONCE):
+                yield from self._suited(layout, group.members[at : at + AT_ONCE], first=True)
+
+    def _suited(self, layout: Layout, members: Index, first: bool) -> Iterator[tuple[Index, Factor]]:
+        """Factor with the choices kept; states that these do not suit get their own, or are found undetermined."""
+        while members.size:
+            factor = gather(layout, self.terms(members), layout.choices if first and layout.choices else None)
+            wrong = unsuited(factor)
+            if not (first and layout.choices):
+                if wrong[0]:  # chosen for this very state, and still singular: so it is
+                    raise undetermined(layout, self.terms(members[:1]), self.lead, int(members[0])).error()
+                if first:
+                    layout.choices.update(factor.choices)
+            if not wrong.any():
+                yield members, factor
+                return
+            if not wrong.all():
+                yield from self._suited(layout, members[~wrong], first)
+            members, first = members[wrong], False
+
+    def terms(self, members: Index) -> LinkTerms:
+        """Link terms of some states."""
+        return link_terms(self.system, self.q[members], self.v[members], gravity=self.gravity[members])
+
+
+def make_problem(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    sensors: Sequence[Sensor],
+    readings: Sequence[ArrayLike | None],
+    gravity: ArrayLike | None,
+) -> Problem:
+    """Check and broadcast what :func:`estimate_dynamics` is given."""
+    made = check_sensors(sensors)
+    given = check_readings(system, made, readings)
+    v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    arguments = {"q": (configuration(system, q), 1), "v": (v_in, 1), "gravity": (g, 1)}
+    arguments |= {f"reading of {sensor} ({i})": (array, 1) for i, (sensor, array) in enumerate(zip(made, given))}
+    lead, (q_flat, v_flat, g_flat, *flat) = batch(system, **arguments)
+    return Problem(system, made, lead, q_flat, v_flat, g_flat, list(flat), group_by_missing(list(flat), len(q_flat)))

@@ -1,0 +1,135 @@
+"""Read what was solved: means of every quantity, predicted readings, residuals, NIS and log-likelihood."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.solve import Answer
+
+if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.result import DynamicsEstimate
+
+QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
+
+
+def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None) -> dict[str, Array]:
+    """The five quantities with columns last, (B, ..., c), accelerations less gravity; ``means`` are the readings."""
+    system = factor.layout.system
+    tau = np.empty_like(answer.q)
+    external = np.zeros_like(answer.f)
+    for k, node in enumerate(factor.layout.nodes):
+        data = factor.nodes[k].data
+        own = node.dofs
+        tau[:, own] = data.H @ answer.f[:, k] + system.armature[own, None] * answer.q[:, own]
+        if node.spread:
+            back = data.P_spread.swapaxes(-1, -2)
+            x = data.cov @ (back @ answer.lam[:, k])
+            if means is not None:
+                x = x + np.concatenate([means[push.sensor][:, push.seen] for push in node.spread], axis=1)[..., None]
+            external[:, k] += data.P_spread @ x
+        if node.loose:
+            external[:, k] += data.P_loose @ answer.u[k]
+    return {
+        "a": answer.q,
+        "tau": tau,
+        "body_accelerations": answer.alpha,
+        "hinge_forces": answer.f,
+        "external_forces": external,
+    }
+
+
+def read_out(factor: Factor, readings: list[Array], answer: Answer, out: DynamicsEstimate, members: Index) -> None:
+    """Write the means of some states into their places of a result."""
+    layout = factor.layout
+    for key, value in quantities(factor, answer, readings).items():
+        out.flat(getattr(out, key))[members] = value[..., 0]
+    out.flat(out.body_accelerations)[members, :, 3:] += out.problem.gravity[members, None]  # α is less gravity
+    nis = np.zeros(len(members))
+    expected, pulls = predictions(factor, readings, answer), multipliers(factor, readings, answer)
+    for i, (predicted, multiplier) in enumerate(zip(expected, pulls)):
+        out.flat(out.predicted[i])[members] = predicted
+        out.flat(out.multipliers[i])[members] = multiplier
+        R = layout.sensors[i].covariance(layout.system)
+        R = np.where(np.isfinite(R), R, 0.0)
+        residual = -(multiplier @ R)
+        missing = np.isnan(readings[i])
+        out.flat(out.residuals[i])[members] = np.where(missing, np.nan, residual)
+        nis -= (multiplier * residual).sum(-1)
+    constant = layout.log_weights - 0.5 * layout.n_data * np.log(2 * np.pi)
+    out.flat(out.nis)[members] = nis
+    out.flat(out.dof)[members] = layout.n_rows - layout.n_flat
+    out.flat(out.llf)[members] = constant - 0.5 * nis - 0.5 * factor.log_det
+
+
+def multipliers(factor: Factor, readings: list[Array], answer: Answer) -> list[Array]:
+    """m = ∂ℓ/∂y of every reading, (B, size), zero where missing: −R⁻¹(y − prediction), or the row's own if R = 0."""
+    layout, size = factor.layout, len(factor.terms.l)
+    out = [np.zeros((size, sensor.size(layout.system))) for sensor in layout.sensors]
+    for k, node in enumerate(layout.nodes):
+        data, at = factor.nodes[k].data, 0
+        for piece in node.rows:
+            out[piece.sensor][:, piece.seen] = answer.m[k][:, at : at + len(piece.seen), 0]
+            at += len(piece.seen)
+        for piece, (rows, weight) in zip(node.info, data.info):
+            y = readings[piece.sensor][:, piece.seen] - layout.sensors[piece.sensor].biases(layout.system)[piece.seen]
+            y = y if rows.offset is None else y - rows.offset
+            if rows.K is not None:
+                y = y - (rows.K @ answer.alpha[:, k])[..., 0]
+            if rows.e is not None:
+                y = y - (rows.e @ answer.q[:, node.dofs])[..., 0]
+            out[piece.sensor][:, piece.seen] = -(y @ weight)
+        for push in (*node.spread, *node.loose):
+            sensor = layout.sensors[push.sensor]
+            assert isinstance(sensor, ExternalForce)
+            P = sensor.wrench(layout.system, factor.terms)[:, :, push.seen]
+            # x = μ + ΣP*λ, so Σ⁻¹(x − μ) is P*λ, also where Σ has no inverse
+            if not push.flat:
+                out[push.sensor][:, push.seen] = (P.swapaxes(-1, -2) @ answer.lam[:, k])[..., 0]
+    return out
+
+
+def predictions(factor: Factor, readings: list[Array], answer: Answer) -> list[Array]:
+    """What each sensor should have read, (B, size), missing entries too; for an external force its estimate."""
+    layout, terms, size = factor.layout, factor.terms, len(factor.terms.l)
+    system = layout.system
+    out = []
+    for i, sensor in enumerate(layout.sensors):
+        y = np.zeros((size, sensor.size(system)))
+        for site in sensor.sites(system):
+            k = site.k
+            if isinstance(sensor, ExternalForce):
+                y = _external(factor, i, readings[i], answer)
+                continue
+            rows = sensor.rows(system, site, terms)
+            dofs = answer.q[:, layout.nodes[k].dofs]
+            for part, value in ((rows.S, answer.f[:, k]), (rows.K, answer.alpha[:, k]), (rows.e, dofs)):
+                if part is not None:
+                    y[:, site.rows] += (part @ value)[..., 0]
+            if rows.offset is not None:
+                y[:, site.rows] += rows.offset
+        out.append(y + sensor.biases(system))
+    return out
+
+
+def _external(factor: Factor, i: int, mean: Array, answer: Answer) -> Array:
+    layout = factor.layout
+    sensor = layout.sensors[i]
+    assert isinstance(sensor, ExternalForce)
+    k = sensor.sites(layout.system)[0].k
+    node, x = layout.nodes[k], mean.copy()
+    P = sensor.wrench(layout.system, factor.terms)
+    for push in node.spread:
+        if push.sensor == i:
+            back = P[:, :, push.seen].swapaxes(-1, -2)
+            x[:, push.seen] += (push.weight @ (back @ answer.lam[:, k]))[..., 0]
+    at = 0
+    for push in node.loose:
+        if push.sensor == i:
+            x[:, push.seen] = answer.u[k][:, at : at + len(push.seen), 0]
+        at += len(push.seen)
+    return x

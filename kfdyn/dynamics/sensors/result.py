@@ -1,0 +1,154 @@
+"""DynamicsEstimate: what the sensors say, with how surely they say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.sensors.problem import Problem
+from kfdyn.dynamics.sensors.sensor import Array, Index
+
+if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.gradient import SensorGradient
+
+Part = str | tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicsEstimate:
+    """Posterior of the dynamics given readings; made by :func:`estimate_dynamics`.
+
+    Attributes
+    ----------
+    problem : Problem
+        States, sensors and readings it is of.
+    a, tau : (..., nv)
+        Joint accelerations, and generalised forces H f + R_rotor a.
+    body_accelerations : (..., n_bodies, 6)
+        Classical accelerations of the bodies' origins, world axes, gravity not included, as ``frame_acceleration``.
+    hinge_forces : (..., n_bodies, 6)
+        [moment; force] of the parent on each body at its hinge point, world axes.
+    external_forces : (..., n_bodies, 6)
+        [moment; force] on each body at its origin, world axes, as the dynamics take them.
+    predicted : list of (..., size)
+        What each sensor should have read, missing entries too; for an external force, its estimate.
+    residuals : list of (..., size)
+        Reading less prediction, NaN where it is missing.
+    multipliers : list of (..., size)
+        −R⁻¹ residual, which also exists for R = 0: the gradient of the log-likelihood with respect to the reading.
+    nis : (...)
+        Normalised innovations squared: Σ residual* R⁻¹ residual, priors included; χ² with ``dof`` degrees of freedom.
+    dof : (...) of int
+        Readings and priors less unknowns.
+    llf : (...)
+        Log-likelihood of the readings; flat unknowns add no constant (Durbin and Koopman).
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> sensors = [kf.sensors.JointTorque(0.01), kf.sensors.Imu("lower", 0.04)]
+    >>> est = kf.estimate_dynamics(arm, [0.3, 0.2], [0.0, 0.0], sensors, [np.zeros(2), np.r_[np.zeros(5), 9.0]])
+    >>> est.a.shape, int(est.dof), est.std("tau").round(3)
+    ((2,), 6, array([0.094, 0.057]))
+    """
+
+    problem: Problem
+    a: Array
+    tau: Array
+    body_accelerations: Array
+    hinge_forces: Array
+    external_forces: Array
+    predicted: list[Array]
+    residuals: list[Array]
+    multipliers: list[Array]
+    nis: Array
+    dof: Index
+    llf: Array
+    _kept: dict[str, Array] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def empty(cls, problem: Problem) -> DynamicsEstimate:
+        """Room for the answers to a problem."""
+        lead, system = problem.lead, problem.system
+        sizes = [sensor.size(system) for sensor in problem.sensors]
+
+        def by_dof() -> Array:
+            return np.empty((*lead, system.nv))
+
+        def by_body() -> Array:
+            return np.empty((*lead, system.n_bodies, 6))
+
+        def by_sensor() -> list[Array]:
+            return [np.empty((*lead, size)) for size in sizes]
+
+        means = by_dof(), by_dof(), by_body(), by_body(), by_body()
+        scalars = np.empty(lead), np.empty(lead, dtype=np.int64), np.empty(lead)
+        return cls(problem, *means, by_sensor(), by_sensor(), by_sensor(), *scalars)
+
+    def flat(self, array: NDArray[Any]) -> NDArray[Any]:
+        """View of one of its arrays with the leading axes as one."""
+        return array.reshape(self.problem.size, *array.shape[len(self.problem.lead) :])
+
+    @property
+    def p_value(self) -> Array:
+        """Probability (...) of a larger NIS if the model is right; 1 where nothing is left to check."""
+        from scipy.stats import chi2
+
+        checked = self.dof > 0
+        return np.where(checked, chi2.sf(self.nis, np.where(checked, self.dof, 1)), 1.0)
+
+    def std(self, what: str) -> Array:
+        """Marginal standard deviations, of the shape of the quantity named: "a", "tau", ... ; O(N) for all at once."""
+        from kfdyn.dynamics.sensors.spread import QUANTITIES, standard_deviations
+        from kfdyn.errors import ModelError
+
+        if what not in QUANTITIES:
+            raise ModelError(f"no standard deviation of {what!r}; there are {', '.join(QUANTITIES)}")
+        if what not in self._kept:
+            self._kept.update(standard_deviations(self))
+        return self._kept[what]
+
+    def cov(self, what: Part, other: Part | None = None) -> Array:
+        """Posterior covariance of a quantity, or cross-covariance of two: (..., m, n).
+
+        Parameters
+        ----------
+        what, other
+            A name as for :meth:`std`, all of whose entries are meant, flattened; or a pair of it and a hinge ("a",
+            "tau") or body (the others): ``est.cov(("external_forces", "hand"))`` is (..., 6, 6).
+
+        Returns
+        -------
+        (..., m, n) array
+            One pair of sweeps a row: O(nv N) for "a".
+        """
+        from kfdyn.dynamics.sensors.spread import covariance
+
+        return covariance(self, what, what if other is None else other)
+
+    @property
+    def normalised_residuals(self) -> list[Array]:
+        """Residuals over their standard deviations, (..., size) a sensor: N(0, 1) each if the model is right.
+
+        Computed from the multipliers, −m / std(m), so exact readings have them too; NaN where a reading is missing,
+        0 where nothing else checks it.
+        """
+        from kfdyn.dynamics.sensors.spread import normalised_residuals
+
+        return normalised_residuals(self)
+
+    def draw(self, rng: np.random.Generator | int | None = None, n: int = 1) -> dict[str, Array]:
+        """Draw n times from the posterior: the five quantities by name, (n, ..., shape), jointly and exactly."""
+        from kfdyn.dynamics.sensors.draws import draw
+
+        return draw(self, np.random.default_rng(rng), n)
+
+    def gradient(self) -> SensorGradient:
+        """Gradient of the log-likelihood with respect to covariances, biases, readings and inertias; O(N)."""
+        from kfdyn.dynamics.sensors.gradient import gradient
+
+        return gradient(self)

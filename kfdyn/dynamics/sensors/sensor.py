@@ -1,0 +1,144 @@
+"""What every sensor has: a covariance, a bias, the places where it reads, and the rows it reads there."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import LinkTerms, System
+from kfdyn.multibody.body import as_floats
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Rounding of a covariance that was computed, against its largest entry.
+ROUNDING = 1e-12
+
+
+class Site(NamedTuple):
+    """Node ``k`` where a sensor reads, and the entries ``rows`` of its reading that belong there."""
+
+    k: int
+    rows: slice
+
+
+class Rows(NamedTuple):
+    """What is read at a node: y = S f(k) + K α(k) + e q̈(k) + offset + r.
+
+    f(k) is the force that the parent exerts on body k, α(k) the acceleration of body k less that of gravity, both in
+    world orientation at the body's origin. B states: S, K (B, r, 6), e (1, r, m), offset (B, r); None is zero.
+    """
+
+    S: Array | None = None
+    K: Array | None = None
+    e: Array | None = None
+    offset: Array | None = None
+
+
+class Sensor:
+    """Base of all kinds. Two sensors of the same kind, place, covariance and bias are equal, and hash alike.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance of the reading: a variance for all entries, one each, or the matrix. 0 is an exact reading.
+    bias : float or (size,)
+        What the sensor adds to the truth; it is taken off the readings.
+    name : str, optional
+        For messages; the kind and the place otherwise.
+    """
+
+    prior: ClassVar[bool] = False  # whether its reading is a prior mean, which may be None for zero
+    may_be_flat: ClassVar[bool] = False  # whether a variance may be infinite
+
+    def __init__(self, cov: ArrayLike, bias: ArrayLike = 0.0, name: str | None = None, where: str = "") -> None:
+        self.cov, self.bias = frozen(cov, "cov"), frozen(bias, "bias")
+        self.name = name or f"{type(self).__name__}({where})"
+        if np.isnan(self.cov).any() or not np.isfinite(self.bias).all():
+            raise ModelError(f"{self.name}: covariance and bias must be numbers")
+
+    def __setattr__(self, key: str, value: object) -> None:
+        if key in self.__dict__:
+            raise AttributeError(f"a sensor is immutable; build a new one to change {key!r}")
+        super().__setattr__(key, value)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _key(self) -> tuple[object, ...]:
+        def plain(value: object) -> object:
+            return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+
+        return (type(self), *((key, plain(value)) for key, value in sorted(self.__dict__.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sensor) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def replace(self, cov: ArrayLike | None = None, bias: ArrayLike | None = None) -> Self:
+        """The same sensor with another covariance or bias, as a fit wants them."""
+        out = object.__new__(type(self))
+        changes = {"cov": cov, "bias": bias}
+        out.__dict__.update(self.__dict__ | {k: frozen(x, k) for k, x in changes.items() if x is not None})
+        return out
+
+    def sites(self, system: System) -> list[Site]:
+        """Where it reads; the slices cover the reading."""
+        raise NotImplementedError
+
+    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+        """What it reads at one of its sites, for the B states of ``terms``."""
+        raise NotImplementedError
+
+    def size(self, system: System) -> int:
+        """Entries of its reading."""
+        return max((site.rows.stop for site in self.sites(system)), default=0)
+
+    def covariance(self, system: System) -> Array:
+        """The covariance as a matrix (size, size), checked."""
+        size, cov = self.size(system), self.cov
+        if cov.shape not in ((), (size,), (size, size)):
+            raise ShapeError(
+                f"{self.name} reads {size} numbers; its cov must be a number, ({size},) or ({size}, {size})"
+            )
+        matrix = cov * np.eye(size) if cov.ndim == 0 and np.isfinite(cov) else cov if cov.ndim == 2 else None
+        if matrix is None:
+            matrix = np.zeros((size, size))
+            np.fill_diagonal(matrix, cov)
+        finite = np.isfinite(matrix.diagonal())
+        if not (finite.all() or self.may_be_flat):
+            raise ModelError(f"{self.name}: an infinite variance is no reading; give NaN as the reading instead")
+        inner = matrix[np.ix_(finite, finite)]
+        flat_is_alone = not np.any(matrix[~finite][:, finite]) and not np.any(
+            np.where(np.eye(size), 0, matrix)[~finite]
+        )
+        if not (np.isfinite(inner).all() and flat_is_alone and (matrix.diagonal()[~finite] > 0).all()):
+            raise ModelError(f"{self.name}: infinite variances stand alone on the diagonal of a covariance")
+        largest = np.abs(inner).max(initial=0.0)
+        if np.abs(inner - inner.T).max(initial=0.0) > ROUNDING * largest:
+            raise ModelError(f"{self.name}: its covariance is not symmetric")
+        lowest = np.linalg.eigvalsh(inner).min(initial=0.0) if inner.size else 0.0
+        if lowest < -ROUNDING * largest * max(size, 1):
+            raise ModelError(f"{self.name}: its covariance is not positive semi-definite (eigenvalue {lowest:.3g})")
+        return 0.5 * (matrix + matrix.T) if finite.all() else matrix
+
+    def biases(self, system: System) -> Array:
+        """The bias as a vector (size,)."""
+        size = self.size(system)
+        if self.bias.shape not in ((), (size,)):
+            raise ShapeError(f"{self.name} reads {size} numbers; its bias must be a number or ({size},)")
+        return np.broadcast_to(self.bias, (size,))
+
+
+def frozen(value: ArrayLike, what: str) -> Array:
+    """A number, vector or matrix that nobody can change any more."""
+    array = np.array(as_floats(value, what))
+    if array.ndim > 2 or (what != "cov" and array.ndim > 1):
+        raise ShapeError(f"{what} must be a number, a vector" + (" or a matrix" if what == "cov" else ""))
+    array.flags.writeable = False
+    return array

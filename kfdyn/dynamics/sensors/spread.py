@@ -1,0 +1,150 @@
+"""How surely: marginal standard deviations by one more scatter, and full covariances column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.marginals import Local, marginals
+from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.solve import Load, solve
+from kfdyn.errors import ModelError
+
+if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.result import DynamicsEstimate, Part
+
+# A variance is a difference of two; what is left of it below this share of the first is rounding.
+NOTHING = 1e-13
+
+
+def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
+    """All five quantities' marginal standard deviations."""
+    out = {key: np.empty_like(getattr(est, key)) for key in QUANTITIES}
+    for members, factor in est.problem.parts():
+        for key, value in standard_deviations_of(factor).items():
+            est.flat(out[key])[members] = value
+    return out
+
+
+def standard_deviations_of(factor: Factor) -> dict[str, Array]:
+    """The same for the states of one factor."""
+    system, size = factor.layout.system, len(factor.terms.l)
+    of_dofs = {key: np.zeros((size, system.nv)) for key in ("a", "tau")}
+    of_bodies = {key: np.zeros((size, system.n_bodies, 6)) for key in QUANTITIES[2:]}
+    for local in marginals(factor):
+        own = factor.layout.nodes[local.k].dofs
+        of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(local.tau)
+        for key, value in zip(QUANTITIES[2:], (local.alpha, local.f, local.external)):
+            of_bodies[key][:, local.k] = _root(value)
+    return of_dofs | of_bodies
+
+
+def _root(cov: Array) -> Array:
+    return np.sqrt(np.maximum(np.diagonal(cov, axis1=-2, axis2=-1), 0.0))
+
+
+def covariance(est: DynamicsEstimate, what: Part, other: Part) -> Array:
+    """Cross-covariance of two quantities, each all of it or at one hinge or body."""
+    (key, rows), (of, columns) = _entries(est, what), _entries(est, other)
+    lead, count = est.problem.lead, len(columns)
+    out = np.empty((*lead, len(rows), count))
+    if not out.size:
+        return out
+    for members, factor in est.problem.parts():
+        size = len(members)
+        source = np.zeros((size, est.flat(getattr(est, of))[0].size, count))
+        source[:, columns, np.arange(count)] = 1.0
+        answer = _respond(factor, of, source)
+        est.flat(out)[members] = answer[key].reshape(size, -1, count)[:, rows]
+    return out
+
+
+def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
+    """Means' response to a source −s*X in F, which is cov(·, X) s."""
+    layout = factor.layout
+    system, (size, _, count) = layout.system, source.shape
+    by_body = source.reshape(size, -1, 6, count) if of not in ("a", "tau") else None
+    if of == "a":
+        return quantities(factor, solve(factor, Load(q=-source), count))
+    if of == "tau":
+        shift = np.zeros((size, system.n_bodies, 6, count))
+        for k, node in enumerate(layout.nodes):
+            shift[:, k] = factor.nodes[k].data.H.swapaxes(-1, -2) @ source[:, node.dofs]
+        return quantities(factor, solve(factor, Load(q=-system.armature[:, None] * source, shift=shift), count))
+    assert by_body is not None
+    if of == "body_accelerations":
+        return quantities(factor, solve(factor, Load(alpha=-by_body), count))
+    if of == "hinge_forces":
+        return quantities(factor, solve(factor, Load(shift=by_body), count))
+    lam, loose = np.zeros_like(by_body), {}
+    for k, node in enumerate(layout.nodes):
+        data = factor.nodes[k].data
+        spread = (data.P_spread @ data.cov) @ data.P_spread.swapaxes(-1, -2)
+        lam[:, k] = -(spread @ by_body[:, k])
+        if node.loose:
+            loose[k] = -(data.P_loose.swapaxes(-1, -2) @ by_body[:, k])
+    out = quantities(factor, solve(factor, Load(lam=lam, loose=loose), count))
+    out["external_forces"] = out["external_forces"] - lam  # x = μ + ΣP*λ, and the source moves μ
+    return out
+
+
+def _entries(est: DynamicsEstimate, what: Part) -> tuple[str, Index]:
+    """Name of a quantity, and which of its entries, flattened."""
+    key, at = (what, None) if isinstance(what, str) else what
+    if key not in QUANTITIES:
+        raise ModelError(f"no covariance of {key!r}; there are {', '.join(QUANTITIES)}")
+    system = est.problem.system
+    total = np.arange(est.flat(getattr(est, key))[:1].size if est.problem.size else 0)
+    if at is None:
+        return key, total
+    if key in ("a", "tau"):
+        own = system.v_slice(at)
+        return key, total[own]
+    k = system.body_index(at)
+    return key, total[6 * k : 6 * k + 6]
+
+
+def multiplier_covariances(factor: Factor) -> Iterator[tuple[int, Index, Array]]:
+    """Yield (sensor, entries, cov m) of every piece and force: −Z_mm, or R⁻¹ − R⁻¹ cov(prediction) R⁻¹."""
+    for local in marginals(factor):
+        yield from local_multipliers(factor, local)
+
+
+def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index, Array]]:
+    """The same at one node."""
+    node, own = factor.layout.nodes[local.k], factor.nodes[local.k]
+    at = 0
+    for piece in node.rows:
+        here = slice(at, at + len(piece.seen))
+        yield piece.sensor, piece.seen, local.m[:, here, here]
+        at = here.stop
+    for piece, (rows, weight) in zip(node.info, own.data.info):
+        cov = np.zeros_like(weight)
+        if rows.K is not None:
+            cov = rows.K @ local.alpha @ rows.K.swapaxes(-1, -2)
+        elif rows.e is not None:
+            cov = rows.e @ local.a @ rows.e.swapaxes(-1, -2)
+        yield piece.sensor, piece.seen, weight - weight @ cov @ weight
+    for push in (*node.spread, *node.loose):
+        if push.flat:
+            continue
+        P = factor.layout.sensors[push.sensor].wrench(factor.layout.system, factor.terms)[:, :, push.seen]  # type: ignore[attr-defined]
+        yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, 6:12, 6:12] @ P)
+
+
+def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
+    """−m / std(m) for every reading."""
+    out = [np.where(np.isnan(r), np.nan, 0.0) for r in est.residuals]
+    for members, factor in est.problem.parts():
+        for i, seen, cov in multiplier_covariances(factor):
+            m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
+            variance = np.diagonal(cov, axis1=-2, axis2=-1)
+            largest = np.maximum(np.abs(variance).max(-1, keepdims=True), 1e-300)
+            good = variance > 1e3 * NOTHING * largest
+            value = np.where(good, -m / np.sqrt(np.where(good, variance, 1.0)), 0.0)
+            est.flat(out[i])[np.ix_(members, seen)] = value
+    return out

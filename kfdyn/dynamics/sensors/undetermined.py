@@ -1,0 +1,204 @@
+"""What a set of sensors leaves undetermined, and which exact readings say the same twice: by name, with the cure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, Factor, at_hinge, gather
+from kfdyn.dynamics.sensors.layout import Layout
+from kfdyn.dynamics.sensors.sensor import Array
+from kfdyn.errors import UnobservableError
+from kfdyn.multibody import LinkTerms
+
+# Share of a direction below which a part of it is rounding, and not named.
+NAMED = 1e-6
+AXES = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+
+
+class Undetermined(NamedTuple):
+    """Null vectors of the KKT matrix of one state.
+
+    ``a`` (d, nv), ``forces`` (d, n_bodies, 6) are directions in which accelerations and external forces can move
+    unseen; ``unseen`` and ``repeated`` name the parts of each, ``text`` is the sentence.
+    """
+
+    a: Array
+    forces: Array
+    unseen: tuple[tuple[str, ...], ...]
+    repeated: tuple[tuple[str, ...], ...]
+    text: str
+    pins: dict[int, Array]
+
+    def error(self) -> UnobservableError:
+        """The exception that says so."""
+        return UnobservableError(self.text, self.unseen, self.repeated)
+
+
+def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), entry: int = 0) -> Undetermined:
+    """Find the null vectors for the first state of ``terms``: at the roots, and from there outward."""
+    one = LinkTerms(*(part[:1] for part in terms))
+    factor = gather(layout, one)
+    free, bound, pins = [], [], {}
+    for k in layout.order:
+        if layout.nodes[k].parent >= 0:
+            continue
+        vectors, sign = _null_at(factor, k)
+        if vectors.size:
+            pins[k] = vectors @ np.diag(sign) @ vectors.T
+            for vector in vectors.T:
+                unknowns, rows = _outward(factor, k, vector)
+                free.append(unknowns)
+                bound.append(rows)
+    unknowns = _basis(np.array(free).reshape(len(free), -1))
+    rows = _basis(np.array(bound).reshape(len(bound), -1))
+    names, readings = _unknown_names(layout), _row_names(layout)
+    unseen = tuple(_parts(vector, [name for name, _ in names]) for vector in unknowns)
+    repeated = tuple(_parts(vector, readings) for vector in rows)
+    nv = layout.system.nv
+    forces = np.zeros((len(unknowns), layout.system.n_bodies, 6))
+    at = nv
+    for k in layout.order:
+        P = factor.nodes[k].data.P_loose[0]
+        forces[:, k] = unknowns[:, at : at + P.shape[1]] @ P.T if len(unknowns) else 0.0
+        at += P.shape[1]
+    text = _sentence(layout, unknowns, names, unseen, repeated, lead, entry)
+    return Undetermined(unknowns[:, :nv], forces, unseen, repeated, text, pins)
+
+
+def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
+    """Null vectors (n, d) of a root's matrix in natural scales, and the sign with which each may be pinned."""
+    own, scale = factor.nodes[k], factor.choices[k].scale
+    node = factor.layout.nodes[k]
+    block = at_hinge(node, own.data, own.Gamma)[1][0][np.ix_(own.gone, own.gone)] * np.outer(scale, scale)
+    if not len(block):
+        return np.zeros((0, 0)), np.zeros(0)
+    values, vectors = np.linalg.eigh(block)
+    null = np.abs(values) <= len(block) / ROOT_CONDITION
+    vectors = vectors[:, null]
+    # an unknown is pinned by information, a row by noise: the sign follows where the vector lies
+    kind = np.concatenate([np.ones(own.Gamma.shape[-1] - 12 + node.n_dofs), -np.ones(node.n_rows)])
+    sign = np.where((kind[:, None] * vectors**2).sum(0) >= 0, 1.0, -1.0)
+    return vectors, sign
+
+
+def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
+    """Back-substitute a null vector: scaled q̈ and unknown forces, and scaled multipliers of the rows."""
+    layout = factor.layout
+    q, loose = np.zeros(layout.system.nv), {k: np.zeros(layout.nodes[k].n_loose) for k in layout.order}
+    m = {k: np.zeros(layout.nodes[k].n_rows) for k in layout.order}
+    state: dict[int, Array] = {}
+    for k in layout.order:
+        node, own, choice = layout.nodes[k], factor.nodes[k], factor.choices[k]
+        if k == root:
+            whole = np.zeros(12 + len(choice.scale))
+            whole[own.gone] = vector * choice.scale[choice.eliminate]
+        elif node.parent in state:
+            above = state[node.parent]
+            back = own.phi[0].T
+            kept = np.concatenate([back @ above[:6], back @ above[6:12], _carried(factor, k, above)])
+            whole = np.zeros(len(own.keep) + len(own.gone))
+            whole[own.keep], whole[own.gone] = kept, -(own.X[0] @ kept)
+        else:
+            continue
+        n = own.Gamma.shape[-1]
+        z = whole[:n].copy()
+        z[:12] += own.E[0] @ whole[n:]
+        state[k] = z
+        scale = choice.scale
+        at = node.n_loose
+        loose[k] = whole[12 : 12 + at] / scale[:at]
+        q[node.dofs] = whole[n : n + node.n_dofs] / scale[n - 12 : n - 12 + node.n_dofs]
+        m[k] = whole[n + node.n_dofs :] / scale[n - 12 + node.n_dofs :]
+    order = layout.order
+    return np.concatenate([q, *(loose[k] for k in order)]), np.concatenate([m[k] for k in order])
+
+
+def _carried(factor: Factor, k: int, above: Array) -> Array:
+    """What node k had carried on to its parent, out of the parent's z."""
+    parent = factor.layout.nodes[factor.layout.nodes[k].parent]
+    at = 12 + parent.n_loose
+    for j in parent.children:
+        count = len(factor.nodes[j].keep) - 12
+        if j == k:
+            return above[at : at + count]
+        at += count
+    raise AssertionError
+
+
+def _basis(vectors: Array) -> Array:
+    """A basis (d, n) of the rows' span, each with as few parts as a reduction to echelon form leaves it."""
+    if not vectors.size:
+        return np.zeros((0, vectors.shape[-1] if vectors.ndim == 2 else 0))
+    _, size, basis = np.linalg.svd(vectors, full_matrices=False)
+    largest = np.abs(vectors).max()
+    basis = basis[size > NAMED * max(1.0, size[0])] if largest > NAMED else basis[:0]
+    for i in range(len(basis)):
+        column = int(np.abs(basis[i]).argmax())
+        basis[i] /= basis[i, column]
+        for j in range(len(basis)):
+            if j != i:
+                basis[j] -= basis[j, column] * basis[i]
+    return np.where(np.abs(basis) > NAMED, basis, 0.0)
+
+
+def _parts(vector: Array, names: list[str]) -> tuple[str, ...]:
+    order = np.argsort(-np.abs(vector), kind="stable")
+    return tuple(dict.fromkeys(names[i] for i in order if vector[i]))
+
+
+def _unknown_names(layout: Layout) -> list[tuple[str, int]]:
+    """Names of q̈ and of the unknown forces, and the node where each is."""
+    system, out = layout.system, []
+    for k, body in enumerate(system.bodies):
+        for i in range(body.hinge.nv):
+            out.append((f"hinge {body.hinge_name!r}" + (f" (dof {i})" if body.hinge.nv > 1 else ""), k))
+    for k in layout.order:
+        for push in layout.nodes[k].loose:
+            sensor = layout.sensors[push.sensor]
+            entries = AXES if sensor.size(system) == 6 else AXES[3:]
+            out += [(f"external force on {sensor.frame!r} ({entries[i]})", k) for i in push.seen]  # type: ignore[attr-defined]
+    return out
+
+
+def _row_names(layout: Layout) -> list[str]:
+    out = []
+    for k in layout.order:
+        for piece in layout.nodes[k].rows:
+            at_hinge = len(layout.sensors[piece.sensor].sites(layout.system)) > 1
+            where = f" at hinge {layout.system.hinge_names[k]!r}" if at_hinge else ""
+            out += [f"{layout.sensors[piece.sensor]}{where}"] * len(piece.seen)
+    return out
+
+
+def _sentence(
+    layout: Layout,
+    unknowns: Array,
+    names: list[tuple[str, int]],
+    unseen: tuple[tuple[str, ...], ...],
+    repeated: tuple[tuple[str, ...], ...],
+    lead: tuple[int, ...],
+    entry: int,
+) -> str:
+    """The message, at most some directions of each kind, and what would help."""
+    said = []
+    where = f" (batch entry {tuple(map(int, np.unravel_index(entry, lead)))})" if lead else ""
+    unseen, repeated = tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(repeated))
+    if unseen:
+        told = "; ".join(" with ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in unseen[:4])
+        more = f"; and {len(unseen) - 4} more" if len(unseen) > 4 else ""
+        said.append(f"the sensors leave undetermined: {told}{more}{where}")
+        node = names[int(np.abs(unknowns[0]).argmax())][1]
+        hinge, body = layout.system.hinge_names[node], layout.system.body_names[node]
+        if any("force" in part for part in unseen[0]):
+            said.append(f"a ForceTorque inboard of {body!r}, or a finite covariance of that force, would cure it")
+        else:
+            said.append(f"a JointTorque or JointAcceleration at hinge {hinge!r}, or an Imu on {body!r}, would cure it")
+    if repeated:
+        told = "; ".join(", ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in repeated[:4])
+        said.append(
+            f"exact readings (covariance 0) that say the same twice: {told}{where}; give one of them a covariance, "
+            "or leave it out"
+        )
+    return "; ".join(said) or f"the equations are singular to working precision{where}; rescale the covariances"

@@ -1,0 +1,106 @@
+"""Means, covariances, likelihood and refusals against the dense joint Gaussian, on random robots and sensors."""
+
+import numpy as np
+import pytest
+from dense_sensors import covariance_form, dense
+from sensor_cases import S, case
+
+import kfdyn as kf
+from kfdyn.errors import UnobservableError
+
+# The dense system is solved with refinement, so its error is that of its entries, some 1e-14 of the condition.
+EXACT, OF_CONDITION = 1e-10, 1e-13
+FULL = ("a", "tau", "external_forces")
+
+
+def sizes(d, sensors):
+    """Scale of each quantity: the largest mean; the largest variance of its kind or that enters, since a posterior
+    covariance is a difference from what entered (an exactly determined quantity has 0).
+    """
+    mean = {key: max(np.abs(value).max(initial=0.0), 1.0) for key, value in d.mean.items()}
+    cov = {key: np.abs(value).max(initial=0.0) for key, value in d.cov.items()}
+    entering = [float(c) for s in sensors for c in s.cov.ravel() if c < 1e6]
+    force = max(cov["hinge_forces"], cov["external_forces"], cov["tau"], *entering)
+    moved = max(cov["a"], cov["body_accelerations"], *entering)
+    return mean, {key: moved if key in ("a", "body_accelerations") else force for key in cov}
+
+
+def compare(seed, n=None, full=FULL):
+    """Return "ok", "refused" or "skipped" after all assertions held."""
+    system, q, v, sensors, readings = case(seed, n)
+    if not sensors or not system.nv:
+        return "skipped"
+    d = dense(system, q, v, sensors, readings)
+    if 1e10 < d.condition < 1e14:
+        return "skipped"  # neither plainly determined nor plainly not
+    if d.condition >= 1e14:
+        with pytest.raises(UnobservableError):
+            kf.estimate_dynamics(system, q, v, sensors, readings)
+        return "refused"
+    est = kf.estimate_dynamics(system, q, v, sensors, readings)
+    tol = EXACT + OF_CONDITION * d.condition
+    mean, cov = sizes(d, sensors)
+    for key in d.mean:
+        shape = getattr(est, key).shape
+        np.testing.assert_allclose(getattr(est, key), d.mean[key].reshape(shape), rtol=0, atol=tol * mean[key])
+        variance = d.cov[key].diagonal().reshape(shape)
+        np.testing.assert_allclose(est.std(key) ** 2, variance, rtol=0, atol=tol * cov[key])
+    for key in full:
+        np.testing.assert_allclose(est.cov(key), d.cov[key], rtol=0, atol=tol * cov[key])
+    assert int(est.dof) == d.dof
+    np.testing.assert_allclose(est.nis, d.nis, rtol=tol, atol=tol)
+    np.testing.assert_allclose(est.llf, d.llf, rtol=tol, atol=tol * 10)
+    return "ok"
+
+
+def test_random_robots_with_random_sensors():
+    outcomes = [compare(seed, n=1 + seed % 6) for seed in range(120)]
+    assert outcomes.count("ok") >= 60 and outcomes.count("refused") >= 15
+
+
+def test_larger_robots():
+    assert [compare(seed) for seed in (7, 900, 971, 1014)].count("ok") >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thousand", range(10))
+def test_ten_thousand_sets(thousand):
+    outcomes = [compare(1000 + 1000 * thousand + i, n=1 + i % 7, full=("a",)) for i in range(1000)]
+    assert outcomes.count("ok") >= 500
+
+
+def test_every_cross_covariance_block():
+    system, q, v, sensors, readings = case(3, 4)
+    d = dense(system, q, v, sensors, readings)
+    est = kf.estimate_dynamics(system, q, v, sensors, readings)
+    P = d.prior
+    for one, (A, _) in d.maps.items():
+        for two, (B, _) in d.maps.items():
+            expected = A @ P @ B.T
+            scale = np.sqrt(np.abs(A @ P @ A.T).max() * np.abs(B @ P @ B.T).max()) + 1e-12
+            np.testing.assert_allclose(est.cov(one, two), expected, rtol=0, atol=1e-9 * scale)
+    hinge, body = system.hinge_names[0], system.body_names[1]
+    own = system.v_slice(hinge)
+    block = est.cov(("a", hinge), ("hinge_forces", body))
+    np.testing.assert_array_equal(block, est.cov("a", "hinge_forces")[own, 6:12])
+
+
+def test_covariance_form_of_proper_priors():
+    """Conditional normals, no information matrix anywhere: V = GΘG* + R and its likelihood."""
+    rng = np.random.default_rng(5)
+    system, q, v, _, _ = case(12, 5)
+    body = system.body_names[2]
+    Theta, force = 2.0, 0.5
+    tau, imu = rng.normal(size=system.nv), rng.normal(size=6)
+    sensors = [S.JointPrior(Theta), S.ExternalForce(body, force), S.JointTorque(0.3), S.Imu(body, 0.2)]
+    est = kf.estimate_dynamics(system, q, v, sensors, [None, None, tau, imu])
+    flat = [S.ExternalForce(body, np.inf), *sensors[2:]]
+    d = dense(system, q, v, [sensors[0], *flat], [None, None, tau, imu])
+    nv = system.nv
+    prior = np.diag(np.r_[np.full(nv, Theta), np.full(6, force)])
+    rows = slice(nv, None)  # the prior of q̈ came first among the rows
+    mean, cov, llf = covariance_form(d, prior, np.zeros(nv + 6), d.G[rows], d.R[rows, rows], d.y[rows])
+    np.testing.assert_allclose(est.a, mean[:nv], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(est.cov("a"), cov[:nv, :nv], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(est.cov("a", ("external_forces", body)), cov[:nv, nv:], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(est.llf, llf, rtol=1e-12)
