@@ -128,7 +128,7 @@ class StateSpace:
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        tree = _as_tree(parent, names)
+        tree = as_tree(parent, names)
         given = pack(tree, "Q", Q)
         n = given.row_counts()
         Q_flat = _covariance(tree, "Q", given, n, "be square").spread()
@@ -462,7 +462,8 @@ def _rebuilt(
     return StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
 
 
-def _as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:
+def as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:
+    """The forest that a parent list stands for; a Tree is taken as it is, unless it is to be named."""
     if not isinstance(parent, Tree):
         return Tree(parent, names)
     return parent if names is None else Tree(parent.parent, names)

@@ -1,0 +1,129 @@
+"""Observed rows of an outward tree: noisy ones whitened, exact ones set apart, in groups of equal shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.tree import Tree
+
+_NO_NOISE = 1e-13  # of the largest variance: an eigenvalue of R below that is rounding, so its combination is exact
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows y = C x + e with e of unit covariance (noisy) or zero (exact), at nodes of one size.
+
+    Attributes
+    ----------
+    at : (g,)
+        The nodes.
+    C : (g, c, n)
+        What the rows see of the node's state.
+    y : (batch, g, c)
+        What they read.
+    made : (g, c, o), outputs : (g, o), or None
+        The outputs they were made of: row = made @ output. None for rows that a branch has left on its parent.
+    child : (g,), or None
+        The child that left them.
+    """
+
+    at: IntArray
+    C: FloatArray
+    y: FloatArray
+    made: FloatArray | None = None
+    outputs: IntArray | None = None
+    child: IntArray | None = None
+
+    def take(self, members: IntArray) -> Rows:
+        """Some of the nodes."""
+        made = None if self.made is None else self.made[members]
+        outputs, child = (None if v is None else v[members] for v in (self.outputs, self.child))
+        return Rows(self.at[members], self.C[members], self.y[:, members], made, outputs, child)
+
+
+def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Rows], list[Rows], float]:
+    """Noisy rows, whitened; exact rows; and the log det of the noise divided out. ``y`` (batch, Σm), NaN missing."""
+    found: tuple[list[Rows], list[Rows]] = ([], [])
+    total = 0.0
+    start = offsets_of(C.rows)
+    for nodes, kept in _groups(C, ~np.isnan(y[0]), start):
+        m, n = int(C.rows[nodes[0]]), C.width(nodes[0])
+        c = C.flat[C.places(nodes, m * n)].reshape(-1, m, n)[:, kept]
+        r = R.flat[R.places(nodes, m * m)].reshape(-1, m, m)[:, kept][:, :, kept]
+        outputs = start[nodes][:, None] + kept
+        for part, exact, made, logdet in _combinations(r):
+            total += logdet
+            read = np.einsum("gco,bgo->bgc", made, y[:, outputs[part]])
+            rows = Rows(nodes[part], made @ c[part], read, made, outputs[part])
+            if exact:
+                _expect_maps(tree, rows)
+            found[exact].append(rows)
+    return (*found, total)
+
+
+def _groups(C: Blocks, seen: np.ndarray, start: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """(nodes, kept outputs) of all nodes with equal sizes and equal pattern of missing outputs."""
+    assert C.cols is not None
+    most = int(C.rows.max(initial=0))
+    within = np.arange(most)
+    there = within < C.rows[:, None]
+    pattern = np.zeros(there.shape, dtype=bool)
+    pattern[there] = seen[np.minimum(start[:-1, None] + within, max(seen.size - 1, 0))[there]]
+    key = np.concatenate([pattern, np.stack([C.rows, C.cols], axis=1)], axis=1)
+    nodes = np.flatnonzero(pattern.any(axis=1))
+    if not nodes.size:
+        return
+    if (key[nodes] == key[nodes[0]]).all():  # no sorting of a million equal tips
+        yield nodes, np.flatnonzero(pattern[nodes[0]])
+        return
+    kinds, group = np.unique(key[nodes], axis=0, return_inverse=True)
+    for i, kind in enumerate(kinds):
+        yield nodes[group.ravel() == i], np.flatnonzero(kind[:most])
+
+
+def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
+    """(members, whether exact, combinations of outputs, log det) of noise covariances r (g, o, o).
+
+    Noisy outputs are whitened by L⁻¹, r = L L*; a singular r is turned into noisy and exact combinations.
+    """
+    o = r.shape[1]
+    zero = ~r.any(axis=(1, 2))
+    if zero.any():
+        yield np.flatnonzero(zero), True, np.broadcast_to(np.eye(o), (int(zero.sum()), o, o)), 0.0
+    left = np.flatnonzero(~zero)
+    if not left.size:
+        return
+    if o == 1:
+        yield left, False, 1.0 / np.sqrt(r[left]), float(np.log(r[left]).sum())
+        return
+    value, vector = np.linalg.eigh(r[left])
+    full = value[:, 0] > _NO_NOISE * value[:, -1]
+    if full.any():
+        L = np.linalg.cholesky(r[left[full]])
+        logdet = 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum()
+        yield left[full], False, np.linalg.inv(L), float(logdet)
+    for i in np.flatnonzero(~full):
+        noisy = value[i] > _NO_NOISE * value[i, -1]
+        member, turn = left[[i]], vector[i].T
+        yield (
+            member,
+            False,
+            (turn[noisy] / np.sqrt(value[i, noisy])[:, None])[None],
+            float(np.log(value[i, noisy]).sum()),
+        )
+        yield member, True, turn[~noisy][None], 0.0
+
+
+def _expect_maps(tree: Tree, rows: Rows) -> None:
+    """An exact output that sees no state has no density."""
+    blind = np.flatnonzero(~np.all(np.any(rows.C, axis=2), axis=1))
+    if blind.size:
+        raise ModelError(
+            f"{tree.label(int(rows.at[blind[0]]))} has an exact output whose row of C is zero, so it measures nothing; "
+            "remove the output, or give it a noise R"
+        )

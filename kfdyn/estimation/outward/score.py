@@ -1,0 +1,261 @@
+"""The gradient of an outward tree's log-likelihood: every block from the dual model's forces (THEORY section 13).
+
+With s = ∂ℓ/∂u, which is minus the force x̂ of the dual model, and N its smoothed error covariance S::
+
+    ∂ℓ/∂u(k) = s        ∂ℓ/∂W(k) = ½(s s* − N)        ∂ℓ/∂A(k) = s x̂*(p) − P⁺ A Λ(p)
+    ∂ℓ/∂C(k) = ρ x̂* − C Λ     ∂ℓ/∂R(k) = ½(ρρ* − 1 + C Λ C*)     ρ = y − C x̂, rows whitened
+
+Nothing is inverted, so it holds for W = 0. Exact rows were solved for the noise of a branch, by functions of A, W, u
+and C; the chain rule goes back through them, last step first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.outward.exact import Solved
+from kfdyn.estimation.outward.rows import Rows
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.outward.posterior import OutwardPosterior
+
+
+class OutwardScore(NamedTuple):
+    """Gradient of the log-likelihood, one for each batch entry.
+
+    ``A``, ``W``, ``C``, ``R`` are Blocks of the shapes of the model's; ``W[root]`` belongs to root_cov and is 0 for a
+    flat root. ``mean`` (..., Σn_k) belongs to u, at roots to root_mean. The directional derivative along a symmetric dW
+    is ⟨∂ℓ/∂W, dW⟩; outputs that are missing have gradient 0.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> one, none = np.eye(1), np.zeros((0, 1))
+    >>> tree = kf.OutwardTree([2, 2, -1], [one] * 3, [one] * 3, [one, one, none], root_cov=one)
+    >>> tree.smooth([3.0, 3.0]).score.mean.round(6)
+    array([1., 1., 2.])
+    """
+
+    A: Blocks
+    W: Blocks
+    C: Blocks
+    R: Blocks
+    mean: FloatArray
+
+
+class _RowScore(NamedTuple):
+    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y."""
+
+    C: FloatArray
+    noise: FloatArray
+    rho: FloatArray
+
+
+class _Sums(NamedTuple):
+    """Gradients of the branches, with a batch axis before the stacked one."""
+
+    A: Blocks
+    W: Blocks
+    u: Blocks
+
+
+def outward_score(post: OutwardPosterior) -> OutwardScore:
+    """Read the gradient off a posterior. O(N)."""
+    model, dual = post.model, post.dual
+    _expect_one_step(post)
+    sums = _branches(post)
+    found = {id(rows): _noisy(post, rows) for rows in dual.noisy}
+    for step in reversed(dual.solved):
+        score = _undo(post, step, sums, found)
+        found[id(step.rows)] = score
+        if step.rows.child is not None:
+            for i, child in enumerate(step.rows.child.tolist()):
+                found[-1 - child] = _RowScore(score.C[:, [i]], score.noise[:, [i]], score.rho[:, [i]])
+    C, R = (Blocks(np.zeros((len(sums.u.flat), b.flat.size)), b.rows, b.cols) for b in (model.C, model.R))
+    data = [rows for rows in dual.noisy if rows.made is not None]
+    exact = [step.rows for step in dual.solved if step.rows.made is not None]
+    for rows in data + exact:
+        _outputs(model.n, rows, found[id(rows)], C, R)
+    _between(post, data, exact, found, R)
+    if model.root_cov is None:
+        for k in model.tree.roots:
+            sums.W[k][...] = 0.0
+            sums.u[k][...] = 0.0
+    batch = post.y.shape[:-1]
+    A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (sums.A, sums.W, C, R, sums.u))
+    return OutwardScore(A, W, C, R, u.flat)
+
+
+def _branches(post: OutwardPosterior) -> _Sums:
+    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
+    smooth, tree = post.dual.smooth, post.model.tree
+    A, cov = post.dual.branches.A, smooth.filt.covariances
+    u = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
+    x = post.dual.mean
+    S = smooth.S
+    out = _Sums(
+        Blocks(np.zeros((len(u.flat), A.flat.size)), A.rows, A.cols),
+        Blocks(np.zeros((len(u.flat), S.flat.size)), S.rows, S.cols),
+        u,
+    )
+    for nodes, a in A.grouped():
+        n, above = a.shape[1:]
+        s, p = _get(u, nodes, n), tree.parent[nodes]
+        _put(out.W, nodes, 0.5 * (_outer(s, s) - _get(S, nodes, n, n)))
+        if above:
+            known = _get(cov.P_plus, nodes, n, n) @ a @ _get(smooth.Lambda, p, above, above)
+            _put(out.A, nodes, _outer(s, _get(x, p, above)) - known)
+    return out
+
+
+def _noisy(post: OutwardPosterior, rows: Rows) -> _RowScore:
+    """Gradients of rows of unit noise."""
+    n = rows.C.shape[2]
+    mean, seen = _get(post.dual.mean, rows.at, n), rows.C @ _get(post.dual.smooth.Lambda, rows.at, n, n)
+    rho = rows.y - np.einsum("gcn,bgn->bgc", rows.C, mean)
+    N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
+    return _RowScore(_outer(rho, mean) - seen, 0.5 * (_outer(rho, rho) - N), rho)
+
+
+def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _RowScore]) -> _RowScore:
+    """The chain rule through one step: A' = A − ΓCA, u' = u + Γ(y − Cu), W' = W − ΓΣΓ*, Γ = WC*Σ⁻¹, Σ = CWC*.
+
+    Changes the sums into those of the branch before the step and returns the gradients of the exact rows. On the parent
+    the step has left the row y − Cu = CA x(p) with noise Σ.
+    """
+    at, C, A = step.rows.at, step.rows.C, step.A
+    (g, c, n), above, smooth = C.shape, step.A.shape[2], post.dual.smooth
+    gA, gW, gu = _get(sums.A, at, n, above), _get(sums.W, at, n, n), _get(sums.u, at, n)
+    if step.passed is not None:
+        _expect_tips(post, step)
+        above_C, above_noise, above_rho = (
+            np.concatenate(part, axis=1) for part in zip(*(found[-1 - k] for k in at.tolist()))
+        )
+        turn = _t(step.rest) / step.scale[:, None, :]
+        gM, gS = _t(turn) @ above_C, _t(turn) @ above_noise @ turn
+        rho = np.einsum("gsc,bgs->bgc", turn, above_rho)
+        _put(sums.A, at, gA + _t(C) @ gM)
+        _put(sums.W, at, gW + _t(C) @ gS @ C)
+        sums.u.flat[:, sums.u.places(at, n)] = gu + np.einsum("gcn,bgc->bgn", C, rho)
+        return _RowScore(gM @ _t(A) + _outer(rho, step.u), gS, rho)
+    W = step.B @ _t(step.B)
+    whitener = step.K / step.scale[:, None, :]  # Σ⁻¹ = whitener* whitener
+    Gamma = step.E @ whitener
+    keep = np.eye(n) - Gamma @ C
+    if above:  # a row on the parent
+        left = found[id(step.noise)]
+        gM, gS = _t(whitener) @ left.C, _t(whitener) @ left.noise @ whitener
+        rho = np.einsum("grc,bgr->bgc", whitener, left.rho)
+    else:  # at a root: x(p) is nothing, and what is known of e₁ stands alone unless the root is flat
+        gM = np.zeros((len(gu), g, c, above))
+        known = np.zeros((len(gu), g, c)) if step.flat else np.einsum("grc,bgr->bgc", whitener, step.noise.y)  # type: ignore[union-attr]
+        gS = 0.5 * (_outer(known, known) - _t(whitener) @ whitener)
+        rho = known
+    gap = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
+    gG = -gA @ _t(C @ A) + _outer(gu, gap)
+    Z = gG @ _t(whitener) @ whitener
+    half = _t(Gamma) @ Z
+    gS = gS - 0.5 * (half + _t(half))
+    ZC = Z @ C
+    _put(sums.W, at, _t(keep) @ gW @ keep + 0.5 * (ZC + _t(ZC)) + _t(C) @ gS @ C)
+    _put(sums.A, at, _t(keep) @ gA + _t(C) @ gM)
+    gu_new = np.einsum("gmn,bgm->bgn", keep, gu) + np.einsum("gcn,bgc->bgn", C, rho)
+    sums.u.flat[:, sums.u.places(at, n)] = gu_new
+    rho = rho - np.einsum("gnc,bgn->bgc", Gamma, gu)
+    gC = (
+        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, step.u)
+        + _t(Z) @ W + 2.0 * gS @ C @ W - 2.0 * _t(Gamma) @ gW @ keep @ W
+    )  # fmt: skip
+    if step.flat:  # the directions N left free turn with C: log det N*PN and x̂ − u' in N; and no branch takes R in
+        P, Lambda = (_get(b, at, n, n) for b in (smooth.filt.covariances.P, smooth.Lambda))
+        free = _get(post.dual.mean, at, n) - _get(post.dual.branches.u, at, n)
+        return _RowScore(gC + _t(Gamma) @ P @ Lambda + _outer(rho, free), _t(Gamma) @ gW @ Gamma, rho)
+    return _RowScore(gC, gS + _t(Gamma) @ gW @ Gamma, rho)
+
+
+def _outputs(n: IntArray, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
+    """Give the gradients of rows to the outputs that they were made of."""
+    assert rows.made is not None and rows.outputs is not None
+    back, size = _t(rows.made), int(n[rows.at[0]])
+    start = np.concatenate([[0], np.cumsum(C.rows)])
+    within = rows.outputs - start[rows.at][:, None]
+    place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
+    C.flat[:, place] += back @ score.C
+    _add_noise(R, rows.at, within, within, back @ score.noise @ rows.made)
+
+
+def _add_noise(R: Blocks, at: IntArray, row: IntArray, column: IntArray, value: FloatArray) -> None:
+    place = R.offsets[at][:, None, None] + row[:, :, None] * R.rows[at][:, None, None] + column[:, None, :]
+    R.flat[:, place] += value
+
+
+def _between(
+    post: OutwardPosterior, noisy: list[Rows], exact: list[Rows], found: dict[int, _RowScore], R: Blocks
+) -> None:
+    """∂ℓ/∂R between a noisy and an exact row of one node: ½(ρρ₀* − C cov(x, ρ₀)), cov(ρ₀, x) = ∂ℓ/∂C₀ − ρ₀x̂*."""
+    start = np.concatenate([[0], np.cumsum(post.model.m)])
+    x = post.dual.mean
+    for one in noisy:
+        for other in exact:
+            _, i, j = np.intersect1d(one.at, other.at, return_indices=True)
+            if not i.size:
+                continue
+            assert one.made is not None and other.made is not None
+            assert one.outputs is not None and other.outputs is not None
+            at, size = one.at[i], one.C.shape[2]
+            rho, rho0 = found[id(one)].rho[:, i], found[id(other)].rho[:, j]
+            shared = found[id(other)].C[:, j] - _outer(rho0, _get(x, at, size))
+            value = 0.5 * (_outer(rho, rho0) - one.C[i] @ _t(shared))
+            value = _t(one.made[i]) @ value @ other.made[j]
+            row, column = (r.outputs[k] - start[at][:, None] for r, k in ((one, i), (other, j)))  # type: ignore[index]
+            _add_noise(R, at, row, column, value)
+            _add_noise(R, at, column, row, _t(value))
+
+
+def _expect_one_step(post: OutwardPosterior) -> None:
+    """A flat root whose exact rows came in several groups would need the gradient of its free directions."""
+    seen = [int(k) for step in post.dual.solved if step.flat for k in step.rows.at]
+    twice = {k for k in seen if seen.count(k) > 1}
+    if twice:
+        raise ModelError(
+            f"{post.model.tree.label(min(twice))}: its prior is flat and several exact observations fall on it; the "
+            "score is not available: give root_cov, or a noise R"
+        )
+
+
+def _expect_tips(post: OutwardPosterior, step: Solved) -> None:
+    """Rows are passed on to the parent whole, and from nodes that know nothing else; the score covers that case."""
+    tree = post.model.tree
+    inner = np.diff(tree.child_start)[step.rows.at] > 0
+    others = [rows.at for rows in post.dual.noisy] + [s.rows.at for s in post.dual.solved if s is not step]
+    shared = np.isin(step.rows.at, np.concatenate(others)) if others else np.zeros(step.rows.at.size, dtype=bool)
+    bad = np.flatnonzero(inner | shared | (step.K.shape[1] > 0))
+    if bad.size:
+        raise ModelError(
+            f"{tree.label(int(step.rows.at[bad[0]]))}: part of an exact observation falls on its ancestors, for its "
+            "branch has no variance there, and the node has other data; the score is not available: give the branch a "
+            "variance W, or the observation a noise R"
+        )
+
+
+def _get(blocks: Blocks, nodes: IntArray, *shape: int) -> FloatArray:
+    """The blocks of some nodes, (..., g, *shape)."""
+    flat = blocks.flat[..., blocks.places(nodes, int(np.prod(shape)))]
+    return flat.reshape(*blocks.flat.shape[:-1], nodes.size, *shape)
+
+
+def _put(blocks: Blocks, nodes: IntArray, value: FloatArray) -> None:
+    size = value.shape[-2] * value.shape[-1]
+    blocks.flat[..., blocks.places(nodes, size)] = value.reshape(*value.shape[:-2], size)
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    return a[..., :, None] * b[..., None, :]
+
+
+def _t(a: FloatArray) -> FloatArray:
+    return np.swapaxes(a, -1, -2)
