@@ -34,6 +34,7 @@ _NAMES_OF = {
         "mass_matrix",
         "mass_matrix_inverse",
         "mass_matrix_logdet",
+        "mass_matrix_logdet_gradient",
         "mass_matrix_sparsity",
         "mass_matrix_trace",
         "operational_space_compliance",

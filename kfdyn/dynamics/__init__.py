@@ -10,6 +10,7 @@ from kfdyn.dynamics.decomposition import ForceDecompositions, decompose_forces, 
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.logdet_gradient import mass_matrix_logdet_gradient
 from kfdyn.dynamics.mass_matrix import (
     composite_inertias,
     mass_matrix,
@@ -51,6 +52,7 @@ __all__ = [
     "mass_matrix",
     "mass_matrix_inverse",
     "mass_matrix_logdet",
+    "mass_matrix_logdet_gradient",
     "mass_matrix_sparsity",
     "mass_matrix_trace",
     "operational_space_compliance",

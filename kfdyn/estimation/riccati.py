@@ -239,6 +239,15 @@ def _common_sizes(ss: StateSpace) -> Any:
     return Sizes(static(n), static(1) if m == 1 else None)
 
 
+def common_tags(cov: Riccati) -> tuple[Any, Any]:
+    """State and output size that all nodes share, as sweeps are compiled for them; None where they differ."""
+    from kfdyn.sweeps import Tag
+
+    if cov.sizes is None or cov.sizes.n is None:
+        return None, None
+    return Tag(cov.ss.common.n), Tag(1) if cov.ss.common.m == 1 else None
+
+
 def _frozen(array: FloatArray) -> FloatArray:
     array.flags.writeable = False
     return array

@@ -13,7 +13,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.filtering import Filtered, kalman_filter
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.riccati import Method
+from kfdyn.estimation.riccati import Method, Riccati, common_tags
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import count_rows
@@ -64,19 +64,16 @@ class Score:
     def Q(self) -> Blocks:
         """∂ℓ/∂Q(k) = ½(λλ* − uu* − Λ), (..., n_k, n_k), where u = φ*η."""
         ss, state = self.ss, self.ss.arrays.state
-        out = self._filled(-0.5 * self.logdet_Q.flat)
-        self._add_outer(out, 0.5, ss.Q, self._costate, state, self._costate, state)
+        out = self._outer(0.5, ss.Q, self._costate, state, self._costate, state, -0.5, self.logdet_Q.flat)
         if self._lifted is not None:
-            self._add_outer(out, -0.5, ss.Q, self._lifted, state, self._lifted, state)
+            self._outer(-0.5, ss.Q, self._lifted, state, self._lifted, state, add_to=out)
         return ss.Q.like(out)
 
     @cached_property
     def R(self) -> Blocks:
         """∂ℓ/∂R(k) = ½(aa* − C), C = D⁻¹ + G*Λ⁺G, (..., m_k, m_k); 0 where T is missing."""
         ss, output = self.ss, self.ss.arrays.output
-        out = self._filled(-0.5 * self.logdet_R.flat)
-        self._add_outer(out, 0.5, ss.R, self.smooth.a, output, self.smooth.a, output)
-        return ss.R.like(out)
+        return ss.R.like(self._outer(0.5, ss.R, self.smooth.a, output, self.smooth.a, output, -0.5, self.logdet_R.flat))
 
     @cached_property
     def phi(self) -> Blocks:
@@ -84,19 +81,18 @@ class Score:
         ss, blocks = self.ss, self._maps[0]
         state = ss.arrays.state
         above = state[np.maximum(ss.tree.parent, 0)]
-        out = self._filled(blocks.flat)
-        self._add_outer(out, 1.0, blocks, self._own_costate, above, self.smooth.x.flat, state)
+        out = self._outer(1.0, blocks, self._own_costate, above, self.smooth.x.flat, state, *self._start(blocks))
         if self._lifted is not None:
-            self._add_outer(out, 1.0, blocks, self._lifted, above, self.eta, state)
+            self._outer(1.0, blocks, self._lifted, above, self.eta, state, add_to=out)
         return blocks.like(out)
 
     @cached_property
     def H(self) -> Blocks:
         """∂ℓ/∂H(k) = ax̂* − (CH − G*Λ⁺)P, (..., m_k, n_k); 0 where T is missing."""
-        ss, blocks = self.ss, self._maps[1]
-        out = self._filled(blocks.flat)
-        self._add_outer(out, 1.0, blocks, self.smooth.a, ss.arrays.output, self.smooth.x.flat, ss.arrays.state)
-        return blocks.like(out)
+        x, blocks = self.ss.arrays, self._maps[1]
+        return blocks.like(
+            self._outer(1.0, blocks, self.smooth.a, x.output, self.smooth.x.flat, x.state, *self._start(blocks))
+        )
 
     @property
     def xi(self) -> FloatArray:
@@ -140,48 +136,41 @@ class Score:
 
     @cached_property
     def _maps(self) -> tuple[Blocks, Blocks]:
-        """What of ∂ℓ/∂φ and ∂ℓ/∂H does not depend on T: −Λ(p)φP⁺ and −(CH − G*Λ⁺)P."""
-        from kfdyn.estimation._kernels.score import score_of_maps, work_size
-        from kfdyn.sweeps import Tag
-
-        ss, cov, x = self.ss, self.filt.covariances, self.ss.arrays
-        steps = Blocks(np.empty(0), ss.phi.rows, ss.n)  # each stored for itself, though the model's may be shared
-        d_phi, d_H = np.empty(int(steps.offsets[-1])), np.empty(ss.H.flat.size)
-        score_of_maps(
-            Tag(ss.common.n) if cov.sizes.n is not None else None, x.parent, x.state, x.output, x.phi, x.phi_at,
-            x.H_at, x.Q_at, cov.Lambda.flat, cov.P_plus.flat, cov.G.flat, steps.offsets, d_phi, d_H,
-            np.empty(work_size(ss.common.most_states)),
-        )  # fmt: skip
-        return steps.like(d_phi), ss.H.like(d_H)
+        return logdet_of_maps(self.filt.covariances)
 
     @property
     def _batch(self) -> tuple[int, ...]:
         return self.smooth.a.shape[:-1]
 
-    def _filled(self, flat: FloatArray) -> FloatArray:
-        """The same numbers for every batch entry, to be added to."""
-        out = np.empty((*self._batch, flat.size))
-        out[...] = flat
-        return out
+    def _start(self, blocks: Blocks) -> tuple[float, FloatArray | None, FloatArray | None]:
+        """Where a part that does not depend on T goes: in place where there is one T, for new memory takes time."""
+        return (1.0, blocks.flat, None) if self._batch else (1.0, None, blocks.flat)
 
-    def _add_outer(
+    def _outer(
         self,
-        out: FloatArray,
         scale: float,
         like: Blocks,
         left: FloatArray,
         left_at: IntArray,
         right: FloatArray,
         right_at: IntArray,
-    ) -> None:
-        """Add scale·x(k) y*(k) to the blocks of all nodes and batch entries."""
+        share: float = 1.0,
+        base: FloatArray | None = None,
+        add_to: FloatArray | None = None,
+    ) -> FloatArray:
+        """share·base + scale·x(k) y*(k) in the blocks of all nodes and batch entries, or added to what is there."""
         from kfdyn.estimation._kernels.score import add_outer
 
         assert like.cols is not None
-        add_outer(
-            like.rows, like.cols, like.offsets, out.shape[-1], count_rows(self._batch), scale,
-            _rows(left), left_at, left.shape[-1], _rows(right), right_at, right.shape[-1], out.reshape(-1),
-        )  # fmt: skip
+        out = np.empty((*self._batch, int(like.offsets[-1]))) if add_to is None else add_to
+        state, output = common_tags(self.filt.covariances)
+        tags = tuple(output if vector is self.smooth.a else state for vector in (left, right))
+        if count_rows(self._batch):
+            add_outer(
+                tags, like.rows, like.cols, like.offsets, out.shape[-1], count_rows(self._batch), scale,
+                _rows(left), left_at, _rows(right), right_at, share, base, out.reshape(-1),
+            )  # fmt: skip
+        return out
 
 
 def score(
@@ -265,6 +254,21 @@ def score_of(smooth: Smoothed) -> Score:
     if not isinstance(smooth, Smoothed):
         raise ModelError(f"the score is read off a Smoothed, as bryson_frazier returns it, not {type(smooth).__name__}")
     return Score(smooth)
+
+
+def logdet_of_maps(cov: Riccati) -> tuple[Blocks, Blocks]:
+    """−½ ∂ log det 𝓜/∂φ = −Λ(p)φP⁺ and −½ ∂ log det 𝓜/∂H = −(CH − G*Λ⁺)P: what of the score does not depend on T."""
+    from kfdyn.estimation._kernels.score import score_of_maps, work_size
+
+    ss, x = cov.ss, cov.ss.arrays
+    steps = Blocks(np.empty(0), ss.phi.rows, ss.n)  # each stored for itself, though the model's may be shared
+    d_phi, d_H = np.empty(int(steps.offsets[-1])), np.empty(ss.H.flat.size)
+    score_of_maps(
+        common_tags(cov), x.parent, x.state, x.output, x.phi, x.phi_at,
+        x.H_at, x.Q_at, cov.Lambda.flat, cov.P_plus.flat, cov.G.flat, steps.offsets, d_phi, d_H,
+        np.empty(work_size(ss.common.most_states)),
+    )  # fmt: skip
+    return steps.like(d_phi), ss.H.like(d_H)
 
 
 def _rows(array: FloatArray) -> FloatArray:
