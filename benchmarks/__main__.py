@@ -11,6 +11,7 @@ PARTS = {
     "startup": "import, first call, later calls",
     "dynamics": "robots beside Pinocchio and MuJoCo",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
+    "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",
 }

@@ -68,6 +68,7 @@ _NAMES_OF = {
         "kalman_filter",
         "score",
     ),
+    "kfdyn.estimation.fast_gain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),
     "kfdyn.estimation.riccati": ("riccati",),
     "kfdyn.io": (
         "LoadWarning",
