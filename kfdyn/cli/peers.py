@@ -60,7 +60,14 @@ def _mujoco(file: str, system: System, q: Array, floating_base: bool) -> Array:
 
 
 def _in_our_velocities(convert: Any, model: Any, system: System, q: Array, theirs: Array) -> Array:
-    state: State = convert(system, model, np.tile(q, (system.nv, 1)), np.eye(system.nv))
+    tree, q_tree = system.open_tree, system.expand(q)
+    state: State = convert(tree, model, np.tile(q_tree, (tree.nv, 1)), np.eye(tree.nv))
     assert state.v is not None
     to_ours = np.linalg.inv(state.v.T)
-    return np.asarray(to_ours @ theirs @ to_ours.T)
+    inverse = to_ours @ theirs @ to_ours.T
+    if not system.is_tree:
+        from kfdyn.dynamics.embedding import output_rates
+
+        X = output_rates(system, q)  # theirs is of the tree: (X*𝓜X)⁻¹
+        inverse = np.linalg.inv(X.T @ np.linalg.inv(inverse) @ X)
+    return np.asarray(inverse)

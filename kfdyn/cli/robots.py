@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BUILTIN = "builtin:"
-SIZED = ("chain", "random_tree", "uniform_chain")  # built-in systems that take a number of bodies
+SIZED = ("chain", "four_bar_chain", "random_tree", "uniform_chain")  # built-in systems that take a number of bodies
 SEEDED = ("chain", "random_tree")
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(,{_NUMBER})*,?")
@@ -166,9 +166,11 @@ def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: Sy
 def _places(system: System, what: str, most: int = 12) -> Iterator[str]:
     """Which hinge takes how many of the numbers."""
     place = system.q_slice if what == "q" else system.v_slice
-    for hinge in system.hinge_names[:most]:
+    following = {name for c in system.couplings for name in c.hinges if name not in c.named}
+    hinges = [name for name in system.hinge_names if name not in following]
+    for hinge in hinges[:most]:
         at = place(hinge)
         size = at.stop - at.start
         yield hinge if size == 1 else f"{hinge} ({size})"
-    if len(system.hinge_names) > most:
-        yield f"and {len(system.hinge_names) - most} more hinges"
+    if len(hinges) > most:
+        yield f"and {len(hinges) - most} more hinges"

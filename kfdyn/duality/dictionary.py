@@ -200,7 +200,15 @@ def fill(
         raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
     k = system.n_bodies // 2 if body is None else system.body_names.index(body)
     ss = as_estimation(system, q, v)
-    filt = kalman_filter(ss, np.zeros(system.nv) if tau is None else tau)
+    if not system.is_tree:  # a node may have several bodies
+        from kfdyn.dynamics.aggregation import plan
+
+        k = next(i for i, node in enumerate(plan(system).nodes) if k in node.bodies)
+    if tau is not None and not system.is_tree:
+        from kfdyn.dynamics.embedding import embedded_forest
+
+        tau = embedded_forest(system, q, v, named=True).stack(tau)
+    filt = kalman_filter(ss, np.zeros(ss.n_outputs) if tau is None else tau)
     robot = Robot(ss, filt, bryson_frazier(ss, filt), k)
     return [(e.symbol, e.estimation, e.dynamics, e.number(robot) if e.number else "") for e in DICTIONARY]
 

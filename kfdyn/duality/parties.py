@@ -154,8 +154,12 @@ def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: i
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """The mass matrix by composite inertias, and its inverse by numpy: mechanics that never heard of a filter."""
     from kfdyn.dynamics import mass_matrix
+    from kfdyn.dynamics.embedding import output_rates
 
-    matrix = mass_matrix(system, q)
+    matrix = mass_matrix(system.open_tree, system.expand(q))
+    if not system.is_tree:
+        X = output_rates(system, q)
+        matrix = X.T @ matrix @ X
     inverse = np.asarray(np.linalg.inv(matrix), float)
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),
@@ -166,7 +170,7 @@ def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]
 def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """Pinocchio's mass matrix, inverted by numpy; nothing if it is not installed or URDF cannot say what the robot is.
 
-    URDF knows no rotors: their inertias are added to Pinocchio's matrix.
+    URDF knows no rotors: their inertias are added to Pinocchio's matrix. Couplings and loops are X*𝓜X of its tree.
     """
     from importlib.util import find_spec
 
@@ -174,17 +178,22 @@ def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], 
         return []
     import pinocchio as pin
 
+    from kfdyn.dynamics.embedding import output_rates
     from kfdyn.io import save_urdf, to_pinocchio
 
+    tree = system.open_tree
     try:
-        model = pin.buildModelFromXML(save_urdf(system))
-        state = to_pinocchio(system, model, q, np.eye(system.nv))
+        model = pin.buildModelFromXML(save_urdf(tree))
+        state = to_pinocchio(tree, model, system.expand(q), np.eye(tree.nv))
     except ModelError:
         return []
     q_pin, v_pin = np.asarray(state.q), np.asarray(state.v)  # of each unit velocity, a row: what v means to both
     upper = np.triu(pin.crba(model, model.createData(), q_pin.reshape(-1, model.nq)[0]))
     rotors = np.concatenate([np.zeros(0), *(body.armature for body in system.bodies)])
     matrix = v_pin @ (upper + np.triu(upper, 1).T) @ v_pin.T + np.diag(rotors)
+    if not system.is_tree:
+        X = output_rates(system, q)
+        matrix = X.T @ matrix @ X
     return [inverse_party("Pinocchio", np.linalg.inv(matrix), claimed, tolerance)]
 
 

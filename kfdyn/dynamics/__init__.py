@@ -1,11 +1,14 @@
 """Mechanics solved as estimation: forward dynamics is the smoother, the mass matrix the covariance of T."""
 
 from kfdyn.dynamics import sensors
+from kfdyn.dynamics.assemble import Impact, assemble, impact
 from kfdyn.dynamics.assembly import Forest, as_estimation, as_forest
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.boundary_value import BoundaryValueProblem
 from kfdyn.dynamics.causes import AccelerationCauses, Responses, acceleration_causes, causes_of_outputs, inverse_element
+from kfdyn.dynamics.closed import constraint_forces
 from kfdyn.dynamics.control import computed_torque, operational_space_control
+from kfdyn.dynamics.cut_joint import CutJoint, cut_joint
 from kfdyn.dynamics.decomposition import ForceDecompositions, decompose_forces, force_decompositions
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
@@ -19,6 +22,7 @@ from kfdyn.dynamics.mass_matrix import (
     mass_matrix_trace,
 )
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
+from kfdyn.dynamics.minimal import MinimalCoordinates, minimal_coordinates
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.partition import Partition, partition_hinges, succession
 from kfdyn.dynamics.sensors import DynamicsEstimate, estimate_dynamics
@@ -28,25 +32,32 @@ from kfdyn.dynamics.trajectory import Trajectory
 __all__ = [
     "AccelerationCauses",
     "BoundaryValueProblem",
+    "CutJoint",
     "DynamicsEstimate",
     "ForceDecompositions",
     "Forest",
+    "Impact",
+    "MinimalCoordinates",
     "Partition",
     "Responses",
     "Trajectory",
     "acceleration_causes",
     "as_estimation",
     "as_forest",
+    "assemble",
     "bias_forces",
     "causes_of_outputs",
     "composite_inertias",
     "computed_torque",
+    "constraint_forces",
+    "cut_joint",
     "decompose_forces",
     "dynamics_filter",
     "estimate_dynamics",
     "force_decompositions",
     "forward_dynamics",
     "hybrid_dynamics",
+    "impact",
     "inverse_dynamics",
     "inverse_element",
     "mass_matrix",
@@ -55,6 +66,7 @@ __all__ = [
     "mass_matrix_logdet_gradient",
     "mass_matrix_sparsity",
     "mass_matrix_trace",
+    "minimal_coordinates",
     "operational_space_compliance",
     "operational_space_control",
     "partition_hinges",

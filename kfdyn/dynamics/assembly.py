@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,13 +68,19 @@ def as_estimation(
     >>> filt.D[0].round(9), kf.bryson_frazier(ss, filt).a.round(9)
     (array([[1.]]), array([-9.81,  9.81]))
     """
-    forest = as_forest(system, q, v, gravity, external_forces)
+    if not system.is_tree:
+        from kfdyn.dynamics.embedding import embedded_forest
+
+        forest: Any = embedded_forest(system, q, v, gravity, external_forces, named=True)
+    else:
+        forest = as_forest(system, q, v, gravity, external_forces)
     if forest.lead:
         raise ShapeError(
             f"as_estimation takes one configuration, but the arguments have leading axes {forest.lead} "
             f"(system {system.name!r}); call it for one of them"
         )
-    return forest.ss
+    ss: StateSpace = forest.ss
+    return ss
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,6 +49,10 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_bias_forces
+
+        return constrained_bias_forces(system, q, v, external_forces, gravity)
     quick = quick_bias_forces(system, q, v, external_forces, gravity)
     if quick is not None:
         return quick

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
+from kfdyn.dynamics.forest import expect_tree
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation import Blocks, StateSpace
 from kfdyn.estimation.riccati import riccati
@@ -93,6 +94,7 @@ class BoundaryValueProblem:
         gravity: ArrayLike | None = None,
     ) -> BoundaryValueProblem:
         """The problem of a robot in one state: q (nq,), v (nv,) or None, tau (..., nv)."""
+        expect_tree(system, "BoundaryValueProblem.of_system")
         return cls(as_estimation(system, q, v, gravity, external_forces), np.asarray(tau, float))
 
     @cached_property

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.forest import expect_tree
 from kfdyn.dynamics.forward import dynamics_filter
 from kfdyn.dynamics.mass_matrix import composite_inertias
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
@@ -135,6 +136,7 @@ def decompose_forces(
     >>> bool(abs(parts.articulated.rest[1]).max() < 1e-14), bool(abs(parts.composite.rest[1]).max() < 1e-14)
     (True, False)
     """
+    expect_tree(system, "decompose_forces")
     return force_decompositions(dynamics_filter(system, q, v, tau, external_forces, gravity)[1])
 
 

@@ -75,16 +75,17 @@ class States:
 
     def forest(self, part: slice) -> Forest:
         """The estimation problem of some of the states."""
-        q, v, force, g = (self._part(name, part) for name in ("q", "v", "external_forces", "gravity"))
-        assert q is not None
+        q, v, force, g = self.part(part)
         return as_forest(self.system, q, v, g, force)
 
     def link_terms(self, part: slice) -> LinkTerms:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""
         return link_terms(self.system, self["q"][part])
 
-    def _part(self, name: str, part: slice) -> Array | None:
-        return self.arrays[name][part] if name in self.arrays else None
+    def part(self, part: slice) -> tuple[Array, Array | None, Array | None, Array | None]:
+        """q, v, external forces and gravity of some of the states, None where not given."""
+        v, force, g = (self.arrays.get(name) for name in ("v", "external_forces", "gravity"))
+        return self["q"][part], *(None if x is None else x[part] for x in (v, force, g))  # type: ignore[return-value]
 
     def in_parts(self, work: Callable[[slice], None], nodes: int = PART) -> None:
         """Call ``work`` for parts of some ``nodes`` bodies each, in threads; they must write to disjoint rows.
@@ -116,7 +117,8 @@ class States:
                 done.result()
 
     def _in_mechanics(self, error: SingularError, first: int) -> SingularError:
-        assert error.node is not None
+        if error.node is None:  # said in words of mechanics already
+            return error
         index, body = divmod(error.node, self.system.n_bodies)
         where = np.unravel_index(first + index, self.lead) if self.lead else ()
         return hinge_without_inertia(self.system, body, error.output or 0, tuple(map(int, where)))
@@ -173,4 +175,13 @@ def expect_method(method: str, known: tuple[str, ...], function: str) -> None:
     if method not in known:
         raise ModelError(
             f"{function}: method must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}, not {method!r}"
+        )
+
+
+def expect_tree(system: System, function: str) -> None:
+    """Refuse a system with couplings or loops where only a tree has an answer."""
+    if not system.is_tree:
+        raise ModelError(
+            f"{function} is for trees, but system {system.name!r} has {system.constraints}; take system.open_tree with "
+            "system.expand(q), or the model that kf.as_estimation(system, q) makes of it"
         )

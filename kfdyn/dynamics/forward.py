@@ -30,7 +30,7 @@ def forward_dynamics(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     *,
-    method: Literal["filter", "engine", "mass_matrix"] = "filter",
+    method: Literal["filter", "engine", "mass_matrix", "embedding", "cut", "proximal"] = "filter",
 ) -> Array:
     """Joint accelerations a = 𝓜⁻¹(tau − c) by one Kalman filter gather and one Bryson–Frazier scatter.
 
@@ -80,6 +80,10 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_forward_dynamics
+
+        return constrained_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
     if method == "filter":
         quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity)
         if quick is not None:
@@ -145,6 +149,9 @@ def dynamics_filter(
         ``a`` joint accelerations, ``costate[k]`` acceleration of body k (less g), ``x[k]`` force at hinge k,
         ``Lambda[k]`` operational space compliance of body k.
 
+    With couplings or loops k is a node of several bodies, and T and a are those of its independent coordinates; no
+    entry of tau may then be NaN.
+
     Notes
     -----
     O(N). Source: R86 (8.2)–(8.13).
@@ -162,9 +169,15 @@ def dynamics_filter(
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
+    if not system.is_tree:
+        from kfdyn.dynamics.embedding import output_forces
+
+        T = output_forces(system, q, v, T)
     try:
         filt = kalman_filter(ss, T)
     except SingularError as error:
+        if not system.is_tree:
+            raise
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
     return filt, bryson_frazier(ss, filt)
 

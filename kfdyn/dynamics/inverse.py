@@ -69,6 +69,10 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_inverse_dynamics
+
+        return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method)
     if method == "newton_euler":
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity)
         if quick is not None:

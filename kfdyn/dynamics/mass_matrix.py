@@ -61,6 +61,10 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_mass_matrix
+
+        return constrained_mass_matrix(system, q, method)
     if method == "composite":
         quick = quick_mass_matrix(system, q)
         if quick is not None:
@@ -104,6 +108,8 @@ def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
     """
     from kfdyn.dynamics._kernels.composite import composite_inertias
 
+    if not system.is_tree:
+        return np.trace(mass_matrix(system, q), axis1=-2, axis2=-1)
     states = States.of(system, q)
     out = np.empty(states.size)
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
@@ -141,6 +147,10 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     """
     from kfdyn.estimation.riccati import riccati
 
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_logdet
+
+        return constrained_logdet(system, q)
     states = States.of(system, q)
     out = np.empty(states.size)
     own = np.diff(system.layout.v_start)
@@ -177,6 +187,10 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     >>> mass_matrix_sparsity(kf.models.chain(3)).all()
     np.True_
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_sparsity
+
+        return constrained_sparsity(system)
     related = np.eye(system.n_bodies, dtype=bool)
     for k in system.layout.order:
         if system.parent[k] >= 0:

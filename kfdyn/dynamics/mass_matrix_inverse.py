@@ -57,6 +57,10 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_mass_matrix_inverse
+
+        return constrained_mass_matrix_inverse(system, q, method)
     if method == "innovations":
         quick = quick_mass_matrix_inverse(system, q)
         if quick is not None:

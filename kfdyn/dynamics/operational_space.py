@@ -67,6 +67,10 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
     names = [frames] if isinstance(frames, str) else list(frames)
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
+    if not system.is_tree:
+        from kfdyn.dynamics.constrained import constrained_compliance
+
+        return constrained_compliance(system, q, names)
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.forest import expect_tree
 from kfdyn.dynamics.parts import share_out, split_node
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import Blocks, StateSpace, Tree
@@ -255,6 +256,7 @@ def succession(system: System) -> list[list[list[int]]]:
     >>> succession(arm)
     [[[1], [0]]]
     """
+    expect_tree(system, "succession")
     return [[[i] for i in reversed(range(body.hinge.nv))] for body in system.bodies]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.arguments import checked, configuration, opened
 from kfdyn.multibody.body import as_floats
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
@@ -76,18 +76,26 @@ class State(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """All pairs of a system and a model of another tool, and the other's sizes."""
+    """All pairs of a system's open tree and a model of another tool, the other's sizes, and the system itself."""
 
     system: System
     pairs: Sequence[Pair]
     nq: int
     nv: int
+    whole: System
 
     def there(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, tau: ArrayLike | None = None
     ) -> State:
         """Our state in the other's coordinates."""
         system = self.system
+        if not self.whole.is_tree:
+            if tau is not None and self.whole.couplings:
+                raise ModelError(
+                    f"system {self.whole.name!r} has {self.whole.constraints}: which hinges of the other model share "
+                    "the generalised force of a coordinate is not for us to say; leave tau out"
+                )
+            _, q, v, a = opened(self.whole, q, v=v, a=a)
         q = configuration(system, q)
         rates = [None if x is None else checked(system, x, (system.nv,), key) for key, x in _named(v, a, tau)]
         out = np.zeros((*q.shape[:-1], self.nq))
@@ -104,7 +112,41 @@ class Pairing(NamedTuple):
         out = np.empty((*q.shape[:-1], self.system.nq))
         for pair in self.pairs:
             out[..., pair.q] = _q_here(pair, q[..., pair.q_there])
-        return State(out, *_rates(self, out, rates, False))
+        state = State(out, *_rates(self, out, rates, False))
+        return state if self.whole.is_tree else _contracted(self.whole, state)
+
+
+def _contracted(system: System, state: State) -> State:
+    """A state of the open tree as one of the system with couplings, if it is one."""
+    if not system.couplings:
+        return state
+    e = system._expansion
+
+    def rates(x: Array, what: str) -> Array:
+        own = x[..., e.coupled_v] @ np.linalg.pinv(e.block).T
+        _obeys(system, what, x[..., e.coupled_v], own @ e.block.T)
+        out = np.empty((*x.shape[:-1], system.nv))
+        out[..., e.here_v], out[..., e.own_v] = x[..., e.plain_v], own
+        return out
+
+    own = e.nearest(state.q)
+    _obeys(system, "q", state.q[..., e.coupled_q], own @ e.block.T + e.offset)
+    return State(
+        e.contracted(state.q, own),
+        None if state.v is None else rates(state.v, "v"),
+        None if state.a is None else rates(state.a, "a"),
+        None if state.tau is None else e.forces(state.tau),
+    )
+
+
+def _obeys(system: System, what: str, given: Array, coupled: Array) -> None:
+    off = np.abs(given - coupled).reshape(-1, given.shape[-1]).max(axis=0, initial=0.0)
+    if (off > 1e-6 * (1 + np.abs(given).max(initial=0.0))).any():
+        names = [name for coupling in system.couplings for name in coupling.hinges]
+        raise ModelError(
+            f"{what} of the other model breaks a coupling of system {system.name!r}: {names[int(off.argmax())]!r} "
+            f"is off by {off.max():.3g}; bring its state onto the couplings, or convert for system.open_tree"
+        )
 
 
 def _named(*rates: ArrayLike | None) -> list[tuple[str, ArrayLike | None]]:

@@ -90,9 +90,19 @@ def _drawn(system: System, most: int) -> Iterator[tuple[int, str]]:
 
 def _row(system: System, k: int, branch: str) -> tuple[str, ...]:
     body = system.bodies[k]
-    start, end = (int(i) for i in system.layout.v_start[k : k + 2])
-    place = "" if start == end else str(start) if end == start + 1 else f"{start}..{end - 1}"
-    return branch + body.name, body.hinge_name, _motion(body), place, _limits(body), f"{system.layout.mass[k]:.4g} kg"
+    mass = f"{system.open_tree.layout.mass[k]:.4g} kg"
+    return branch + body.name, body.hinge_name, _motion(body), _place(system, k), _limits(body), mass
+
+
+def _place(system: System, k: int) -> str:
+    """Where a hinge is in v, or what it follows."""
+    name = system.hinge_names[k]
+    for coupling in system.couplings:
+        if name in coupling.hinges and name not in coupling.named:
+            return "follows " + " and ".join(coupling.named) if coupling.named else "locked"
+    own = system.v_slice(name)
+    start, end = own.start, own.stop
+    return "" if start == end else str(start) if end == start + 1 else f"{start}..{end - 1}"
 
 
 def _motion(body: Body) -> str:
@@ -119,7 +129,7 @@ def _limits(body: Body) -> str:
 def _weightless(system: System) -> Iterator[str]:
     """Hinges that move nothing with mass or inertia: their innovations variance D is 0."""
     heavy = np.array([body.inertia.any() for body in system.bodies])
-    for k in system.layout.order[::-1]:
+    for k in system.open_tree.layout.order[::-1]:
         if system.parent[k] >= 0:
             heavy[system.parent[k]] |= heavy[k]
     idle = [b.hinge_name for b, h in zip(system.bodies, heavy) if not h and b.hinge.nv and not b.armature.all()]

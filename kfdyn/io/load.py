@@ -9,6 +9,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
+from kfdyn.io.equalities import check_choice
 from kfdyn.io.loaded import Loaded, LoadWarning
 from kfdyn.io.markup import read_elements
 from kfdyn.io.source import open_source
@@ -23,6 +24,7 @@ def load(
     gravity: ArrayLike | None = None,
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+    mimic: Literal["obey", "free"] = "obey",
 ) -> System:
     """Load a robot from URDF or MJCF.
 
@@ -41,12 +43,16 @@ def load(
     indefinite_inertia : {"refuse", "warn"}
         Whether a body with a negative principal moment of inertia, which some published files have, is an error
         or a warning; see :class:`kfdyn.System` for what can be computed then.
+    mimic : {"obey", "free"}
+        Whether mimic joints (URDF) and equality constraints (MJCF: linear ``joint``, ``connect``, ``weld``) are
+        couplings and loops of the system, rigid ones, or data only and every hinge free.
 
     Returns
     -------
     System
         A joint of the file is a hinge of the same name, and q and v follow the file's order of joints, after
-        the floating bases if there are any.
+        the floating bases if there are any. A joint that mimics another has no place in q and v of its own;
+        ``system.expand(q)`` has them all.
 
     Raises
     ------
@@ -56,8 +62,8 @@ def load(
     Warns
     -----
     LoadWarning
-        Of what the file asks for and the system does not model (mimic joints, equality constraints,
-        tendons), and of inertias that no body has. :func:`read` gives these as data instead.
+        Of what the file asks for and the system does not model (nonlinear equality constraints, tendons; mimic
+        joints, if they are to be free), and of inertias that no body has. :func:`read` gives these as data instead.
 
     Notes
     -----
@@ -73,7 +79,7 @@ def load(
     System 'arm': 1 bodies, 1 dofs, mass 2 kg
       rod: revolute on the world, 2 kg
     """
-    loaded = read(source, floating_base, merge_fixed, gravity, indefinite_inertia=indefinite_inertia)
+    loaded = read(source, floating_base, merge_fixed, gravity, indefinite_inertia=indefinite_inertia, mimic=mimic)
     if loaded.notes:
         warnings.warn(f"{loaded.source}: " + "; ".join(loaded.notes), LoadWarning, stacklevel=2)
     return loaded.system
@@ -86,12 +92,13 @@ def read(
     gravity: ArrayLike | None = None,
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+    mimic: Literal["obey", "free"] = "obey",
 ) -> Loaded:
     """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
 
     Parameters
     ----------
-    source, floating_base, merge_fixed, gravity, indefinite_inertia
+    source, floating_base, merge_fixed, gravity, indefinite_inertia, mimic
         As for :func:`load`.
 
     Returns
@@ -105,13 +112,14 @@ def read(
     >>> read('<robot name="box"><link name="box"/></robot>', floating_base=True).system.hinge_names
     ('floating_base',)
     """
+    check_choice(mimic)
     opened = open_source(source)
     tag = opened.root().tag
     if tag == "robot":
         from kfdyn.io.urdf import load_urdf
 
         gravity = EARTH if gravity is None else gravity
-        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia)
+        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic)
     if tag == "mujoco":
         from kfdyn.io.mjcf import load_mjcf
 
@@ -119,7 +127,7 @@ def read(
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")
         for _ in read_elements(opened.data, opened.name, lambda tag: False, opened.encoding):
             pass  # MuJoCo reads it next, with a parser that sets no bounds
-        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia)
+        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic)
     advice = {
         "sdf": "convert it to URDF, or load the robot's URDF",
         "mujocoinclude": "load the file that includes it",

@@ -17,14 +17,14 @@ class LoadWarning(UserWarning):
 
     Examples
     --------
-    A joint that is to mimic another is loaded as a hinge of its own, and that is said:
+    A joint that is to mimic another can be loaded as a hinge of its own, and that is said:
 
     >>> import warnings
     >>> import kfdyn as kf
     >>> fingers = Loaded(kf.models.double_pendulum(), "fingers", mimics=(Mimic("elbow", of="shoulder"),))
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
-    ...     arm = kf.load(kf.save_urdf(fingers))
+    ...     arm = kf.load(kf.save_urdf(fingers), mimic="free")
     >>> arm.nv, str(said[0].message)
     (2, "<string>: mimic joints move freely, their couplings are data only: 'elbow'")
     """
@@ -61,7 +61,7 @@ class Loaded(NamedTuple):
     notes : tuple of str
         What is not modelled, in words; :func:`kfdyn.load` gives them as one warning.
     mimics : tuple of Mimic
-        Couplings between hinges. The system has every hinge as a degree of freedom of its own.
+        What the file says of hinges that follow others; couplings of the system, unless they were to be free.
     friction : mapping from hinge name to float
         Dry friction, where it is not zero.
     spring_reference : mapping from hinge name to float

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.io.attributes import LARGEST
+from kfdyn.io.equalities import MjEqualities, couplings_of, read_equalities
 from kfdyn.io.loaded import Loaded, indefinite_notes, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.mjcf_bodies import DOFS, MjBodies, MjNames
@@ -24,6 +25,7 @@ def load_mjcf(
     merge: bool,
     gravity: ArrayLike | None,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+    mimic: Literal["obey", "free"] = "obey",
 ) -> Loaded:
     """Compile an MJCF file and build its system; see :func:`kfdyn.load`."""
     try:
@@ -44,7 +46,7 @@ def load_mjcf(
         raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
     finally:
         mujoco.set_mju_user_warning(before)
-    loaded = from_mujoco_model(model, source.name, merge, gravity, indefinite_inertia=indefinite_inertia)
+    loaded = from_mujoco_model(model, source.name, merge, gravity, indefinite_inertia=indefinite_inertia, mimic=mimic)
     return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
 
 
@@ -55,6 +57,7 @@ def from_mujoco_model(
     gravity: ArrayLike | None = None,
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+    mimic: Literal["obey", "free"] = "obey",
 ) -> Loaded:
     """Build the system of a compiled ``mujoco.MjModel``.
 
@@ -70,6 +73,9 @@ def from_mujoco_model(
     indefinite_inertia : {"refuse", "warn"}
         Whether a negative principal moment of inertia is an error or a note. MuJoCo's compiler refuses one; a model
         changed after compilation may have it.
+    mimic : {"obey", "free"}
+        Whether equality constraints (linear ``joint``, ``connect``, ``weld``) are couplings and loops, rigid ones where
+        MuJoCo's give way, or only noted.
 
     Returns
     -------
@@ -105,21 +111,38 @@ def from_mujoco_model(
     if not merged.bodies:
         raise ModelError(f"{source}: nothing moves, no body has a joint; give one a <freejoint/> or another joint")
     frames, world_frames = reader.frames(merged)
+    obeyed = MjEqualities((), (), {}, [])
+    if mimic == "obey" and model.neq:
+        obeyed = read_equalities(model, names, reader, frames, world_frames)
+    movable = {names.joint[j] for j in range(model.njnt) if DOFS[int(model.jnt_type[j])] == 1}
+    try:
+        couplings, free = couplings_of(obeyed.mimics, movable)
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from None
     if gravity is None:
         gravity = np.zeros(3) if _without_gravity(model) else np.array(model.opt.gravity)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore", TriangleInequalityWarning)  # MuJoCo's compiler has judged them
         warnings.simplefilter("always", IndefiniteInertiaWarning)
         try:
-            system = System(merged.bodies, gravity, frames, names.model, indefinite_inertia=indefinite_inertia)
+            system = System(
+                merged.bodies,
+                gravity,
+                {**frames, **obeyed.frames},
+                names.model,
+                indefinite_inertia=indefinite_inertia,
+                couplings=couplings,
+                loops=obeyed.loops,
+            )
         except KfdynError as error:
             raise type(error)(f"{source}: {error}") from None
     joints = range(model.njnt)
     friction = {names.joint[j]: float(f) for j in joints if (f := model.dof_frictionloss[model.jnt_dofadr[j]])}
     scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
     springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
-    notes = (*_notes(model, names), *indefinite_notes("body", said))
-    return Loaded(system, source, notes, (), friction, springs, world_frames)
+    left = len(obeyed.left) if mimic == "obey" else model.neq
+    notes = (*_notes(model, names, left), *free, *indefinite_notes("body", said))
+    return Loaded(system, source, notes, obeyed.mimics, friction, springs, world_frames)
 
 
 def _check_sizes(model: Any, names: MjNames, source: str) -> None:
@@ -140,10 +163,10 @@ def _without_gravity(model: Any) -> bool:
     return bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
 
 
-def _notes(model: Any, names: MjNames) -> Iterator[str]:
+def _notes(model: Any, names: MjNames, equalities: int) -> Iterator[str]:
     """What the model has and a System has not."""
-    if model.neq:
-        yield f"{model.neq} equality constraint{'s' * (model.neq > 1)} not modelled"
+    if equalities:
+        yield f"{equalities} equality constraint{'s' * (equalities > 1)} not modelled"
     if model.ntendon:
         yield f"{model.ntendon} tendon{'s' * (model.ntendon > 1)} not modelled"
     if getattr(model, "nflex", 0):

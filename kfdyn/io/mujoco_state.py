@@ -162,7 +162,8 @@ def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
     return from_mujoco(system, model, qpos).q
 
 
-def _pairing(system: System, model: Any) -> Pairing:
+def _pairing(whole: System, model: Any) -> Pairing:
+    system = whole.open_tree
     names = MjNames(model).joint
     pairs = []
     for j, name in enumerate(names):
@@ -178,4 +179,4 @@ def _pairing(system: System, model: Any) -> Pairing:
     if sum(pair.v.stop - pair.v.start for pair in pairs) != system.nv:
         missing = [hinge for hinge in system.hinge_names if hinge not in names]
         raise ModelError(f"the MuJoCo model has no joint for hinge {missing[0]!r}; load both from one file")
-    return Pairing(system, pairs, int(model.nq), int(model.nv))
+    return Pairing(system, pairs, int(model.nq), int(model.nv), whole)

@@ -117,7 +117,8 @@ def from_pinocchio(
     return _pairing(system, model).here(q, v, a, tau)
 
 
-def _pairing(system: System, model: Any) -> Pairing:
+def _pairing(whole: System, model: Any) -> Pairing:
+    system = whole.open_tree
     joints = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # 0 is the universe
     hinges = [body.hinge_name for body in system.bodies if body.hinge.nv]
     rest_here, rest_there = [h for h in hinges if h not in joints], [j for j in joints if j not in set(hinges)]
@@ -126,7 +127,7 @@ def _pairing(system: System, model: Any) -> Pairing:
         raise ModelError(f"{what} of the other model; load both from one file, with the same base")
     other = dict(zip(rest_here, rest_there))
     pairs = [_pair(system, hinge, joints[other.get(hinge, hinge)]) for hinge in hinges]
-    return Pairing(system, pairs, int(model.nq), int(model.nv))
+    return Pairing(system, pairs, int(model.nq), int(model.nv), whole)
 
 
 def _pair(system: System, name: str, joint: Any) -> Pair:

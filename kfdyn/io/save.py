@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.io.loaded import Loaded
+from kfdyn.io.loaded import Loaded, Mimic
 from kfdyn.io.screws import Step, steps
 from kfdyn.multibody import Body, System
+from kfdyn.multibody.coupling import told
 from kfdyn.spatial import inertia_parameters
 
 Array = NDArray[np.float64]
@@ -42,8 +43,8 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
     Raises
     ------
     ModelError
-        Naming the hinge, for what URDF cannot say: ball, helical and custom hinges, and data that
-        differ among the dofs of a free hinge.
+        Naming the hinge, for what URDF cannot say: ball, helical and custom hinges, data that differ among the
+        dofs of a free hinge, loops, and couplings in which a hinge follows several others.
 
     Notes
     -----
@@ -69,10 +70,10 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
 
 class _Writer:
     def __init__(self, loaded: Loaded) -> None:
-        self.loaded, self.system = loaded, loaded.system
+        self.loaded, self.system = loaded, loaded.system.open_tree
         self.links = {*self.system.body_names, *self.system.frames}
         self.joints = set(self.system.hinge_names)
-        self.mimic = {mimic.hinge: mimic for mimic in loaded.mimics}
+        self.mimic = {mimic.hinge: mimic for mimic in (*_mimics(loaded.system), *loaded.mimics)}
 
     def lines(self) -> Iterator[str]:
         system = self.system
@@ -132,6 +133,24 @@ class _Writer:
             _, of, multiplier, offset = self.mimic[name]
             yield "  " + _tag("mimic", {"joint": of, "multiplier": repr(multiplier), "offset": repr(offset)})
         yield "  </joint>"
+
+
+def _mimics(system: System) -> Iterator[Mimic]:
+    """The couplings of a system as URDF can say them; loops it cannot."""
+    if system.loops:
+        raise ModelError(
+            f"system {system.name!r} has {system.constraints}, and URDF has no loops; save system.open_tree, or "
+            "system.without_loops"
+        )
+    for coupling in system.couplings:
+        if not coupling.is_selection or coupling.X.shape[1] != 1:
+            raise ModelError(
+                f"the coupling of {told(coupling.hinges)}: URDF knows only joints that follow one other joint; save "
+                "system.open_tree"
+            )
+        driver, *followers = coupling.hinges
+        for name, x, offset in zip(followers, coupling.X[1:, 0], coupling.offset[1:]):
+            yield Mimic(name, driver, float(x), float(offset))
 
 
 def _link(body: Body, mass: float, com: Array, J: Array) -> Iterator[str]:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import KfdynError, ModelError
-from kfdyn.io.loaded import Loaded, indefinite_notes, listed
+from kfdyn.io.equalities import couplings_of
+from kfdyn.io.loaded import Loaded, Mimic, indefinite_notes, listed
 from kfdyn.io.merge import Merged, join_fixed
 from kfdyn.io.source import Source
 from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
 from kfdyn.io.urdf_tree import outward
-from kfdyn.multibody import Body, Frame, Hinge, Pose, System
+from kfdyn.multibody import Body, Coupling, Frame, Hinge, Pose, System
 from kfdyn.multibody.body import IDENTITY
 from kfdyn.spatial import (
     IndefiniteInertiaWarning,
@@ -38,6 +39,7 @@ def load_urdf(
     merge: bool,
     gravity: ArrayLike,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+    mimic: Literal["obey", "free"] = "obey",
 ) -> Loaded:
     """Build the system of a URDF file; see :func:`kfdyn.load`."""
     urdf = read_urdf(source)
@@ -59,8 +61,12 @@ def load_urdf(
         notes.append(f"the links {listed(roots)} have no parent: the system is a forest of {len(roots)} trees")
     joints = urdf.joints.values()
     mimics = tuple(joint.mimic for joint in joints if joint.mimic is not None)
-    if mimics:
+    couplings: tuple[Coupling, ...] = ()
+    if mimics and mimic == "free":
         notes.append(f"mimic joints move freely, their couplings are data only: {listed([m.hinge for m in mimics])}")
+    elif mimics:
+        couplings, free = _couplings(source.name, urdf, mimics)
+        notes += free
     if lost := [m.hinge for m in mimics if m.of not in urdf.joints]:
         notes.append(f"mimic joints that follow joints the file has not: {listed(lost)}")
     if unbounded := [joint.name for joint in joints if joint.kind in ("revolute", "prismatic") and not joint.limited]:
@@ -69,12 +75,29 @@ def load_urdf(
         warnings.simplefilter("ignore", TriangleInequalityWarning)  # already among the notes, link by link
         warnings.simplefilter("always", IndefiniteInertiaWarning)
         try:
-            system = System(merged.bodies, gravity, merged.frames, urdf.name, indefinite_inertia=indefinite_inertia)
+            system = System(
+                merged.bodies,
+                gravity,
+                merged.frames,
+                urdf.name,
+                indefinite_inertia=indefinite_inertia,
+                couplings=couplings,
+            )
         except KfdynError as error:
             raise _with_line(source.name, urdf, merged.bodies, indefinite_inertia, error) from None
     notes.extend(indefinite_notes("link (with all that is merged into it)", said))
     friction = {joint.name: joint.friction for joint in joints if joint.friction}
     return Loaded(system, source.name, (*urdf.notes, *notes), mimics, friction, world_frames=merged.world_frames)
+
+
+def _couplings(source: str, urdf: Urdf, mimics: tuple[Mimic, ...]) -> tuple[tuple[Coupling, ...], list[str]]:
+    kinds = {joint.name: joint.kind for joint in urdf.joints.values()}
+    movable = {name for name, kind in kinds.items() if kind in ("revolute", "continuous", "prismatic")}
+    known = [mimic for mimic in mimics if mimic.of in kinds]  # the others have a note of their own
+    try:
+        return couplings_of(known, movable, {name for name, kind in kinds.items() if kind == "fixed"})
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from None
 
 
 def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:

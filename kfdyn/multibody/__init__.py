@@ -3,6 +3,7 @@
 from kfdyn.multibody import models
 from kfdyn.multibody.body import Body, Frame
 from kfdyn.multibody.configuration import difference, integrate, random_configuration
+from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.energy import (
     center_of_mass,
     centroidal_momentum,
@@ -20,13 +21,16 @@ from kfdyn.multibody.kinematics import (
     jacobian,
 )
 from kfdyn.multibody.links import LinkTerms, link_terms
+from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.system import System
 
 __all__ = [
     "Body",
+    "Coupling",
     "Frame",
     "Hinge",
     "LinkTerms",
+    "Loop",
     "Pose",
     "System",
     "center_of_mass",

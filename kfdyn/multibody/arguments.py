@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,9 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
 def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     array = checked(system, q, (system.nq,), what)
+    if not system.is_tree:
+        configuration(system.open_tree, system._expansion.positions(array), what)
+        return array
     layout = system.layout
     turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
     if turned.size:
@@ -60,6 +63,15 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
                 "with integrate()"
             )
     return array
+
+
+def opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+    """A state of a system with couplings or loops as one of its open tree: the tree, all of q, all of each rate."""
+    every = [
+        None if value is None else system._expansion.rates(checked(system, value, (system.nv,), name))
+        for name, value in rates.items()
+    ]
+    return system.open_tree, system.expand(q), *every
 
 
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, opened
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.system import System
@@ -19,6 +19,8 @@ REACH_TOLERANCE = 1e-9
 
 def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     """Move q along a constant velocity: q ⊕ dv, where dv = v·dt.
+
+    A system with loops moves in its coordinates and so leaves the loops by O(dv²); :func:`kfdyn.assemble` leads back.
 
     Angles and slides add; a ball turns by exp(dv), a free or custom hinge moves by exp(H* dv) in its own
     frame (SRB "quasi": v is not the derivative of q there). Quaternions come out normalised.
@@ -42,6 +44,11 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     """
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        tree, here, move = opened(system, q, dv=dv)
+        own_q, own_v = system._expansion.own_q, system._expansion.own_v
+        added = np.asarray(q, float)[..., own_q] + np.asarray(dv, float)[..., own_v]
+        return system._expansion.contracted(integrate(tree, here, move), added)
     lead, (q_flat, step) = batch(
         system, q=(configuration(system, q), 1), dv=(checked(system, dv, (system.nv,), "dv"), 1)
     )
@@ -81,6 +88,13 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     """
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        every = difference(system.open_tree, system.expand(q), system.expand(q2))
+        out = np.empty((*every.shape[:-1], system.nv))
+        e = system._expansion
+        out[..., e.here_v] = every[..., e.plain_v]
+        out[..., e.own_v] = np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q]
+        return out
     lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
     layout = system.layout
     left_inverse = layout.screws.copy()
@@ -120,3 +134,21 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
     ((48,), 1.0)
     """
     return system.random_configuration(rng)
+
+
+def random_constrained(system: System, rng: np.random.Generator) -> Array:
+    """Draw one q of a system with couplings or loops, shape (nq,); see :meth:`System.random_configuration`."""
+    e, tree = system._expansion, system.open_tree
+    q_tree = tree.random_configuration(rng)
+    named = [tree.hinge_index(name) for coupling in e.couplings for name in coupling.named]
+    turns = tree.layout.screws[tree.layout.v_start[named], :3].any(axis=1)
+    draw = np.where(turns, rng.uniform(-np.pi, np.pi, len(named)), rng.normal(size=len(named)))
+    low, high = system.lower[e.own_v], system.upper[e.own_v]
+    bounded = np.isfinite(low) & np.isfinite(high)
+    draw = np.where(bounded, rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)), draw)
+    q = e.contracted(q_tree, draw)
+    if system.loops:
+        from kfdyn.multibody.closure import draw_closed
+
+        return draw_closed(system, q, rng)
+    return q

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, opened
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.quick import reading
 from kfdyn.multibody.system import System
@@ -34,6 +34,8 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
+    if not system.is_tree:
+        return kinetic_energy(*opened(system, q, v=v))
     return reading(system, "kinetic", (), q, v)
 
 
@@ -62,6 +64,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
+    if not system.is_tree:
+        system, q = opened(system, q)
     g = system.gravity
     if gravity is not None:
         g = checked(system, gravity, (3,), "gravity")
@@ -160,6 +164,8 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
+    if not system.is_tree:
+        system, q = opened(system, q)
     return reading(system, "moment", (3,), q) / (system.mass or 1.0)
 
 
@@ -167,6 +173,8 @@ def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array,
     """Mass centre, and momentum about it; no v is at rest."""
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        system, q, v = opened(system, q, v=v)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, opened
 from kfdyn.multibody.layout import Layout
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.quick import reading
@@ -57,6 +57,8 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     """
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        system, q = opened(system, q)
     path, rotation, position = _path(system, frame)
     lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
     R, p = np.empty((len(q_flat), 3, 3)), np.empty((len(q_flat), 3))
@@ -177,6 +179,9 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
            [ 0.,  0.]])
     """
     body, _, position = system.locate(frame)
+    if not system.is_tree:
+        tree, q_tree = opened(system, q)
+        return system._expansion.forces(jacobian(tree, q_tree, frame))  # J X
     return reading(system, "columns", (6, system.nv), q, of=(body, position))
 
 
@@ -186,6 +191,8 @@ def _motion(
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        system, q, v, a = opened(system, q, v=v, a=a)
     path, _, position = _path(system, frame)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     a_in = np.zeros(system.nv) if a is None else checked(system, a, (system.nv,), "a")

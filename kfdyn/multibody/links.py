@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, opened
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.system import System
 
@@ -62,7 +62,7 @@ def link_terms(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> LinkTerms:
-    """Evaluate l, H, M, ξ and η of every body (R86 3.1, 4.4, 5.1-5.6).
+    """Evaluate l, H, M, ξ and η of every body (R86 3.1, 4.4, 5.1-5.6); those of the open tree, if there are couplings.
 
     A hinge of several screws accumulates η screw by screw, as through mass-less bodies:
 
@@ -97,6 +97,8 @@ def link_terms(
     """
     from kfdyn.multibody import _kernels
 
+    if not system.is_tree:
+        system, q, v = opened(system, q, v=v)
     n, nv = system.n_bodies, system.nv
     v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
     force = np.zeros((n, 6)) if external_forces is None else checked(system, external_forces, (n, 6), "external_forces")

@@ -6,15 +6,17 @@ import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
+from kfdyn.multibody.coupling import Coupling, Expansion
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout, pack
+from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -40,17 +42,28 @@ class System:
         :class:`~kfdyn.spatial.IndefiniteInertiaWarning`. Some published robots have one. Mass matrix and inverse
         dynamics, sums of inertias, take it as it is; forward dynamics has an answer only where the mass matrix is
         positive definite nevertheless; and nothing can be drawn from a covariance that is none.
+    couplings : sequence of Coupling
+        Gears, belts, mimic joints, differentials: hinges that share fewer coordinates.
+    loops : sequence of Loop
+        Closed loops and contacts; they leave the coordinates as they are. :meth:`with_loops` adds some.
 
     Attributes
     ----------
     nq, nv, n_bodies : int
-        Sizes of q and v, number of bodies (fixed hinges included).
+        Sizes of q and v, which have the independent coordinates of coupled hinges only, and number of bodies (fixed
+        hinges included).
+    is_tree : bool
+        Whether there are neither couplings nor loops.
+    open_tree : System
+        The same bodies without couplings and loops.
     body_names, hinge_names : tuple of str
         One each per body.
     parent : (n_bodies,)
         Index of each body's parent, −1 at a root.
     armature, damping, stiffness, lower, upper, speed, effort : (nv,)
-        The bodies' entries, stacked as v is.
+        The bodies' entries, stacked as v is. With couplings, the limits of a coordinate are the tightest that its
+        hinges leave it (effort: the limit of the hinge it is named after); armature, damping and stiffness are then
+        full matrices X*RX, to be had from ``open_tree``.
     mass : float
         Of all bodies.
     layout : Layout
@@ -67,20 +80,26 @@ class System:
     """
 
     __slots__ = (
+        "_base",
+        "_expansion",
         "_frame",
         "_hinge",
         "_kept",
+        "_open",
         "address",
         "armature",
         "bodies",
         "body_names",
+        "couplings",
         "damping",
         "effort",
         "frames",
         "gravity",
         "hinge_names",
         "indefinite_inertia",
+        "is_tree",
         "layout",
+        "loops",
         "lower",
         "mass",
         "n_bodies",
@@ -115,7 +134,13 @@ class System:
     parent: NDArray[np.int64]
     _frame: dict[str, tuple[int, Array, Array]]
     address: int
+    couplings: tuple[Coupling, ...]
+    loops: tuple[Loop, ...]
+    is_tree: bool
     _hinge: dict[str, int]
+    _base: System
+    _expansion: Expansion
+    _open: System
     _kept: tuple[object, ...]
 
     def __init__(
@@ -126,8 +151,18 @@ class System:
         name: str = "system",
         *,
         indefinite_inertia: Literal["refuse", "warn"] = "refuse",
+        couplings: Iterable[Coupling] = (),
+        loops: Iterable[Loop] = (),
     ) -> None:
+        couplings, loops = tuple(couplings), tuple(loops)
+        if couplings or loops:
+            tree = System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
+            self._constrain(tree, couplings, loops)
+            return
         put = super().__setattr__
+        put("is_tree", True)
+        put("couplings", ())
+        put("loops", ())
         put("name", name)
         put("indefinite_inertia", indefinite_inertia)
         put("bodies", tuple(bodies))
@@ -166,6 +201,140 @@ class System:
             fixed[key] = Frame(frame.body, R, p)
             self._frame[key] = (index[frame.body], R, p)
 
+    def _constrain(self, tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
+        """Become the tree with couplings and loops; what is only a tree's (layout, address) stays unset."""
+        put = super().__setattr__
+        for what, kind, given in (("couplings", Coupling, couplings), ("loops", Loop, loops)):
+            for one in given:
+                if not isinstance(one, kind):
+                    raise ModelError(f"system {tree.name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
+        for loop in loops:
+            for end in (loop.frame_a, loop.frame_b):
+                if end is not None:
+                    tree.locate(end)
+        if loops:
+            put("_base", self._of(tree, couplings, ()) if couplings else tree)
+        expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
+        same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
+        for key in (*same, "mass", "frames", "_frame", "_hinge"):
+            put(key, getattr(tree, key))
+        for key in ("lower", "upper", "speed", "effort"):
+            put(key, expansion.tightest(key) if couplings else getattr(tree, key))
+        if not couplings:
+            for key in ("armature", "damping", "stiffness"):
+                put(key, getattr(tree, key))
+        for key, value in (
+            ("is_tree", False),
+            ("couplings", couplings),
+            ("loops", loops),
+            ("nq", expansion.nq),
+            ("nv", expansion.nv),
+            ("_expansion", expansion),
+            ("_open", tree),
+        ):
+            put(key, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, key: str) -> Any:
+            """Say what a tree has and a system with couplings or loops has not: no function takes one for the other."""
+            if key in ("layout", "address") and not self.is_tree:
+                raise ModelError(
+                    f"system {self.name!r} has {self.constraints}, and this function is for trees; take "
+                    "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
+                )
+            if key in ("armature", "damping", "stiffness") and not self.is_tree:
+                raise ModelError(
+                    f"system {self.name!r} has {self.constraints}: its {key} is a full matrix, X* diag(r) X with "
+                    f"r = system.open_tree.{key} and X = system.expansion(q)"
+                )
+            raise AttributeError(f"'System' object has no attribute {key!r}")
+
+    @property
+    def open_tree(self) -> System:
+        """The same bodies without couplings and loops; the system itself if it has none."""
+        return self if self.is_tree else self._open
+
+    @property
+    def without_loops(self) -> System:
+        """The same bodies and couplings without loops, in the same coordinates."""
+        return self if not self.loops else self._base
+
+    @property
+    def constraints(self) -> str:
+        """Couplings and loops in words."""
+        counts = ((len(self.couplings), "coupling"), (len(self.loops), "loop"))
+        return " and ".join(f"{n} {what}{'s' * (n > 1)}" for n, what in counts if n) or "no couplings or loops"
+
+    def with_loops(self, loops: Iterable[Loop]) -> System:
+        """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same.
+
+        Parameters
+        ----------
+        loops : iterable of Loop
+            What to close.
+
+        Returns
+        -------
+        System
+
+        Examples
+        --------
+        A double pendulum whose tip is held by the world cannot move:
+
+        >>> import kfdyn as kf
+        >>> frames = {"tip": kf.Frame("lower", position=[0, 0, -1.0])}
+        >>> arm = kf.System(kf.models.double_pendulum().bodies, frames=frames)
+        >>> held = arm.with_loops([kf.Loop("tip", None, rows="point")])
+        >>> held.nv, abs(kf.forward_dynamics(held, [0.5, 1.0], None, [1.0, 2.0])).max() < 1e-12
+        (2, np.True_)
+        """
+        every = (*self.loops, *loops)
+        return self._of(self.open_tree, self.couplings, every) if every else self
+
+    @staticmethod
+    def _of(tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> System:
+        system = System.__new__(System)
+        system._constrain(tree, couplings, loops)
+        return system
+
+    def expand(self, q: ArrayLike) -> Array:
+        """Positions of all hinges, coupled ones included: q of :attr:`open_tree`.
+
+        Parameters
+        ----------
+        q : (..., nq)
+            Configurations.
+
+        Returns
+        -------
+        (..., nq of the open tree) array
+        """
+        from kfdyn.multibody.arguments import configuration
+
+        array = configuration(self, q)
+        return array if self.is_tree else self._expansion.positions(array)
+
+    def expansion(self, q: ArrayLike | None = None) -> Array:
+        """Matrix X with v of the open tree = X v; the same for every q.
+
+        Parameters
+        ----------
+        q : (..., nq), optional
+            Configurations; they only lend their leading axes.
+
+        Returns
+        -------
+        (..., nv of the open tree, nv) array
+            Read-only.
+        """
+        X = np.eye(self.nv) if self.is_tree else self._expansion.X
+        if q is None:
+            return X
+        from kfdyn.multibody.arguments import configuration
+
+        return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))
+
     def __setattr__(self, key: str, value: object) -> None:
         raise AttributeError(f"a System is immutable; build a new one to change {key!r}")
 
@@ -173,7 +342,8 @@ class System:
         self.__setattr__(key, None)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
+        tree = (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
+        return _rebuild, (*tree, self.couplings, self.loops)
 
     def keep(self, address: int, *arrays: object) -> None:
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
@@ -186,26 +356,41 @@ class System:
         head = f"System {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
         if roots > 1:
             head += f", {roots} trees"
+        if not self.is_tree:
+            head += f", {self.constraints}"
         return head + "".join(self._lines(12))
 
     def _lines(self, most: int) -> Iterable[str]:
         shown = self.bodies if self.n_bodies <= most else self.bodies[: most - 1]
-        for body, mass in zip(shown, self.layout.mass):
+        for body, mass in zip(shown, self.open_tree.layout.mass):
             yield f"\n  {body.name}: {body.hinge.kind} on {body.parent or 'the world'}, {mass:.4g} kg"
         if len(shown) < self.n_bodies:
             yield f"\n  ... and {self.n_bodies - len(shown)} more"
 
     def v_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in v, a and tau."""
-        k = self.hinge_index(hinge)
-        start = int(self.layout.v_start[k])
+        k = self._own(hinge, "v")
+        start = int((self.layout if self.is_tree else self._expansion).v_start[k])
         return slice(start, start + self.bodies[k].hinge.nv)
 
     def q_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in q."""
-        k = self.hinge_index(hinge)
-        start = int(self.layout.q_start[k])
+        k = self._own(hinge, "q")
+        start = int((self.layout if self.is_tree else self._expansion).q_start[k])
         return slice(start, start + self.bodies[k].hinge.nq)
+
+    def _own(self, hinge: str, what: str) -> int:
+        """Index of a hinge that has coordinates of its own."""
+        k = self.hinge_index(hinge)
+        if not self.is_tree and not self._expansion.has_own[k]:
+            coupling = next(c for c in self.couplings if hinge in c.hinges)
+            driver = " and ".join(map(repr, coupling.named)) or "nothing"
+            state = "system.expand(q)" if what == "q" else "system.expansion(q) @ v"
+            raise ModelError(
+                f"hinge {hinge!r} follows {driver} and has no place of its own in {what}; its own is "
+                f"{state}[..., system.open_tree.{what}_slice({hinge!r})]"
+            )
+        return k
 
     def hinge_index(self, hinge: str) -> int:
         """Index of the named hinge, which is the index of the body it carries."""
@@ -227,17 +412,24 @@ class System:
 
     def neutral(self) -> Array:
         """Return q with zero angles and slides and identity quaternions, shape (nq,)."""
+        if not self.is_tree:
+            tree = self._open.neutral()
+            return self._expansion.contracted(tree, np.zeros(len(self._expansion.own_q)))
         return np.concatenate([body.hinge.neutral() for body in self.bodies])
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).
 
         Within the limits where a hinge has both; else an angle in (−π, π), a slide from N(0, 1), a
-        uniform rotation, a position from N(0, 1). A custom hinge is moved from neutral by a random β.
+        uniform rotation, a position from N(0, 1). A custom hinge is moved from neutral by a random β. Limits of
+        coupled hinges bound the coordinate they share; with loops, the draw is moved onto them by
+        :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.configuration import integrate
+        from kfdyn.multibody.configuration import integrate, random_constrained
 
         rng = np.random.default_rng(rng)
+        if not self.is_tree:
+            return random_constrained(self, rng)
         layout, q = self.layout, self.neutral()
         turns = layout.screws[:, :3].any(axis=1)
         draw = np.where(turns, rng.uniform(-np.pi, np.pi, self.nv), rng.normal(size=self.nv))
@@ -266,11 +458,21 @@ def _rebuild(
     frames: dict[str, Frame],
     name: str,
     indefinite_inertia: Literal["refuse", "warn"],
+    couplings: tuple[Coupling, ...] = (),
+    loops: tuple[Loop, ...] = (),
 ) -> System:
     """Unpickle: what was to be warned of was said when the system was first built."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TriangleInequalityWarning)
-        return System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
+        return System(
+            bodies,
+            gravity,
+            frames,
+            name,
+            indefinite_inertia=indefinite_inertia,
+            couplings=couplings,
+            loops=loops,
+        )
 
 
 def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:

@@ -57,7 +57,7 @@ def skeleton(system: System, q: ArrayLike) -> Skeleton:
     for name, frame in system.frames.items():
         ends.append((system.body_index(frame.body), frame_pose(system, here, name).position))
     for k in sorted(set(range(system.n_bodies)) - {body for body, _ in ends}):
-        ends.append((k, p[k] + R[k] @ system.layout.com[k]))
+        ends.append((k, p[k] + R[k] @ system.open_tree.layout.com[k]))
     return Skeleton(p, np.array([[p[body], end] for body, end in ends]))
 
 

@@ -75,7 +75,7 @@ def with_pinocchio(file, floating_base, states=2):
     if model.nv == 0:
         return None
     indefinite = "warn" if file.stem in INDEFINITE else "refuse"
-    system = kio.read(file, floating_base=floating_base, indefinite_inertia=indefinite).system
+    system = kio.read(file, floating_base=floating_base, indefinite_inertia=indefinite, mimic="free").system
     data, rng = model.createData(), np.random.default_rng(3)
     rows = []
     refusal = ""
@@ -112,7 +112,7 @@ def with_mujoco(file, states=2):
         mujoco.set_mju_user_warning(before)
     if model.nv == 0:
         return None
-    system = kio.read(file).system
+    system = kio.read(file, mimic="free").system
     model.opt.density = model.opt.viscosity = 0
     data, rng, rows = mujoco.MjData(model), np.random.default_rng(3), []
     for _ in range(states):

@@ -13,7 +13,7 @@ from kfdyn.errors import ModelError, ShapeError
 pin = pytest.importorskip("pinocchio")
 mujoco = pytest.importorskip("mujoco")
 
-SYSTEM = kio.read(ALL_JOINTS, floating_base=True).system
+SYSTEM = kio.read(ALL_JOINTS, floating_base=True, mimic="free").system
 PIN = pin.buildModelFromXML(ALL_JOINTS, pin.JointModelFreeFlyer())
 MJCF = """<mujoco><default><geom size="0.1"/></default><worldbody>
 <body name="a" pos="1 0 0"><freejoint name="f"/><geom/><body name="b"><joint name="s" type="slide" ref="0.3"/>

@@ -20,7 +20,7 @@ def survives(text, **options):
         return
     system = loaded.system
     assert system.n_bodies == len(system.bodies) > 0
-    for array in (*system.layout, system.neutral()):
+    for array in (*system.open_tree.layout, system.neutral(), system.expansion()):
         assert np.isfinite(array).all()
     kio.describe(loaded)
     try:

@@ -1,0 +1,157 @@
+"""Which bodies become one node when couplings and loops are embedded, and what their nodes have in common."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.estimation import Tree
+from kfdyn.multibody import System
+from kfdyn.multibody.coupling import told
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Node(NamedTuple):
+    """Bodies S that form one node, parents first; their common ancestor p is outside.
+
+    Attributes
+    ----------
+    bodies : (s,)
+        Indices of the bodies.
+    above : (s,)
+        Place of each body's parent among ``bodies``, −1 where that is p.
+    inboard : (s, s) of bool
+        Whether body i is body j or carries it, inside S.
+    dofs, owner : (d,)
+        Dofs of the open tree that S has, and the place of the body that each moves.
+    own : (m,)
+        Coordinates of the system (without loops) that move S.
+    X : (d, m)
+        Rates of the dofs for rates of the coordinates.
+    loops : tuple of int
+        The loops that are closed inside S.
+    parent, carrier : int
+        Node of p, −1 at a root, and the place of p among that node's bodies.
+    """
+
+    bodies: Index
+    above: Index
+    inboard: NDArray[np.bool_]
+    dofs: Index
+    owner: Index
+    own: Index
+    X: Array
+    loops: tuple[int, ...]
+    parent: int
+    carrier: int
+
+
+class Plan(NamedTuple):
+    """All nodes of an embedded system, in the order of their first bodies, and their names."""
+
+    nodes: tuple[Node, ...]
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=32)
+def plan(system: System) -> Plan:
+    """Aggregate the bodies of every coupling and loop, with all bodies between them and their common ancestor.
+
+    What shares a body is one node (SKO "embedding"). The nodes form a tree again: p of a node lies in one node only,
+    and nothing outboard of S lies between p and S.
+    """
+    tree = Tree(system.parent)
+    groups = [
+        _between(system, tree, [system.hinge_index(name) for name in coupling.hinges], hinges=True)
+        for coupling in system.couplings
+    ]
+    of_loop = []
+    for loop in system.loops:
+        ends = [system.locate(end)[0] if end is not None else -1 for end in (loop.frame_a, loop.frame_b)]
+        of_loop.append(_between(system, tree, ends, hinges=False))
+    root = _joined(system.n_bodies, [*groups, *of_loop])
+    members: dict[int, list[int]] = {}
+    for k in system.open_tree.layout.order.tolist():
+        members.setdefault(root[k], []).append(k)
+    ordered = sorted(members.values(), key=min)
+    node_of = {k: i for i, bodies in enumerate(ordered) for k in bodies}
+    loops: dict[int, list[int]] = {}
+    for index, bodies in enumerate(of_loop):
+        if bodies:
+            loops.setdefault(node_of[bodies[0]], []).append(index)
+    nodes = [_node(system, bodies, node_of, ordered, tuple(loops.get(i, ()))) for i, bodies in enumerate(ordered)]
+    names = [
+        system.hinge_names[node.bodies[0]]
+        if len(node.bodies) == 1
+        else "+".join([system.hinge_names[k] for k in node.bodies[:4]] + ["..."] * (len(node.bodies) > 4))
+        for node in nodes
+    ]
+    return Plan(tuple(nodes), tuple(names))
+
+
+def _between(system: System, tree: Tree, bodies: list[int], hinges: bool) -> list[int]:
+    """Bodies on the paths up to the nearest common ancestor, which is left out; −1 is the world."""
+    starts = [int(system.parent[k]) for k in bodies] if hinges else bodies
+    common: int | None = starts[0]
+    for k in starts[1:]:
+        common = None if common is None or common < 0 or k < 0 else tree.nearest_common_ancestor(common, k)
+    stop = -1 if common is None else common
+    found: list[int] = []
+    for k in bodies:
+        while k not in (-1, stop):
+            found.append(k)
+            k = int(system.parent[k])
+    return list(dict.fromkeys(found))
+
+
+def _joined(n: int, groups: list[list[int]]) -> list[int]:
+    """A representative for every body, the same for all that share a group (union–find)."""
+    root = list(range(n))
+
+    def find(k: int) -> int:
+        while root[k] != k:
+            root[k] = root[root[k]]
+            k = root[k]
+        return k
+
+    for group in groups:
+        for k in group[1:]:
+            root[find(k)] = find(group[0])
+    return [find(k) for k in range(n)]
+
+
+def _node(
+    system: System, bodies: list[int], node_of: dict[int, int], ordered: list[list[int]], loops: tuple[int, ...]
+) -> Node:
+    start, place = system.open_tree.layout.v_start, {k: i for i, k in enumerate(bodies)}
+    above = [place.get(int(system.parent[k]), -1) for k in bodies]
+    inboard = np.eye(len(bodies), dtype=bool)
+    for j, i in enumerate(above):
+        if i >= 0:
+            inboard[:, j] |= inboard[:, i]
+    dofs = np.concatenate([np.arange(start[k], start[k + 1]) for k in bodies])
+    owner = np.repeat(np.arange(len(bodies)), [start[k + 1] - start[k] for k in bodies])
+    if system.couplings:
+        e = system._expansion
+        own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
+        X = e.X[np.ix_(dofs, own)]
+    else:
+        own = np.sort(dofs)
+        X = (dofs[:, None] == own).astype(float)
+    outside = [int(system.parent[k]) for k, i in zip(bodies, above) if i < 0]
+    p = outside[0]
+    carrier = ordered[node_of[p]].index(p) if p >= 0 else -1
+    return Node(
+        np.array(bodies), np.array(above), inboard, dofs, owner, own, X, loops, node_of[p] if p >= 0 else -1, carrier
+    )
+
+
+def described(system: System, node: Node) -> str:
+    """A node in words of mechanics."""
+    names = [system.hinge_names[k] for k in node.bodies]
+    return f"hinges {told(names)}" if len(names) > 1 else f"hinge {names[0]!r}"

@@ -1,0 +1,256 @@
+"""Cut joints: a loop is cut, and closed again by a Kalman update of the accelerations of the tree.
+
+    Ω = J𝓜⁻¹J*,     a ← a + 𝓜⁻¹J*(Ω + R)⁻¹(c − Ja)                    SKO "cut-joint", THEORY section 12
+
+a ~ N(·, 𝓜⁻¹) is what forward dynamics knows without the loop, c = −J̇v what the loop reports about it: R = 0 is a
+rigid loop, R > 0 one that gives way, as MuJoCo's equality constraints do. J is never formed: frames tell their own
+accelerations, Ω is the co-state's covariance at them, and 𝓜⁻¹J*f is forward dynamics under the forces f at the frames.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.operational_space import operational_space_compliance
+from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
+from kfdyn.errors import ModelError
+from kfdyn.multibody import System, frame_acceleration, frame_velocity, kinetic_energy
+from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.closure import ends, loop_slices, relative_rows
+
+Array = NDArray[np.float64]
+
+# Eigenvalues of the scaled Ω below this are zero: they are squares, and rounding leaves some 1e-15 of them.
+RANK = 1e-12
+# What dependent rows may ask for differently, as part of what they ask for.
+CONSISTENT = 1e-6
+
+
+class CutJoint(NamedTuple):
+    """Accelerations and forces of a system whose loops were cut and closed again.
+
+    Attributes
+    ----------
+    a : (..., nv)
+        Accelerations.
+    forces : list of (..., r)
+        Of each loop's rows, as they act on frame_b, in the axes of frame_a.
+    compliance : (..., Σr, Σr)
+        Ω = J𝓜⁻¹J* (+ R) of all rows.
+    rank : (...) of int
+        How many rows are independent.
+    """
+
+    a: Array
+    forces: list[Array]
+    compliance: Array
+    rank: NDArray[np.int64]
+
+    def force_covariance(self) -> Array:
+        """Covariance Ω⁺ (..., Σr, Σr) of the forces when the generalised forces have covariance 𝓜."""
+        return np.asarray(np.linalg.pinv(self.compliance, rcond=RANK, hermitian=True), float)
+
+
+class Cut:
+    """The rows of a system's loops in given states, and what they do to the system they were cut from.
+
+    Parameters
+    ----------
+    system : System
+        With loops.
+    q, v : (B, nq), (B, nv) or None
+        States; no v is at rest.
+    positions_only : bool
+        Leave out loops that hold rates alone.
+    """
+
+    def __init__(self, system: System, q: Array, v: Array | None = None, positions_only: bool = False) -> None:
+        self.base, self.q, self.v = system.without_loops, q, v
+        self.loops = [loop for loop in system.loops if loop.holds_positions or not positions_only]
+        self.size = len(q)
+        self.frames = list(dict.fromkeys(f for loop in self.loops for f in (loop.frame_a, loop.frame_b) if f))
+        count = sum(len(loop.rows) for loop in self.loops)
+        self.K = np.zeros((self.size, count, 6 * len(self.frames)))
+        self.drift = np.zeros((self.size, count))
+        self.levers: dict[str, Array] = {}
+        at = 0
+        for loop in self.loops:
+            a, b = ends(system, loop, q, v)
+            rows = relative_rows(loop, a, b)
+            own = slice(at, at + len(loop.rows))
+            self.drift[:, own] = rows.drift
+            for name, end, K in ((loop.frame_a, a, rows.of_a), (loop.frame_b, b, rows.of_b)):
+                if name:
+                    i = 6 * self.frames.index(name)
+                    self.K[:, own, i : i + 6] += K
+                    _, R, p = system.locate(name)
+                    self.levers[name] = end.rotation @ (R.T @ p)
+            at = own.stop
+        Omega = operational_space_compliance(self.base, q, self.frames) if self.frames else np.zeros((self.size, 0, 0))
+        self.Omega = self.K @ Omega @ np.swapaxes(self.K, -1, -2)
+        # the diagonal before what both ends do alike cancels: to it, a zero is zero
+        each = np.zeros((self.size, count))
+        for i in range(0, 6 * len(self.frames), 6):
+            own = slice(i, i + 6)
+            K = self.K[:, :, own]
+            each += ((K @ Omega[:, own, own]) * K).sum(-1)
+        self.scale = np.sqrt(np.where(each > 0, each, 1.0))
+
+    def of_rates(self, v: Array) -> Array:
+        """J v (B, Σr)."""
+        return self._rows(lambda name: frame_velocity(self.base, self.q, v, name))
+
+    def of_accelerations(self, a: Array) -> tuple[Array, Array]:
+        """J a + J̇v (B, Σr), and how large it may be in units of ``scale`` (B,): |J̇v| and, J𝓜⁻¹J* ≤ 1, √(a*𝓜a)."""
+        v = np.zeros((self.size, self.base.nv)) if self.v is None else self.v
+        alpha = {name: frame_acceleration(self.base, self.q, v, a, name) for name in self.frames}
+        size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
+        size = size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a)))
+        return self._rows(alpha.__getitem__) + self.drift, size
+
+    def _rows(self, motion) -> Array:  # type: ignore[no-untyped-def]
+        stacked = np.concatenate([motion(name) for name in self.frames], axis=-1)
+        return (self.K @ stacked[..., None])[..., 0]
+
+    def external(self, f: Array) -> Array:
+        """Forces f (B, Σr) as external forces (B, n_bodies, 6) on the bodies."""
+        out = np.zeros((self.size, self.base.n_bodies, 6))
+        stacked = (np.swapaxes(self.K, -1, -2) @ f[..., None])[..., 0]
+        for i, name in enumerate(self.frames):
+            own = stacked[:, 6 * i : 6 * i + 6]
+            body = self.base.locate(name)[0]
+            out[:, body] += own
+            out[:, body, :3] += np.cross(self.levers[name], own[:, 3:])
+        return out
+
+    def response(self, f: Array) -> Array:
+        """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
+        zero = np.zeros((self.size, self.base.nv))
+        return forward_dynamics(self.base, self.q, None, zero, self.external(f), np.zeros(3))
+
+    def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""
+        count = b.shape[-1]
+        scaled = self.Omega / (self.scale[:, :, None] * self.scale[:, None, :])
+        if noise is not None:
+            scaled = scaled + (noise / self.scale**2)[..., None] * np.eye(count)
+        x, fine = solve_positive(scaled, (b / self.scale)[..., None], floor=1e3 * RANK)
+        f, left, rank = x[..., 0] / self.scale, np.zeros(self.size), np.full(self.size, count)
+        if not fine.all():
+            rest = ~fine
+            own = None if noise is None else np.broadcast_to(noise, b.shape)[rest]
+            f[rest], left[rest], rank[rest] = solve_semidefinite(self.Omega[rest], b[rest], self.scale[rest], RANK, own)
+        return f, left, rank
+
+
+def cut_joint(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    *,
+    noise: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+) -> CutJoint:
+    """Forward dynamics of a system with loops, by a Kalman update of the accelerations without them.
+
+    ::
+
+        Ω = J𝓜⁻¹J*,   f = (Ω + R)⁻¹(c − J a₀),   a = a₀ + 𝓜⁻¹J*f,      c = −J̇v + reference
+
+    Parameters
+    ----------
+    system : System
+        With loops or contacts.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv) or None
+        Velocities; None is at rest.
+    tau : (..., nv)
+        Generalised forces.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+    noise : (..., Σr), optional
+        Measurement noise R of the rows, loop after loop: how far a loop gives way. Zero, a rigid loop, if not given.
+    reference : (..., Σr), optional
+        Acceleration J a + J̇v that the rows are to have; zero if not given.
+
+    Returns
+    -------
+    CutJoint
+        ``a``, ``forces``, ``compliance``, ``rank``.
+
+    Raises
+    ------
+    ModelError
+        If dependent rows contradict each other; with the residual.
+
+    Notes
+    -----
+    O(N + r³) for r rows, two forward dynamics and one compliance. Dependent rows are found by the rank of Ω, and share
+    their force with the least norm. MuJoCo's ``efc_R`` as noise and ``efc_aref`` as reference give its ``qacc``.
+    Source: SKO "cut-joint"; THEORY section 12.
+
+    Examples
+    --------
+    A pendulum held at its bob by a spring-like measurement falls less than a free one:
+
+    >>> import kfdyn as kf
+    >>> held = kf.models.pendulum(length=1.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> [cut_joint(held, [0.5 * np.pi], None, [0.0], noise=[r]).a.round(3) for r in (0.0, 1.0, 1e9)]
+    [array([0.]), array([-4.905]), array([-9.81])]
+    """
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    state, velocity, force, g = states.part(slice(None))
+    cut = Cut(system, state, velocity)
+    count = cut.drift.shape[-1]
+    R, c = (_of_rows(x, states, count, what) for x, what in ((noise, "noise"), (reference, "reference")))
+    if R is not None and (R < 0).any():
+        raise ModelError(f"noise must not be negative, got {R.min():.3g}")
+    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
+    f = np.zeros((states.size, count))
+    for turn in range(3):
+        rows, size = cut.of_accelerations(a)
+        off = -rows if c is None else c - rows
+        if R is not None:
+            off = off - R * f
+        if turn and (np.abs(off / cut.scale).max(axis=-1, initial=0.0) <= 1e-13 * size).all():
+            break
+        more, left, rank = cut.solve(off, R)
+        if not turn:
+            _refuse_contradiction(system, left, size)
+        f = f + more
+        a = a + cut.response(more)
+    lead = states.lead
+    forces = [f[:, own].reshape(*lead, -1) for own in loop_slices(system)]
+    Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)
+    return CutJoint(a.reshape(*lead, system.nv), forces, Omega.reshape(*lead, count, count), rank.reshape(lead))
+
+
+def _of_rows(x: ArrayLike | None, states: States, count: int, what: str) -> Array | None:
+    if x is None:
+        return None
+    try:
+        return np.broadcast_to(as_floats(x, what), (*states.lead, count)).reshape(states.size, count)
+    except ValueError:
+        raise ModelError(f"{what} must have one number for each of the {count} rows, got {np.shape(x)}") from None
+
+
+def _refuse_contradiction(system: System, left: Array, size: Array) -> None:
+    worst = int(np.argmax(left - CONSISTENT * size))
+    if left[worst] > CONSISTENT * size[worst]:
+        names = ", ".join(loop.name for loop in system.loops)
+        raise ModelError(
+            f"the rows of loops {names} contradict each other: {left[worst]:.3g} of {size[worst]:.3g} (accelerations, "
+            "in units of their deviation) is left whatever the forces are; bring q and v onto the loops first "
+            "(kf.assemble, kf.impact), or leave rows out"
+        )

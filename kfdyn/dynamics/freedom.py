@@ -1,0 +1,228 @@
+"""Freedom of a node: the rates X that its loops leave to its coordinates, and the acceleration Ẋβ they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.aggregation import Node, described, plan
+from kfdyn.errors import KfdynError, ModelError, SingularError
+from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody.closure import RANK, Moving, draw_closed, relative_rows
+
+Array = NDArray[np.float64]
+
+# A loop whose rows are this near to dependent is at a dead centre: half of all digits of X would be lost.
+NEARLY = 1e-7
+# Accelerations that dependent rows ask for and no motion has, as part of all that they ask for.
+CONSISTENT = 1e-6
+# Independent coordinates that others follow more than so many times as fast are badly chosen.
+STEEP = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """Rates of a node's m coordinates are X times f free ones, (B, m, f); ``drift`` (B, m) is Ẋβ.
+
+    ``independent`` (f,) tells which coordinates the free ones are, where they are coordinates.
+    """
+
+    X: Array
+    drift: Array
+    independent: NDArray[np.int64] | None
+
+    @property
+    def size(self) -> int:
+        """Number f of free rates."""
+        return int(self.X.shape[-1])
+
+    def forces(self, tau: Array) -> Array:
+        """X*tau (B, f)."""
+        return (np.swapaxes(self.X, -1, -2) @ tau[..., None])[..., 0]
+
+    def accelerations(self, free: Array) -> Array:
+        """X a + Ẋβ (B, m) of accelerations a (B, f)."""
+        return (self.X @ free[..., None])[..., 0] + self.drift
+
+
+@dataclass(frozen=True, eq=False)
+class _Gap:
+    """Rates J (B, r, m) of all rows of a node's loops, their drift (B, r), and how large the parts of J are (B, r)."""
+
+    J: Array
+    drift: Array
+    scale: Array
+
+
+def freedom(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Array, named: bool = False) -> Freedom:
+    """Solve a node's loops for the rates they leave free; ``rows`` is :func:`kfdyn.dynamics.embedding.hinge_rows`.
+
+    Raises
+    ------
+    SingularError
+        At a configuration where the loop can move in more ways than elsewhere (a dead centre).
+    ModelError
+        If the loops contradict each other.
+    """
+    m, size = len(node.own), len(terms.l)
+    if not node.loops:
+        return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
+    gap = _gap(system, node, terms, rows, gravity)
+    row, column, U, s, Vt = _decomposed(gap)
+    ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
+    rank = int(ranks.max(initial=0))
+    _refuse_singular(system, node, s, ranks, rank)
+    wanted = (np.swapaxes(U, -1, -2) @ (gap.drift / row)[..., None])[..., 0]
+    _refuse_contradiction(system, node, wanted, rank)
+    solved = -wanted[:, :rank] / s[:, :rank]
+    drift = (np.swapaxes(Vt[:, :rank], -1, -2) @ solved[..., None])[..., 0] / column
+    N = np.swapaxes(Vt[:, rank:], -1, -2)
+    independent = None
+    X = N / column[..., None]
+    if named:
+        independent = _pivots(N[0])
+        X = X @ _inverse(system, node, N[:, independent], column[:, independent])
+        drift = drift - (X @ drift[:, independent, None])[..., 0]
+    return Freedom(X, drift, independent)
+
+
+def _decomposed(gap: _Gap) -> tuple[Array, Array, Array, Array, Array]:
+    """Scales of rows and columns, and the singular values of J with them: metres and radians weigh the same."""
+    row = np.where(gap.scale > 0, gap.scale, 1.0)
+    J = gap.J / row[..., None]
+    column = np.abs(J).max(axis=1, initial=0.0)
+    column = np.where(column > RANK, column, 1.0)
+    return row, column, *np.linalg.svd(J / column[:, None], full_matrices=True)
+
+
+def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Array) -> _Gap:
+    from kfdyn.dynamics.embedding import outward
+
+    size, place = len(terms.l), {int(k): j for j, k in enumerate(node.bodies)}
+    bias = outward(node, terms)
+    if node.parent < 0:  # η of a root holds −g, which is no motion against the world
+        bias[..., 3:] += gravity[:, None]
+    J, drift, scale = [], [], []
+    for index in node.loops:
+        loop = system.loops[index]
+        ends: list[Moving | None] = []
+        moved: list[tuple[Array, Array]] = []
+        for name in (loop.frame_a, loop.frame_b):
+            if name is None:
+                ends.append(None)
+                moved.append((np.zeros((size, 6, len(node.own))), np.zeros((size, 6))))
+                continue
+            body, R, p = system.locate(name)
+            lever = terms.rotation[:, body] @ p
+            V = _shifted(terms.velocity[:, body], lever)
+            ends.append(Moving(terms.rotation[:, body] @ R, terms.position[:, body] + lever, V))
+            j = place.get(body)
+            w = terms.velocity[:, body, :3]
+            alpha = np.zeros((size, 6)) if j is None else _shifted(bias[:, j], lever)
+            alpha[:, 3:] += np.cross(w, np.cross(w, lever))
+            columns = np.zeros((size, len(node.dofs), 6)) if j is None else _shifted(rows[:, :, j], lever[:, None])
+            moved.append((np.swapaxes(columns, -1, -2) @ node.X, alpha))
+        a, b = _with_world(loop.anchor, ends)
+        K = relative_rows(loop, a, b)
+        parts = [part @ own for part, (own, _) in zip((K.of_a, K.of_b), moved)]
+        J.append(parts[0] + parts[1])
+        scale.append(np.sqrt((parts[0] ** 2 + parts[1] ** 2).sum(-1)))
+        drift.append(K.drift + sum((part @ acc[..., None])[..., 0] for part, (_, acc) in zip((K.of_a, K.of_b), moved)))
+    return _Gap(*(np.concatenate(x, axis=1) for x in (J, drift, scale)))
+
+
+def _with_world(anchor: tuple[Array, Array] | None, ends: list[Moving | None]) -> tuple[Moving, Moving]:
+    a, b = ends
+    if a is not None and b is not None:
+        return a, b
+    here = a if a is not None else b
+    assert here is not None
+    still = np.zeros_like(here.velocity)
+    if anchor is not None:
+        R, p = (np.broadcast_to(x, (len(still), *x.shape)) for x in anchor)
+        world = Moving(R, p, still)
+    else:
+        turned = here.rotation if a is not None else np.broadcast_to(np.eye(3), here.rotation.shape)
+        world = Moving(turned, here.position, still)
+    return (here, world) if a is not None else (world, here)
+
+
+def _shifted(V: Array, lever: Array) -> Array:
+    """A spatial velocity at a point ``lever`` further: φ*V."""
+    out = np.array(V)
+    out[..., 3:] += np.cross(V[..., :3], lever)
+    return out
+
+
+def _refuse_singular(system: System, node: Node, s: Array, ranks: NDArray[np.int64], rank: int) -> None:
+    usual = rank if rank == min(s.shape[1], len(node.own)) else max(rank, usual_rank(system, node))
+    low = np.flatnonzero(ranks < usual)
+    if rank and not low.size:
+        low = np.flatnonzero(s[:, rank - 1] < NEARLY * s[:, 0])
+    if low.size:
+        which = ", ".join(system.loops[i].name for i in node.loops)
+        at = f" (state {low[0]} of the batch)" if len(s) > 1 else ""
+        raise SingularError(
+            f"loop {which}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
+            f"centre): its {s.shape[1]} rows have rank {usual} in general and not here, so the coordinates of "
+            f"{described(system, node)} cannot be reduced; method='cut' or 'proximal' passes through"
+        )
+
+
+def _refuse_contradiction(system: System, node: Node, wanted: Array, rank: int) -> None:
+    off, size = np.abs(wanted[:, rank:]).max(initial=0.0), np.abs(wanted).max(initial=0.0)
+    if off > CONSISTENT * max(size, 1.0):
+        which = ", ".join(system.loops[i].name for i in node.loops)
+        raise ModelError(
+            f"loop {which}: its rows contradict each other by {off:.3g} (m/s² or rad/s²); bring q and v onto the loop "
+            "first (kf.assemble), or leave rows out"
+        )
+
+
+def _pivots(N: Array) -> NDArray[np.int64]:
+    """Coordinates (f,) that tell all others best: pivoted QR of the basis of free rates, largest first."""
+    from scipy.linalg import qr
+
+    if not N.shape[1]:
+        return np.zeros(0, dtype=np.int64)
+    _, _, order = qr(N.T, pivoting=True, mode="economic")
+    return np.sort(order[: N.shape[1]]).astype(np.int64)
+
+
+def _inverse(system: System, node: Node, N: Array, column: Array) -> Array:
+    if N.shape[-1] and np.linalg.cond(N).max() > STEEP:
+        raise SingularError(
+            f"the coordinates of {described(system, node)} that are independent in the first state are not so in "
+            "all of the batch; call it for one state at a time"
+        )
+    return np.linalg.inv(N) * column[:, None]
+
+
+@lru_cache(maxsize=32)
+def _usual_ranks(system: System) -> dict[tuple[int, ...], int]:
+    """Rank of each node's loops in general: the highest at some random configurations on the loops."""
+    from kfdyn.dynamics.embedding import hinge_rows
+
+    rng = np.random.default_rng(0)
+    found: dict[tuple[int, ...], int] = {}
+    for _ in range(3):
+        try:
+            q = draw_closed(system, system.without_loops.random_configuration(rng), rng, tries=10)
+        except KfdynError:
+            continue
+        terms = LinkTerms(*(x[None] for x in link_terms(system, q)))
+        for node in plan(system).nodes:
+            if node.loops:
+                gap = _gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3)))
+                s = _decomposed(gap)[3]
+                rank = int((s > RANK * s[:, :1]).sum())
+                found[node.loops] = max(found.get(node.loops, 0), rank)
+    return found
+
+
+def usual_rank(system: System, node: Node) -> int:
+    """Rank of a node's loops in general, 0 where no configuration on them was found."""
+    return _usual_ranks(system).get(node.loops, 0)

@@ -1,0 +1,110 @@
+"""Proximal forces: a constraint is information on the co-state, given little by little.
+
+With the world, node by node, K the rows of a contact at body k (THEORY section 12):
+
+    Q(k) += K*K/μ,   ξ(k) −= K*(c/μ + y);   filter and smooth;   y += (c − Kλ)/μ
+
+A loop between two bodies has a cross block that no Q(k) holds; there the same iteration runs on its rows,
+(Ω + μ1) Δf = c − Ja. Either way dependent rows are allowed, and nothing is ever inverted that may be singular.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.assembly import as_forest
+from kfdyn.dynamics.cut_joint import Cut
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.positive import solve_positive
+from kfdyn.errors import ModelError
+from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+# Softness in units of the compliance: a smaller one needs fewer sweeps but stalls at rounding/μ.
+MU = 1e-4
+MOST_SWEEPS = 200
+SETTLED = 1e-13
+
+
+def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Array]:
+    """Accelerations (B, nv) and forces of all rows (B, Σr)."""
+    state, velocity, force, g = states.part(slice(None))
+    cut = Cut(system, state, velocity)
+    if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
+        return _with_the_world(system, states, cut)
+    mu, count = MU * np.ones((states.size, 1)), cut.drift.shape[-1]
+    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
+    f = np.zeros((states.size, count))
+    scaled = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]) + mu[..., None] * np.eye(count)
+    last = np.inf
+    for _ in range(MOST_SWEEPS):
+        rows, size = cut.of_accelerations(a)
+        off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(size, 1e-300)).max(initial=0.0))
+        if off <= SETTLED or (off >= 0.5 * last and off <= 1e-11):
+            return a, f
+        last = off
+        more = -solve_positive(scaled, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+        f, a = f + more, a + cut.response(more)
+    raise _stalled(system, off)
+
+
+def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Array]:
+    """The same by sweeps of the engine whose process noise holds the contacts."""
+    base, size = system.open_tree, states.size
+    state, velocity, force, g = states.part(slice(None))
+    forest = as_forest(base, state, velocity, g, force)
+    ss = forest.ss
+    n = base.n_bodies
+    Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
+    xi = np.array(ss.xi).reshape(size, n, 6)
+    at_body: list[tuple[int, Array]] = []
+    for i, name in enumerate(cut.frames):  # rows on the body's own acceleration
+        K = np.array(cut.K[:, :, 6 * i : 6 * i + 6])
+        K[..., :3] += np.cross(cut.levers[name][:, None], K[..., 3:])  # k·(α × l) = (l × k)·α
+        at_body.append((base.locate(name)[0], K))
+    # rows J a + J̇v = Σ K λ + d, where d is all that is known
+    zero = np.zeros((size, base.nv))
+    at_rest, _ = cut.of_accelerations(zero)
+    still = _costates(base, state, velocity, g)
+    known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
+    mu = MU * cut.scale**2
+    for body, K in at_body:
+        Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
+    model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
+    y = np.zeros_like(mu)
+    T, last = forest.stack(states["tau"]), np.inf
+    for _ in range(MOST_SWEEPS):
+        bias = xi.copy()
+        for body, K in at_body:
+            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / mu + y)[..., None])[..., 0]
+        smooth = bryson_frazier(model, kalman_filter(model, T, xi=bias.reshape(-1)), covariances=False)
+        a = forest.by_dof(smooth.a)
+        costate = smooth.costate.flat.reshape(size, n, 6)
+        rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
+        _, scale = cut.of_accelerations(a)
+        off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(scale, 1e-300)).max(initial=0.0))
+        y = y - rows / mu
+        if off <= SETTLED or (off >= 0.5 * last and off <= 1e-9):
+            return a.reshape(size, base.nv), y
+        last = off
+    raise _stalled(system, off)
+
+
+def _costates(base: System, q: Array, v: Array | None, g: Array | None) -> Array:
+    """Co-states λ (B, n, 6) of motion without joint accelerations: φ*η."""
+    from kfdyn.estimation import Operators
+
+    forest = as_forest(base, q, v, g)
+    return Operators(forest.ss).phi.backward(forest.ss.eta).reshape(len(q), base.n_bodies, 6)
+
+
+def _stalled(system: System, off: float) -> ModelError:
+    return ModelError(
+        f"the proximal iteration of system {system.name!r} does not settle ({off:.1e} of the accelerations is left "
+        f"after {MOST_SWEEPS} sweeps): the loops are near a singular configuration or contradict each other; "
+        "method='cut' finds which"
+    )
