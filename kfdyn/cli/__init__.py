@@ -1,4 +1,4 @@
-"""The command line: ``kfdyn demo``, ``check``, ``info``, ``identities``, ``dictionary`` and ``bench``.
+"""The command line: ``kfdyn demo``, ``check``, ``explore``, ``info``, ``identities``, ``dictionary`` and ``bench``.
 
 Exit status: 0 passed, 1 rejected, 2 bad input or usage, 130 interrupted.
 """
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from kfdyn import __version__
-from kfdyn.cli import bench, check, demo, dictionary, identities, info
+from kfdyn.cli import bench, check, demo, dictionary, explore, identities, info
 from kfdyn.cli.robots import join_numbers
 from kfdyn.cli.terminal import complain, tolerate_letters
 from kfdyn.errors import KfdynError
@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kfdyn {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands", metavar="command", required=True)
-    for module in (demo, check, info, identities, dictionary, bench):
+    for module in (demo, check, explore, info, identities, dictionary, bench):
         about, examples = module.ABOUT, "\n".join(f"  {line}" for line in module.EXAMPLES)
         own = commands.add_parser(
             module.__name__.rpartition(".")[2],

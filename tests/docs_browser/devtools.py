@@ -49,7 +49,7 @@ def find_chromium():
 class Chromium:
     """One headless browser with one page."""
 
-    def __init__(self, binary, profile, timeout=60.0):
+    def __init__(self, binary, profile, timeout=60.0, flags=()):
         self.timeout = timeout
         self.events = []
         self._buffer = b""
@@ -60,7 +60,7 @@ class Chromium:
         os.close(to_browser)
         os.close(from_browser)
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox does not start for root
-        argv = [binary, *FLAGS, *sandbox, f"--user-data-dir={profile}"]
+        argv = [binary, *FLAGS, *flags, *sandbox, f"--user-data-dir={profile}"]
         self._said = profile / "stderr.txt"
         with self._said.open("wb") as errors:
             self._process = subprocess.Popen(
