@@ -29,14 +29,16 @@ def as_chain(
     H: ArrayLike,
     Q: ArrayLike | None,
     R: ArrayLike,
-    x0: ArrayLike,
-    P0: ArrayLike,
+    x0: ArrayLike | None,
+    P0: ArrayLike | None,
     inputs: ArrayLike | None,
     steps: int | None,
 ) -> Chain:
     """Stack the matrices of a time series node by node; see :meth:`StateSpace.chain` for their shapes."""
-    mean, P0 = np.atleast_1d(real_array(x0, "x0")), real_array(P0, "P0")
+    width = real_array(H, "H").shape[-1:] if P0 is None else real_array(P0, "P0").shape[-1:]
+    mean = np.zeros(width) if x0 is None else np.atleast_1d(real_array(x0, "x0"))
     n = mean.size
+    P0 = np.zeros((n, n)) if P0 is None else real_array(P0, "P0")
     if mean.ndim != 1 or P0.shape != (n, n):
         raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {P0.shape}")
     edge = np.zeros((0, n, n))

@@ -12,6 +12,7 @@ import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.factor import InnovationsFactor
+from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
@@ -103,6 +104,7 @@ class Covariances:
     def __init__(self, model: StateSpace | Riccati) -> None:
         self.ss = model.ss if isinstance(model, Riccati) else model
         self._given = model if isinstance(model, Riccati) else None
+        expect_proper(self.ss, "covariances")
 
     @cached_property
     def riccati(self) -> Riccati:
@@ -141,7 +143,7 @@ class Covariances:
     def T(self) -> Computed:
         """Output T: the mass-matrix-like 𝓜 = HℛH* + Hφ̃ℛH* + Hℛφ̃*H* + R; its trace needs only the diagonal."""
         H, x, R = self.ss.H, self.x, self.ss.R
-        blocks = _congruence(H, x.diagonal, R.flat)
+        blocks = congruence(H, x.diagonal, R.flat)
 
         def dense() -> FloatArray:
             full = H.dense()
@@ -227,7 +229,7 @@ class Covariances:
         return self.psi(i, p) @ self.riccati.K[j]
 
 
-def _congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
+def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
     """Blocks H(k) Y(k) H*(k) + R(k), vectorised over nodes of equal size."""
     out = Blocks(added.copy(), H.rows, H.rows)
     for nodes, h in H.grouped():

@@ -212,6 +212,8 @@ def dense_model(ss: StateSpaceLike) -> DenseModel:
     >>> bool(np.allclose(output, kf.mass_matrix(arm, q)))
     True
     """
+    if getattr(ss, "flat", None) is not None:
+        raise ModelError("the model has flat states, whose covariance is infinite; the dense oracle takes finite ones")
     return DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R, ss.xi, ss.eta)
 
 

@@ -202,7 +202,8 @@ def kalman_filter(
     Returns
     -------
     Filtered
-        P, P⁺, D, G, K, z, z⁺, ε, ν and the log-likelihood.
+        P, P⁺, D, G, K, z, z⁺, ε, ν and the log-likelihood. Of a model with flat states a FlatFiltered, in which finite
+        and infinite parts of a covariance are kept apart.
 
     Raises
     ------
@@ -233,6 +234,10 @@ def kalman_filter(
         ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta")),
     ]
     known = [None if u is None or (u.ndim == 1 and not u.any()) else u for u in known]  # zeros may carry batch axes
+    if ss.flat is not None:
+        from kfdyn.estimation.flat.filtering import flat_filter
+
+        return flat_filter(ss, measured, known[0], known[1], method)  # type: ignore[return-value]
     covariances = riccati(ss, seen, method)
     batch = _batch(measured, *known)
     small = ss.n_states * count_rows(batch) <= STORED_NUMBERS

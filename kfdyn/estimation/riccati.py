@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range, sum_is_finite
 from kfdyn.estimation.state_space import StateSpace
 
@@ -189,6 +190,7 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
             f"observed must be an array of bool with shape ({ss.n_outputs},), one entry for each output; "
             f"got {seen.dtype} with shape {seen.shape}"
         )
+    expect_proper(ss, "its covariances")
     key = (method, seen.tobytes())
     result = ss._cache.get(key)
     if result is None:

@@ -253,6 +253,10 @@ def score_of(smooth: Smoothed) -> Score:
     """
     if not isinstance(smooth, Smoothed):
         raise ModelError(f"the score is read off a Smoothed, as bryson_frazier returns it, not {type(smooth).__name__}")
+    if smooth.ss.flat is not None:
+        from kfdyn.estimation.flat.score import FlatScore
+
+        return FlatScore(smooth)  # type: ignore[arg-type]
     return Score(smooth)
 
 

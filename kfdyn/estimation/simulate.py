@@ -8,6 +8,7 @@ import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtering import Filtered, sweep
+from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.packing import Packed, draw_axes, expect_covariance, expect_generator
 from kfdyn.estimation.smoothing import bryson_frazier
@@ -108,6 +109,7 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
 
 def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ...]) -> Draw:
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
+    expect_proper(ss, "a draw")
     expect_covariance(
         ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n)
     )  # a robot's may be an inertia that no body has

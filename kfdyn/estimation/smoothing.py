@@ -145,6 +145,10 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     """
     if filt.ss is not ss:
         raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
+    if ss.flat is not None:
+        from kfdyn.estimation.flat.smoothing import flat_smoother
+
+        return flat_smoother(filt, covariances)  # type: ignore[arg-type]
     small = ss.n_states * count_rows(filt.nu.shape[:-1]) <= STORED_NUMBERS
     a, *states = sweep(filt.covariances, filt.nu, filt.eta, filt.z_plus.flat if small else None)
     smooth = Smoothed(filt, a, covariances)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation._kernels.table import Arrays, table_of, table_with
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
+from kfdyn.estimation.flat.prior import flat_states
 from kfdyn.estimation.packing import (
     BlockInput,
     Packed,
@@ -23,10 +24,6 @@ from kfdyn.estimation.packing import (
     variances,
 )
 from kfdyn.estimation.tree import Tree
-
-if TYPE_CHECKING:
-    from kfdyn.estimation.riccati import Riccati
-
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
 
@@ -75,6 +72,9 @@ class StateSpace:
         Known mean of w; zero if not given.
     eta : array, shape (..., Σn_k), optional
         Known input of the co-state (THEORY section 3); zero if not given.
+    flat : mapping from nodes to True or masks (n_k,), optional
+        States of which nothing is known beforehand: an infinite variance is added to their Q, in the exact limit.
+        The filter, the smoother and the score take such models. In mechanics: a body of infinite mass.
     names : sequence of str, optional
         Names of the nodes for error messages.
 
@@ -88,6 +88,8 @@ class StateSpace:
         State and output sizes.
     xi, eta : ndarray or None
         The model's own inputs.
+    flat : ndarray of int or None
+        Places of the flat states in a stacked state.
 
     Examples
     --------
@@ -100,7 +102,7 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    __slots__ = ("H", "Q", "R", "_cache", "_table", "arrays", "common", "eta", "m", "n", "phi", "tree", "xi")
+    __slots__ = ("H", "Q", "R", "_cache", "_table", "arrays", "common", "eta", "flat", "m", "n", "phi", "tree", "xi")
 
     tree: Tree
     phi: Blocks
@@ -111,9 +113,10 @@ class StateSpace:
     m: IntArray
     xi: FloatArray | None
     eta: FloatArray | None
+    flat: IntArray | None
     arrays: Arrays
     common: Common
-    _cache: dict[tuple[str, bytes], Riccati]
+    _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # (address, what must be kept), or None
 
     def __init__(
@@ -126,6 +129,7 @@ class StateSpace:
         xi: ArrayLike | None = None,
         eta: ArrayLike | None = None,
         *,
+        flat: Mapping[int, Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         tree = as_tree(parent, names)
@@ -142,6 +146,8 @@ class StateSpace:
         self._set(tree, n, m, _steps(tree, phi, n), H_flat, Q_flat, R_flat)
         for name, value in (("xi", xi), ("eta", eta)):
             object.__setattr__(self, name, self._known(name, value))
+        if flat:
+            object.__setattr__(self, "flat", flat_states(tree, n, self.arrays.state, flat))
 
     def _set(
         self, tree: Tree, n: IntArray, m: IntArray, phi: Blocks, H: FloatArray, Q: FloatArray, R: FloatArray
@@ -170,6 +176,7 @@ class StateSpace:
             "common": common,
             "xi": None,
             "eta": None,
+            "flat": None,
             "_cache": {},
             "_table": None,
         }
@@ -216,8 +223,8 @@ class StateSpace:
         H: ArrayLike,
         Q: ArrayLike | None,
         R: ArrayLike,
-        x0: ArrayLike,
-        P0: ArrayLike,
+        x0: ArrayLike | None = None,
+        P0: ArrayLike | None = None,
         *,
         inputs: ArrayLike | None = None,
         steps: int | None = None,
@@ -236,10 +243,10 @@ class StateSpace:
             Output maps.
         R : array (N, m, m), or (m, m)
             Measurement noise covariances.
-        x0 : array (n,)
-            Prior mean of step 0.
-        P0 : array (n, n)
-            Prior covariance of step 0.
+        x0 : array (n,), optional
+            Prior mean of step 0; zero if only P0 is given.
+        P0 : array (n, n), optional
+            Prior covariance of step 0; if not given, step 0 has a flat prior: nothing is known of it.
         inputs : array (N−1, n), optional
             Known inputs u added on the edges.
         steps : int, optional
@@ -253,7 +260,8 @@ class StateSpace:
         >>> len(ss), ss.tree.roots
         (100, [99])
         """
-        return cls(**as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict())
+        known = as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict()
+        return cls(**known, flat={0: True} if P0 is None else None)
 
     def replace(
         self,
@@ -341,7 +349,7 @@ class StateSpace:
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = (self.phi.flat, self.H.flat, self.Q.flat, self.R.flat)
-        return _rebuilt, (self.tree, (self.n, self.m, self.phi.offsets), buffers, self.xi, self.eta)
+        return _rebuilt, (self.tree, (self.n, self.m, self.phi.offsets), buffers, self.xi, self.eta, self.flat)
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -354,6 +362,7 @@ class StateSpace:
             return f"{low} each" if low == high else f"{low} to {high} each"
 
         noise = "R = 0" if not self.R.flat.any() else "R > 0 somewhere"
+        noise += "" if self.flat is None else f", flat {self.flat.size}"
         return (
             f"StateSpace({len(self)} nodes, states {self.n_states} ({sizes(self.n)}), "
             f"outputs {self.n_outputs} ({sizes(self.m)}), {noise})"
@@ -455,11 +464,14 @@ def _rebuilt(
     buffers: tuple[FloatArray, ...],
     xi: FloatArray | None,
     eta: FloatArray | None,
+    flat: IntArray | None = None,
 ) -> StateSpace:
     """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
-    return StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
+    ss = StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
+    object.__setattr__(ss, "flat", flat)
+    return ss
 
 
 def as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:

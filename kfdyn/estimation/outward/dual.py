@@ -49,8 +49,12 @@ class Dual:
     logdet: float
     square: FloatArray
 
-    def minus_twice(self, flat_roots: bool) -> FloatArray:
-        """Log det V + (y − mean)*V⁻¹(y − mean), (batch,): a sum of squares at the optimum, nothing cancels."""
+    def log_determinant(self) -> float:
+        """Log det V of the covariance of the data, that of a flat root left out."""
+        return self.smooth.filt.covariances.logdet + self.logdet
+
+    def quadratic(self, flat_roots: bool) -> FloatArray:
+        """(y − mean)*V⁻¹(y − mean), (batch,): a sum of squares at the optimum, nothing cancels."""
         ss, mean = self.smooth.ss, self.mean
         e = np.atleast_2d(self.smooth.a)
         if flat_roots:
@@ -62,7 +66,7 @@ class Dual:
         for rows in self.noisy:
             x = mean.flat[:, mean.places(rows.at, rows.C.shape[2])]
             total = total + ((rows.y - np.einsum("gcn,bgn->bgc", rows.C, x)) ** 2).sum(axis=(1, 2))
-        return total + self.smooth.filt.covariances.logdet + self.logdet
+        return total
 
 
 def solve_dual(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:

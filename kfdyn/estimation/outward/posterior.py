@@ -64,11 +64,16 @@ class OutwardPosterior:
         return Blocks(np.sqrt(np.maximum(self.cov.diagonals(), 0.0)), self.model.n)
 
     @cached_property
+    def quadratic(self) -> float | FloatArray:
+        """Sum of squares (y − mean)*V⁻¹(y − mean) of what was observed, with a flat root at its best."""
+        value = self.dual.quadratic(self.model.root_cov is None).reshape(self.y.shape[:-1])
+        return float(value) if value.ndim == 0 else value
+
+    @cached_property
     def llf(self) -> float | FloatArray:
         """Log-likelihood of y, one for each batch entry; with flat roots in the convention of Durbin and Koopman."""
         seen = int((~np.isnan(self.y[(0,) * (self.y.ndim - 1)])).sum())
-        twice = self.dual.minus_twice(self.model.root_cov is None) + seen * np.log(2.0 * np.pi)
-        llf = (-0.5 * twice).reshape(self.y.shape[:-1])
+        llf = -0.5 * (seen * np.log(2.0 * np.pi) + self.dual.log_determinant() + np.asarray(self.quadratic))
         return float(llf) if llf.ndim == 0 else llf
 
     @cached_property

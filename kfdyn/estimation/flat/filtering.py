@@ -1,0 +1,261 @@
+"""The filter under flat priors: de Jong's augmentation, solved by generalised least squares.
+
+T = Hφ(ξ + Eδ + w) + r with δ of infinite variance: the finite model is filtered for T and for each column of E, all in
+one batch, and the whitened innovations e + Xδ are fitted by orthogonal factors, X = Q R. Then (THEORY section 13)::
+
+    δ̂ = −R⁻¹Q*e,   ℓ = −½(m log 2π + log det 𝓜 + 2 log|det R| + |e + Xδ̂|²)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.factor import InnovationsFactor
+from kfdyn.estimation.filtering import Filtered, kalman_filter
+from kfdyn.estimation.flat.phase import Phase, phase_of
+from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
+from kfdyn.estimation.riccati import BoolArray, Method, Riccati
+from kfdyn.estimation.state_space import StateSpace
+
+_RESOLVED = 1e-12  # of what a component would be seen with at best: below is rounding
+
+
+class Fit(NamedTuple):
+    """Least squares for δ of each tree: δ̂ (batch, trees, d), and W (trees, d, d) with cov δ̂ = W W*, 0 for no component.
+
+    ``logdet`` is 2 log|det R| in the units of the states, ``square`` (batch,) is |e + Xδ̂|².
+    """
+
+    delta: FloatArray
+    W: FloatArray
+    logdet: float
+    square: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FlatFiltered:
+    """What the filter knows under flat priors. Finite and infinite parts of a covariance P + κP∞ are kept apart.
+
+    Attributes
+    ----------
+    ss : StateSpace
+        The model.
+    finite : Filtered
+        The finite model's filter on T.
+    columns : Filtered
+        The finite model's filter on each flat component alone.
+    fit : Fit
+        The components estimated.
+
+    Examples
+    --------
+    A random walk of which nothing is known before its first measurement:
+
+    >>> import kfdyn as kf
+    >>> one = [[1.0]]
+    >>> ss = kf.StateSpace.chain(one, one, one, one, steps=3)
+    >>> filt = kf.kalman_filter(ss, [3.0, 4.0, 6.0])
+    >>> filt.P_inf[0], filt.z_plus[0], filt.P_plus[0].round(9), filt.P_inf[1].round(9)
+    (array([[1.]]), array([3.]), array([[1.]]), array([[0.]]))
+    """
+
+    ss: StateSpace
+    finite: Filtered = field(repr=False)
+    columns: Filtered = field(repr=False)
+    layout: Columns = field(repr=False)
+    scale: FloatArray = field(repr=False)
+    fit: Fit = field(repr=False)
+
+    @property
+    def T(self) -> FloatArray:
+        """The measurements, NaN where missing."""
+        return self.finite.T
+
+    @property
+    def eta(self) -> FloatArray | None:
+        """The known input of the co-state that was used."""
+        return self.finite.eta
+
+    @property
+    def observed(self) -> BoolArray:
+        """Which outputs were measured, (Σm_k,)."""
+        return self.finite.observed
+
+    @property
+    def covariances(self) -> Riccati:
+        """Refused: the covariances of a filter that begins at infinity are P, P_inf and so on."""
+        raise ModelError(
+            "the filter of a model with flat priors has no single set of covariances; use P and P_inf, or the smoother"
+        )
+
+    @cached_property
+    def llf(self) -> float | FloatArray:
+        """Log-likelihood in the convention of Durbin and Koopman, the limit of ℓ + ½ d log κ; one a batch entry."""
+        seen = int(self.observed.sum())
+        llf = -0.5 * (seen * np.log(2.0 * np.pi) + self.finite.covariances.logdet + self.fit.logdet + self.fit.square)
+        llf = llf.reshape(self.finite.eps.shape[:-1])
+        return float(llf) if llf.ndim == 0 else llf
+
+    @cached_property
+    def _phase(self) -> Phase:
+        return phase_of(self)
+
+    @property
+    def z(self) -> Blocks:
+        """Predicted state z(k), (..., n_k), 0 along what is not resolved yet."""
+        return self._phase.z
+
+    @property
+    def z_plus(self) -> Blocks:
+        """Updated state z⁺(k), (..., n_k)."""
+        return self._phase.z_plus
+
+    @property
+    def P(self) -> Blocks:
+        """Finite part of the prediction covariance, (n_k, n_k)."""
+        return self._phase.P
+
+    @property
+    def P_inf(self) -> Blocks:
+        """Part of the prediction covariance that is multiplied by κ → ∞; 0 once resolved."""
+        return self._phase.P_inf
+
+    @property
+    def P_plus(self) -> Blocks:
+        """Finite part of the updated covariance, (n_k, n_k)."""
+        return self._phase.P_plus
+
+    @property
+    def P_plus_inf(self) -> Blocks:
+        """Part of the updated covariance that is multiplied by κ → ∞."""
+        return self._phase.P_plus_inf
+
+    @cached_property
+    def eps(self) -> FloatArray:
+        """Innovations ε = T − H z, (..., Σm_k); 0 where T is missing."""
+        from kfdyn.estimation.operators import Operators
+
+        H = Operators(self.finite.ss).H
+        z = self.z.flat
+        seen = H.forward(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], -1)
+        return np.where(self.observed, np.nan_to_num(self.T) - seen, 0.0)
+
+    @cached_property
+    def D(self) -> Blocks:
+        """Finite part of the innovations covariance H P H* + R, (m_k, m_k)."""
+        from kfdyn.estimation.covariance import congruence
+
+        return congruence(self.ss.H, self.P, self.ss.R.flat)
+
+    @cached_property
+    def D_inf(self) -> Blocks:
+        """Part H P_inf H* of the innovations covariance that is multiplied by κ → ∞."""
+        from kfdyn.estimation.covariance import congruence
+
+        return congruence(self.ss.H, self.P_inf, np.zeros_like(self.ss.R.flat))
+
+    @property
+    def predicted_state(self) -> Blocks:
+        """The word for :attr:`z`."""
+        return self.z
+
+    @property
+    def predicted_state_cov(self) -> Blocks:
+        """The word for :attr:`P`."""
+        return self.P
+
+    @property
+    def filtered_state(self) -> Blocks:
+        """The word for :attr:`z_plus`."""
+        return self.z_plus
+
+    @property
+    def filtered_state_cov(self) -> Blocks:
+        """The word for :attr:`P_plus`."""
+        return self.P_plus
+
+    @property
+    def innovations(self) -> FloatArray:
+        """The word for :attr:`eps`."""
+        return self.eps
+
+    @property
+    def innovations_cov(self) -> Blocks:
+        """The word for :attr:`D`."""
+        return self.D
+
+
+def flat_filter(
+    ss: StateSpace, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None, method: Method
+) -> FlatFiltered:
+    """Filter a model with flat priors; called by :func:`kalman_filter` with arguments that are checked."""
+    if "flat" not in ss._cache:
+        ss._cache["flat"] = finite_model(ss)
+    inner, scale = ss._cache["flat"]
+    layout = columns_of(ss)
+    finite = kalman_filter(inner, T, xi, eta, method=method)
+    nothing = np.where(finite.observed, 0.0, np.nan)
+    columns = kalman_filter(inner, nothing, layout.rows(ss.n_states), method=method)
+    fit = _fit(ss, finite, columns, layout, scale)
+    return FlatFiltered(ss, finite, columns, layout, scale, fit)
+
+
+def whitened(filt: Filtered) -> FloatArray:
+    """D^-½ ε of the centred innovations, one row for each batch entry."""
+    factor = InnovationsFactor(filt.covariances)
+    white = factor._lower(filt.eps_centered, inverse=True, transposed=False)
+    return white.reshape(-1, white.shape[-1])
+
+
+def _fit(ss: StateSpace, finite: Filtered, columns: Filtered, layout: Columns, scale: FloatArray) -> Fit:
+    e, X = whitened(finite), whitened(columns)
+    trees, d = layout.place.shape
+    delta, W = np.zeros((len(e), trees, d)), np.zeros((trees, d, d))
+    logdet, fitted = 0.0, e.copy()
+    for tree in range(trees):
+        place = layout.place[tree][layout.place[tree] >= 0]
+        if not place.size:
+            continue
+        own = np.flatnonzero((layout.of_output == tree) & finite.observed)
+        s = scale[place]
+        A = X[: place.size, own].T * s
+        if own.size < place.size:  # too few data; rows of zeros let the check below name what is open
+            A, own = np.concatenate([A, np.zeros((place.size - own.size, place.size))]), own[:0]
+        Q, R = np.linalg.qr(A)
+        _expect_resolved(ss, R, place, s)
+        inverse = s[:, None] * np.linalg.inv(R)
+        step = -e[:, own] @ Q
+        delta[:, tree, : place.size] = step @ inverse.T
+        W[tree, : place.size, : place.size] = inverse
+        fitted[:, own] = e[:, own] + step @ Q.T
+        logdet += 2.0 * float(np.log(np.abs(np.diag(R)) / s).sum())
+    return Fit(delta, W, logdet, (fitted * fitted).sum(axis=1))
+
+
+def _expect_resolved(ss: StateSpace, R: FloatArray, place: IntArray, s: FloatArray) -> None:
+    """Refuse a combination of flat states that the data say nothing of, and name it."""
+    _, value, Vt = np.linalg.svd(R)
+    if value[-1] > _RESOLVED * max(1.0, value[0]):
+        return
+    direction = s * Vt[-1]
+    direction = direction / direction[np.argmax(np.abs(direction))]
+    nodes = np.searchsorted(ss.arrays.state, place, side="right") - 1
+    parts = []
+    for k in np.unique(nodes):
+        own = np.zeros(int(ss.n[k]))
+        own[place[nodes == k] - ss.arrays.state[k]] = direction[nodes == k]
+        own[np.abs(own) < 1e-9] = 0.0
+        if own.any():
+            parts.append(f"[{', '.join(f'{x:.3g}' for x in own)}] of {ss.tree.label(int(k))}")
+    more = f" and {len(parts) - 3} more nodes" if len(parts) > 3 else ""
+    raise SingularError(
+        f"flat prior: the data never resolve the direction {' with '.join(parts[:3])}{more}; measure what sees it, "
+        "or give it a finite Q",
+        int(nodes[np.argmax(np.abs(direction))]),
+    )

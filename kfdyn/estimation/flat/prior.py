@@ -1,0 +1,120 @@
+"""Which states are flat, and the finite model that their columns are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.tree import Tree
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.state_space import StateSpace
+
+
+def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray:
+    """Places of the flat states in a stacked state, increasing. ``flat`` gives True or a mask for each node."""
+    found = []
+    for k, mask in flat.items():
+        if not isinstance(k, int | np.integer) or not 0 <= k < len(tree):
+            raise TreeError(f"flat names node {k!r}; the nodes are 0 to {len(tree) - 1}")
+        which = np.asarray(mask)
+        if which.dtype != bool or which.shape not in ((), (int(n[k]),)):
+            raise ShapeError(
+                f"flat[{k}] must be True, or a mask with one bool for each of the {n[k]} states of "
+                f"{tree.label(int(k))}; got {which.dtype} of shape {which.shape}"
+            )
+        found.append(state[k] + np.flatnonzero(np.broadcast_to(which, (int(n[k]),))))
+    return np.sort(np.concatenate(found)).astype(np.int64) if found else np.zeros(0, dtype=np.int64)
+
+
+class Columns(NamedTuple):
+    """The flat components δ of a model, counted within each tree of the forest.
+
+    Trees share no node, so one vector holds a column of each: component i of all trees is row i. ``place`` (trees, d)
+    is where a component lies in the stacked state, −1 for none; ``of_state`` and ``of_output`` tell the tree.
+    """
+
+    place: IntArray
+    of_state: IntArray
+    of_output: IntArray
+
+    @property
+    def most(self) -> int:
+        """Most components that a tree has."""
+        return self.place.shape[1]
+
+    def rows(self, size: int) -> FloatArray:
+        """One in each component's place, (d, Σn)."""
+        out = np.zeros((self.most, size))
+        for i, place in enumerate(self.place.T):
+            out[i, place[place >= 0]] = 1.0
+        return out
+
+
+def columns_of(ss: StateSpace) -> Columns:
+    """Count the flat components of each tree."""
+    assert ss.flat is not None
+    tree = ss.tree
+    number = np.full(len(tree), -1)
+    roots = np.array(tree.roots)
+    number[roots] = np.arange(roots.size)
+    if roots.size == 1:
+        number[:] = 0
+    else:
+        for k in tree.order[::-1].tolist():
+            if number[k] < 0:
+                number[k] = number[tree.parent[k]]
+    of_state, of_output = np.repeat(number, ss.n), np.repeat(number, ss.m)
+    owner = of_state[ss.flat]
+    counts = np.bincount(owner, minlength=roots.size)
+    place = np.full((roots.size, int(counts.max(initial=0))), -1)
+    order = np.argsort(owner, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    place[owner[order], np.arange(order.size) - starts[owner[order]]] = ss.flat[order]
+    return Columns(place, of_state, of_output)
+
+
+def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
+    """The model with a finite variance s² for each flat state, and s stacked (0 elsewhere).
+
+    Any finite variance may be added to an infinite one. It keeps D regular where a flat state is measured without
+    noise; s² is what the measurements could resolve at best if nothing else were unknown, so that it does not drown
+    what the data say, in any units.
+    """
+    from kfdyn.estimation.covariance import Covariances
+    from kfdyn.estimation.operators import Operators
+    from kfdyn.estimation.state_space import StateSpace
+
+    assert ss.flat is not None
+    plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)
+    op = Operators(plain)
+    columns = columns_of(ss)
+    response = (op.H @ op.phi).forward(columns.rows(ss.n_states))  # (d, Σm)
+    variance = Covariances(plain).T.diagonal.diagonals()
+    weight = np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0)
+    s = np.zeros(ss.n_states)
+    for i, place in enumerate(columns.place.T):
+        information = np.bincount(columns.of_output, response[i] ** 2 * weight, minlength=place.size)
+        exact = np.bincount(columns.of_output, response[i] ** 2, minlength=place.size)
+        value = np.where(information > 0.0, information, np.where(exact > 0.0, exact, 1.0))
+        s[place[place >= 0]] = 1.0 / np.sqrt(value[place >= 0])
+    Q = ss.Q.flat.copy()
+    nodes = np.searchsorted(ss.arrays.state, ss.flat, side="right") - 1
+    within = ss.flat - ss.arrays.state[nodes]
+    Q[ss.Q.offsets[nodes] + within * (ss.n[nodes] + 1)] += s[ss.flat] ** 2
+    inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat)
+    return inner, s
+
+
+def expect_proper(ss: StateSpace, what: str) -> None:
+    """Refuse a model with flat states where an infinite covariance has no meaning."""
+    if ss.flat is not None:
+        node = int(np.searchsorted(ss.arrays.state, ss.flat[0], side="right")) - 1
+        raise ModelError(
+            f"{ss.tree.label(node)} has a flat prior, so {what} would be infinite; kalman_filter, bryson_frazier and "
+            "score take flat priors, for the rest give the node a finite Q"
+        )
