@@ -7,6 +7,7 @@ _MODULE_OF = {
     "Blocks": "blocks",
     "Covariances": "covariance",
     "Filtered": "filtering",
+    "Fit": "fitting",
     "InnovationsFactor": "factor",
     "Operator": "operator",
     "Operators": "operators",
@@ -24,9 +25,11 @@ _MODULE_OF = {
     "bryson_frazier": "smoothing",
     "draw": "simulate",
     "draw_posterior": "simulate",
+    "fit": "fitting",
     "forward_lyapunov": "lyapunov",
     "innovations_factor": "factor",
     "kalman_filter": "filtering",
+    "likelihood": "fitting",
     "score": "scoring",
 }
 

@@ -1,0 +1,163 @@
+"""Log-likelihood and gradient as functions of parameters, whatever builds the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
+from kfdyn.estimation.scoring import score
+from kfdyn.estimation.state_space import StateSpace
+
+Build = Callable[[FloatArray], Any]
+#: What ``derivative(theta)`` returns: for each parameter, by name of the blocks, what they change by.
+Derivative = Callable[[FloatArray], Sequence[dict[str, Any]]]
+
+_INWARD = ("phi", "H", "Q", "R", "xi", "eta")
+_OUTWARD = ("A", "W", "C", "R", "mean")
+_STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
+
+
+class Objective:
+    """ℓ(θ) of all series of T and its gradient, by the score and the chain rule through ``build``.
+
+    The derivative of ``build`` is taken from ``build.pullback(theta, score)`` if it has that, from ``derivative`` if
+    given, else by differences of ``build`` alone, along ``path``: parameters as a function of free numbers.
+    """
+
+    def __init__(self, build: Build, T: ArrayLike, derivative: Derivative | None = None) -> None:
+        self.build, self.derivative = build, derivative
+        self.constant = float(getattr(build, "constant", 0.0))
+        self.groups = list(by_pattern(real_array(T, "T")))
+        self.evaluations = 0
+
+    @property
+    def n_observed(self) -> int:
+        """Number of measurements that are there."""
+        return sum(int((~np.isnan(T)).sum()) for T in self.groups)
+
+    @property
+    def n_series(self) -> int:
+        """Number of series."""
+        return sum(int(np.prod(T.shape[:-1])) for T in self.groups)
+
+    def model(self, theta: FloatArray) -> Any:
+        """What ``build`` makes of parameters; nothing but a model is accepted."""
+        model = self.build(theta)
+        if not isinstance(model, StateSpace) and not hasattr(model, "smooth"):
+            raise ModelError(
+                f"build(theta) must return a StateSpace or an OutwardTree, but it returned {type(model).__name__}"
+            )
+        return model
+
+    def value(self, theta: FloatArray) -> float:
+        """ℓ alone."""
+        model = self.model(theta)
+        self.evaluations += 1
+        return self.constant + sum(float(np.sum(_llf(model, T))) for T in self.groups)
+
+    def __call__(
+        self, theta: FloatArray, path: Callable[[FloatArray], FloatArray], z: FloatArray, slope: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz."""
+        model = self.model(theta)
+        self.evaluations += 1
+        total, gradient = self.constant, np.zeros(z.size)
+        found = [_score(model, T) for T in self.groups]
+        total += sum(float(np.sum(llf)) for llf, _ in found)
+        scores = [s for _, s in found]
+        if hasattr(self.build, "pullback"):
+            for s in scores:
+                gradient += self.build.pullback(theta, s) * slope
+            return total, gradient
+        if self.derivative is not None:
+            changes = self.derivative(theta)
+            if len(changes) != z.size:
+                raise ShapeError(f"derivative(theta) gave {len(changes)} entries for {z.size} parameters")
+            for i, change in enumerate(changes):
+                gradient[i] = slope[i] * sum(_along(s, model, change) for s in scores)
+            return total, gradient
+        for i in range(z.size):
+            up, down = z.copy(), z.copy()
+            up[i] += _STEP
+            down[i] -= _STEP
+            there, back = self.model(path(up)), self.model(path(down))
+            gradient[i] = sum(_between(s, model, there, back) for s in scores) / (up[i] - down[i])
+        return total, gradient
+
+
+def by_pattern(T: FloatArray) -> Iterator[FloatArray]:
+    """The series of a batch, those with the same measurements missing together."""
+    if T.ndim == 0:
+        raise ShapeError("T must have at least one axis, which stacks the outputs of all nodes")
+    if T.ndim == 1:
+        yield T
+        return
+    rows = T.reshape(-1, T.shape[-1])
+    missing = np.isnan(rows)
+    if not missing.any():
+        yield rows
+        return
+    _, group = np.unique(missing, axis=0, return_inverse=True)
+    for g in range(int(group.max()) + 1):
+        yield rows[group.reshape(-1) == g]
+
+
+def _llf(model: Any, T: FloatArray) -> Any:
+    if isinstance(model, StateSpace):
+        from kfdyn.estimation.filtering import kalman_filter
+
+        return kalman_filter(model, T).llf
+    return model.smooth(T).llf
+
+
+def _score(model: Any, T: FloatArray) -> tuple[Any, Any]:
+    if isinstance(model, StateSpace):
+        g = score(model, T)
+        return g.llf, g
+    post = model.smooth(T)
+    return post.llf, post.score
+
+
+def _names(model: Any) -> tuple[str, ...]:
+    return _INWARD if isinstance(model, StateSpace) else _OUTWARD
+
+
+def _flat(blocks: Any) -> FloatArray:
+    return blocks.packed().flat if isinstance(blocks, Blocks) else np.asarray(blocks)
+
+
+def _between(gradient: Any, model: Any, there: Any, back: Any) -> float:
+    """⟨∂ℓ/∂blocks, blocks(there) − blocks(back)⟩, over all series."""
+    total = 0.0
+    for name in _names(model):
+        base, one, other = (getattr(m, name) for m in (model, there, back))
+        if one is None or (one is base and other is base):  # replaced models share what has not changed
+            continue
+        step = _flat(one) - _flat(other)
+        if step.any():
+            total += float(np.sum(_flat(getattr(gradient, name)) * step))
+    return total
+
+
+def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
+    """⟨∂ℓ/∂blocks, change⟩, over all series; a change is an array or a sequence of blocks."""
+    total = 0.0
+    for name, given in change.items():
+        if name not in _names(model):
+            raise ModelError(f"derivative(theta) has {name!r}, which is none of {', '.join(_names(model))}")
+        if isinstance(given, np.ndarray) and given.dtype != object:
+            step = given.reshape(-1)
+        elif isinstance(given, Blocks):
+            step = _flat(given)
+        else:
+            step = np.concatenate([np.ravel(block) for block in given if block is not None] or [np.zeros(0)])
+        mine = _flat(getattr(gradient, name))
+        if step.size != mine.shape[-1]:
+            raise ShapeError(f"derivative(theta) has {step.size} numbers for {name}, which has {mine.shape[-1]}")
+        total += float(np.sum(mine * step))
+    return total

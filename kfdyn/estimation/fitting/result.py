@@ -1,0 +1,277 @@
+"""What a fit found: parameters, how well they are known, and whether the model is any good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.state_space import StateSpace
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.fitting.fit import Problem
+    from kfdyn.estimation.scoring import Score
+
+_UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified
+
+
+class Diagnostics(NamedTuple):
+    """Whether the standardised innovations are what they should be: white, standard and normal.
+
+    Attributes
+    ----------
+    nis : float
+        p-value of Σe², which is χ² if the variances are right; two-sided.
+    whiteness : float
+        p-value of the tree's portmanteau test of ``lags`` lags: Ljung and Box's on a chain.
+    normality : float
+        p-value of Jarque and Bera's test of skewness and kurtosis.
+    lags : int
+        Lags of the portmanteau test.
+
+    Examples
+    --------
+    >>> Diagnostics(0.5, 0.4, 0.3, 10).fine
+    True
+    """
+
+    nis: float
+    whiteness: float
+    normality: float
+    lags: int
+
+    @property
+    def fine(self) -> bool:
+        """Whether none of the three is below 0.01."""
+        return min(self.nis, self.whiteness, self.normality) >= 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The maximum of a likelihood.
+
+    Attributes
+    ----------
+    params : ndarray, shape (p,)
+        The estimate.
+    names : tuple of str
+        Names of the parameters.
+    llf : float
+        Log-likelihood there, of all series.
+    converged : bool
+        Whether it is a maximum.
+    message : str
+        How the search ended, in words.
+    at_bound : ndarray of bool, shape (p,)
+        Parameters whose best value is a bound; they have no standard error.
+
+    Examples
+    --------
+    The mean and variance of four numbers:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> none, one = np.zeros((1, 1)), np.ones((1, 1))
+    >>> def build(theta):
+    ...     return kf.StateSpace([-1] * 4, [None] * 4, [one] * 4, [theta[1] * one] * 4, xi=np.full(4, theta[0]))
+    >>> result = kf.fit(build, [0.0, 1.0], [1.0, 2.0, 3.0, 6.0], bounds=[None, (0, None)], names=["mean", "variance"])
+    >>> result.params.round(6), result.stderr.round(6), round(result.aic, 6)
+    (array([3. , 3.5]), array([0.935414, 2.474874]), 20.362559)
+    """
+
+    params: FloatArray
+    names: tuple[str, ...]
+    llf: float
+    converged: bool
+    message: str
+    at_bound: Any
+    _problem: Problem = field(repr=False)
+    _z: FloatArray = field(repr=False)
+    _information: FloatArray = field(repr=False)
+
+    @cached_property
+    def model(self) -> Any:
+        """The model at the estimate."""
+        return self._problem.objective.model(self.params)
+
+    @property
+    def n_params(self) -> int:
+        """Number of parameters."""
+        return self.params.size
+
+    @property
+    def n_observed(self) -> int:
+        """Number of measurements."""
+        return self._problem.objective.n_observed
+
+    @property
+    def n_evaluations(self) -> int:
+        """Number of likelihoods that were computed."""
+        return self._problem.objective.evaluations
+
+    @cached_property
+    def _slope(self) -> FloatArray:
+        return np.where(self.at_bound, 0.0, self._problem.transform.slope(self._z))
+
+    @cached_property
+    def _directions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scale, eigenvalues and eigenvectors of the information of what is not at a bound."""
+        free = np.flatnonzero(~np.asarray(self.at_bound))
+        part = self._information[np.ix_(free, free)]
+        scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), 1e-12 * max(1.0, np.abs(part).max(initial=0.0))))
+        values, vectors = np.linalg.eigh(part / np.outer(scale, scale)) if free.size else (np.zeros(0), np.eye(0))
+        return scale, values, vectors
+
+    @cached_property
+    def cov_params(self) -> FloatArray:
+        """Covariance of the estimate, the inverse of the observed information, (p, p).
+
+        NaN for parameters at a bound and for those that a direction which is not identified contains.
+        """
+        out = np.full((self.n_params, self.n_params), np.nan)
+        free = np.flatnonzero(~np.asarray(self.at_bound))
+        scale, values, vectors = self._directions
+        known = values > _UNKNOWN
+        inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T / np.outer(scale, scale)
+        lost = (vectors[:, ~known] ** 2).sum(axis=1) > 1e-6
+        inverse[lost] = np.nan
+        inverse[:, lost] = np.nan
+        out[np.ix_(free, free)] = inverse * np.outer(self._slope[free], self._slope[free])
+        return out
+
+    @property
+    def stderr(self) -> FloatArray:
+        """Standard errors of the parameters, (p,); NaN where there is none."""
+        return np.sqrt(np.diagonal(self.cov_params))
+
+    @cached_property
+    def unidentified(self) -> tuple[str, ...]:
+        """Directions in which the likelihood is flat at the estimate, in words; empty if there is none."""
+        free = np.flatnonzero(~np.asarray(self.at_bound))
+        scale, values, vectors = self._directions
+        told = []
+        for value, vector in zip(values, vectors.T):
+            if value <= _UNKNOWN:
+                step = self._slope[free] * vector / scale
+                step = step / np.abs(step).max()
+                terms = [f"{x:+.3g} {self.names[i]}" for i, x in zip(free, step) if abs(x) > 1e-3]
+                told.append(" ".join(terms))
+        return tuple(told)
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Intervals of confidence 1 − alpha, (p, 2).
+
+        Those of a parameter with a bound are taken where the search is free, on log θ or the like, and so lie within.
+        """
+        from scipy.stats import norm
+
+        half = norm.isf(alpha / 2) * self.stderr
+        with np.errstate(invalid="ignore", divide="ignore"):
+            free = half / np.abs(self._slope)
+        low, high = (
+            np.where(self.at_bound, np.nan, self._problem.transform.theta(self._z + s * free)) for s in (-1, 1)
+        )
+        return np.stack([np.minimum(low, high), np.maximum(low, high)], axis=-1)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion, 2p − 2ℓ."""
+        return 2.0 * self.n_params - 2.0 * self.llf
+
+    @property
+    def bic(self) -> float:
+        """Bayesian information criterion, p log n − 2ℓ."""
+        return self.n_params * float(np.log(max(self.n_observed, 1))) - 2.0 * self.llf
+
+    @property
+    def hqic(self) -> float:
+        """Hannan and Quinn's criterion, 2p log log n − 2ℓ."""
+        return 2.0 * self.n_params * float(np.log(np.log(max(self.n_observed, 3)))) - 2.0 * self.llf
+
+    @cached_property
+    def score(self) -> Score:
+        """Gradient in every block of the model, and behind it filter and smoother; of the first group of series."""
+        from kfdyn.estimation.scoring import score
+
+        if not isinstance(self.model, StateSpace):
+            raise ModelError("this model branches outward: fit.model.smooth(y) has its posterior and score")
+        return score(self.model, self._problem.objective.groups[0])
+
+    @cached_property
+    def residuals(self) -> FloatArray:
+        """Standardised innovations D^-½ε, (..., Σm_k): independent and standard normal if the model is right; NaN where
+        T is missing, and where a flat prior is still to be resolved.
+        """
+        from kfdyn.estimation.factor import apply_lower
+
+        filt = self.score.filt
+        e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
+        e = np.where(filt.observed, e, np.nan)
+        e[..., : int(getattr(self._problem.objective.build, "burn", 0))] = np.nan
+        return e
+
+    def diagnostics(self, lags: int | None = None) -> Diagnostics:
+        """Test the innovations of the first series.
+
+        Parameters
+        ----------
+        lags : int, optional
+            Of the portmanteau test; min(10, n/5) if not given.
+        """
+        from scipy.stats import chi2
+
+        e = self.residuals[(0,) * (self.residuals.ndim - 1)]
+        seen = e[~np.isnan(e)]
+        n = seen.size
+        if n < 8:
+            raise ModelError(f"{n} innovations are too few to test; 8 or more are needed")
+        lags = max(1, min(10, n // 5)) if lags is None else lags
+        total = float(chi2.cdf((seen**2).sum(), n))
+        centred = seen - seen.mean()
+        spread = (centred**2).mean()
+        skew, kurtosis = (centred**3).mean() / spread**1.5, (centred**4).mean() / spread**2
+        return Diagnostics(
+            2.0 * min(total, 1.0 - total),
+            _portmanteau(self.model, e, lags),
+            float(chi2.sf(n / 6.0 * (skew**2 + (kurtosis - 3.0) ** 2 / 4.0), 2)),
+            lags,
+        )
+
+    def summary(self, alpha: float = 0.05) -> str:
+        """Table of the estimate, as people know it from statsmodels."""
+        from kfdyn.estimation.fitting.table import summary
+
+        return summary(self, alpha)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def _portmanteau(model: StateSpace, e: FloatArray, lags: int) -> float:
+    """p-value of Ljung and Box's statistic, n(n + 2) Σ r²/(n − lag), over pairs of a node and its ancestor."""
+    from scipy.stats import chi2
+
+    owner = np.repeat(np.arange(len(model)), model.m)
+    first = model.arrays.output[:-1]
+    seen = ~np.isnan(e)
+    values = np.where(seen, e, 0.0)
+    n, power = int(seen.sum()), float((values**2).sum())
+    statistic, above = 0.0, owner.copy()
+    within = np.arange(e.size) - first[owner]
+    for lag in range(1, lags + 1):
+        above = np.where(above >= 0, model.tree.parent[above], -1)
+        fits = (above >= 0) & (within < model.m[above])
+        mine = np.flatnonzero(fits)
+        theirs = first[above[mine]] + within[mine]
+        r = float((values[mine] * values[theirs]).sum()) / power
+        statistic += r * r / max(n - lag, 1)
+    return float(chi2.sf(n * (n + 2) * statistic, lags))
+
+
+def named(values: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    """Parameters by name."""
+    return {name: float(value) for name, value in zip(names, values)}

@@ -1,0 +1,209 @@
+"""Fits against closed forms, statsmodels and differences; bounds, flat directions, many series and many parameters."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kfdyn as kf
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.datasets import nile
+from kfdyn.estimation.fitting.fit import Problem
+from kfdyn.estimation.fitting.objective import Objective
+from kfdyn.estimation.fitting.transforms import Transform
+
+ONE = np.ones((1, 1))
+POSITIVE = (0, None)
+
+
+def level(N, P0=1e7):
+    ss = kf.StateSpace.chain(ONE, ONE, ONE, ONE, x0=[0.0], P0=P0 * ONE, steps=N)
+
+    def build(theta):
+        Q = np.full((N, 1, 1), theta[1])
+        Q[0] = P0
+        return ss.replace(Q=Q, R=np.full((N, 1, 1), theta[0]))
+
+    return build
+
+
+def ragged(theta):
+    """A forest of unequal sizes in which every kind of block depends on three parameters."""
+    a, b, c = theta
+    phi = [np.array([[a], [0.3]]), np.array([[b, 0.2], [0.1, c]]), None, None]
+    H = [np.array([[1.0]]), np.array([[1.0, b]]), np.eye(2), np.array([[a]])]
+    Q = [a * ONE, np.diag([1.0, b]), c * np.eye(2), ONE]
+    R = [ONE, b * ONE, np.array([[1.0, 0.1 * a], [0.1 * a, 2.0]]), c * ONE]
+    return kf.StateSpace([1, 2, -1, -1], phi, H, Q, R, xi=a * np.arange(6.0), eta=b * np.ones(6))
+
+
+RAGGED_T = np.array([0.3, -1.0, 2.0, np.nan, 0.7])
+
+
+@pytest.mark.parametrize("bounds", [None, [POSITIVE] * 3, [(0, 4), (None, 5), POSITIVE]])
+def test_gradient_is_that_of_the_likelihood(bounds):
+    transform = Transform(bounds, 3)
+    problem = Problem(Objective(ragged, RAGGED_T), transform)
+    z, h = transform.free(np.array([0.8, 1.3, 0.6])), 1e-5
+    value, gradient = problem(z)
+    assert value == pytest.approx(kf.kalman_filter(ragged(transform.theta(z)), RAGGED_T).llf, rel=1e-14)
+    for i, axis in enumerate(np.eye(3)):
+        slope = (problem(z + h * axis)[0] - problem(z - h * axis)[0]) / (2 * h)
+        assert gradient[i] == pytest.approx(slope, rel=1e-7)
+
+
+def test_a_derivative_that_is_given_is_used():
+    def derivative(theta):
+        calls.append(theta)
+        first = np.zeros((20, 1, 1))
+        rest = np.ones((20, 1, 1))
+        rest[0] = 0
+        return [{"R": np.ones((20, 1, 1)), "Q": first}, {"Q": list(rest)}]
+
+    calls = []
+    y = np.random.default_rng(0).normal(size=20).cumsum()
+    one = kf.fit(level(20), [1.0, 1.0], y, bounds=[POSITIVE] * 2)
+    other = kf.fit(level(20), [1.0, 1.0], y, bounds=[POSITIVE] * 2, derivative=derivative)
+    assert calls
+    assert_allclose(other.params, one.params, rtol=1e-6)
+    with pytest.raises(ShapeError, match="1 entries for 2"):
+        kf.fit(level(20), [1.0, 1.0], y, derivative=lambda theta: [{}])
+    with pytest.raises(ShapeError, match="3 numbers for R, which has 20"):
+        kf.fit(level(20), [1.0, 1.0], y, derivative=lambda theta: [{"R": np.ones(3)}, {}])
+    with pytest.raises(ModelError, match="'q', which is none of"):
+        kf.fit(level(20), [1.0, 1.0], y, derivative=lambda theta: [{"q": np.ones(3)}, {}])
+
+
+def test_nile_as_durbin_and_koopman_have_it():
+    """Their book reports 15099 and 1469.1 (2012, section 2.10.3)."""
+    fit = kf.fit(level(100, P0=1e10), [1e4, 1e3], nile().flow, bounds=[POSITIVE] * 2, names=["noise", "level"])
+    assert fit.converged and fit.names == ("noise", "level")
+    assert_allclose(fit.params, [15098.5, 1469.2], rtol=1e-4)
+    text = fit.summary()
+    for word in ("noise", "level", "std err", "AIC", "converged", "whiteness"):
+        assert word in text
+    assert fit.diagnostics().fine
+    low, high = fit.conf_int().T
+    assert ((low > 0) & (low < fit.params) & (fit.params < high)).all()
+    assert fit.unidentified == ()
+
+
+def test_closed_form_of_independent_normals():
+    """Mean and variance: standard errors σ/√n and σ²√(2/n), from the observed information."""
+    y = np.random.default_rng(1).normal(3.0, 2.0, size=50)
+
+    def build(theta):
+        Q = np.full((50, 1, 1), theta[1])
+        return kf.StateSpace([-1] * 50, [None] * 50, np.ones((50, 1, 1)), Q, xi=np.full(50, theta[0]))
+
+    fit = kf.fit(build, [0.0, 1.0], y, bounds=[None, POSITIVE])
+    assert_allclose(fit.params, [y.mean(), y.var()], rtol=1e-8)
+    assert_allclose(fit.stderr, [np.sqrt(y.var() / 50), y.var() * np.sqrt(2 / 50)], rtol=1e-6)
+    llf = -25 * (np.log(2 * np.pi * y.var()) + 1)
+    assert fit.llf == pytest.approx(llf, rel=1e-12)
+    assert fit.aic == pytest.approx(4 - 2 * llf) and fit.bic == pytest.approx(2 * np.log(50) - 2 * llf)
+    assert_allclose(fit.cov_params[0, 1], 0, atol=1e-6)
+
+
+def test_a_variance_that_is_best_zero_is_put_there():
+    y = np.tile([1.0, -1.0], 20)  # falls back at every step: the level does not move
+    fit = kf.fit(level(40), [1.0, 1.0], y, bounds=[POSITIVE] * 2)
+    assert fit.converged
+    assert fit.at_bound.tolist() == [False, True] and fit.params[1] == 0.0
+    assert np.isnan(fit.stderr[1]) and np.isfinite(fit.stderr[0])
+    assert "at its bound" in fit.summary()
+
+
+def test_directions_without_information_are_named():
+    def build(theta):
+        return level(40)([theta[0], theta[1] * theta[2]])
+
+    y = np.random.default_rng(2).normal(size=40).cumsum() + np.random.default_rng(3).normal(size=40)
+    fit = kf.fit(build, [1.0, 1.0, 0.5], y, bounds=[POSITIVE] * 3, names=["noise", "a", "b"])
+    (direction,) = fit.unidentified
+    assert "a" in direction and "b" in direction and "noise" not in direction
+    assert np.isnan(fit.stderr[1:]).all() and np.isfinite(fit.stderr[0])
+    assert direction in fit.summary()
+
+
+def test_series_that_lack_different_measurements_are_grouped():
+    rng = np.random.default_rng(4)
+    y = rng.normal(size=(6, 30)).cumsum(axis=1)
+    y[rng.random(y.shape) < 0.2] = np.nan
+    theta = np.array([0.5, 0.8])
+    objective = Objective(level(30), y)
+    each = [kf.kalman_filter(level(30)(theta), row).llf for row in y]
+    assert objective.value(theta) == pytest.approx(sum(each), rel=1e-12)
+    assert objective.n_series == 6 and objective.n_observed == int((~np.isnan(y)).sum())
+    fit = kf.fit(level(30), [1.0, 1.0], y, bounds=[POSITIVE] * 2)
+    assert fit.converged and fit.llf > sum(each)
+
+
+def test_many_parameters_at_once_are_each_alone():
+    thetas = np.random.default_rng(5).uniform(0.3, 1.5, size=(7, 3))
+    found = kf.likelihood(ragged, thetas, RAGGED_T)
+    for theta, llf, slope in zip(thetas, found.llf, found.score):
+        assert llf == pytest.approx(kf.kalman_filter(ragged(theta), RAGGED_T).llf, rel=1e-12)
+        problem = Problem(Objective(ragged, RAGGED_T), Transform(None, 3))
+        assert_allclose(slope, problem(theta)[1], rtol=1e-7)
+    several = kf.likelihood(ragged, thetas, np.stack([RAGGED_T, 2 * RAGGED_T]), gradient=False)
+    twice = [kf.kalman_filter(ragged(theta), 2 * RAGGED_T).llf for theta in thetas]
+    assert several.score is None
+    assert_allclose(several.llf, found.llf + twice, rtol=1e-12)
+
+
+def test_several_starts_keep_the_best():
+    """A likelihood with two maxima: y = θ² has both signs, a third term prefers one of them."""
+
+    def build(theta):
+        xi = np.array([theta[0] ** 2, 0.1 * theta[0]])
+        return kf.StateSpace([-1, -1], [None] * 2, np.ones((2, 1, 1)), 0.01 * np.ones((2, 1, 1)), xi=xi)
+
+    one = kf.fit(build, [-3.0], [4.0, 0.4])
+    many = kf.fit(build, [-3.0], [4.0, 0.4], starts=8, rng=np.random.default_rng(0))
+    assert one.params[0] < 0 < many.params[0] and many.llf > one.llf
+
+
+def test_trees_that_branch_outward():
+    """A star of independent tips with a known root: the rate is the mean square."""
+    y = np.random.default_rng(6).normal(size=12)
+    none = np.zeros((0, 1))
+
+    def build(theta):
+        return kf.OutwardTree(
+            [12] * 12 + [-1], [ONE] * 13, [theta[0] * ONE] * 13, [ONE] * 12 + [none], root_mean=[0.0], root_cov=0 * ONE
+        )
+
+    fit = kf.fit(build, [1.0], y, bounds=[POSITIVE])
+    assert_allclose(fit.params, [(y**2).mean()], rtol=1e-7)
+    assert_allclose(fit.stderr, [(y**2).mean() * np.sqrt(2 / 12)], rtol=1e-5)
+    assert "converged" in fit.summary()
+
+
+def test_errors_say_what_to_do():
+    y = np.zeros(5)
+    with pytest.raises(ModelError, match="noise starts at -1, which is not strictly between"):
+        kf.fit(level(5), [-1.0, 1.0], y, bounds=[POSITIVE] * 2, names=["noise", "level"])
+    with pytest.raises(ModelError, match="must return a StateSpace"):
+        kf.fit(lambda theta: 3, [1.0], y)
+    with pytest.raises(ShapeError, match="1 names were given for 2"):
+        kf.fit(level(5), [1.0, 1.0], y, names=["one"])
+    with pytest.raises(ShapeError, match="3 bounds were given for 2"):
+        kf.fit(level(5), [1.0, 1.0], y, bounds=[None] * 3)
+    with pytest.raises(ModelError, match="low must be less"):
+        kf.fit(level(5), [1.0, 1.0], y, bounds=[(1, 0), None])
+    with pytest.raises(ModelError, match="Q of node 1 is not positive semi-definite"):
+        kf.fit(level(5), [1.0, -1.0], y)
+    with pytest.raises(ShapeError, match="T has shape"):
+        kf.fit(level(5), [1.0, 1.0], np.zeros(4))
+    with pytest.raises(ShapeError, match="same tree and sizes"):
+        kf.likelihood(lambda theta: level(int(theta[0]))([1.0, 1.0]), [[3.0], [4.0]], y)
+
+
+@pytest.mark.parametrize("bounds", [None, (0, None), (None, 2.0), (-1.0, 2.0)])
+def test_transforms_go_there_and_back(bounds):
+    transform = Transform([bounds], 1)
+    for x in (0.1, 1.0, 1.9):
+        z = transform.free(np.array([x]))
+        assert transform.theta(z)[0] == pytest.approx(x, rel=1e-14)
+        slope = (transform.theta(z + 1e-6) - transform.theta(z - 1e-6)) / 2e-6
+        assert_allclose(transform.slope(z), slope, rtol=1e-8)
