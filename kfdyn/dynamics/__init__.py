@@ -25,7 +25,14 @@ from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.dynamics.minimal import MinimalCoordinates, minimal_coordinates
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.partition import Partition, partition_hinges, succession
-from kfdyn.dynamics.sensors import DynamicsEstimate, estimate_dynamics
+from kfdyn.dynamics.sensors import (
+    DynamicsEstimate,
+    Observability,
+    Placement,
+    estimate_dynamics,
+    observability,
+    place_sensors,
+)
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.dynamics.trajectory import Trajectory
 
@@ -38,7 +45,9 @@ __all__ = [
     "Forest",
     "Impact",
     "MinimalCoordinates",
+    "Observability",
     "Partition",
+    "Placement",
     "Responses",
     "Trajectory",
     "acceleration_causes",
@@ -67,9 +76,11 @@ __all__ = [
     "mass_matrix_sparsity",
     "mass_matrix_trace",
     "minimal_coordinates",
+    "observability",
     "operational_space_compliance",
     "operational_space_control",
     "partition_hinges",
+    "place_sensors",
     "sensors",
     "simulate",
     "succession",

@@ -8,6 +8,8 @@ from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration
 from kfdyn.dynamics.sensors.estimate import estimate_dynamics
 from kfdyn.dynamics.sensors.gradient import SensorGradient
 from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointPrior, JointTorque, MotorCurrent
+from kfdyn.dynamics.sensors.observability import Observability, observability
+from kfdyn.dynamics.sensors.placement import Placement, place_sensors
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
 
@@ -22,7 +24,11 @@ __all__ = [
     "JointPrior",
     "JointTorque",
     "MotorCurrent",
+    "Observability",
+    "Placement",
     "Sensor",
     "SensorGradient",
     "estimate_dynamics",
+    "observability",
+    "place_sensors",
 ]

@@ -102,6 +102,13 @@ def dense(system, q, v, sensors, readings, gravity=None):
     for block in R:
         big[at : at + len(block), at : at + len(block)] = block
         at += len(block)
+    maps = {
+        "a": (q_map, np.zeros(nv)),
+        "tau": (tau, tau0),
+        "body_accelerations": (alpha.reshape(6 * n, total), alpha0.reshape(-1)),
+        "hinge_forces": (f.reshape(6 * n, total), f0.reshape(-1)),
+        "external_forces": (external.reshape(6 * n, total), external0.reshape(-1)),
+    }
     K = np.block([[np.zeros((total, total)), G.T], [G, -big]])
     scale = np.ones(len(K))
     for _ in range(20):
@@ -110,7 +117,7 @@ def dense(system, q, v, sensors, readings, gravity=None):
     Ks = K * np.outer(scale, scale)
     condition = np.linalg.cond(Ks)
     if condition > 1e11:
-        return Dense({}, {}, {}, np.nan, 0, np.nan, condition, G, big, y - c, None)
+        return Dense({}, {}, maps, np.nan, 0, np.nan, condition, G, big, y - c, None)
     right = np.zeros((len(K), 1 + len(K)))
     right[total:, 0] = y - c
     right[:, 1:] = np.eye(len(K))
@@ -122,13 +129,6 @@ def dense(system, q, v, sensors, readings, gravity=None):
     log_det = np.linalg.slogdet(Ks)[1] - 2 * np.log(scale).sum()
     llf = -0.5 * (nis + log_det + (len(y) - n_prior_rows) * np.log(2 * np.pi))
     # a flat prior is a limit without constant; a proper one of a force was counted as a row with all its 2π
-    maps = {
-        "a": (q_map, np.zeros(nv)),
-        "tau": (tau, tau0),
-        "body_accelerations": (alpha.reshape(6 * n, total), alpha0.reshape(-1)),
-        "hinge_forces": (f.reshape(6 * n, total), f0.reshape(-1)),
-        "external_forces": (external.reshape(6 * n, total), external0.reshape(-1)),
-    }
     means = {key: A @ theta + b for key, (A, b) in maps.items()}
     covs = {key: A @ P @ A.T for key, (A, _) in maps.items()}
     return Dense(means, covs, maps, nis, len(y) - n_flat, llf, condition, G, big, y - c, P)

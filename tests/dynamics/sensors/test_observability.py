@@ -1,0 +1,86 @@
+"""What a layout promises against the null space and pseudo-inverse of the dense system; greedy placement; figures."""
+
+import numpy as np
+import pytest
+from dense_sensors import dense
+from multibody_cases import forest, state
+from sensor_cases import S, case
+
+import kfdyn as kf
+from kfdyn.errors import ModelError
+
+
+def dense_std(system, q, v, sensors, readings):
+    """Standard deviations with infinity where a null vector of the unknowns leads."""
+    d = dense(system, q, v, sensors, readings)
+    G, R = d.G, d.R
+    total = G.shape[1]
+    K = np.block([[np.zeros((total, total)), G.T], [G, -R]])
+    scale = np.ones(len(K))
+    for _ in range(20):
+        largest = np.abs(K * np.outer(scale, scale)).max(1)
+        scale /= np.sqrt(np.where(largest > 0, largest, 1.0))
+    Ks = K * np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(Ks)
+    null = np.abs(values) < 1e-11
+    inverse = (vectors[:, ~null] / values[~null]) @ vectors[:, ~null].T * np.outer(scale, scale)
+    free = vectors[:total, null] * scale[:total, None]
+    out = {}
+    for key, (A, _) in d.maps.items():
+        moves = np.abs(A @ free).max(1, initial=0.0) > 1e-7
+        variance = np.maximum(np.einsum("ij,jk,ik->i", A, inverse[:total, :total], A), 0)
+        out[key] = np.where(moves, np.inf, np.sqrt(variance))
+    return out, int(null.sum()), d.condition
+
+
+def test_undetermined_quantities_are_infinite_and_the_others_right():
+    lost = 0
+    for seed in range(40):
+        system, q, v, sensors, readings = case(seed, 1 + seed % 5)
+        if not sensors or not system.nv:
+            continue
+        blank = [np.zeros(s.size(system)) for s in sensors]
+        expected, nulls, condition = dense_std(system, q, v, sensors, blank)
+        if 1e10 < condition < 1e14:
+            continue
+        seen = kf.observability(system, q, sensors, v)
+        assert bool(seen.determined) == (nulls == 0), seed
+        assert bool(seen.text) == (nulls > 0)
+        lost += nulls > 0
+        for key, value in expected.items():
+            value = value.reshape(seen.std(key).shape)
+            np.testing.assert_array_equal(np.isinf(seen.std(key)), np.isinf(value), err_msg=f"{seed} {key}")
+            finite = np.isfinite(value)
+            # a standard deviation of exactly zero is known to the root of a rounding
+            size = max(1.0, value[finite].max(initial=0.0))
+            np.testing.assert_allclose(seen.std(key)[finite], value[finite], rtol=1e-5, atol=1e-5 * size)
+    assert lost >= 5
+
+
+def test_batches_and_the_estimate_agree():
+    system, rng = forest(3, 6)
+    q, v = state(system, rng, (2, 3))
+    sensors = [S.JointTorque(0.1), S.Imu("tool", 0.2)]
+    seen = kf.observability(system, q, sensors)
+    est = kf.estimate_dynamics(system, q, v, sensors, [np.zeros(system.nv), np.zeros(6)])
+    for key in ("a", "tau", "hinge_forces"):
+        np.testing.assert_allclose(seen.std(key), est.std(key), rtol=1e-9, atol=1e-10)
+    assert seen.determined.shape == (2, 3) and seen.determined.all() and str(seen).startswith("the sensors determine")
+
+
+def test_greedy_placement_takes_the_best_of_all_pairs_first():
+    robot = kf.models.humanoid()
+    rng = np.random.default_rng(0)
+    q = np.stack([robot.random_configuration(rng) for _ in range(2)])
+    base = robot.hinge_names[0]
+    rest = [h for h in robot.hinge_names[1:] if robot.bodies[robot.hinge_index(h)].hinge.nv]
+    have = [S.JointTorque(0.0, base), S.JointTorque(0.5, rest), S.ExternalForce(robot.body_names[-1], 25.0)]
+    candidates = [S.Imu(body, 0.01) for body in robot.body_names[:6]]
+    placed = kf.place_sensors(robot, q, have, candidates, count=2, target="a")
+    rms = [np.sqrt(np.mean(kf.observability(robot, q, [*have, c]).std("a") ** 2)) for c in candidates]
+    assert placed.chosen[0] == candidates[int(np.argmin(rms))]
+    np.testing.assert_allclose(placed.rms[1], min(rms), rtol=1e-10)
+    assert placed.rms[0] > placed.rms[1] > placed.rms[2] and placed.undetermined == (0, 0, 0)
+    assert "+ Imu(" in repr(placed)
+    with pytest.raises(ModelError, match="cannot choose 9 of 6"):
+        kf.place_sensors(robot, q, have, candidates, count=9)
