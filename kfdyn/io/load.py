@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Collection
 from typing import Literal
 
 from numpy.typing import ArrayLike
@@ -25,6 +26,7 @@ def load(
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
+    keep_fixed: Collection[str] = (),
 ) -> System:
     """Load a robot from URDF or MJCF.
 
@@ -46,6 +48,9 @@ def load(
     mimic : {"obey", "free"}
         Whether mimic joints (URDF) and equality constraints (MJCF: linear ``joint``, ``connect``, ``weld``) are
         couplings and loops of the system, rigid ones, or data only and every hinge free.
+    keep_fixed : collection of str
+        Links, or fixed joints, that are not joined to their carrier: bodies with hinges of no dof, where a force–torque
+        sensor can be.
 
     Returns
     -------
@@ -79,7 +84,15 @@ def load(
     System 'arm': 1 bodies, 1 dofs, mass 2 kg
       rod: revolute on the world, 2 kg
     """
-    loaded = read(source, floating_base, merge_fixed, gravity, indefinite_inertia=indefinite_inertia, mimic=mimic)
+    loaded = read(
+        source,
+        floating_base,
+        merge_fixed,
+        gravity,
+        indefinite_inertia=indefinite_inertia,
+        mimic=mimic,
+        keep_fixed=keep_fixed,
+    )
     if loaded.notes:
         warnings.warn(f"{loaded.source}: " + "; ".join(loaded.notes), LoadWarning, stacklevel=2)
     return loaded.system
@@ -93,12 +106,13 @@ def read(
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
+    keep_fixed: Collection[str] = (),
 ) -> Loaded:
     """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
 
     Parameters
     ----------
-    source, floating_base, merge_fixed, gravity, indefinite_inertia, mimic
+    source, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed
         As for :func:`load`.
 
     Returns
@@ -119,7 +133,7 @@ def read(
         from kfdyn.io.urdf import load_urdf
 
         gravity = EARTH if gravity is None else gravity
-        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic)
+        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
     if tag == "mujoco":
         from kfdyn.io.mjcf import load_mjcf
 
@@ -127,7 +141,7 @@ def read(
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")
         for _ in read_elements(opened.data, opened.name, lambda tag: False, opened.encoding):
             pass  # MuJoCo reads it next, with a parser that sets no bounds
-        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic)
+        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
     advice = {
         "sdf": "convert it to URDF, or load the robot's URDF",
         "mujocoinclude": "load the file that includes it",

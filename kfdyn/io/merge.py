@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.errors import ModelError
 from kfdyn.multibody import Body, Frame, Pose
 from kfdyn.multibody.body import IDENTITY
 from kfdyn.spatial import rigid_transform, transform_inertia
@@ -32,13 +33,15 @@ class _Place(NamedTuple):
     position: Array
 
 
-def join_fixed(bodies: Iterable[Body]) -> Merged:
+def join_fixed(bodies: Iterable[Body], keep: Collection[str] = ()) -> Merged:
     """Join each body on a fixed hinge rigidly to its carrier, M ← M + φ M(k) φ*.
 
     Parameters
     ----------
     bodies
         Parents before children.
+    keep
+        Names of bodies, or of their hinges, that stay apart although they are fixed.
 
     Returns
     -------
@@ -49,7 +52,10 @@ def join_fixed(bodies: Iterable[Body]) -> Merged:
     place: dict[str, _Place] = {}
     moving: dict[str, Body] = {}
     gained: dict[str, Array] = {}
+    left = set(keep)
     for body in bodies:
+        kept = not left.isdisjoint((body.name, body.hinge_name))
+        left -= {body.name, body.hinge_name} if kept else set()
         if body.parent is None:
             here = _Place(None, body.rotation, body.position)
         else:
@@ -58,7 +64,7 @@ def join_fixed(bodies: Iterable[Body]) -> Merged:
                 here = _Place(host, body.rotation, body.position)
             else:
                 here = _Place(host, R @ body.rotation, p + R @ body.position)
-        if body.hinge.nv:
+        if body.hinge.nv or kept:
             same = here.host == body.parent and here.position is body.position
             moving[body.name] = (
                 body if same else replace(body, parent=here.host, rotation=here.rotation, position=here.position)
@@ -69,6 +75,8 @@ def join_fixed(bodies: Iterable[Body]) -> Merged:
         if here.host is not None and body.inertia.any():
             moved = transform_inertia(rigid_transform(here.position, here.rotation), body.inertia)
             gained[here.host] = gained.get(here.host, 0.0) + moved
+    if left:
+        raise ModelError(f"keep_fixed: the file has no link or joint {sorted(left)[0]!r}")
     for name, extra in gained.items():
         moving[name] = replace(moving[name], inertia=moving[name].inertia + extra)
     fixed = {name: at for name, at in place.items() if name not in moving}

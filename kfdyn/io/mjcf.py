@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -26,8 +26,24 @@ def load_mjcf(
     gravity: ArrayLike | None,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
+    keep_fixed: Collection[str] = (),
 ) -> Loaded:
     """Compile an MJCF file and build its system; see :func:`kfdyn.load`."""
+    model, said = compile_mjcf(source)
+    loaded = from_mujoco_model(
+        model,
+        source.name,
+        merge,
+        gravity,
+        indefinite_inertia=indefinite_inertia,
+        mimic=mimic,
+        keep_fixed=keep_fixed,
+    )
+    return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
+
+
+def compile_mjcf(source: Source) -> tuple[Any, list[str]]:
+    """MuJoCo's model of a file, and what its compiler warned of."""
     try:
         import mujoco
     except ImportError:
@@ -39,15 +55,12 @@ def load_mjcf(
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo prints, and leaves a log file in the user's folder
     try:
         if source.path is not None:
-            model = mujoco.MjModel.from_xml_path(str(source.path))
-        else:
-            model = mujoco.MjModel.from_xml_string(source.data.decode())
+            return mujoco.MjModel.from_xml_path(str(source.path)), said
+        return mujoco.MjModel.from_xml_string(source.data.decode()), said
     except (ValueError, RuntimeError) as error:
         raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
     finally:
         mujoco.set_mju_user_warning(before)
-    loaded = from_mujoco_model(model, source.name, merge, gravity, indefinite_inertia=indefinite_inertia, mimic=mimic)
-    return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
 
 
 def from_mujoco_model(
@@ -58,6 +71,7 @@ def from_mujoco_model(
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
+    keep_fixed: Collection[str] = (),
 ) -> Loaded:
     """Build the system of a compiled ``mujoco.MjModel``.
 
@@ -76,6 +90,8 @@ def from_mujoco_model(
     mimic : {"obey", "free"}
         Whether equality constraints (linear ``joint``, ``connect``, ``weld``) are couplings and loops, rigid ones where
         MuJoCo's give way, or only noted.
+    keep_fixed : collection of str
+        Bodies without joints that are not joined to their parents.
 
     Returns
     -------
@@ -107,7 +123,7 @@ def from_mujoco_model(
     _check_sizes(model, names, source)
     reader = MjBodies(model, names)
     bodies = list(reader.bodies())
-    merged = join_fixed(bodies) if merge_fixed else Merged(bodies, {}, {})
+    merged = join_fixed(bodies, keep_fixed) if merge_fixed else Merged(bodies, {}, {})
     if not merged.bodies:
         raise ModelError(f"{source}: nothing moves, no body has a joint; give one a <freejoint/> or another joint")
     frames, world_frames = reader.frames(merged)

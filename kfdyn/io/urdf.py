@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -40,6 +40,7 @@ def load_urdf(
     gravity: ArrayLike,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
+    keep_fixed: Collection[str] = (),
 ) -> Loaded:
     """Build the system of a URDF file; see :func:`kfdyn.load`."""
     urdf = read_urdf(source)
@@ -47,7 +48,7 @@ def load_urdf(
     inertia, notes = _inertias(urdf)
     bodies = list(_bodies(urdf, roots, order, inertia, floating_base))
     if merge:
-        merged = join_fixed(bodies)
+        merged = join_fixed(bodies, keep_fixed)
     else:
         merged = _without_roots(bodies, [] if floating_base else roots)
     place = {joint.child: k for k, joint in enumerate(urdf.joints.values())}

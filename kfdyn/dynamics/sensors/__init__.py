@@ -6,6 +6,7 @@ The kinds are to be had as ``kf.sensors.JointTorque`` and so on; :func:`estimate
 
 from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration, ExternalForce, ForceTorque, Imu
 from kfdyn.dynamics.sensors.estimate import estimate_dynamics
+from kfdyn.dynamics.sensors.from_data import FromData, from_data
 from kfdyn.dynamics.sensors.gradient import SensorGradient
 from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointPrior, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.observability import Observability, observability
@@ -19,6 +20,7 @@ __all__ = [
     "DynamicsEstimate",
     "ExternalForce",
     "ForceTorque",
+    "FromData",
     "Imu",
     "JointAcceleration",
     "JointPrior",
@@ -29,6 +31,7 @@ __all__ = [
     "Sensor",
     "SensorGradient",
     "estimate_dynamics",
+    "from_data",
     "observability",
     "place_sensors",
 ]

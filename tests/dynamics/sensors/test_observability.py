@@ -36,7 +36,7 @@ def dense_std(system, q, v, sensors, readings):
 def test_undetermined_quantities_are_infinite_and_the_others_right():
     lost = 0
     for seed in range(40):
-        system, q, v, sensors, readings = case(seed, 1 + seed % 5)
+        system, q, v, sensors, _ = case(seed, 1 + seed % 5)
         if not sensors or not system.nv:
             continue
         blank = [np.zeros(s.size(system)) for s in sensors]
