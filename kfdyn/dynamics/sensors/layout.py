@@ -95,7 +95,6 @@ class Layout:
 @lru_cache(maxsize=64)
 def make_layout(system: System, sensors: tuple[Sensor, ...], pattern: Pattern) -> Layout:
     """Share the sensors out over the nodes; ``pattern`` says which entries of each reading are there."""
-    refuse_coupled(system)
     at_rest = _flat(link_terms(system, system.neutral()))
     unit = natural_units(system)
     n, start = system.n_bodies, system.layout.v_start
@@ -161,8 +160,8 @@ def refuse_coupled(system: System) -> None:
     for what in ("couplings", "loops"):
         if getattr(system, what, None):
             raise ModelError(
-                f"system {system.name!r} has {what}; estimate_dynamics takes open trees: call it on system.open_tree "
-                "and give what the coupling transmits as an ExternalForce or JointTorque of its own"
+                f"system {system.name!r} has {what}; estimate_dynamics takes open trees: load it with mimic='free' or "
+                "take system.open_tree, where every hinge is read for itself"
             )
 
 

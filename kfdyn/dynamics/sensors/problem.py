@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.gather import Factor, gather, unsuited
-from kfdyn.dynamics.sensors.layout import Layout, make_layout
+from kfdyn.dynamics.sensors.layout import Layout, make_layout, refuse_coupled
 from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.undetermined import undetermined
@@ -80,6 +80,7 @@ def make_problem(
     gravity: ArrayLike | None,
 ) -> Problem:
     """Check and broadcast what :func:`estimate_dynamics` is given."""
+    refuse_coupled(system)
     made = check_sensors(sensors)
     given = check_readings(system, made, readings)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
