@@ -12,6 +12,8 @@ from functools import wraps
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("KFDYN_QUIET", "1")  # what a command says must not depend on what was compiled before
+
 # No deadline: an example that compiles something, or a machine that is busy, is not wrong.
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.register_profile("new", derandomize=False, print_blob=True, deadline=None)

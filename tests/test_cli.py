@@ -363,7 +363,7 @@ def test_bench_without_a_checkout(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "status"),
     [
-        ([], 2),
+        ([], 0),
         (["dance"], 2),
         (["demo", "--colour"], 2),
         (["check"], 2),
@@ -371,7 +371,7 @@ def test_bench_without_a_checkout(monkeypatch, tmp_path, capsys):
         (["check", "builtin:pendulum", "--seed", "-1"], 2),
         (["--version"], 0),
         (["-h"], 0),
-        *([[command, "-h"], 0] for command in ("demo", "check", "info", "identities", "dictionary", "bench")),
+        *([[command, "-h"], 0] for command in ("demo", "check", "info", "identities", "dictionary", "warm", "bench")),
     ],
     ids=str,
 )
@@ -438,6 +438,32 @@ def test_a_reader_that_stops_reading():
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", [["check", "builtin:pendulum", "--samples", "100"], ["dictionary"], ["identities"]])
+def test_a_reader_that_stops_reading_tables(command, monkeypatch):
+    """As in ``kfdyn check | head``: rich, left to itself, would exit with 1, which is "rejected"."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert cli.main([*command, "builtin:pendulum"] if command == ["identities"] else command) == 141
+        monkeypatch.undo()
+
+
+def test_an_error_of_our_own_is_no_rejection(monkeypatch, capsys):
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("nobody thought of it")
+
+    monkeypatch.setattr("kfdyn.io.describe", fail)
+    assert cli.main(["info", "builtin:pendulum"]) == 70
+    said = capsys.readouterr().err
+    assert "nobody thought of it" in said and "please report it" in said
+
+
+def test_kfdyn_alone_prints_its_help(capsys):
+    assert cli.main([]) == 0
+    assert "commands:" in capsys.readouterr().out
 
 
 def test_interrupted(monkeypatch, capsys):

@@ -7,6 +7,9 @@ A kernel asks ``size(tag, runtime)``. With ``tag = None`` it gets the run-time v
 (see :func:`static`) it gets the constant n, which LLVM folds and unrolls. One source, two kernels.
 """
 
+from kfdyn._kernels.compiler import KEPT
+
+# isort: split
 from typing import Any, NamedTuple
 
 from numba import types
@@ -25,7 +28,7 @@ PART: dict[str, Any] = _COMMON | {"fastmath": _FAST, "no_cpython_wrapper": True,
 ORDERED: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 #: For whole sweeps, which are kept on disk with all their parts.
-SWEEP: dict[str, Any] = _COMMON | {"fastmath": _FAST, "cache": True, "no_cfunc_wrapper": True}
+SWEEP: dict[str, Any] = _COMMON | {"fastmath": _FAST, "cache": KEPT, "no_cfunc_wrapper": True}
 
 #: For whole sweeps whose answers must not depend on how many lanes they run in.
 ORDERED_SWEEP: dict[str, Any] = SWEEP | {"fastmath": {"contract"}}

@@ -1,6 +1,6 @@
-"""The command line: ``kfdyn demo``, ``check``, ``explore``, ``info``, ``identities``, ``dictionary`` and ``bench``.
+"""The command line: ``kfdyn demo``, ``check``, ``explore``, ``info``, ``identities``, ``dictionary``, ``warm``, ``bench``.
 
-Exit status: 0 passed, 1 rejected, 2 bad input or usage, 130 interrupted.
+Exit status: 0 passed, 1 rejected, 2 bad input or usage, 70 an error of kfdyn's own, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -8,23 +8,26 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from kfdyn import __version__
-from kfdyn.cli import bench, check, demo, dictionary, explore, identities, info
+from kfdyn.cli import bench, check, demo, dictionary, explore, identities, info, warm
 from kfdyn.cli.robots import join_numbers
 from kfdyn.cli.terminal import complain, tolerate_letters
 from kfdyn.errors import KfdynError
 
-PASSED, REJECTED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141  # the last two as shells count signals
+PASSED, REJECTED, BAD_INPUT, OWN_ERROR = 0, 1, 2, 70  # the last as in BSD's sysexits
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count signals
 
 EPILOG = """examples:
   kfdyn demo                                 the whole story in a minute or two
   kfdyn check robot.urdf                     a robot's mass matrix against statistics
   kfdyn info robot.urdf                      what is in the file
+  kfdyn warm                                 compile now what the first use would compile
 
 FILE is a URDF or MJCF file, or a built-in robot such as builtin:puma560.
-Exit status: 0 passed, 1 rejected, 2 bad input, 130 interrupted."""
+Exit status: 0 passed, 1 rejected, 2 bad input, 70 an error of kfdyn's own, 130 interrupted."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,13 +41,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, 1, 2 or 130, see above; 141 if whoever reads the output stops reading.
+        0, 1, 2, 70 or 130, see above; 141 if whoever reads the output stops reading.
     """
     tolerate_letters()
+    parser = make_parser()
     try:
-        args = make_parser().parse_args(join_numbers(sys.argv[1:] if argv is None else argv))
+        args = parser.parse_args(join_numbers(sys.argv[1:] if argv is None else argv))
     except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
+    if args.command is None:
+        parser.print_help()
+        return PASSED
     try:
         status: int = args.run(args)
         sys.stdout.flush()
@@ -60,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
+    except Exception:  # Python would exit with 1, which says that a check rejected
+        traceback.print_exc()
+        complain("this is an error of kfdyn's own, not of your input; please report it with the lines above")
+        return OWN_ERROR
     return status
 
 
@@ -73,8 +84,8 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"kfdyn {__version__}")
-    commands = parser.add_subparsers(dest="command", title="commands", metavar="command", required=True)
-    for module in (demo, check, explore, info, identities, dictionary, bench):
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="command")
+    for module in (demo, check, explore, info, identities, dictionary, warm, bench):
         about, examples = module.ABOUT, "\n".join(f"  {line}" for line in module.EXAMPLES)
         own = commands.add_parser(
             module.__name__.rpartition(".")[2],

@@ -7,7 +7,7 @@ import argparse
 from kfdyn.cli.robots import add_robot, count, open_robot
 from kfdyn.cli.terminal import clean
 
-ABOUT = "describe a robot: its tree, hinges, masses, and what to beware of"
+ABOUT = "describe a robot: its tree, hinges, masses, and what may surprise you"
 EXAMPLES = ("kfdyn info robot.urdf", "kfdyn info robot.urdf --floating-base", "kfdyn info builtin:humanoid")
 
 

@@ -24,7 +24,12 @@ def make_console() -> Console:
     """Make a console that takes names from files as they are: no markup, no emoji, no colouring of numbers."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    class ForPipes(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command line answer: rich would exit with 1, which says that a check rejected."""
+            raise BrokenPipeError
+
+    console = ForPipes(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

@@ -16,30 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from kfdyn.first_use import folder
+
 _IMPORT = re.compile(r"^\s*(?:from\s+(kfdyn[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(kfdyn[\w.]*))", re.MULTILINE)
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 _sources: dict[str, tuple[bytes | None, frozenset[str]]] = {}
-
-
-def folder():
-    """Where compiled code is kept: KFDYN_CACHE_DIR, or beside other caches of the user's; None if nowhere."""
-    asked = os.environ.get("KFDYN_CACHE_DIR")
-    if asked:
-        places = [Path(asked)]
-    else:
-        home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-        places = [Path(home) / "kfdyn"] if home else [Path.home() / ".cache" / "kfdyn"]
-        user = os.getuid() if hasattr(os, "getuid") else "user"
-        places.append(Path(tempfile.gettempdir()) / f"kfdyn-{user}")
-    for place in places:
-        try:
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            own = not hasattr(os, "getuid") or place.stat().st_uid == os.getuid()
-            if own and os.access(place, os.W_OK):
-                return place
-        except OSError:
-            continue
-    return None
 
 
 def digest(module, *facts):

@@ -12,6 +12,7 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from kfdyn.first_use import compiling
 from kfdyn.sweeps import cache
 from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
 from kfdyn.sweeps.wrapper import check_layout, inner_types, proxies, python_function, write_wrapper
@@ -79,6 +80,7 @@ def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vecto
         known = cache.digest(module, *facts)
         code = cache.load(known)
         if code is None:
+            compiling(kept=cache.folder() is not None)
             code = _object_code(name, write, arguments, flags, release, vectorise)
             cache.save(known, code)
         return python_function(name, _linked(name, code))

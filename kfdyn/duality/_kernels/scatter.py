@@ -2,8 +2,10 @@
 
 import numba as nb
 
+from kfdyn._kernels.compiler import KEPT
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+
+@nb.njit(cache=KEPT, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def node_scatter(y, start, parent, nodes, edges):
     """Add Σ y_k y_k* to ``nodes[k]`` and Σ y_k y_p(k)* to ``edges[k]`` over the columns of y (d, samples).
 

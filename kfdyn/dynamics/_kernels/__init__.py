@@ -1,1 +1,3 @@
 """Compiled sweeps of rigid-body dynamics."""
+
+from kfdyn._kernels import compiler as compiler

@@ -4,9 +4,10 @@ from typing import Any
 
 from numba import njit
 
+from kfdyn._kernels.compiler import KEPT
 from kfdyn.multibody._kernels.vectors import add, dot, get, scale
 
-SWEEP: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+SWEEP: dict[str, Any] = {"cache": KEPT, "nogil": True, "error_model": "numpy"}
 
 
 @njit(**SWEEP)

@@ -3,6 +3,7 @@
 World orientation throughout, reference at each body's origin.
 """
 
+from kfdyn._kernels import compiler as compiler
 from kfdyn.multibody._kernels.displacement import difference, integrate
 from kfdyn.multibody._kernels.links import link_terms
 from kfdyn.multibody._kernels.outward import outward

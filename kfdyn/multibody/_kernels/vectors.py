@@ -2,7 +2,9 @@
 
 from numba import njit
 
-jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+from kfdyn._kernels.compiler import KEPT
+
+jit = njit(cache=KEPT, nogil=True, error_model="numpy", fastmath={"contract"})
 # Called from compiled code only: no doors for Python or C, which would take longer to compile than they do. And never
 # called there either, but made lines of their caller: a call would hand every tuple and array through memory.
 DOORLESS: dict = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

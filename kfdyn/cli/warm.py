@@ -1,0 +1,105 @@
+"""``kfdyn warm``: compile ahead of time, for images, CI and the impatient."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+
+ABOUT = "compile now what the first use would compile, and keep it on disk"
+EXAMPLES = ("kfdyn warm", "RUN kfdyn warm                            in a Dockerfile")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command: there are none."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Call every function once, on a small robot and on small models, and tell how long that took."""
+    from kfdyn.first_use import folder
+
+    os.environ["KFDYN_QUIET"] = "1"  # here the notice would be no news
+    begin = time.perf_counter()
+    for what, work in chores():
+        start = time.perf_counter()
+        work()
+        print(f"{what:<44}{time.perf_counter() - start:7.1f} s", flush=True)
+    print(f"{'all':<44}{time.perf_counter() - begin:7.1f} s")
+    if folder() is None:
+        print("Nothing was kept: no folder can be written; set KFDYN_CACHE_DIR to one.")
+    return 0
+
+
+def chores() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is compiled when first used: a description, and a call that uses it."""
+    import numpy as np
+
+    import kfdyn as kf
+
+    rng = np.random.default_rng(0)
+    arm, tree = kf.models.puma560(), kf.models.random_tree(8, 0)
+    tip = arm.body_names[-1]
+
+    def states(system: kf.System, lead: tuple[int, ...]) -> list[np.ndarray]:
+        q = np.empty((*lead, system.nq))
+        for at in np.ndindex(lead):
+            q[at] = system.random_configuration(rng)
+        return [q, *rng.normal(size=(2, *lead, system.nv))]
+
+    def dynamics() -> None:
+        for system in (arm, tree):
+            for lead in ((), (5,)):
+                q, v, u = states(system, lead)
+                kf.forward_dynamics(system, q, v, u)
+                kf.inverse_dynamics(system, q, v, u)
+                kf.mass_matrix(system, q)
+                kf.mass_matrix_inverse(system, q)
+                kf.hybrid_dynamics(system, q, v, u, u, prescribed=np.arange(system.nv) % 2 == 0)
+                kf.bias_forces(system, q, v)
+                kf.mass_matrix_trace(system, q)
+                kf.mass_matrix_logdet(system, q)
+
+    def kinematics() -> None:
+        q, v, a = states(arm, ())
+        kf.jacobian(arm, q, tip)
+        kf.frame_pose(arm, q, tip)
+        kf.frame_acceleration(arm, q, v, a, tip)
+        kf.kinetic_energy(arm, q, v)
+        kf.potential_energy(arm, q)
+        kf.centroidal_momentum(arm, q, v)
+        kf.difference(tree, tree.neutral(), kf.integrate(tree, tree.neutral(), np.full(tree.nv, 0.1)))
+        kf.operational_space_compliance(arm, q, tip)
+
+    def estimation() -> None:
+        eye = np.eye(2)
+        models = (
+            kf.as_estimation(arm, arm.neutral()),
+            kf.as_estimation(kf.models.chain(70), np.zeros(70)),
+            kf.StateSpace.chain(1.0 * eye, eye[:1], eye, [[1.0]], [0.0, 0.0], eye, steps=5),
+            kf.StateSpace.chain(1.0 * eye, eye[:1], eye, [[1.0]], [0.0, 0.0], eye, steps=100),
+        )
+        for ss in models:
+            for lead in ((), (20,)):
+                T = rng.normal(size=(*lead, int(ss.m.sum())))
+                kf.bryson_frazier(ss, kf.kalman_filter(ss, T))
+                factor = kf.innovations_factor(ss)
+                factor.solve(T)
+                factor.matvec(T)
+                factor.whiten(T)
+            factor.sample(rng, 20)
+            kf.draw(ss, rng, 20)
+            kf.draw_posterior(kf.kalman_filter(ss, T[0]), rng, 20)
+
+    def checking() -> None:
+        kf.cross_check(arm, arm.neutral(), samples=4000)
+
+    def motion() -> None:
+        for method in ("rk4", "symplectic", "implicit"):
+            kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], method=method)
+
+    yield "dynamics of robots", dynamics
+    yield "kinematics and energy", kinematics
+    yield "filter, smoother, factor, sampling", estimation
+    yield "simulation", motion
+    yield "the cross-check", checking

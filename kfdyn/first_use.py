@@ -1,0 +1,106 @@
+"""What happens once: the compiler is loaded whole, says that it compiles, and finds a place to keep what it made."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+_said: list[str] = []
+
+
+def folder() -> Path | None:
+    """Where compiled code is kept: KFDYN_CACHE_DIR, or beside other caches of the user's; None if nowhere."""
+    asked = os.environ.get("KFDYN_CACHE_DIR")
+    if asked:
+        places = [Path(asked)]
+    else:
+        home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+        places = []
+        with suppress(RuntimeError):  # nobody's home
+            places.append(Path(home) / "kfdyn" if home else Path.home() / ".cache" / "kfdyn")
+        user = os.getuid() if hasattr(os, "getuid") else "user"
+        with suppress(FileNotFoundError):  # no place for temporary files either
+            places.append(Path(tempfile.gettempdir()) / f"kfdyn-{user}")
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            own = not hasattr(os, "getuid") or place.stat().st_uid == os.getuid()
+            if own and os.access(place, os.W_OK):
+                return place
+        except OSError:
+            continue
+    return None
+
+
+def compiling(kept: bool) -> None:
+    """Say on the standard error stream, once in a process, that code is compiled; ``kept``: that it is on disk then.
+
+    The environment's KFDYN_QUIET silences it.
+    """
+    if _said or os.environ.get("KFDYN_QUIET"):
+        return
+    if kept:
+        text = "compiling for this machine, once; `kfdyn warm` does it ahead of time"
+    else:
+        text = (
+            "compiling for this machine, again in every process: there is no folder to keep it in; "
+            "set KFDYN_CACHE_DIR to one that can be written"
+        )
+    _said.append(text)
+    with suppress(OSError, ValueError, AttributeError):  # no such stream, or it is closed
+        print(f"kfdyn: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done: half an import would leave a compiler that never works again."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    waiting: list[tuple[Any, ...]] = []
+    before = signal.signal(signal.SIGINT, lambda *args: waiting.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting and callable(before):
+            before(*waiting[0])
+
+
+def load_numba() -> bool:
+    """Import numba whole, let it say when it compiles, and return whether it can keep what it makes."""
+    with uninterrupted():
+        import numba  # noqa: F401
+        from numba.core import config, event
+
+        kept = _beside_the_sources() or bool(config.CACHE_DIR)  # type: ignore[attr-defined]
+        if not kept and (place := folder()) is not None:
+            config.CACHE_DIR, kept = str(place), True  # type: ignore[attr-defined]
+
+        class Notice(event.Listener):
+            def on_start(self, event: object) -> None:
+                compiling(kept)
+
+            def on_end(self, event: object) -> None:
+                pass
+
+        event.register("numba:compile", Notice())
+    return kept
+
+
+def _beside_the_sources() -> bool:
+    """Whether numba can write where Python keeps its own compiled files, which is its first choice."""
+    try:
+        place = Path(__file__).parent / "__pycache__"
+        place.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,100 @@
+"""The first use: it says that it compiles, survives Ctrl-C, and works where nothing can be written."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import kfdyn
+from kfdyn import first_use
+from kfdyn.cli.warm import chores
+
+SMALL = """
+import numpy as np
+import kfdyn as kf
+print(kf.integrate(kf.models.pendulum(), [0.5], [0.25]))
+"""
+
+
+def python(code, cwd, **environment):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("KFDYN_", "NUMBA_", "PYTHON"))}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=clean | environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The package somewhere else, nothing of it compiled."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+    shutil.copytree(Path(kfdyn.__file__).parent, tmp_path / "kfdyn", ignore=ignore)
+    return tmp_path
+
+
+def test_one_line_when_something_is_compiled_and_none_when_it_is_not(copied):
+    cache = {"KFDYN_CACHE_DIR": str(copied / "cache")}
+    first, second = (python(SMALL, copied, **cache) for _ in range(2))
+    assert (first.returncode, first.stdout) == (second.returncode, second.stdout) == (0, "[0.75]\n")
+    assert first.stderr == "kfdyn: compiling for this machine, once; `kfdyn warm` does it ahead of time\n"
+    assert second.stderr == ""
+
+
+def test_nothing_can_be_written(copied):
+    """A file where a folder should be is as good as a read-only one: beside the sources, at home, in /tmp."""
+    for folder in (copied / "kfdyn").rglob("*"):
+        if folder.is_dir():
+            (folder / "__pycache__").write_text("")
+    (copied / "kfdyn" / "__pycache__").write_text("")
+    nowhere = str(copied / "kfdyn" / "__pycache__" / "x")
+    for _ in range(2):
+        done = python(SMALL, copied, HOME=nowhere, XDG_CACHE_HOME=nowhere, KFDYN_CACHE_DIR=nowhere, TMPDIR=nowhere)
+        assert (done.returncode, done.stdout) == (0, "[0.75]\n")
+        assert "again in every process" in done.stderr and "set KFDYN_CACHE_DIR" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_an_interrupt_waits():
+    done = []
+
+    def load():
+        with first_use.uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the rest of the import")
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    worker = threading.Thread(target=lambda: first_use.uninterrupted().__enter__())
+    worker.start()  # where signals do not arrive, and handlers cannot be set
+    worker.join()
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.1, 0.2, 0.4])
+def test_an_interrupt_while_the_compiler_is_loaded_leaves_it_whole(delay):
+    code = f"""
+import signal, kfdyn as kf, kfdyn.dynamics
+signal.signal(signal.SIGALRM, lambda *args: signal.raise_signal(signal.SIGINT))
+signal.setitimer(signal.ITIMER_REAL, {delay})
+try:
+    kf.integrate(kf.models.pendulum(), [0.5], [0.25])
+    import time; time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted")
+print(kf.integrate(kf.models.pendulum(), [0.5], [0.25]))
+"""
+    done = python(code, Path(kfdyn.__file__).parents[1])
+    assert done.stdout == "interrupted\n[0.75]\n", done.stderr
+
+
+@pytest.mark.slow
+def test_what_was_warmed_is_not_compiled_again():
+    for _, work in chores():
+        work()
+    code = "from kfdyn.cli.warm import chores\nfor _, work in chores(): work()"
+    assert python(code, Path(kfdyn.__file__).parents[1]).stderr == ""
