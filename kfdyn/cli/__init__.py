@@ -1,4 +1,4 @@
-"""The command line: ``kfdyn demo``, ``check``, ``explore``, ``info``, ``identities``, ``dictionary``, ``warm``, ``bench``.
+"""The command line, ``kfdyn``: its commands, each in a module of its name, and what it returns.
 
 Exit status: 0 passed, 1 rejected, 2 bad input or usage, 70 an error of kfdyn's own, 130 interrupted.
 """
