@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
+    "matplotlib_animations": True,
     "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
 }

@@ -1,5 +1,6 @@
 """Figures: covariance and inertia ellipsoids, systems as skeletons. matplotlib is imported when something is drawn."""
 
+from kfdyn.viz.animation import animate
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points
 from kfdyn.viz.inertias import draw_inertias
 from kfdyn.viz.skeleton import draw_system, skeleton
@@ -8,6 +9,7 @@ from kfdyn.viz.style import COLORS, STYLE
 __all__ = [
     "COLORS",
     "STYLE",
+    "animate",
     "draw_ellipse",
     "draw_ellipsoid",
     "draw_inertias",
