@@ -11,7 +11,7 @@ from kfdyn.dynamics.cut_joint import Cut
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, integrate
-from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, gaps, loop_slices, worst_gap
+from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, loop_slices, worst_gap
 
 Array = NDArray[np.float64]
 
@@ -141,20 +141,26 @@ def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 
 
 
 def project(system: System, q: Array, v: Array) -> tuple[Array, Array]:
-    """Positions (B, nq) near the loops and velocities (B, nv) moved onto them; a few steps, all states at once."""
-    last = np.inf
-    for _ in range(8):
-        gap = np.concatenate([np.zeros((len(q), 0)), *gaps(system, q)], axis=-1)
+    """Positions (B, nq) near the loops and velocities (B, nv) moved onto them; a few steps, all states at once.
+
+    Ω is taken once, where the states are: they are so near that each step divides the gap by its square root.
+    """
+    cut, last = Cut(system, q, v), np.inf
+    for _ in range(12):
+        gap = cut.gap()
         size = float(np.abs(gap).max(initial=0.0))
         if size <= 0.1 * CLOSED or (size >= 0.5 * last and size <= 100 * CLOSED):
             break
-        if not size < 2 * last:
+        if not size < last:
             name, off = worst_gap(system, q)
             raise ModelError(
                 f"loop {name} opened by {off:.3g} in one step and does not close again; take shorter steps"
             )
         last = size
-        cut = Cut(system, q, positions_only=True)
-        q = integrate(system, q, -cut.response(cut.solve(gap)[0]))
-    cut = Cut(system, q, v)
-    return q, v - cut.response(cut.solve(cut.of_rates(v))[0])
+        q = integrate(cut.base, q, -cut.response(cut.solve(gap)[0]))
+        cut.move(q, v)
+    for _ in range(2):
+        v = v - cut.response(cut.solve(cut.of_rates(v))[0])
+        if last == np.inf or last < 1e-4:
+            break
+    return q, v

@@ -141,7 +141,7 @@ def closed_inverse_dynamics(
     states = States.of(system, q, v, external_forces, gravity, a=a)
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
-    rows, size = cut.of_accelerations(states["a"])
+    rows, size = cut.of_accelerations(states["a"]), cut.magnitude(states["a"])
     off = np.abs(rows / cut.scale).max(axis=-1, initial=0.0)
     worst = int(np.argmax(off - CONSISTENT * size))
     if off[worst] > CONSISTENT * size[worst]:

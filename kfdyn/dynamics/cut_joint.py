@@ -9,6 +9,7 @@ accelerations, Ω is the co-state's covariance at them, and 𝓜⁻¹J*f is forw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +20,16 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError
-from kfdyn.multibody import System, frame_acceleration, frame_velocity, kinetic_energy
+from kfdyn.multibody import Pose, System, frame_acceleration, frame_velocity, kinetic_energy
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.closure import ends, loop_slices, relative_rows
+from kfdyn.multibody.closure import both_ends, cross, gap, loop_slices, moving, relative_rows
 
 Array = NDArray[np.float64]
 
 # Eigenvalues of the scaled Ω below this are zero: they are squares, and rounding leaves some 1e-15 of them.
 RANK = 1e-12
+# Pivots of it beyond this leave ten digits to what is solved with it.
+REGULAR = 1e-6
 # What dependent rows may ask for differently, as part of what they ask for.
 CONSISTENT = 1e-6
 
@@ -70,50 +73,66 @@ class Cut:
     """
 
     def __init__(self, system: System, q: Array, v: Array | None = None, positions_only: bool = False) -> None:
-        self.base, self.q, self.v = system.without_loops, q, v
+        self.base, self.size = system.without_loops, len(q)
         self.loops = [loop for loop in system.loops if loop.holds_positions or not positions_only]
-        self.size = len(q)
         self.frames = list(dict.fromkeys(f for loop in self.loops for f in (loop.frame_a, loop.frame_b) if f))
-        count = sum(len(loop.rows) for loop in self.loops)
-        self.K = np.zeros((self.size, count, 6 * len(self.frames)))
-        self.drift = np.zeros((self.size, count))
-        self.levers: dict[str, Array] = {}
-        at = 0
-        for loop in self.loops:
-            a, b = ends(system, loop, q, v)
-            rows = relative_rows(loop, a, b)
-            own = slice(at, at + len(loop.rows))
-            self.drift[:, own] = rows.drift
-            for name, end, K in ((loop.frame_a, a, rows.of_a), (loop.frame_b, b, rows.of_b)):
-                if name:
-                    i = 6 * self.frames.index(name)
-                    self.K[:, own, i : i + 6] += K
-                    _, R, p = system.locate(name)
-                    self.levers[name] = end.rotation @ (R.T @ p)
-            at = own.stop
+        self.move(q, v)
         Omega = operational_space_compliance(self.base, q, self.frames) if self.frames else np.zeros((self.size, 0, 0))
         self.Omega = self.K @ Omega @ np.swapaxes(self.K, -1, -2)
         # the diagonal before what both ends do alike cancels: to it, a zero is zero
-        each = np.zeros((self.size, count))
+        each = np.zeros(self.drift.shape)
         for i in range(0, 6 * len(self.frames), 6):
             own = slice(i, i + 6)
             K = self.K[:, :, own]
             each += ((K @ Omega[:, own, own]) * K).sum(-1)
         self.scale = np.sqrt(np.where(each > 0, each, 1.0))
 
+    def move(self, q: Array, v: Array | None) -> None:
+        """Take the rows in other states; Ω stays as it was, for states that are near."""
+        self.q, self.v = q, v
+        at = {name: moving(self.base, name, q, v) for name in self.frames}
+        self.ends = [both_ends(loop, at.get(loop.frame_a or ""), at.get(loop.frame_b or "")) for loop in self.loops]
+        count = sum(len(loop.rows) for loop in self.loops)
+        self.K = np.zeros((self.size, count, 6 * len(self.frames)))
+        self.drift = np.zeros((self.size, count))
+        self.levers: dict[str, Array] = {}
+        first = 0
+        for loop, (a, b) in zip(self.loops, self.ends):
+            rows = relative_rows(loop, a, b)
+            own = slice(first, first + len(loop.rows))
+            first = own.stop
+            self.drift[:, own] = rows.drift
+            for name, end, K in ((loop.frame_a, a, rows.of_a), (loop.frame_b, b, rows.of_b)):
+                if name:
+                    i = 6 * self.frames.index(name)
+                    self.K[:, own, i : i + 6] += K
+                    _, R, p = self.base.locate(name)
+                    self.levers[name] = end.rotation @ (R.T @ p)
+
+    def gap(self) -> Array:
+        """How far the loops that hold positions are from closed, (B, Σr); zero for the others."""
+        found = [
+            gap(loop, Pose(a.rotation, a.position), Pose(b.rotation, b.position)) * loop.holds_positions
+            for loop, (a, b) in zip(self.loops, self.ends)
+        ]
+        return np.concatenate([np.zeros((self.size, 0)), *found], axis=-1)
+
     def of_rates(self, v: Array) -> Array:
         """J v (B, Σr)."""
         return self._rows(lambda name: frame_velocity(self.base, self.q, v, name))
 
-    def of_accelerations(self, a: Array) -> tuple[Array, Array]:
-        """J a + J̇v (B, Σr), and how large it may be in units of ``scale`` (B,): |J̇v| and, J𝓜⁻¹J* ≤ 1, √(a*𝓜a)."""
+    def of_accelerations(self, a: Array) -> Array:
+        """J a + J̇v (B, Σr)."""
         v = np.zeros((self.size, self.base.nv)) if self.v is None else self.v
         alpha = {name: frame_acceleration(self.base, self.q, v, a, name) for name in self.frames}
-        size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
-        size = size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a)))
-        return self._rows(alpha.__getitem__) + self.drift, size
+        return self._rows(alpha.__getitem__) + self.drift
 
-    def _rows(self, motion) -> Array:  # type: ignore[no-untyped-def]
+    def magnitude(self, a: Array) -> Array:
+        """How large rows may be in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
+        size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
+        return np.asarray(size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a))))
+
+    def _rows(self, motion: Callable[[str], Array]) -> Array:
         stacked = np.concatenate([motion(name) for name in self.frames], axis=-1)
         return (self.K @ stacked[..., None])[..., 0]
 
@@ -125,7 +144,8 @@ class Cut:
             own = stacked[:, 6 * i : 6 * i + 6]
             body = self.base.locate(name)[0]
             out[:, body] += own
-            out[:, body, :3] += np.cross(self.levers[name], own[:, 3:])
+            if self.levers[name].any():
+                out[:, body, :3] += cross(self.levers[name], own[:, 3:])
         return out
 
     def response(self, f: Array) -> Array:
@@ -139,12 +159,16 @@ class Cut:
         scaled = self.Omega / (self.scale[:, :, None] * self.scale[:, None, :])
         if noise is not None:
             scaled = scaled + (noise / self.scale**2)[..., None] * np.eye(count)
-        x, fine = solve_positive(scaled, (b / self.scale)[..., None], floor=1e3 * RANK)
+        x, fine = solve_positive(scaled, (b / self.scale)[..., None], floor=REGULAR)
+        self.regular = bool(fine.all())
         f, left, rank = x[..., 0] / self.scale, np.zeros(self.size), np.full(self.size, count)
         if not fine.all():
             rest = ~fine
             own = None if noise is None else np.broadcast_to(noise, b.shape)[rest]
-            f[rest], left[rest], rank[rest] = solve_semidefinite(self.Omega[rest], b[rest], self.scale[rest], RANK, own)
+            f[rest], left[rest], rank[rest], least = solve_semidefinite(
+                self.Omega[rest], b[rest], self.scale[rest], RANK, own
+            )
+            self.regular = least > REGULAR
         return f, left, rank
 
 
@@ -218,18 +242,17 @@ def cut_joint(
         raise ModelError(f"noise must not be negative, got {R.min():.3g}")
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
     f = np.zeros((states.size, count))
-    for turn in range(3):
-        rows, size = cut.of_accelerations(a)
+    for turn in range(2):  # the second for what rounding left, where rows are nearly dependent
+        rows = cut.of_accelerations(a)
         off = -rows if c is None else c - rows
         if R is not None:
             off = off - R * f
-        if turn and (np.abs(off / cut.scale).max(axis=-1, initial=0.0) <= 1e-13 * size).all():
-            break
         more, left, rank = cut.solve(off, R)
-        if not turn:
-            _refuse_contradiction(system, left, size)
-        f = f + more
-        a = a + cut.response(more)
+        if turn == 0 and left.any():
+            _refuse_contradiction(system, left, cut.magnitude(a))
+        f, a = f + more, a + cut.response(more)
+        if cut.regular:
+            break
     lead = states.lead
     forces = [f[:, own].reshape(*lead, -1) for own in loop_slices(system)]
     Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)

@@ -20,7 +20,7 @@ from kfdyn.dynamics.aggregation import Node, Plan, plan
 from kfdyn.dynamics.freedom import Freedom, freedom
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody import LinkTerms, System, open_terms
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def embedded_forest(
 
     ``named`` takes coordinates of the system as the independent ones, else any basis of the free rates will do.
     """
-    terms = link_terms(system, q, v, external_forces, gravity)
+    terms = open_terms(system, q, v, external_forces, gravity)
     lead = terms.l.shape[:-2]
     flat = LinkTerms(*(x.reshape(-1, *x.shape[len(lead) :]) for x in terms))
     g = np.asarray(system.gravity if gravity is None else gravity, float)

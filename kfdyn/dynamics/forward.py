@@ -54,11 +54,14 @@ def forward_dynamics(
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
-    method : {"filter", "engine", "mass_matrix"}
+    method : {"filter", "engine", "mass_matrix", "embedding", "cut", "proximal"}
         The filter is O(N); its sweeps are fused and carry several configurations side by side. "engine" assembles
         the model and runs the generic engine on it: the same recursions from other code. "mass_matrix" forms 𝓜 by
         composite inertias, and c by inverse dynamics, and solves by Cholesky factors: O(N³) in general, a cross-check
         that shares no recursion with the filter.
+        The last three are for couplings and loops: "embedding" makes one node of the bodies of a gear or a loop
+        (minimal coordinates, O(N) for local loops, refuses a dead centre), "cut" updates the accelerations without
+        loops through Ω (what "filter" does with loops), "proximal" gives the loops as information, little by little.
 
     Returns
     -------

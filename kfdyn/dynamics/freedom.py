@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.aggregation import Node, described, plan
 from kfdyn.errors import KfdynError, ModelError, SingularError
-from kfdyn.multibody import LinkTerms, System, link_terms
-from kfdyn.multibody.closure import RANK, Moving, draw_closed, relative_rows
+from kfdyn.multibody import LinkTerms, System, open_terms
+from kfdyn.multibody.closure import RANK, Moving, both_ends, draw_closed, relative_rows
 
 Array = NDArray[np.float64]
 
@@ -125,29 +125,13 @@ def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Arr
             alpha[:, 3:] += np.cross(w, np.cross(w, lever))
             columns = np.zeros((size, len(node.dofs), 6)) if j is None else _shifted(rows[:, :, j], lever[:, None])
             moved.append((np.swapaxes(columns, -1, -2) @ node.X, alpha))
-        a, b = _with_world(loop.anchor, ends)
+        a, b = both_ends(loop, *ends)
         K = relative_rows(loop, a, b)
         parts = [part @ own for part, (own, _) in zip((K.of_a, K.of_b), moved)]
         J.append(parts[0] + parts[1])
         scale.append(np.sqrt((parts[0] ** 2 + parts[1] ** 2).sum(-1)))
         drift.append(K.drift + sum((part @ acc[..., None])[..., 0] for part, (_, acc) in zip((K.of_a, K.of_b), moved)))
     return _Gap(*(np.concatenate(x, axis=1) for x in (J, drift, scale)))
-
-
-def _with_world(anchor: tuple[Array, Array] | None, ends: list[Moving | None]) -> tuple[Moving, Moving]:
-    a, b = ends
-    if a is not None and b is not None:
-        return a, b
-    here = a if a is not None else b
-    assert here is not None
-    still = np.zeros_like(here.velocity)
-    if anchor is not None:
-        R, p = (np.broadcast_to(x, (len(still), *x.shape)) for x in anchor)
-        world = Moving(R, p, still)
-    else:
-        turned = here.rotation if a is not None else np.broadcast_to(np.eye(3), here.rotation.shape)
-        world = Moving(turned, here.position, still)
-    return (here, world) if a is not None else (world, here)
 
 
 def _shifted(V: Array, lever: Array) -> Array:
@@ -213,7 +197,7 @@ def _usual_ranks(system: System) -> dict[tuple[int, ...], int]:
             q = draw_closed(system, system.without_loops.random_configuration(rng), rng, tries=10)
         except KfdynError:
             continue
-        terms = LinkTerms(*(x[None] for x in link_terms(system, q)))
+        terms = LinkTerms(*(x[None] for x in open_terms(system, q)))
         for node in plan(system).nodes:
             if node.loops:
                 gap = _gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3)))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.fused import fused_hybrid_dynamics
 from kfdyn.dynamics.quick import quick_hybrid_dynamics
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.overflow import expect_finite
@@ -81,6 +81,10 @@ def hybrid_dynamics(
     (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
     """
     mask = _mask(system, prescribed)
+    if not system.is_tree:
+        return _constrained(
+            system, q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), mask, external_forces, gravity
+        )
     quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
     if quick is not None:
         return quick
@@ -116,6 +120,66 @@ def _by_engine(system: System, states: States, mask: Mask) -> tuple[Array, Array
 
     states.in_parts(solve)
     return tau_out, a_out
+
+
+def _constrained(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: Array,
+    a: Array,
+    mask: Mask,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+) -> tuple[Array, Array]:
+    """With couplings or loops, dense and state by state: what is prescribed is one more constraint."""
+    from kfdyn.dynamics.bias import bias_forces
+    from kfdyn.dynamics.mass_matrix import mass_matrix
+    from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
+
+    states, base = States.of(system, q, v, external_forces, gravity, tau=tau, a=a), system.without_loops
+    here, rate, force, g = states.part(slice(None))
+    M, c = mass_matrix(base, here), bias_forces(base, here, rate, force, g)
+    zero = np.zeros((states.size, system.nv))
+    J = constraint_jacobian(system, here) if system.loops else np.zeros((states.size, 0, system.nv))
+    drift = (
+        constraint_drift(system, here, zero if rate is None else rate) if system.loops else np.zeros((states.size, 0))
+    )
+    tau_out, a_out, free = np.array(states["tau"]), np.array(states["a"]), ~mask
+    for b in range(states.size):
+        wanted = -drift[b] - J[b][:, mask] @ a_out[b, mask]
+        a_free, N = solve_rows(J[b][:, free], wanted)
+        left = J[b][:, free] @ a_free - wanted
+        if np.abs(left).max(initial=0.0) > 1e-8 * (1 + np.abs(wanted).max(initial=0.0)):
+            raise ModelError(
+                f"system {system.name!r}: the loops do not allow what is prescribed, by {np.abs(left).max():.3g} (m/s², "
+                "rad/s²); prescribe fewer dofs, or accelerations that the loops have"
+            )
+        rest = states["tau"][b, free] - c[b, free] - M[b][np.ix_(free, mask)] @ a_out[b, mask]
+        inside = N.T @ M[b][np.ix_(free, free)] @ N
+        if N.shape[1] and not np.linalg.cond(inside) < 1e14:
+            raise SingularError(f"system {system.name!r}: some free coordinates move no inertia; give them an armature")
+        a_free = a_free + N @ np.linalg.solve(inside, N.T @ (rest - M[b][np.ix_(free, free)] @ a_free))
+        a_out[b, free] = a_free
+        balance = M[b] @ a_out[b] + c[b]
+        f = (
+            np.linalg.lstsq(J[b][:, free].T, balance[free] - states["tau"][b, free], rcond=None)[0]
+            if len(J[b])
+            else 0.0
+        )
+        tau_out[b, mask] = balance[mask] - (J[b].T @ f)[mask] if len(J[b]) else balance[mask]
+    shape = (*states.lead, system.nv)
+    return tau_out.reshape(shape), a_out.reshape(shape)
+
+
+def solve_rows(J: Array, b: Array) -> tuple[Array, Array]:
+    """Least-norm x with J x = b, and an orthonormal basis of the null space."""
+    if not J.size:
+        return np.zeros(J.shape[1]), np.eye(J.shape[1])
+    size = np.maximum(np.abs(J).max(axis=1), 1e-300)
+    U, s, Vt = np.linalg.svd(J / size[:, None])
+    rank = int((s > 1e-10 * s[:1]).sum())
+    return Vt[:rank].T @ ((U[:, :rank].T @ (b / size)) / s[:rank]), Vt[rank:].T
 
 
 def _mask(system: System, prescribed: ArrayLike) -> Mask:

@@ -136,6 +136,6 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
     array([1.e-06])
     """
     tau, external = motion.force(t, q, v)
-    tau = tau - motion.stiffness * h * v
+    tau = tau - motion.resistance(h * v, motion.stiffness)
     v_new = v + h * forward_dynamics(motion.damped(h), q, v, tau, external, motion.gravity)
     return Step(integrate(motion.system, q, h * v_new), v_new, h * motion.power(t, q, v_new))

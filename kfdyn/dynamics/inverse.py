@@ -11,6 +11,7 @@ from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.fused import fused_inverse_dynamics
 from kfdyn.dynamics.quick import quick_inverse_dynamics
+from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite
 
@@ -26,6 +27,7 @@ def inverse_dynamics(
     gravity: ArrayLike | None = None,
     *,
     method: Literal["newton_euler", "operators", "composite"] = "newton_euler",
+    actuated: ArrayLike | None = None,
 ) -> Array:
     """Generalised forces tau = 𝓜 a + c that cause given accelerations.
 
@@ -53,11 +55,14 @@ def inverse_dynamics(
     method : {"newton_euler", "operators", "composite"}
         Forces summed body by body, in fused sweeps over several configurations side by side; the same by the engine's
         operators; or through composite body inertias ℛ. Same answers.
+    actuated : (nv,) of bool, optional
+        With loops: which coordinates have a motor; all if not given.
 
     Returns
     -------
     (..., nv) array
-        Generalised forces, rotors included.
+        Generalised forces, rotors included. With couplings, those of the independent coordinates; with loops, which
+        leave many answers, the one of least norm at the actuated coordinates.
 
     Notes
     -----
@@ -72,7 +77,9 @@ def inverse_dynamics(
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_inverse_dynamics
 
-        return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method)
+        return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method, actuated)
+    if actuated is not None:
+        raise ModelError("actuated is for systems with loops: without them every coordinate has its own force")
     if method == "newton_euler":
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity)
         if quick is not None:

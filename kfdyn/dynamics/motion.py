@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, difference, link_terms, potential_energy
+from kfdyn.multibody import System, difference, open_terms, potential_energy
 from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.coupling import told
 from kfdyn.multibody.hinge import Coordinates
 
 Array = NDArray[np.float64]
@@ -23,7 +24,8 @@ class Motion:
     """The equation 𝓜 a + c = τ(t, q, v) − B v − K (q ⊖ rest), with its energy.
 
     Damping B and stiffness K are diagonal and no part of :func:`forward_dynamics`; here they join the
-    generalised force. Build it with :func:`motion`, which checks.
+    generalised force. They are those of the hinges, so that with couplings the forces are X*BXv and X*K(q ⊖ rest), and
+    ``damping``, ``stiffness`` and ``rest`` are of the open tree. Build it with :func:`motion`, which checks.
 
     Attributes
     ----------
@@ -69,33 +71,43 @@ class Motion:
         """−K (q ⊖ rest), shape (..., nv)."""
         if not self.stiffness.any():
             return np.zeros((*q.shape[:-1], self.system.nv))
-        return -self.stiffness * self.deflection(q)
+        return self._of_hinges(-self.stiffness * self.deflection(q))
 
     def deflection(self, q: Array) -> Array:
-        """Return q ⊖ rest (..., nv), zero at free and custom hinges, which have no springs."""
-        layout = self.system.layout
+        """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
+        tree = self.system.open_tree
+        layout, every = tree.layout, q if self.system.is_tree else self.system.expand(q)
         no_spring = np.repeat(layout.coordinates == Coordinates.POSE, np.diff(layout.q_start))
-        return difference(self.system, self.rest, np.where(no_spring, self.rest, q))
+        return difference(tree, self.rest, np.where(no_spring, self.rest, every))
+
+    def resistance(self, v: Array, factor: Array) -> Array:
+        """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings."""
+        if self.system.is_tree:
+            return factor * v
+        return self._of_hinges(factor * self.system._expansion.rates(v))
+
+    def _of_hinges(self, tau: Array) -> Array:
+        return tau if self.system.is_tree else self.system._expansion.forces(tau)
 
     def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
-        tau = self.driving(t, q, v) - self.damping * v + self.spring(q)
+        tau = self.driving(t, q, v) - self.resistance(v, self.damping) + self.spring(q)
         return tau, self.external(t, q, v)
 
     def acceleration(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Return a (..., nv) by one forward dynamics, filter and smoother, and the power (...); O(N)."""
-        applied, external = self.driving(t, q, v) - self.damping * v, self.external(t, q, v)
+        applied, external = self.driving(t, q, v) - self.resistance(v, self.damping), self.external(t, q, v)
         a = forward_dynamics(self.system, q, v, applied + self.spring(q), external, self.gravity)
         return a, self._power(q, v, applied, external)
 
     def power(self, t: float, q: Array, v: Array) -> Array:
         """Power (...) of everything that is not in the energy: torques, damping, external forces."""
-        return self._power(q, v, self.driving(t, q, v) - self.damping * v, self.external(t, q, v))
+        return self._power(q, v, self.driving(t, q, v) - self.resistance(v, self.damping), self.external(t, q, v))
 
     def _power(self, q: Array, v: Array, applied: Array, external: Array | None) -> Array:
         power: Array = (applied * v).sum(-1)
         if external is not None:
-            power = power + (external * link_terms(self.system, q, v).velocity).sum((-2, -1))
+            power = power + (external * open_terms(self.system, q, v).velocity).sum((-2, -1))
         return power
 
     def potential(self, q: Array) -> Array:
@@ -112,8 +124,9 @@ class Motion:
         """
         key = float(f"{h:.12e}")  # steps of a linspace differ in their last bit
         if key not in self._damped:
-            rotors = self.system.armature + key * self.damping + key**2 * self.stiffness
-            self._damped[key] = with_armature(self.system, rotors)
+            tree = self.system.open_tree
+            rotors = tree.armature + key * self.damping + key**2 * self.stiffness
+            self._damped[key] = self.system.like(with_armature(tree, rotors))
         return self._damped[key]
 
 
@@ -137,13 +150,13 @@ def motion(
     >>> a, float(power)
     (array([-1.]), -2.0)
     """
-    nv, layout = system.nv, system.layout
+    nv, tree, layout = system.nv, system.open_tree, system.open_tree.layout
     if not (torque is None or callable(torque)):
         torque = checked(system, torque, (nv,), "torque")
     if not (external_forces is None or callable(external_forces)):
         external_forces = checked(system, external_forces, (system.n_bodies, 6), "external_forces")
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
-    K = _per_dof(system, stiffness, system.stiffness, "stiffness")
+    K = _per_dof(system, stiffness, tree.stiffness, "stiffness")
     for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
         own = K[layout.v_start[k] : layout.v_start[k + 1]]
         if layout.coordinates[k] == Coordinates.POSE and own.any():
@@ -159,8 +172,8 @@ def motion(
     at_rest = system.neutral() if rest is None else configuration(system, rest, "rest")
     if at_rest.ndim > 1:
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
-    B = _per_dof(system, damping, system.damping, "damping")
-    return Motion(system, torque, external_forces, g, B, K, at_rest)
+    B = _per_dof(system, damping, tree.damping, "damping")
+    return Motion(system, torque, external_forces, g, B, K, at_rest if system.is_tree else system.expand(at_rest))
 
 
 def with_armature(system: System, armature: Array) -> System:
@@ -187,14 +200,32 @@ def with_armature(system: System, armature: Array) -> System:
 
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
-        return own if value else np.zeros(system.nv)
+        return own if value else np.zeros(len(own))
     array = checked(system, np.broadcast_to(value, (system.nv,)) if np.ndim(value) == 0 else value, (system.nv,), what)
     if array.ndim > 1:
         raise ShapeError(f"{what} must be True, False, a scalar or have shape ({system.nv},), got {array.shape}")
     if (array < 0).any():
         i = int(np.argmax(array < 0))
         raise ModelError(f"{what} must not be negative, got {array[i]} at dof {i} of system {system.name!r}")
+    if system.couplings and array.any():
+        array = _of_named_hinges(system, array, what)
     return array
+
+
+def _of_named_hinges(system: System, array: Array, what: str) -> Array:
+    """Damping or stiffness of coordinates (nv,) as that of the hinges they are named after (nv_tree,)."""
+    for coupling in system.couplings:
+        if not coupling.is_selection:
+            raise ModelError(
+                f"{what} of the coordinates of the coupling of {told(coupling.hinges)} is of no hinge; give the hinges "
+                f"{what} and simulate with {what}=True"
+            )
+    e = system._expansion
+    out = np.zeros(system.open_tree.nv)
+    out[e.plain_v] = array[e.here_v]
+    named = [system.open_tree.v_slice(name).start for coupling in system.couplings for name in coupling.named]
+    out[named] = array[e.own_v]
+    return out
 
 
 def _called(what: str, law: object) -> str:

@@ -63,8 +63,8 @@ def _one(M: Array, b: Array, tolerance: float, floor: float) -> tuple[Array, NDA
 
 def solve_semidefinite(
     M: Array, b: Array, scale: Array, tolerance: float, noise: Array | None = None
-) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Least-norm solution of M x = b for M (B, n, n) semi-definite, what is left of b (B,), and the rank (B,).
+) -> tuple[Array, Array, NDArray[np.int64], float]:
+    """Least-norm x with M x = b, M (B, n, n) semi-definite; what is left of b (B,), rank (B,), least eigenvalue kept.
 
     Rows and columns are divided by ``scale`` (B, n) first; eigenvalues below ``tolerance`` times the largest of the
     scaled matrix, or than ``tolerance`` itself where that is less than 1, are zero. What no x reaches, the part of b
@@ -79,4 +79,4 @@ def solve_semidefinite(
     answer = np.divide(along, values, out=np.zeros_like(along), where=kept)
     x = (vectors @ answer[..., None])[..., 0] / scale
     left = np.abs(np.where(kept, 0.0, along)).max(axis=-1, initial=0.0)
-    return x, left, kept.sum(axis=-1)
+    return x, left, kept.sum(axis=-1), float(values[kept].min(initial=1.0))

@@ -42,7 +42,7 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     scaled = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]) + mu[..., None] * np.eye(count)
     last = np.inf
     for _ in range(MOST_SWEEPS):
-        rows, size = cut.of_accelerations(a)
+        rows, size = cut.of_accelerations(a), cut.magnitude(a)
         off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(size, 1e-300)).max(initial=0.0))
         if off <= SETTLED or (off >= 0.5 * last and off <= 1e-11):
             return a, f
@@ -68,7 +68,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
         at_body.append((base.locate(name)[0], K))
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
-    at_rest, _ = cut.of_accelerations(zero)
+    at_rest = cut.of_accelerations(zero)
     still = _costates(base, state, velocity, g)
     known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
     mu = MU * cut.scale**2
@@ -85,7 +85,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
         a = forest.by_dof(smooth.a)
         costate = smooth.costate.flat.reshape(size, n, 6)
         rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
-        _, scale = cut.of_accelerations(a)
+        scale = cut.magnitude(a)
         off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(scale, 1e-300)).max(initial=0.0))
         y = y - rows / mu
         if off <= SETTLED or (off >= 0.5 * last and off <= 1e-9):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.adaptive import Solver, solve_adaptively
 from kfdyn.dynamics.integrators import Step, euler_step, implicit_step, rk4_step
+from kfdyn.dynamics.loop_motion import back_onto_loops, onto_loops
 from kfdyn.dynamics.motion import Law, Motion, motion
 from kfdyn.dynamics.trajectory import Trajectory
 from kfdyn.dynamics.variational import symplectic_step
@@ -87,6 +88,9 @@ def simulate(
 
     Notes
     -----
+    With loops, positions and velocities are brought back onto them after every step, by the shortest way in the
+    metric 𝓜 ("rk4", "implicit", "euler"); a contact without an anchor is anchored where the motion begins.
+
     O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4", about ten for
     "symplectic". Source: THEORY section 6; R86 section 12 (numerical studies).
 
@@ -103,11 +107,17 @@ def simulate(
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
-    driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
+    if not system.is_tree and method in ("symplectic", *ADAPTIVE):
+        raise ModelError(
+            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take rk4, implicit or euler"
+        )
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
     )
     q0, v0 = q_flat.reshape((*lead, system.nq)), v_flat.reshape((*lead, system.nv))
+    if system.loops:
+        system, q0, v0 = onto_loops(system, q0, v0)
+    driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
     with _bar(progress, times, f"{system.name} by {method}") as advance:
         if method in FIXED_STEP:
             states = _march(driven, q0, v0, times, method, int(substeps), advance)
@@ -152,6 +162,8 @@ def _march(
             with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
                 try:
                     q, v, done = step(driven, start + j * h, h, q, v)
+                    if driven.system.loops:
+                        q, v = back_onto_loops(driven.system, q, v)
                 except KfdynError as error:
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
                         raise

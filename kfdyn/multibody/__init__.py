@@ -20,7 +20,7 @@ from kfdyn.multibody.kinematics import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.links import LinkTerms, link_terms
+from kfdyn.multibody.links import LinkTerms, link_terms, open_terms
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.system import System
 
@@ -46,6 +46,7 @@ __all__ = [
     "link_terms",
     "models",
     "momentum",
+    "open_terms",
     "potential_energy",
     "random_configuration",
 ]

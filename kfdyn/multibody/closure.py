@@ -53,15 +53,16 @@ def relative_rows(loop: Loop, a: Moving, b: Moving) -> Rows:
     lead = np.broadcast_shapes(a.position.shape[:-1], b.position.shape[:-1])
     Rt = np.broadcast_to(np.swapaxes(a.rotation, -1, -2), (*lead, 3, 3))
     d = b.position - a.position if loop.holds_positions else np.zeros((*lead, 3))
-    (wa, va), (wb, vb) = ((x.velocity[..., :3], x.velocity[..., 3:]) for x in (a, b))
     of_a, of_b = np.zeros((*lead, 6, 6)), np.zeros((*lead, 6, 6))
     of_b[..., :3, :3] = of_b[..., 3:, 3:] = Rt
     of_a[..., :3, :3] = of_a[..., 3:, 3:] = -Rt
     of_a[..., 3:, :3] = Rt @ _cross_matrix(d)  # −ω × d = d × ω
     times = 2.0 if loop.holds_positions else 1.0
     drift = np.zeros((*lead, 6))
-    drift[..., :3] = _turn(Rt, -np.cross(wa, wb))
-    drift[..., 3:] = _turn(Rt, np.cross(wa, np.cross(wa, d)) - times * np.cross(wa, vb - va))
+    (wa, va), (wb, vb) = ((x.velocity[..., :3], x.velocity[..., 3:]) for x in (a, b))
+    if wa.any():  # where a stands still, so does what it drags along
+        drift[..., :3] = _turn(Rt, -cross(wa, wb))
+        drift[..., 3:] = _turn(Rt, cross(wa, cross(wa, d)) - times * cross(wa, vb - va))
     if len(loop.angular) == 1 and loop.holds_positions:
         _universal(loop.angular[0], Rt @ b.rotation, _turn(Rt, wb - wa), of_a, of_b, drift)
     rows = list(loop.rows)
@@ -72,11 +73,11 @@ def _universal(i: int, R: Array, w: Array, of_a: Array, of_b: Array, drift: Arra
     """One angular row alone: −R_jk, whose rate is (e_j × R e_k)·ω, in the place of ω_i."""
     e = np.eye(3)[(i + 1) % 3]
     other = R[..., (i + 2) % 3]
-    W = np.cross(e, other)[..., None, :]
+    W = cross(e, other)[..., None, :]
     turned = drift[..., :3].copy()
     of_a[..., i : i + 1, :3] = W @ of_a[..., :3, :3]
     of_b[..., i : i + 1, :3] = W @ of_b[..., :3, :3]
-    drift[..., i] = (W[..., 0, :] * turned).sum(-1) + (np.cross(e, np.cross(w, other)) * w).sum(-1)
+    drift[..., i] = (W[..., 0, :] * turned).sum(-1) + (cross(e, cross(w, other)) * w).sum(-1)
 
 
 def gap(loop: Loop, a: Pose, b: Pose) -> Array:
@@ -89,7 +90,7 @@ def gap(loop: Loop, a: Pose, b: Pose) -> Array:
         out[..., :3] = matrix_to_rotation_vector(np.broadcast_to(R, (*out.shape[:-1], 3, 3)))
     elif len(loop.angular) == 2:
         k = ({0, 1, 2} - set(loop.angular)).pop()
-        axis = np.cross(np.eye(3)[k], R[..., k])
+        axis = cross(np.eye(3)[k], R[..., k])
         sine = np.sqrt((axis**2).sum(-1, keepdims=True))
         angle = np.arctan2(sine, R[..., k, k][..., None])
         # opposite axes: any turn by π; one is taken, so that the gap does not look closed
@@ -101,16 +102,23 @@ def gap(loop: Loop, a: Pose, b: Pose) -> Array:
     return out[..., list(loop.rows)]
 
 
+def moving(system: System, frame: str, q: ArrayLike, v: ArrayLike | None = None) -> Moving:
+    """Pose and velocity of a frame; no v is at rest."""
+    pose = frame_pose(system, q, frame)
+    still = np.zeros((*pose.position.shape[:-1], 6))
+    return Moving(*pose, still if v is None else frame_velocity(system, q, v, frame))
+
+
 def ends(system: System, loop: Loop, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Moving, Moving]:
-    """Poses and velocities of both ends of a loop; no v is at rest. Without an anchor the world is at the frame."""
+    """Poses and velocities of both ends of a loop; no v is at rest."""
+    system = system.without_loops
+    a = None if loop.frame_a is None else moving(system, loop.frame_a, q, v)
+    b = None if loop.frame_b is None else moving(system, loop.frame_b, q, v)
+    return both_ends(loop, a, b)
 
-    def moving(frame: str) -> Moving:
-        pose = frame_pose(system, q, frame)
-        still = np.zeros((*pose.position.shape[:-1], 6))
-        return Moving(*pose, still if v is None else frame_velocity(system, q, v, frame))
 
-    a = None if loop.frame_a is None else moving(loop.frame_a)
-    b = None if loop.frame_b is None else moving(loop.frame_b)
+def both_ends(loop: Loop, a: Moving | None, b: Moving | None) -> tuple[Moving, Moving]:
+    """The ends of a loop, of which one may be the world's: at its anchor, or without one at the frame."""
     if a is not None and b is not None:
         return a, b
     here = a if a is not None else b
@@ -229,6 +237,13 @@ def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int =
             failure = error
             q = free.random_configuration(rng)
     raise ModelError(f"no random configuration closes the loops in {tries} tries; the last said: {failure}")
+
+
+def cross(a: Array, b: Array) -> Array:
+    """a × b along the last axis; numpy's own takes several times as long for a few vectors."""
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    u, v, w = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
 
 
 def _cross_matrix(d: Array) -> Array:

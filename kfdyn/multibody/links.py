@@ -62,7 +62,7 @@ def link_terms(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> LinkTerms:
-    """Evaluate l, H, M, ξ and η of every body (R86 3.1, 4.4, 5.1-5.6); those of the open tree, if there are couplings.
+    """Evaluate l, H, M, ξ and η of every body (R86 3.1, 4.4, 5.1-5.6).
 
     A hinge of several screws accumulates η screw by screw, as through mass-less bodies:
 
@@ -97,8 +97,7 @@ def link_terms(
     """
     from kfdyn.multibody import _kernels
 
-    if not system.is_tree:
-        system, q, v = opened(system, q, v=v)
+    layout = system.layout  # first of all: a system with couplings or loops has none
     n, nv = system.n_bodies, system.nv
     v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
     force = np.zeros((n, 6)) if external_forces is None else checked(system, external_forces, (n, 6), "external_forces")
@@ -110,8 +109,8 @@ def link_terms(
     R, p, H = np.empty((size, n, 3, 3)), np.empty((size, n, 3)), np.empty((size, nv, 6))
     V, eta, xi = np.empty((size, n, 6)), np.empty((size, n, 6)), np.empty((size, n, 6))
     l, inertia = np.empty((size, n, 3)), np.empty((size, n, 6, 6))
-    _kernels.outward(system.layout, q_flat, v_flat, R, p, H, V, eta)
-    _kernels.link_terms(system.layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
+    _kernels.outward(layout, q_flat, v_flat, R, p, H, V, eta)
+    _kernels.link_terms(layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
     given = {"q": q_flat, "v": v_flat, "external_forces": f_flat, "gravity": g_flat}
     for what, term in (
         ("the inertia", inertia),
@@ -122,3 +121,15 @@ def link_terms(
     ):
         expect_finite(system, term, f"{what} of some body", **given)
     return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))
+
+
+def open_terms(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> LinkTerms:
+    """The terms of a system's open tree, in the state that its couplings give it."""
+    tree, q_tree, v_tree = (system, q, v) if system.is_tree else opened(system, q, v=v)
+    return link_terms(tree, q_tree, v_tree, external_forces, gravity)

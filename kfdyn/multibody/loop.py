@@ -36,7 +36,9 @@ class Loop:
         to axis k of frame_b, as the cross of a universal joint does.
     anchor : Pose, (rotation, position) or position (3,), optional
         Where in the world the missing frame is. Without one only rates are held, wherever the frame is;
-        :func:`kfdyn.simulate` then anchors it where its motion begins.
+        :func:`kfdyn.simulate` then anchors it where its motion begins, if the rows are rates of positions: all three of
+        a kind, or linear ones along the world's axes (``frame_a`` None). Others, such as the sideways row of a skate
+        or a wheel, hold rates for good: they are non-holonomic.
     name : str, optional
         For messages; the frames' names if not given.
 
@@ -96,8 +98,10 @@ class Loop:
         return tuple(row for row in self.rows if row < 3)
 
     def anchored(self, rotation: Array, position: Array) -> Loop:
-        """The same contact, anchored in the world."""
-        return Loop(self.frame_a, self.frame_b, self.rows, (rotation, position), self.name)
+        """The same contact, anchored in the world; (B, 3, 3) and (B, 3) anchor each state of a batch of its own."""
+        loop = Loop(self.frame_a, self.frame_b, self.rows, None, self.name)
+        object.__setattr__(loop, "anchor", (rotation, position))
+        return loop
 
 
 def _rows(rows: str | Sequence[int], label: str) -> tuple[int, ...]:

@@ -292,6 +292,10 @@ class System:
         every = (*self.loops, *loops)
         return self._of(self.open_tree, self.couplings, every) if every else self
 
+    def like(self, tree: System) -> System:
+        """Return the couplings and loops of this system on another tree of the same hinges and frames."""
+        return tree if self.is_tree else self._of(tree, self.couplings, self.loops)
+
     @staticmethod
     def _of(tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> System:
         system = System.__new__(System)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, frame_pose, link_terms
+from kfdyn.multibody import System, frame_pose, open_terms
 from kfdyn.multibody.arguments import configuration
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def skeleton(system: System, q: ArrayLike) -> Skeleton:
     here = configuration(system, q)
     if here.ndim != 1:
         raise ShapeError(f"a skeleton is of one configuration: q must have shape ({system.nq},), got {here.shape}")
-    terms = link_terms(system, here)
+    terms = open_terms(system, here)
     p, R = terms.position, terms.rotation
     ends: list[tuple[int, Array]] = [(int(up), p[k]) for k, up in enumerate(system.parent) if up >= 0]
     for name, frame in system.frames.items():
