@@ -152,8 +152,8 @@ def _constrained(
         left = J[b][:, free] @ a_free - wanted
         if np.abs(left).max(initial=0.0) > 1e-8 * (1 + np.abs(wanted).max(initial=0.0)):
             raise ModelError(
-                f"system {system.name!r}: the loops do not allow what is prescribed, by {np.abs(left).max():.3g} (m/s², "
-                "rad/s²); prescribe fewer dofs, or accelerations that the loops have"
+                f"system {system.name!r}: the loops do not allow what is prescribed, by {np.abs(left).max():.3g} "
+                "(m/s², rad/s²); prescribe fewer dofs, or accelerations that the loops have"
             )
         rest = states["tau"][b, free] - c[b, free] - M[b][np.ix_(free, mask)] @ a_out[b, mask]
         inside = N.T @ M[b][np.ix_(free, free)] @ N

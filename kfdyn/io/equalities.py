@@ -120,9 +120,8 @@ def _places(model: Any, e: int, weld: bool, one: int, two: int, data: Array) -> 
         ]
     if not weld:
         return [(one, np.eye(3), data[:3]), (two, np.eye(3), data[3:6])]
-    # body 2's anchor coincides with the point of body 1 where relpose puts it
-    R = quaternion_to_matrix(data[6:10][W_LAST])
-    return [(one, R, data[3:6] + R @ data[:3]), (two, np.eye(3), data[:3])]
+    # the anchor of body 2 is where relpose puts it in body 1
+    return [(one, quaternion_to_matrix(data[6:10][W_LAST]), data[3:6]), (two, np.eye(3), data[:3])]
 
 
 def _host(
