@@ -1,0 +1,120 @@
+"""Somebody else's matrix, taken as it comes: a whole one or a triangle, in double precision or in single."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.duality.maps import Given
+from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.duality.rounding import EPS, Units
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation import StateSpace
+
+Array = NDArray[np.float64]
+
+
+class Theirs(NamedTuple):
+    """A matrix as another program has it.
+
+    Attributes
+    ----------
+    matrix : (d, d)
+        In double precision; a triangle is mirrored.
+    precision : float
+        Rounding error of one of its numbers: that of float32 if they came as such.
+    note : str
+        What was done to it, in words; empty if nothing.
+
+    Examples
+    --------
+    >>> theirs = read_matrix(np.array([[2.0, 1.0], [0.0, 3.0]], dtype=np.float32), "mine", 2, "𝓜⁻¹")
+    >>> theirs.matrix, theirs.note
+    (array([[2., 1.],
+           [1., 3.]]), 'upper triangle, float32')
+    """
+
+    matrix: Array
+    precision: float
+    note: str
+
+
+def read_matrix(value: ArrayLike, name: str, d: int, what: str) -> Theirs:
+    """Take a matrix that stands for a symmetric one of d rows.
+
+    Parameters
+    ----------
+    value : (d, d) array_like
+        Whole; or a triangle, all of whose other entries are 0, as Pinocchio's ``computeMinverse`` and ``crba`` leave it.
+    name, what : str
+        Whose it is and what it should be, for messages.
+    d : int
+        Number of rows.
+
+    Returns
+    -------
+    Theirs
+        ``matrix``, ``precision``, ``note``.
+
+    Examples
+    --------
+    >>> read_matrix([[1.0, 0.0], [0.0, 1.0]], "mine", 2, "𝓜⁻¹").note
+    ''
+    """
+    array = np.asarray(value)
+    if array.shape != (d, d):
+        raise ShapeError(f"{what} of {name!r} has shape {array.shape}, but the model's is ({d}, {d})")
+    if array.dtype.kind not in "fiu":
+        raise ModelError(f"{what} of {name!r} holds {array.dtype}, not real numbers")
+    precision = max(float(np.finfo(array.dtype).eps), EPS) if array.dtype.kind == "f" else EPS
+    matrix = np.asarray(array, float)
+    if not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise ModelError(f"{what} of {name!r} has {matrix[i, j]} at ({i}, {j}); give finite numbers")
+    notes = []
+    upper, lower = np.triu(matrix, 1), np.tril(matrix, -1)
+    if upper.any() != lower.any():
+        matrix = matrix + (upper.T if upper.any() else lower.T)
+        notes.append("upper triangle" if upper.any() else "lower triangle")
+    if precision > EPS:
+        notes.append(str(array.dtype))
+    return Theirs(matrix, precision, ", ".join(notes))
+
+
+def take_claims(
+    claimed: Mapping[str, Any], own: Mapping[str, Claim], ss: StateSpace, bound: float
+) -> tuple[dict[str, Claim], dict[str, str]]:
+    """What is claimed as claims of this model, and of those that came as arrays what was done to them.
+
+    Parameters
+    ----------
+    claimed : mapping of str to Claim or (d, d) array
+        By quantity.
+    own : mapping of Claim
+        What theory says: means, and units where a variance is 0.
+    ss : StateSpace
+        The model.
+    bound : float
+        Rounding bound; an array that is symmetric up to it, in its own precision, is made symmetric.
+    """
+    taken, notes = {}, {}
+    for name, value in claimed.items():
+        if name not in QUANTITIES:
+            raise ModelError(f"claimed[{name!r}]: there is no such quantity; there are {', '.join(QUANTITIES)}")
+        if isinstance(value, Claim):
+            taken[name] = value
+            continue
+        mine, quantity = own[name], QUANTITIES[name]
+        theirs = read_matrix(value, f"claimed[{name!r}]", len(mine.mean), quantity.covariance)
+        matrix, variance = theirs.matrix, np.diag(theirs.matrix)
+        scale = np.maximum(np.sqrt(variance.clip(0)), mine.scale)
+        if np.abs((matrix - matrix.T) / np.outer(scale, scale)).max(initial=0.0) <= bound * theirs.precision / EPS:
+            matrix = 0.5 * (matrix + matrix.T)
+        start = ss.arrays.state if quantity.on_states else ss.arrays.output
+        taken[name] = replace(mine, covariance=Given(matrix, start), units=Units(scale, scale))
+        notes[name] = theirs.note
+    return taken, notes
