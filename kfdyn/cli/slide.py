@@ -41,8 +41,9 @@ def slide_table(report: Report, width: int) -> Table:
 
 
 def show_verdict(console: Console, report: Report) -> None:
-    """Print the verdict, green or red."""
-    console.print(printable(report.verdict(), keep="\n"), style="bold green" if report.passed else "bold red")
+    """Print the verdict, green or red, and how to repeat it."""
+    console.print(printable(report.verdict(), keep="\n"), style=report.style)
+    console.print(printable(report.recipe()), style="dim")
 
 
 def _shown(p: float) -> str:

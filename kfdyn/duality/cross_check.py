@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.duality.collect import collect
 from kfdyn.duality.dictionary import fill
 from kfdyn.duality.identities import TOLERANCE, identity_residuals, identity_tolerance
 from kfdyn.duality.judge import judge
@@ -19,13 +19,14 @@ from kfdyn.duality.parties import (
     filterpy_party,
     inverse_party,
     mass_matrix_party,
-    pinocchio_party,
+    peer_parties,
 )
 from kfdyn.duality.quantities import Claim, claims
-from kfdyn.duality.report import Report
+from kfdyn.duality.report import Report, versions
 from kfdyn.duality.rounding import rounding_bound
-from kfdyn.duality.sensitivity import Detectable, detectable
-from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Moments, Plan, stream
+from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
+from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
+from kfdyn.duality.theirs import take_claims
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import System
@@ -56,7 +57,7 @@ def cross_check(
     *,
     level: float = 1e-3,
     truth: StateSpace | None = None,
-    claimed: Mapping[str, Claim] | None = None,
+    claimed: Mapping[str, Claim | ArrayLike] | None = None,
     peers: Mapping[str, ArrayLike] | None = None,
     progress: bool | None = None,
 ) -> Report:
@@ -84,10 +85,15 @@ def cross_check(
         Probability, at most, that a true model is rejected.
     truth : StateSpace, optional
         Draw from this model instead, to see whether an error of the checked one is found.
-    claimed : mapping of Claim, optional
-        Other covariances to be tested, by quantity, to see whether an error of a formula is found.
+    claimed : mapping of str to (d, d) array or Claim, optional
+        Somebody's covariances, by quantity: ``{"a": Minv}`` or ``{"T": M}``. They are tested by sampling alone, and the
+        verdict says how small an error the samples would show, in a variance, an entry off the diagonal,
+        one direction. Whole or a triangle, float64 or float32. (A ``Claim`` takes the place of the formula in
+        every comparison, those with dense algebra too.)
     peers : mapping of str to (nv, nv), optional
-        𝓜⁻¹ as other programs have it.
+        𝓜⁻¹ as other programs have it, compared with ours entry by entry in units √(𝓜⁻¹ᵢᵢ 𝓜⁻¹ⱼⱼ), without samples: whole
+        or a triangle; float32 is allowed its own rounding. Pinocchio (URDF) and MuJoCo (MJCF) are asked about the file
+        that the system came from without being named here.
     progress : bool, optional
         Whether to show a progress bar on the standard error stream; by default if that is a terminal.
 
@@ -95,7 +101,7 @@ def cross_check(
     -------
     Report
         ``passed``, ``table()``, ``plot()``, ``to_json()``. Ctrl-C ends the sampling, not the check: the report is on
-        what was done, and says so.
+        what was done, says PARTIAL, and has not passed.
 
     Notes
     -----
@@ -110,6 +116,13 @@ def cross_check(
     >>> report = cross_check(arm, [0.3, 0.4], v=[1.0, -2.0], samples=4000)
     >>> report.passed
     True
+
+    An inverse mass matrix from elsewhere, one entry off the diagonal 10 % too large:
+
+    >>> Minv = kf.mass_matrix_inverse(arm, [0.3, 0.4])
+    >>> Minv[0, 1] = Minv[1, 0] = 1.1 * Minv[0, 1]
+    >>> cross_check(arm, [0.3, 0.4], samples=4000, claimed={"a": Minv}).passed
+    False
     """
     ss, title = _model(system, q, v)
     samples, seed = _count(samples, "samples"), _count(seed, "seed", least=0)
@@ -124,12 +137,16 @@ def cross_check(
             f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
             f"singular; give at least {largest}, better {20 * largest}"
         )
-    formulas = {**claims(ss), **(claimed or {})}
+    own, bound, names = claims(ss), rounding_bound(ss), _output_names(ss)
+    taken, notes = take_claims(claimed or {}, own, ss, bound)
+    formulas = {**own, **taken}
     plan = Plan.of(ss, truth or ss, seed)
-    moments, convergence = _collect(plan, samples, client, formulas["a"], progress)
-    judgement = judge(plan, moments, formulas)
-    parties = _parties(system, q, ss, seed, formulas, peers or {})
-    small = ss.n_states <= DENSE_STATES
+    moments, convergence = collect(plan, samples, client, formulas["a"], progress)
+    judgement = judge(plan, moments, formulas, frozenset(notes), names)
+    # what somebody claims is for the samples to judge, not for algebra that knows better
+    known = {name: own[name] if name in notes else claim for name, claim in formulas.items()}
+    parties, unasked = _parties(system, q, ss, seed, known, peers or {}, bound, names)
+    small, tests = ss.n_states <= DENSE_STATES, len(judgement.tests)
     return Report(
         title,
         moments.n,
@@ -144,9 +161,14 @@ def cross_check(
         judgement.findings,
         moments.histogram,
         convergence,
-        _detectable(ss, moments.n, len(judgement.tests), level),
-        _output_names(ss),
+        _detectable(ss, moments.n, tests, level),
+        names,
         tuple(fill(system, q, v)) if isinstance(system, System) and q is not None else (),
+        q=None if q is None else tuple(np.asarray(q, float).tolist()),
+        v=None if v is None else tuple(np.asarray(v, float).tolist()),
+        claimed={name: (note, _limits(taken[name], moments.n, tests, level)) for name, note in notes.items()},
+        unasked=tuple(unasked),
+        versions=versions(),
     )
 
 
@@ -157,6 +179,11 @@ def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None
         return system, f"a model of {len(system)} nodes"
     if not isinstance(system, System):
         raise KfdynError(f"cross_check takes a System or a StateSpace, not {type(system).__name__}")
+    if not system.nv:
+        raise ModelError(
+            f"nothing moves in {system.name!r}: it has no degree of freedom, so there is no mass matrix to check; "
+            "is floating_base=True missing?"
+        )
     if q is None:
         raise ShapeError(f"system {system.name!r} has {system.nq} coordinates; give its configuration q")
     from kfdyn.dynamics import as_estimation
@@ -170,55 +197,6 @@ def _count(value: Any, name: str, least: int = 1) -> int:
     return int(value)
 
 
-def _collect(plan: Plan, samples: int, client: Client | None, a: Claim, progress: bool | None) -> tuple[Moments, Array]:
-    """Add up the chunks; keep what was done when interrupted. The second result is the convergence of cov[a]."""
-    total: Moments | None = None
-    points: list[tuple[int, float]] = []
-    with _bar(samples, progress) as advance:
-        try:
-            for chunk in stream(plan, samples, client):
-                if total is None:
-                    points += [(n, _error(scatter / n, a)) for n, scatter in chunk.early.items()]
-                total = chunk if total is None else total + chunk
-                if "a" not in plan.sketch and total.n >= 2**0.25 * (points[-1][0] if points else 0):
-                    points.append((total.n, _error(total.sums["a"].scatter / total.n, a)))
-                advance(chunk.n)
-        except KeyboardInterrupt:
-            if total is None:
-                raise
-    assert total is not None
-    return total, np.array(points).reshape(-1, 2)
-
-
-def _error(sampled: Array, claim: Claim) -> float:
-    """Relative Frobenius error of a sampled covariance in units of the standard deviations."""
-    if not claim.scale.size:
-        return 0.0
-    units = np.outer(claim.scale, claim.scale)
-    return float(np.linalg.norm((sampled - claim.matrix) / units) / np.linalg.norm(claim.matrix / units))
-
-
-@contextmanager
-def _bar(samples: int, progress: bool | None) -> Iterator[Any]:
-    import sys
-
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda n: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
-
-    columns = ("samples", BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("samples", total=samples)
-        yield lambda n: bar.advance(task, n)
-
-
 def _parties(
     system: System | StateSpace,
     q: ArrayLike | None,
@@ -226,21 +204,34 @@ def _parties(
     seed: int,
     formulas: Mapping[str, Claim],
     peers: Mapping[str, ArrayLike],
-) -> list[Party]:
+    tolerance: float,
+    names: tuple[str, ...],
+) -> tuple[list[Party], list[str]]:
+    given = [inverse_party(name, inverse, formulas, tolerance, names) for name, inverse in peers.items()]
     T = draw(ss, np.random.default_rng(seed)).T
-    tolerance = rounding_bound(ss)
     parties = filterpy_party(ss, T, formulas, tolerance)
+    unasked: list[str] = []
     if ss.n_states <= DENSE_STATES:
         parties += closed_form_party(formulas, tolerance) + dense_party(ss, formulas, tolerance)
     if isinstance(system, System) and q is not None:
         parties += mass_matrix_party(system, q, formulas, tolerance)
-        parties += pinocchio_party(system, q, formulas, tolerance)
-    return parties + [inverse_party(name, inverse, formulas, tolerance) for name, inverse in peers.items()]
+        answers, unasked = peer_parties(system, q, formulas, tolerance, names)
+        parties += answers
+    return parties + given, unasked
 
 
 def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable | None:
     d = ss.n_outputs
     return detectable(d, n, tests, level) if 0 < d <= min(n, DENSE_OUTPUTS) else None
+
+
+def _limits(claim: Claim, n: int, tests: int, level: float) -> Limits | None:
+    """What the samples of a claimed covariance would show; nothing of one that is none, or singular."""
+    matrix, d = claim.matrix, len(claim.mean)
+    if not 0 < d <= min(n, DENSE_OUTPUTS) or np.abs(matrix - matrix.T).max() > 0:
+        return None
+    unit = matrix / np.outer(claim.scale, claim.scale)
+    return limits(matrix, n, tests, level) if np.linalg.eigvalsh(unit)[0] > 1e-9 else None
 
 
 def _output_names(ss: StateSpace) -> tuple[str, ...]:

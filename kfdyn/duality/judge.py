@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.duality.roots import roots_test
 from kfdyn.duality.rounding import EPS, resolution, rounding_bound
 from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
 from kfdyn.errors import ModelError
@@ -28,7 +29,8 @@ class Outcome:
     Attributes
     ----------
     kind : str
-        "covariance", "entries", "mean", "mean entries", "whiteness", "NIS", "NIS distribution" or "NEES".
+        "covariance", "entries", "mean", "mean entries", "whiteness", "NIS", "NIS distribution" or "NEES"; of what
+        somebody claims also "single entry" and "low rank".
     quantities : tuple of str
         What it is about; several where one statistic serves a whole group.
     statistic, dof, p_value
@@ -113,7 +115,9 @@ class Judgement:
     findings: dict[str, Finding]
 
 
-def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgement:
+def judge(
+    plan: Plan, moments: Moments, claimed: Mapping[str, Claim], theirs: Collection[str] = (), names: Sequence[str] = ()
+) -> Judgement:
     """Confront the moments of the samples with what is claimed.
 
     Parameters
@@ -124,6 +128,11 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
         Their sums.
     claimed : mapping of Claim
         Means must be those of the plan; covariances are tested.
+    theirs : collection of str
+        Quantities whose covariance is somebody's array: to be judged by samples alone, so that they share no
+        statistic with the others, and by the sharpest tests of one entry and of an error of low rank.
+    names : sequence of str
+        Names of the outputs.
 
     Notes
     -----
@@ -159,6 +168,8 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
         tests += [entries, _mean_entries(name, sums.total, claim, n, rtol)]
         if name in ("filter_error", "smoothed_error") and whole:
             tests.append(_nees(name, sums, space, n))
+        if name in theirs and whole and n >= space.rank > 0:
+            tests += _sharpest(name, sums, space, n, names)
         findings[name] = Finding(
             name,
             len(claim.mean),
@@ -170,7 +181,7 @@ def judge(plan: Plan, moments: Moments, claimed: Mapping[str, Claim]) -> Judgeme
             scores,
             *found,
         )
-    partition = _partition(plan, findings)
+    partition = _partition(plan, findings, theirs)
     groups = [_group(ratios, precision, names, n) for names in partition if len(names) > 1 and names[0] in ratios]
     for outcomes in (ratios, means):
         for names in partition:
@@ -273,6 +284,29 @@ def _sidak(statistic: float, entries: int, possible: bool | np.bool_ = True) -> 
     return float(-np.expm1(entries * np.log1p(-2 * norm.sf(statistic)))) if statistic > 0 else 1.0
 
 
+def _sharpest(name: str, sums: Sums, space: Whitening, n: int, names: Sequence[str]) -> list[Outcome]:
+    """The likelihood's own test of each entry of Σ, and of an error in few directions.
+
+    The score of the entry (i, j) is the same entry of Σ⁻¹(S − Σ)Σ⁻¹: an entry of the sample covariance of Σ⁻¹x against
+    Σ⁻¹. So what tests one entry of 𝓜⁻¹ most sharply is the torque that the claim makes of the acceleration.
+    """
+    whitened = space.inside.T @ (sums.scatter / n) @ space.inside
+    smallest, largest, p = roots_test(whitened, n)
+    detail = f"variance between {smallest:.4g} and {largest:.4g} of the claimed one, direction by direction"
+    tests = [Outcome("low rank", (name,), largest, space.rank, p, detail)]
+    if space.rank == len(space.inside):
+        inverse = space.inside @ space.inside.T
+        outcome = largest_entry_test(inverse @ sums.scatter @ inverse, inverse, n)
+        i, j = outcome.index
+        information = inverse[i, i] * inverse[j, j] + inverse[i, j] ** 2
+        off = float((inverse @ (sums.scatter / n) @ inverse - inverse)[i, j] / information) * (2 if i == j else 1)
+        error = float(np.sqrt((2 if i == j else 1) / (n * information) * (2 if i == j else 1)))
+        at = f"({names[i]}, {names[j]})" if len(names) == len(inverse) else f"({i}, {j})"
+        detail = f"entry {at} should differ by {off:+.3g} ± {error:.1g}"
+        tests.append(Outcome("single entry", (name,), outcome.statistic, outcome.dof, outcome.p_value, detail))
+    return tests
+
+
 def _nees(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
     """Σ over samples of e*C⁺e ~ χ²(n rank), two-sided."""
     statistic = float(((sums.scatter @ space.inside) * space.inside).sum())
@@ -309,12 +343,14 @@ def _whiteness(plan: Plan, moments: Moments) -> list[Outcome]:
     return [Outcome("whiteness", ("eps",), outcome.statistic, outcome.dof, outcome.p_value)]
 
 
-def _partition(plan: Plan, findings: Mapping[str, Finding]) -> list[tuple[str, ...]]:
+def _partition(plan: Plan, findings: Mapping[str, Finding], theirs: Collection[str]) -> list[tuple[str, ...]]:
     """Quantities by groups of one likelihood ratio: linear images of each other, tested on the whole range.
 
     T, ε, ν, a and λ are images of each other; x and x − z are when R = 0.
     """
-    complete = [f.name for f in findings.values() if not f.sketched and f.tested_rank == f.rank]
+    complete = [
+        f.name for f in findings.values() if not f.sketched and f.tested_rank == f.rank and f.name not in theirs
+    ]
     families: list[tuple[str, ...]] = [("a", "T", "eps", "nu", "costate")]
     if not plan.ss.R.flat.any():
         families.append(("x", "filter_error"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.maps import Gram
+from kfdyn.duality.peers import ask_peers
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.duality.rounding import EPS
+from kfdyn.duality.theirs import read_matrix
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.dense import DenseModel, dense_filter
@@ -31,12 +33,15 @@ class Party:
         Largest difference, in units of the standard deviations (of what is estimated).
     tolerance : float
         What rounding excuses, see :func:`~kfdyn.duality.rounding.rounding_bound`.
+    where : str
+        The entry that differs most, and both its values; empty if it does not matter.
     """
 
     name: str
     subject: str
     gap: float
     tolerance: float
+    where: str = ""
 
     @property
     def passed(self) -> bool:
@@ -167,43 +172,44 @@ def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]
     ]
 
 
-def pinocchio_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """Pinocchio's mass matrix, inverted by numpy; nothing if it is not installed or URDF cannot say what the robot is.
+def peer_parties(
+    system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float, names: Sequence[str] = ()
+) -> tuple[list[Party], list[str]]:
+    """Pinocchio or MuJoCo, asked about the file that the system came from; and why one was not asked."""
+    answers, unasked = ask_peers(system, np.asarray(q, float))
+    parties = [
+        inverse_party(peer, inverse, claimed, tolerance, names, f" of {source}") for peer, source, inverse in answers
+    ]
+    return parties, unasked
 
-    URDF knows no rotors: their inertias are added to Pinocchio's matrix. Couplings and loops are X*𝓜X of its tree.
+
+def inverse_party(
+    name: str,
+    inverse: ArrayLike,
+    claimed: Mapping[str, Claim],
+    tolerance: float,
+    names: Sequence[str] = (),
+    source: str = "",
+) -> Party:
+    """𝓜⁻¹ as somebody else has it, (nv, nv), in the order of our v, entry by entry in units √(𝓜⁻¹_ii 𝓜⁻¹_jj).
+
+    A triangle is taken for the whole; numbers of float32 are allowed their rounding errors, 5e8 times ours.
     """
-    from importlib.util import find_spec
-
-    if find_spec("pinocchio") is None:
-        return []
-    import pinocchio as pin
-
-    from kfdyn.dynamics.embedding import output_rates
-    from kfdyn.io import save_urdf, to_pinocchio
-
-    tree = system.open_tree
-    try:
-        model = pin.buildModelFromXML(save_urdf(tree))
-        state = to_pinocchio(tree, model, system.expand(q), np.eye(tree.nv))
-    except ModelError:
-        return []
-    q_pin, v_pin = np.asarray(state.q), np.asarray(state.v)  # of each unit velocity, a row: what v means to both
-    upper = np.triu(pin.crba(model, model.createData(), q_pin.reshape(-1, model.nq)[0]))
-    rotors = np.concatenate([np.zeros(0), *(body.armature for body in system.bodies)])
-    matrix = v_pin @ (upper + np.triu(upper, 1).T) @ v_pin.T + np.diag(rotors)
-    if not system.is_tree:
-        X = output_rates(system, q)
-        matrix = X.T @ matrix @ X
-    return [inverse_party("Pinocchio", np.linalg.inv(matrix), claimed, tolerance)]
-
-
-def inverse_party(name: str, inverse: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> Party:
-    """𝓜⁻¹ as somebody else has it, (nv, nv), in the order of our v."""
-    theirs = np.asarray(inverse, float)
-    ours = claimed["a"].matrix
-    if theirs.shape != ours.shape:
-        raise ShapeError(f"the inverse mass matrix of {name!r} has shape {theirs.shape}, but ours is {ours.shape}")
-    return Party(name, "𝓜⁻¹", gap(ours, theirs, claimed["a"].scale), tolerance)
+    ours, unit = claimed["a"].matrix, claimed["a"].scale
+    theirs = read_matrix(inverse, name, len(ours), "the inverse mass matrix")
+    allowed = tolerance * theirs.precision / EPS
+    subject = f"𝓜⁻¹{source}" + f" ({theirs.note})" * bool(theirs.note)
+    found = gap(ours, theirs.matrix, unit)
+    if found <= allowed:
+        return Party(name, subject, found, allowed)
+    difference = np.abs(ours - theirs.matrix) / np.outer(unit, unit)
+    i, j = divmod(int(np.argmax(difference)), len(ours))
+    label = [str(k) for k in range(len(ours))] if len(names) != len(ours) else names
+    where = f"at ({label[i]}, {label[j]}): theirs {theirs.matrix[i, j]:.6g}, ours {ours[i, j]:.6g}"
+    mass_matrix = claimed["T"]
+    if gap(mass_matrix.matrix, theirs.matrix, mass_matrix.scale) <= allowed:
+        where += "; theirs is 𝓜, not its inverse"
+    return Party(name, subject, found, allowed, where)
 
 
 def gap(ours: Array, theirs: Array, scale: Array) -> float:

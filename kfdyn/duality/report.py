@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kfdyn.duality.judge import Finding, Group, Outcome
 from kfdyn.duality.parties import Party
 from kfdyn.duality.quantities import QUANTITIES
-from kfdyn.duality.sensitivity import Detectable
+from kfdyn.duality.sensitivity import Detectable, Limits
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+_SHOWN = 64  # coordinates that a verdict prints; JSON has all
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """Result of :func:`kfdyn.cross_check`. ``print(report)`` shows it; notebooks and rich consoles do too.
 
@@ -60,6 +63,15 @@ class Report:
         Names of the outputs.
     dictionary : tuple of (symbol, estimation, dynamics, number)
         The dictionary with the robot's numbers; empty for a bare model.
+    q, v : tuple of float, or None
+        The state that was checked; with ``seed``, ``samples`` and ``versions`` all that is needed to repeat it.
+    claimed : dict of (str, Limits or None)
+        Quantities whose covariance was somebody's array: what was done to it (a triangle mirrored), and the
+        smallest errors in it that these samples would reject.
+    unasked : tuple of str
+        Peers that are installed but could not be asked about the robot's file, and why.
+    versions : dict of str
+        Of the packages that did the work.
 
     Examples
     --------
@@ -85,6 +97,11 @@ class Report:
     detectable: Detectable | None = None
     names: tuple[str, ...] = field(repr=False, default=())
     dictionary: tuple[tuple[str, str, str, str], ...] = field(repr=False, default=())
+    q: tuple[float, ...] | None = None
+    v: tuple[float, ...] | None = None
+    claimed: dict[str, tuple[str, Limits | None]] = field(default_factory=dict)
+    unasked: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def adjusted(self) -> Array:
@@ -108,6 +125,7 @@ class Report:
         ]
         said += [
             f"{p.name}: {p.subject} differs by {p.gap:.1e}, rounding by {p.tolerance:.0e} at most"
+            + (f", {p.where}" if p.where else "")
             for p in self.parties
             if not p.passed
         ]
@@ -120,8 +138,13 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the model: no test after Holm, no group, no party, no identity."""
-        return not self.rejected
+        """Whether nothing speaks against the model (no test after Holm, no group, party or identity) in a whole run."""
+        return not self.rejected and not self.interrupted
+
+    @property
+    def status(self) -> str:
+        """One of "PASSED", "REJECTED" and "PARTIAL": interrupted, with nothing against the model in what was done."""
+        return "REJECTED" if self.rejected else "PARTIAL" if self.interrupted else "PASSED"
 
     @property
     def interrupted(self) -> bool:
@@ -145,7 +168,7 @@ class Report:
                 quantity.estimation,
                 quantity.symbol,
                 quantity.dynamics,
-                quantity.covariance,
+                quantity.covariance + (" claimed" if name in self.claimed else ""),
                 size,
                 f"{100 * finding.error:.2f} %",
                 f"{100 * finding.expected_error:.2f} %",
@@ -162,7 +185,7 @@ class Report:
         for column in ("found", "allowed"):
             table.add_column(column, justify="right")
         for test in self.tests:
-            if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES"):
+            if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES", "single entry", "low rank"):
                 table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {_shown(test.p_value)}", "")
         for group in self.groups:
             symbols = ", ".join(QUANTITIES[name].symbol for name in group.quantities)
@@ -182,21 +205,50 @@ class Report:
 
     def verdict(self) -> str:
         """The verdict in words."""
-        lines = []
-        if self.interrupted:
-            lines.append(f"Interrupted: {self.samples:,} of {self.requested:,} samples were used.")
         tests = f"{len(self.tests)} tests read together at {100 * self.level:g} % (Holm)"
-        if self.passed:
-            lines.append(f"PASSED: {tests}; smallest adjusted p = {_shown(float(self.adjusted.min()))}.")
+        done = f"interrupted after {self.samples:,} of {self.requested:,} samples"
+        lines = []
+        if self.rejected:
+            lines += [f"REJECTED: {tests}{', ' + done if self.interrupted else ''}."]
+            lines += [f"  {line}" for line in self.rejected]
         else:
-            lines += [f"REJECTED: {tests}.", *(f"  {line}" for line in self.rejected)]
-        if self.detectable is not None:
-            entry, whole, power = self.detectable
+            least = f"smallest adjusted p = {_shown(float(self.adjusted.min(initial=1.0)))}"
+            if self.interrupted:
+                lines.append(f"PARTIAL: {done}; nothing is rejected so far, {tests}, {least}.")
+            else:
+                lines.append(f"PASSED: {tests}; {least}.")
+        lines += [self._claim(name, *said) for name, said in self.claimed.items()]
+        if self.detectable is not None and "a" not in self.claimed:
+            found = self.detectable
+            off = f"of {100 * found.off_diagonal:.2g} % of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, "
             lines.append(
-                f"An error of {100 * entry:.2g} % in one variance of 𝓜⁻¹, or of {100 * whole:.2g} % in all of it, "
-                f"would be rejected with probability {power:g}."
+                f"An error of {100 * found.entry:.2g} % in one variance of 𝓜⁻¹, {off if len(self.names) > 1 else ''}"
+                f"or of {100 * found.whole:.2g} % in all of it, would be rejected with probability {found.power:g}."
             )
         return "\n".join(lines)
+
+    def _claim(self, name: str, note: str, found: Limits | None) -> str:
+        """Say what was claimed, and how small an error in it would be seen."""
+        symbol = QUANTITIES[name].covariance
+        said = f"{symbol} as claimed{f' ({note})' if note else ''} was tested by samples of {QUANTITIES[name].symbol}"
+        if found is None:
+            return f"{said}; it is no regular covariance, so that no limit can be given."
+        off = ""
+        if found.one_percent[1]:
+            off = (
+                f"{_percent(found.off_diagonal)} of the two deviations in one entry off the diagonal (1 % of the entry "
+                f"itself is seen in {found.one_percent[0]} of {found.one_percent[1]}), "
+            )
+        return (
+            f"{said}: an error of {_percent(found.variance)} in one variance, {off}{100 * found.rank_one:.2g} % in one "
+            f"direction, or {100 * found.whole:.2g} % in all of it, would be rejected with probability {found.power:g}."
+        )
+
+    def recipe(self) -> str:
+        """What was checked, with what: all that is needed to repeat it."""
+        state = [f"{name} = {_numbers(value)}" for name, value in (("q", self.q), ("v", self.v)) if value is not None]
+        used = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.requested:,} samples", used]) + "."
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
@@ -224,11 +276,15 @@ class Report:
         ]
         content = {
             "title": self.title,
+            "status": self.status,
             "passed": self.passed,
             "rejected": self.rejected,
             "samples": self.samples,
             "requested": self.requested,
             "seed": self.seed,
+            "q": None if self.q is None else list(self.q),
+            "v": None if self.v is None else list(self.v),
+            "versions": self.versions,
             "level": self.level,
             "quantities": quantities,
             "tests": tests,
@@ -237,12 +293,23 @@ class Report:
                 for g in self.groups
             ],
             "parties": [
-                {"name": p.name, "subject": p.subject, "gap": _finite(p.gap), "tolerance": p.tolerance}
+                {
+                    "name": p.name,
+                    "subject": p.subject,
+                    "gap": _finite(p.gap),
+                    "tolerance": p.tolerance,
+                    "where": p.where,
+                }
                 for p in self.parties
             ],
+            "unasked": list(self.unasked),
+            "claimed": {
+                name: {"note": note, "limits": None if found is None else _plain(found._asdict())}
+                for name, (note, found) in self.claimed.items()
+            },
             "identities": {name: _finite(r) for name, r in self.identities.items()},
             "convergence": self.convergence.tolist(),
-            "detectable": None if self.detectable is None else self.detectable._asdict(),
+            "detectable": None if self.detectable is None else _plain(self.detectable._asdict()),
         }
         return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
 
@@ -263,7 +330,16 @@ class Report:
 
         yield self.table()
         yield self.tests_table()
-        yield Text(printable(self.verdict(), keep="\n"), style="bold green" if self.passed else "bold red")
+        yield Text(printable(self.verdict(), keep="\n"), style=self.style)
+        yield Text(printable(self.recipe()), style="dim")
+
+    @property
+    def style(self) -> str:
+        """In which a console shows the verdict."""
+        return {"PASSED": "bold green", "PARTIAL": "bold yellow", "REJECTED": "bold red"}[self.status]
+
+    def __repr__(self) -> str:
+        return f"Report({self.status}: {printable(self.title)}, {self.samples:,} samples, {len(self.tests)} tests)"
 
     def __str__(self) -> str:
         from io import StringIO
@@ -271,17 +347,72 @@ class Report:
         from rich.console import Console
 
         page = StringIO()
-        Console(file=page, width=120, color_system=None, legacy_windows=False).print(self)
+        # in a notebook rich would show what is only to be written down
+        console = Console(file=page, width=120, color_system=None, legacy_windows=False, force_jupyter=False)
+        console.print(self)
         return page.getvalue()
 
     def _repr_html_(self) -> str:
-        from io import StringIO
+        """The verdict and the table of quantities; all the rest folded up beneath it."""
+        from html import escape
 
-        from rich.console import Console
+        rows: list[tuple[str, ...]] = [("", "", "covariance", "error", "expected", "p", "p, entries")]
+        for name, finding in self.findings.items():
+            quantity = QUANTITIES[name]
+            numbers = (f"{100 * finding.error:.2f} %", f"{100 * finding.expected_error:.2f} %")
+            p = tuple(_shown(self.p_value(kind, name)) for kind in ("covariance", "entries"))
+            rows.append((quantity.dynamics, quantity.symbol, quantity.covariance, *numbers, *p))
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        colour = {"PASSED": "green", "PARTIAL": "#a60", "REJECTED": "#b00"}[self.status]
+        verdict = escape(printable(self.verdict(), keep="\n")).replace("\n", "<br>")
+        title = f"{escape(printable(self.title))}: {self.samples:,} samples"
+        return (
+            f"<table><caption>{title}</caption>{body}</table><p style='color:{colour}'>{verdict}</p>"
+            f"<details><summary>all tests</summary><pre>{escape(str(self))}</pre></details>"
+        )
 
-        console = Console(file=StringIO(), width=120, record=True)
-        console.print(self)
-        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that a cross-check rests on, where they are installed.
+
+    Examples
+    --------
+    >>> list(versions())[:2]
+    ['kfdyn', 'python']
+    """
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from kfdyn import __version__
+
+    found = {"kfdyn": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "filterpy", "pin", "mujoco"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    """All of them, to the last digit; 0 if they all are."""
+    if not any(values):
+        return "0"
+    shown = " ".join(repr(value + 0.0) for value in values[:_SHOWN])
+    return shown + (f" … ({len(values)} in all)" if len(values) > _SHOWN else "")
+
+
+def _percent(limits: tuple[float, float]) -> str:
+    low, high = (f"{100 * value:.2g}" for value in limits)
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _plain(content: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON knows: null for NaN."""
+    return {
+        key: [_finite(x) for x in value] if isinstance(value, tuple) else _finite(value)
+        for key, value in content.items()
+    }
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:

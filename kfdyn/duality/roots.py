@@ -53,15 +53,15 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
 
         ρ(x) = √π x^((n−d−1)/2) e^(−x/2) |E det(x − W′)| / (2^((n+d−1)/2) Γ(n/2) Γ(d/2))
 
-    where W′ has d − 1 dimensions and n − 1 samples, and E det(x − W′) is the monic Laguerre polynomial of degree d − 1 and
-    order n − d. The tail ∫ρ (the expected Euler characteristic of Kuriki and Takemura) is P but for
+    where W′ has d − 1 dimensions and n − 1 samples, and E det(x − W′) is the monic Laguerre polynomial of degree d − 1
+    and order n − d. The tail ∫ρ (the expected Euler characteristic of Kuriki and Takemura) is P but for
     the chance that two roots lie there, far below a per cent of P where P < 0.01; where x is within the polynomial's
     zeros, p = 1. O(d³), and O(d) for each of the 1025 points of the integral.
 
     Examples
     --------
     >>> round(roots_test([[1.2]], 100).p_value, 4)  # one dimension: χ²
-    0.1677
+    0.1688
     """
     S = np.asarray(S, float)
     if S.ndim != 2 or S.shape[0] != S.shape[1] or not len(S):

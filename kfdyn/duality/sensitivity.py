@@ -1,11 +1,10 @@
-"""What the cross-check can see: the smallest error in 𝓜⁻¹, or in a matrix that somebody claims, that it would reject."""
+"""What the cross-check can see: the smallest error in 𝓜⁻¹, or in a matrix somebody claims, that it would reject."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from kfdyn.duality.roots import root_limit
@@ -96,7 +95,7 @@ class Limits(NamedTuple):
     off_diagonal: tuple[float, float]
     """Of one Σ(i,j), i ≠ j, relative to √(Σ(i,i) Σ(j,j)); NaN in one dimension."""
     one_percent: tuple[int, int]
-    """In how many entries above the diagonal an error of 1 % of the entry itself is rejected, and how many there are."""
+    """In how many entries above the diagonal an error of 1 % of the entry itself is rejected, and of how many."""
     rank_one: float
     """In one direction v: Σ + θ vv*, v*Σ⁻¹v = 1."""
     whole: float
@@ -107,9 +106,10 @@ class Limits(NamedTuple):
 def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float = 0.95) -> Limits:
     """Smallest errors in a claimed covariance Σ that n samples reject.
 
-    An error δ in the entry (i, j) moves S_ij by δ, of a deviation √((Σ_ii Σ_jj + Σ_ij²)/n); and it moves the same entry of
-    the covariance of Σ⁻¹x by δ(Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹, of a deviation √((Ω_ii Ω_jj + Ω_ij²)/n). The second is the
-    score of the likelihood, and no test of one entry sees less; where Σ is correlated it sees far less than the first.
+    An error δ in the entry (i, j) moves S_ij by δ, against a deviation of √((Σ_ii Σ_jj + Σ_ij²)/n); and it moves
+    the same entry of the covariance of Σ⁻¹x by δ(Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹, against √((Ω_ii Ω_jj + Ω_ij²)/n). The
+    second is the score of the likelihood: no test of one entry sees a smaller error, and where Σ is correlated the
+    first sees only a far larger one.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def read_matrix(value: ArrayLike, name: str, d: int, what: str) -> Theirs:
     Parameters
     ----------
     value : (d, d) array_like
-        Whole; or a triangle, all of whose other entries are 0, as Pinocchio's ``computeMinverse`` and ``crba`` leave it.
+        Whole; or a triangle, all of whose other entries are 0, as Pinocchio's ``computeMinverse`` leaves it.
     name, what : str
         Whose it is and what it should be, for messages.
     d : int

@@ -14,7 +14,7 @@ from kfdyn.io.equalities import check_choice
 from kfdyn.io.loaded import Loaded, LoadWarning
 from kfdyn.io.markup import read_elements
 from kfdyn.io.source import open_source
-from kfdyn.multibody import System
+from kfdyn.multibody import Origin, System
 from kfdyn.multibody.system import EARTH
 
 
@@ -57,7 +57,7 @@ def load(
     System
         A joint of the file is a hinge of the same name, and q and v follow the file's order of joints, after
         the floating bases if there are any. A joint that mimics another has no place in q and v of its own;
-        ``system.expand(q)`` has them all.
+        ``system.expand(q)`` has them all. Its ``origin`` is the file.
 
     Raises
     ------
@@ -133,7 +133,9 @@ def read(
         from kfdyn.io.urdf import load_urdf
 
         gravity = EARTH if gravity is None else gravity
-        return load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
+        loaded = load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
+        loaded.system.remember(Origin("urdf", opened.path, opened.data, floating_base))
+        return loaded
     if tag == "mujoco":
         from kfdyn.io.mjcf import load_mjcf
 
@@ -141,7 +143,9 @@ def read(
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")
         for _ in read_elements(opened.data, opened.name, lambda tag: False, opened.encoding):
             pass  # MuJoCo reads it next, with a parser that sets no bounds
-        return load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
+        loaded = load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
+        loaded.system.remember(Origin("mjcf", opened.path, opened.data, False))
+        return loaded
     advice = {
         "sdf": "convert it to URDF, or load the robot's URDF",
         "mujocoinclude": "load the file that includes it",

@@ -22,6 +22,7 @@ from kfdyn.multibody.kinematics import (
 )
 from kfdyn.multibody.links import LinkTerms, link_terms, open_terms
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.origin import Origin
 from kfdyn.multibody.system import System
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Hinge",
     "LinkTerms",
     "Loop",
+    "Origin",
     "Pose",
     "System",
     "center_of_mass",

@@ -17,6 +17,7 @@ from kfdyn.multibody.coupling import Coupling, Expansion
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout, pack
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.origin import Origin
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -66,6 +67,8 @@ class System:
         full matrices X*RX, to be had from ``open_tree``.
     mass : float
         Of all bodies.
+    origin : Origin or None
+        The file or text it was read from, by which other tools can be asked about the same robot; None if it was built.
     layout : Layout
         The same facts as flat arrays for compiled code.
     address : int
@@ -106,6 +109,7 @@ class System:
         "name",
         "nq",
         "nv",
+        "origin",
         "parent",
         "speed",
         "stiffness",
@@ -131,6 +135,7 @@ class System:
     name: str
     nq: int
     nv: int
+    origin: Origin | None
     parent: NDArray[np.int64]
     _frame: dict[str, tuple[int, Array, Array]]
     address: int
@@ -178,6 +183,7 @@ class System:
         put("parent", parent)
         put("layout", pack(self.bodies, order, parent, indefinite_inertia))
         put("address", 0)
+        put("origin", None)
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))
@@ -216,7 +222,7 @@ class System:
             put("_base", self._of(tree, couplings, ()) if couplings else tree)
         expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
         same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
-        for key in (*same, "mass", "frames", "_frame", "_hinge"):
+        for key in (*same, "mass", "frames", "origin", "_frame", "_hinge"):
             put(key, getattr(tree, key))
         for key in ("lower", "upper", "speed", "effort"):
             put(key, expansion.tightest(key) if couplings else getattr(tree, key))
@@ -347,7 +353,13 @@ class System:
 
     def __reduce__(self) -> tuple[object, ...]:
         tree = (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
-        return _rebuild, (*tree, self.couplings, self.loops)
+        return _rebuild, (*tree, self.couplings, self.loops, self.origin)
+
+    def remember(self, origin: Origin) -> None:
+        """Remember what the system was read from."""
+        super().__setattr__("origin", origin)
+        if not self.is_tree:
+            self.open_tree.remember(origin)
 
     def keep(self, address: int, *arrays: object) -> None:
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
@@ -464,11 +476,12 @@ def _rebuild(
     indefinite_inertia: Literal["refuse", "warn"],
     couplings: tuple[Coupling, ...] = (),
     loops: tuple[Loop, ...] = (),
+    origin: Origin | None = None,
 ) -> System:
     """Unpickle: what was to be warned of was said when the system was first built."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TriangleInequalityWarning)
-        return System(
+        system = System(
             bodies,
             gravity,
             frames,
@@ -477,6 +490,9 @@ def _rebuild(
             couplings=couplings,
             loops=loops,
         )
+    if origin is not None:
+        system.remember(origin)
+    return system
 
 
 def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:

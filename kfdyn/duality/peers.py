@@ -1,0 +1,119 @@
+"""The inverse mass matrix as the programs people trust have it, where they are installed and read the same file."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
+from kfdyn.multibody import Origin, System
+
+Array = NDArray[np.float64]
+
+
+class Answer(NamedTuple):
+    """𝓜⁻¹, (nv, nv) in our coordinates, as ``peer`` finds it in ``source``."""
+
+    peer: str
+    source: str
+    inverse: Array
+
+
+def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
+    """Ask Pinocchio and MuJoCo for 𝓜⁻¹; and in words, who was asked in vain.
+
+    Each reads the file that the system came from, so that an error in reading it is seen as well: Pinocchio URDF,
+    MuJoCo MJCF. A system that was built here is written as URDF for Pinocchio, if URDF can say what it is.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    q : (nq,)
+        Its configuration.
+
+    Returns
+    -------
+    answers : list of Answer
+    unasked : list of str
+        Why a peer that is installed was not asked about a file it should know.
+    """
+    origin = system.origin
+    name, ask = ("MuJoCo", _mujoco) if origin is not None and origin.format == "mjcf" else ("Pinocchio", _pinocchio)
+    if find_spec(name.lower()) is None or not system.nv:
+        return [], []
+    if origin is None:
+        try:
+            return [Answer(name, "URDF written here", ask(system, q, None))], []
+        except ModelError:  # what URDF cannot say
+            return [], []
+    try:
+        return [Answer(name, "its text" if origin.path is None else origin.path.name, ask(system, q, origin))], []
+    except (ValueError, RuntimeError) as error:  # of their readers, or of coordinates that do not correspond
+        return [], [f"{name} was not asked: {error}"]
+
+
+def _pinocchio(system: System, q: Array, origin: Origin | None) -> Array:
+    """Pinocchio's 𝓜, to which the rotors are added, of which URDF knows nothing; inverted by numpy."""
+    import pinocchio as pin
+
+    tree = system.open_tree
+    if origin is None:
+        model = pin.buildModelFromXML(save_urdf(tree))
+    else:
+        base, file = ([pin.JointModelFreeFlyer()] if origin.floating_base else []), origin.file()
+        if file is not None:
+            model = pin.buildModelFromUrdf(str(file), *base)
+        else:
+            model = pin.buildModelFromXML(origin.data.decode(), *base)
+    upper = np.triu(pin.crba(model, model.createData(), to_pinocchio(tree, model, system.expand(q)).q))
+    v = _unit_velocities(to_pinocchio, model, system, q)
+    return _in_outputs(system, q, v @ (upper + np.triu(upper, 1).T) @ v.T + np.diag(tree.armature))
+
+
+def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
+    import mujoco
+
+    assert origin is not None
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)  # the reader has passed these on; MuJoCo would write a log file
+    try:
+        file = origin.file()
+        model = (
+            mujoco.MjModel.from_xml_string(origin.data.decode())
+            if file is None
+            else mujoco.MjModel.from_xml_path(str(file))
+        )
+    finally:
+        mujoco.set_mju_user_warning(before)
+    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data.qpos[:] = to_mujoco(system.open_tree, model, system.expand(q)).q
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    (mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb)(model, data)
+    mujoco.mj_factorM(model, data)
+    mujoco.mj_solveM(model, data, matrix, np.eye(model.nv))
+    v = _unit_velocities(to_mujoco, model, system, q)
+    return _in_outputs(system, q, v @ np.linalg.inv(matrix) @ v.T)
+
+
+def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:
+    """Each unit velocity of the open tree in the peer's coordinates, a row: what v means to both."""
+    tree, q_tree = system.open_tree, system.expand(q)
+    state: State = convert(tree, model, np.tile(q_tree, (tree.nv, 1)), np.eye(tree.nv))
+    assert state.v is not None
+    return state.v
+
+
+def _in_outputs(system: System, q: Array, matrix: Array) -> Array:
+    """(X*𝓜X)⁻¹ of the 𝓜 of the open tree: couplings and loops are ours, a peer knows the tree alone."""
+    if not system.is_tree:
+        from kfdyn.dynamics.embedding import output_rates
+
+        X = output_rates(system, q)
+        matrix = X.T @ matrix @ X
+    return np.asarray(np.linalg.inv(matrix))
