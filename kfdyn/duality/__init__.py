@@ -3,12 +3,14 @@
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check
 from kfdyn.duality.dictionary import DICTIONARY, Entry, dictionary_table, fill
-from kfdyn.duality.identities import IDENTITIES, Identity, identity_residuals
+from kfdyn.duality.groups import unit_groups
+from kfdyn.duality.identities import IDENTITIES, Identity, identity_residuals, identity_tolerance
 from kfdyn.duality.maps import Given, Gram, noise_maps
 from kfdyn.duality.quantities import QUANTITIES, Claim, Quantity, claims
 from kfdyn.duality.report import Report
+from kfdyn.duality.roots import Roots, roots_test
 from kfdyn.duality.rounding import rounding_bound
-from kfdyn.duality.sensitivity import Detectable, detectable
+from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 
 __all__ = [
     "DICTIONARY",
@@ -20,9 +22,11 @@ __all__ = [
     "Given",
     "Gram",
     "Identity",
+    "Limits",
     "Quantity",
     "Report",
     "Result",
+    "Roots",
     "atlas",
     "claims",
     "cross_check",
@@ -30,6 +34,10 @@ __all__ = [
     "dictionary_table",
     "fill",
     "identity_residuals",
+    "identity_tolerance",
+    "limits",
     "noise_maps",
+    "roots_test",
     "rounding_bound",
+    "unit_groups",
 ]

@@ -58,8 +58,8 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
 
     s is the deviation of the group, or its t where that is all rounding. Samples and their means have errors up to
     64 εκ t (:func:`rounding_bound`; κ = 1 for the sums x and T). A component whose deviation is below ten times that,
-    or below 3e-11 t, is a constant to the tests: its samples may stray by 3e-5 ``scale``, no less than thrice the
-    bound. One above it is tested by its own deviation. ``scale`` is max(deviation, f t), f = max(1e-6, 3e5 · 64 εκ) but
+    or below 3e-11 t, is a constant to the tests: its samples may stray by 1e-4 ``scale``, thirty times the bound or
+    more. One above it is tested by its own deviation. ``scale`` is max(deviation, f t), f = max(1e-6, 3e5 · 64 εκ) but
     at most 1, of which :func:`resolution` is the part that counts as constant. ``terms`` is max(scale, t): in its units
     closed forms are compared.
 
