@@ -90,15 +90,18 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
         )
     finally:
         mujoco.set_mju_user_warning(before)
-    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data, inverse = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     data.qpos[:] = to_mujoco(system.open_tree, model, system.expand(q)).q
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     (mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb)(model, data)
     mujoco.mj_factorM(model, data)
-    mujoco.mj_solveM(model, data, matrix, np.eye(model.nv))
+    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
     v = _unit_velocities(to_mujoco, model, system, q)
-    return _in_outputs(system, q, v @ np.linalg.inv(matrix) @ v.T)
+    if system.is_tree:  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
+        to_ours = np.linalg.inv(v.T)
+        return np.asarray(to_ours @ inverse @ to_ours.T)
+    return _in_outputs(system, q, v @ np.linalg.inv(inverse) @ v.T)
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:
