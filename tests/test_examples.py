@@ -36,7 +36,7 @@ sys.exit(0 if drawn else 3)
 POINTS = """
     acceleration_causes armature articulated_inertia control convergence cross_check double_pendulum duality
     force_decompositions gp hybrid implicit_damping information nile operational_space partition riccati_lyapunov
-    single_body thermal tree whitening
+    single_body thermal tree whitening dial payload push one_more_imu collision
 """
 
 

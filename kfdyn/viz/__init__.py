@@ -3,6 +3,7 @@
 from kfdyn.viz.animation import animate
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points
 from kfdyn.viz.inertias import draw_inertias
+from kfdyn.viz.sensors import draw_observability, draw_sensors
 from kfdyn.viz.skeleton import draw_system, skeleton
 from kfdyn.viz.style import COLORS, STYLE
 
@@ -13,6 +14,8 @@ __all__ = [
     "draw_ellipse",
     "draw_ellipsoid",
     "draw_inertias",
+    "draw_observability",
+    "draw_sensors",
     "draw_system",
     "ellipse_points",
     "ellipsoid_points",
