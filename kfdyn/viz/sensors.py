@@ -129,9 +129,8 @@ def draw_observability(
     good = moving & ~lost
     top = largest or of_hinge[good].max(initial=1e-12)
     scale = LogNorm(1e-3 * top, top, clip=True)  # hinges of fingers and of trunks differ by orders
-    marks = ax.scatter(
-        *points[good].T, c=of_hinge[good], cmap="viridis_r", norm=scale, s=55, zorder=3, edgecolor="white"
-    )
+    y, z = points[good].T
+    marks = ax.scatter(y, z, c=of_hinge[good], cmap="viridis_r", norm=scale, s=55, zorder=3, edgecolor="white")
     if lost.any():
         ax.plot(*points[lost].T, "x", color=COLORS["vermilion"], mew=2, zorder=4, label="undetermined")
     if sensors:
