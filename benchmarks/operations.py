@@ -1,13 +1,12 @@
 """What the kernels do: operations per body beside the textbook's, and how near to the core's peak they run."""
 
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 import kfdyn as kf
 from benchmarks.batch import limited
-from benchmarks.counting import Number, counted, plain
+from benchmarks.counting import SERIES, counted
 from benchmarks.dynamics_peers import CALLS, kfdyn_calls
 from benchmarks.report import BLUE, GREY, ORANGE, Report
 from benchmarks.robots import robot, states
@@ -36,39 +35,30 @@ def counts(system: kf.System, call: str, seed: int = 0) -> tuple[int, int, int]:
 
 def sine_cosine_counts() -> str:
     """Multiplications and additions of one sine and cosine."""
-    from kfdyn.multibody._kernels.fused.numbers import sine_cosine
-
-    Number.done = Counter()
-    plain(sine_cosine)(Number(0.3))
-    return f"{Number.done['multiply']} + {Number.done['add']}"
+    return f"{SERIES['multiply']} + {SERIES['add']}"
 
 
 def peak_flops(budget: float) -> float:
     """Flops a second of independent fused multiply-adds on machine vectors that never leave their registers."""
-    from numba import njit
+    from kfdyn.sweeps import LANEWISE, Tag, carried, loop, sweep
+    from kfdyn.sweeps.driver import machine
 
-    from kfdyn._kernels.sizes import ORDERED_SWEEP, static
-    from kfdyn._kernels.vectors import get, put, zero
+    @sweep(flags=LANEWISE)
+    def spin(times, out, lanes):
+        numbers = out.lanes(lanes)
+        state = carried(*[numbers[0]] * 10)
+        for _ in loop(times):
+            x = numbers[1]  # read again, so that the compiler cannot foresee what it will be
+            state.set(*(a * x + 0.25 for a in state.get()))
+            numbers[2] = x
+        total = numbers[0]
+        for a in state.get():
+            total = total + a
+        numbers[0] = total
 
-    @njit(**(ORDERED_SWEEP | {"cache": False}))
-    def spin(tag, times, x, y, out):
-        a = b = c = d = e = f = g = h = i = j = zero(tag) + x
-        for _ in range(times):
-            a, b, c, d, e = a * x + y, b * x + y, c * x + y, d * x + y, e * x + y
-            f, g, h, i, j = f * x + y, g * x + y, h * x + y, i * x + y, j * x + y
-            x = get(tag, out, 1)  # read again, so that the compiler cannot foresee what it will be
-        put(tag, out, 0, a + b + c + d + e + f + g + h + i + j)
-
-    lanes, times = 4, 100_000
-    out = np.full(2 * lanes, 0.5)
-    x = np.full(lanes, 0.5)
-    tag = static(lanes)
-
-    @njit(**(ORDERED_SWEEP | {"cache": False}))
-    def call(tag, times, x, out):
-        spin(tag, times, get(tag, x, 0), 0.25, out)
-
-    return 10 * 2 * lanes * times / best_of(lambda: call(tag, times, x, out), budget)
+    lanes, times = machine().lanes, 100_000
+    out = np.full(3 * lanes, 0.5)
+    return 10 * 2 * lanes * times / best_of(lambda: spin(times, out, Tag(lanes)), budget)
 
 
 def run(quick: bool = False) -> Report:

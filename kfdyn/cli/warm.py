@@ -49,7 +49,7 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
 
     def dynamics() -> None:
         for system in (arm, tree):
-            for lead in ((), (5,)):
+            for lead in ((), (9,)):
                 q, v, u = states(system, lead)
                 kf.forward_dynamics(system, q, v, u)
                 kf.inverse_dynamics(system, q, v, u)

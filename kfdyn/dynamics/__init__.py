@@ -10,6 +10,12 @@ from kfdyn.dynamics.closed import constraint_forces
 from kfdyn.dynamics.control import computed_torque, operational_space_control
 from kfdyn.dynamics.cut_joint import CutJoint, cut_joint
 from kfdyn.dynamics.decomposition import ForceDecompositions, decompose_forces, force_decompositions
+from kfdyn.dynamics.derivatives import (
+    ForwardDerivatives,
+    InverseDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
@@ -43,7 +49,9 @@ __all__ = [
     "DynamicsEstimate",
     "ForceDecompositions",
     "Forest",
+    "ForwardDerivatives",
     "Impact",
+    "InverseDerivatives",
     "MinimalCoordinates",
     "Observability",
     "Partition",
@@ -65,9 +73,11 @@ __all__ = [
     "estimate_dynamics",
     "force_decompositions",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "hybrid_dynamics",
     "impact",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "inverse_element",
     "mass_matrix",
     "mass_matrix_inverse",

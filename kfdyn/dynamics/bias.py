@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import quick_inverse_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
-from kfdyn.dynamics.quick import quick_bias_forces
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ def bias_forces(
         from kfdyn.dynamics.constrained import constrained_bias_forces
 
         return constrained_bias_forces(system, q, v, external_forces, gravity)
-    quick = quick_bias_forces(system, q, v, external_forces, gravity)
+    quick = quick_inverse_dynamics(system, q, v, None, external_forces, gravity)
     if quick is not None:
         return quick
     return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity)

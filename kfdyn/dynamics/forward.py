@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
+from kfdyn.dynamics.entries import fused_forward_dynamics, quick_forward_dynamics
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
-from kfdyn.dynamics.fused import fused_forward_dynamics
-from kfdyn.dynamics.quick import quick_forward_dynamics
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import fused_hybrid_dynamics, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import fused_hybrid_dynamics
-from kfdyn.dynamics.quick import quick_hybrid_dynamics
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
+from kfdyn.dynamics.entries import fused_inverse_dynamics, quick_inverse_dynamics
 from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.fused import fused_inverse_dynamics
-from kfdyn.dynamics.quick import quick_inverse_dynamics
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite

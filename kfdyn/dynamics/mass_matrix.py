@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import fused_mass_matrix, quick_mass_matrix
 from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.fused import fused_mass_matrix
-from kfdyn.dynamics.quick import quick_mass_matrix
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
+from kfdyn.dynamics.entries import fused_mass_matrix_inverse, quick_mass_matrix_inverse
 from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.fused import fused_mass_matrix_inverse
-from kfdyn.dynamics.quick import quick_mass_matrix_inverse
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite
 

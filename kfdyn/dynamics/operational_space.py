@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import fused_operational_space_compliance, quick_operational_space_compliance
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import fused_operational_space_compliance
-from kfdyn.dynamics.quick import quick_operational_space_compliance
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration, opened
+from kfdyn.multibody.entries import DIFFERENCE, FINE, INTEGRATE, known
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -42,19 +45,21 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     >>> integrate(pendulum(), [0.5], [0.25])
     array([0.75])
     """
-    from kfdyn.multibody import _kernels
-
     if not system.is_tree:
         tree, here, move = opened(system, q, dv=dv)
         own_q, own_v = system._expansion.own_q, system._expansion.own_v
         added = np.asarray(q, float)[..., own_q] + np.asarray(dv, float)[..., own_v]
         return system._expansion.contracted(integrate(tree, here, move), added)
+    if type(q) is np.ndarray and q.ndim:
+        out = np.empty(q.shape)
+        if INTEGRATE(system, math.prod(q.shape[:-1]), q, dv, out) == FINE:
+            return out
     lead, (q_flat, step) = batch(
         system, q=(configuration(system, q), 1), dv=(checked(system, dv, (system.nv,), "dv"), 1)
     )
-    out = np.empty_like(q_flat)
-    _kernels.integrate(system.layout, q_flat, step, out)
-    expect_finite(system, out, "the configuration that integrate() leads to", q=q_flat, dv=step)
+    out = np.empty((len(q_flat), system.nq))
+    if not known(INTEGRATE(system, len(q_flat), q_flat, step, out)):
+        raise overflow(system, "the configuration that integrate() leads to", q=q_flat, dv=step)
     return out.reshape((*lead, system.nq))
 
 
@@ -86,8 +91,6 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     >>> difference(ball, ball.neutral(), turned).round(6)
     array([0.1, 0.2, 0.3])
     """
-    from kfdyn.multibody import _kernels
-
     if not system.is_tree:
         every = difference(system.open_tree, system.expand(q), system.expand(q2))
         out = np.empty((*every.shape[:-1], system.nv))
@@ -102,11 +105,10 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
         own = slice(layout.v_start[k], layout.v_start[k + 1])
         left_inverse[own] = np.linalg.pinv(layout.screws[own]).T
     dv = np.empty((len(start), system.nv))
-    culprit = _kernels.difference(layout, left_inverse, REACH_TOLERANCE, start, end, dv)
-    if culprit >= 0:
+    if not known(DIFFERENCE(system, len(start), left_inverse, np.array([REACH_TOLERANCE]), start, end, dv)):
         raise ModelError(
-            f"hinge {system.hinge_names[culprit]!r}: the two poses differ by a motion that its hinge map "
-            "does not allow at constant velocity; go there by several integrate() steps"
+            f"hinge {_unreachable(system, left_inverse, start, end)!r}: the two poses differ by a motion that its "
+            "hinge map does not allow at constant velocity; go there by several integrate() steps"
         )
     return dv.reshape((*lead, system.nv))
 
@@ -152,3 +154,14 @@ def random_constrained(system: System, rng: np.random.Generator) -> Array:
 
         return draw_closed(system, q, rng)
     return q
+
+
+def _unreachable(system: System, left_inverse: Array, start: Array, end: Array) -> str:
+    """Name of the first hinge that does not lead from its part of q to that of q2."""
+    layout, dv, tolerance = system.layout, np.empty((len(start), system.nv)), np.array([REACH_TOLERANCE])
+    for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
+        own, there = slice(layout.q_start[k], layout.q_start[k + 1]), start.copy()
+        there[:, own] = end[:, own]
+        if not known(DIFFERENCE(system, len(start), left_inverse, tolerance, start, there, dv)):
+            return system.hinge_names[k]
+    raise AssertionError("every hinge leads there")

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration, opened
-from kfdyn.multibody.overflow import expect_finite
-from kfdyn.multibody.quick import reading
+from kfdyn.multibody.entries import KINETIC, MOMENT, MOMENTUM, known, reading
+from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     """
     if not system.is_tree:
         return kinetic_energy(*opened(system, q, v=v))
-    return reading(system, "kinetic", (), q, v)
+    return reading(system, KINETIC, ((),), "the kinetic energy", q, v)[0]
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -166,20 +166,18 @@ def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
     if not system.is_tree:
         system, q = opened(system, q)
-    return reading(system, "moment", (3,), q) / (system.mass or 1.0)
+    return reading(system, MOMENT, ((3,),), "the mass centre", q)[0] / (system.mass or 1.0)
 
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
     """Mass centre, and momentum about it; no v is at rest."""
-    from kfdyn.multibody import _kernels
-
     if not system.is_tree:
         system, q, v = opened(system, q, v=v)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
-    _kernels.momentum(system.layout, q_flat, v_flat, com, h)
-    expect_finite(system, h, "the momentum", q=q_flat, v=v_flat)
+    if not known(MOMENTUM(system, len(q_flat), q_flat, v_flat, com, h)):
+        raise overflow(system, "the momentum", q=q_flat, v=v_flat)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
 
 

@@ -7,10 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration, opened
-from kfdyn.multibody.layout import Layout
-from kfdyn.multibody.overflow import expect_finite
-from kfdyn.multibody.quick import reading
+from kfdyn.multibody.arguments import opened
+from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
+from kfdyn.multibody.prepared import frame_of
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -55,16 +54,10 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
     array([ 0.,  0., -2.])
     """
-    from kfdyn.multibody import _kernels
-
     if not system.is_tree:
         system, q = opened(system, q)
-    path, rotation, position = _path(system, frame)
-    lead, (q_flat,) = batch(system, q=(configuration(system, q), 1))
-    R, p = np.empty((len(q_flat), 3, 3)), np.empty((len(q_flat), 3))
-    _kernels.frame_pose(path, rotation, position, q_flat, R, p)
-    expect_finite(system, p, f"the position of frame {frame!r}", q=q_flat)
-    return Pose(R.reshape((*lead, 3, 3)), p.reshape((*lead, 3)))
+    of = frame_of(system, frame)
+    return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
 
 
 def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -178,38 +171,21 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
            [ 0.,  0.],
            [ 0.,  0.]])
     """
-    body, _, position = system.locate(frame)
     if not system.is_tree:
         tree, q_tree = opened(system, q)
         return system._expansion.forces(jacobian(tree, q_tree, frame))  # J X
-    return reading(system, "columns", (6, system.nv), q, of=(body, position))
+    of = frame_of(system, frame)[:3]
+    return reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of)[0]
 
 
 def _motion(
     system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
 ) -> Array:
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
-    from kfdyn.multibody import _kernels
-
     if not system.is_tree:
         system, q, v, a = opened(system, q, v=v, a=a)
-    path, _, position = _path(system, frame)
-    v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
-    a_in = np.zeros(system.nv) if a is None else checked(system, a, (system.nv,), "a")
-    lead, (q_flat, v_flat, a_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1), a=(a_in, 1))
-    V, A = np.empty((len(q_flat), 6)), np.empty((len(q_flat), 6))
-    _kernels.frame_motion(path, position, q_flat, v_flat, a_flat, V, A)
-    what, motion = ("acceleration", A) if of_order == 2 else ("velocity", V)
-    expect_finite(system, motion, f"the {what} of frame {frame!r}", q=q_flat, v=v_flat, a=a_flat)
-    return motion.reshape((*lead, 6))
-
-
-def _path(system: System, frame: str) -> tuple[Layout, Array, Array]:
-    """The layout with only the bodies from the root to the frame's in its order; where the frame is in the last."""
-    body, rotation, position = system.locate(frame)
-    path = [body]
-    while (k := int(system.parent[path[-1]])) >= 0:
-        path.append(k)
-    order = np.array(path[::-1], dtype=np.int64)
-    order.flags.writeable = False  # the type the kernels are compiled for
-    return system.layout._replace(order=order), rotation, position
+    of = frame_of(system, frame)[:3]
+    v = np.zeros(system.nv) if v is None else v
+    if of_order == 1:
+        return reading(system, VELOCITY, ((6,),), f"the velocity of frame {frame!r}", q, v, of=of)[0]
+    return reading(system, ACCELERATION, ((6,),), f"the acceleration of frame {frame!r}", q, v, a, of=of)[0]

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration, opened
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.entries import LINK_TERMS, known
+from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -95,10 +96,7 @@ def link_terms(
     >>> terms.xi[0], terms.H.shape
     (array([ 0. ,  0. ,  0. , -4.5,  0. ,  0. ]), (1, 6))
     """
-    from kfdyn.multibody import _kernels
-
-    layout = system.layout  # first of all: a system with couplings or loops has none
-    n, nv = system.n_bodies, system.nv
+    n, nv = len(system.layout.order), system.nv  # the layout first of all: with couplings or loops there is none
     v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
     force = np.zeros((n, 6)) if external_forces is None else checked(system, external_forces, (n, 6), "external_forces")
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
@@ -109,8 +107,8 @@ def link_terms(
     R, p, H = np.empty((size, n, 3, 3)), np.empty((size, n, 3)), np.empty((size, nv, 6))
     V, eta, xi = np.empty((size, n, 6)), np.empty((size, n, 6)), np.empty((size, n, 6))
     l, inertia = np.empty((size, n, 3)), np.empty((size, n, 6, 6))
-    _kernels.outward(layout, q_flat, v_flat, R, p, H, V, eta)
-    _kernels.link_terms(layout, g_flat, f_flat, R, p, V, l, inertia, xi, eta)
+    if known(LINK_TERMS(system, size, q_flat, v_flat, f_flat, g_flat, R, p, l, H, inertia, V, xi, eta)):
+        return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))
     given = {"q": q_flat, "v": v_flat, "external_forces": f_flat, "gravity": g_flat}
     for what, term in (
         ("the inertia", inertia),
@@ -120,7 +118,7 @@ def link_terms(
         ("the force ξ", xi),
     ):
         expect_finite(system, term, f"{what} of some body", **given)
-    return LinkTerms(*(a.reshape(lead + a.shape[1:]) for a in (R, p, l, H, inertia, V, xi, eta)))
+    raise overflow(system, "the place of some body", **given)
 
 
 def open_terms(

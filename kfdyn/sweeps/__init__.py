@@ -23,7 +23,7 @@ _PLACES = {
     "thread_pool": ("alone", "share", "threads"),
     "values": (
         "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
-        "real", "unboxed",
+        "now", "real", "unboxed",
     ),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}

@@ -145,7 +145,7 @@ def flattened(value):
         return [x for part in value for x in flattened(part)]
     if hasattr(value, "numbers"):
         return flattened(value.numbers())
-    return [value]
+    return [] if value is None else [value]
 
 
 def rebuilt(like, numbers):
@@ -155,7 +155,7 @@ def rebuilt(like, numbers):
         return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
     if hasattr(like, "numbers"):
         return like.like([rebuilt(part, numbers) for part in like.numbers()])
-    return next(numbers)
+    return None if like is None else next(numbers)
 
 
 def size(tag, runtime):

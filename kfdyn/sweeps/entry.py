@@ -21,9 +21,10 @@ from kfdyn.sweeps.records import Table, address_of
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
-# Rows done at a time: few enough to stay in the cache between the look at them and the sweep, and for the threads to
-# end nearly together.
-_BLOCK = 128
+# Rows from which on the widest vectors pay.
+_WIDE = 8
+#: Lanes for few rows: more would take as long as four, or longer.
+NARROW = 4
 
 #: What an entry answers: all rows; not all, and those that have none are NaN; arguments that do not fit.
 FINE, FAILED = 1, 0
@@ -80,42 +81,57 @@ class Entry:
         self.recursion, self.table, self.begin = recursion, table, begin
         self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
         self.parameters, self.name = tuple(parameters), recursion.__name__
-        self.function: Callable[..., int] | None = None
+        self.narrow: Callable[..., int] | None = None
+        self.wide: Callable[..., int] | None = None
 
-    def compiled(self) -> Callable[..., int]:
-        """The compiled function: ``enter(address, counter, *parameters, *given, *results)``."""
-        if self.function is None:
-            from kfdyn.sweeps.driver import compiled, machine
-            from kfdyn.sweeps.template import write_entry
-            from kfdyn.sweeps.values import LANEWISE
-            from kfdyn.sweeps.wrapper import Array, Whole
+    def compiled(self, lanes: int) -> Callable[..., int]:
+        """The compiled function: ``enter(address, counter, *parameters, *given, *results)``, in so many lanes.
 
-            arguments = [Whole(), Whole(), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
-            arguments += [Array("f", optional=given.optional) for given in self.given]
-            arguments += [Array("f", writeable=True) for _ in self.results]
-            lanes = machine().lanes
-            self.function = compiled(
-                self.name,
-                lambda *values: write_entry(self, lanes, *values),
-                arguments,
-                module=self.recursion.__module__,
-                key=("entry", lanes),
-                flags=LANEWISE,
-                release=2 + len(self.parameters),
-            )
-        return self.function
+        Any two numbers of lanes from two on give the same bits.
+        """
+        from kfdyn.sweeps.driver import compiled
+        from kfdyn.sweeps.template import write_entry
+        from kfdyn.sweeps.values import LANEWISE
+        from kfdyn.sweeps.wrapper import Array, Whole
+
+        arguments = [Whole(), Whole(), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
+        arguments += [Array("f", optional=given.optional) for given in self.given]
+        arguments += [Array("f", writeable=True) for _ in self.results]
+        return compiled(
+            self.name,
+            lambda *values: write_entry(self, lanes, *values),
+            arguments,
+            module=self.recursion.__module__,
+            key=("entry", lanes),
+            flags=LANEWISE,
+            release=2 + len(self.parameters),
+        )
+
+    def _narrow(self) -> Callable[..., int]:
+        self.narrow = self.compiled(NARROW)
+        return self.narrow
+
+    def _widest(self) -> Callable[..., int]:
+        from kfdyn.sweeps.driver import machine
+
+        lanes = machine().lanes
+        self.wide = self.compiled(lanes) if lanes != NARROW else self.narrow or self._narrow()
+        return self.wide
 
     def __call__(self, model: Any, *arrays: Any, rows: int = 1) -> int:
         """Run it over all rows, in threads where there is work for them; FINE, FAILED or less than 0.
 
         ``model`` has ``address``, ``size`` (its nodes) and ``tables``, what :meth:`Table.plain` takes.
         """
+        if rows < _WIDE:
+            if Checks.on:
+                return self.plain(model, *arrays)
+            return _told((self.narrow or self._narrow())(model.address, 0, *arrays))
         if Checks.on:
             return self.plain(model, *arrays)
-        enter = self.function or self.compiled()
-        if rows * model.size < 2 * _LEAST:
-            return _told(enter(model.address, 0, *arrays))
-        workers = min(rows * model.size // _LEAST, rows // _BLOCK + 1, thread_pool.threads())
+        enter = self.wide or self._widest()
+        workers = min(rows * model.size // _LEAST, rows // NARROW)
+        workers = min(workers, thread_pool.threads()) if workers > 1 else 1
         if workers < 2:
             return _told(enter(model.address, 0, *arrays))
         counter = np.zeros(1, dtype=np.int64)

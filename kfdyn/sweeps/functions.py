@@ -44,15 +44,20 @@ def smaller(a, b):
     return choice(unboxed(b) < unboxed(a), b, a)
 
 
-def sine_cosine(x):
-    """(sin x, cos x) to 2e-16 of doubles and lanes, of others as exact as they are."""
+def sine_cosine(x, offset=0.0):
+    """Sine and cosine of x + offset, to 2e-16 of doubles and lanes, of others as exact as they are.
+
+    A large x is reduced before the offset, which is of the size of 1, is added: else that would be lost in it.
+    """
     x = unboxed(x)
     if not isinstance(x, Value):
         if isinstance(x, int | float):
-            return math.sin(x), math.cos(x)
+            x = math.atan2(math.sin(x), math.cos(x)) if abs(x) > LARGEST_ANGLE else x
+            return math.sin(x + offset), math.cos(x + offset)
+        x = x + offset
         return _method(x, "sin"), _method(x, "cos")
     with arithmetic(LANEWISE):  # the reduction cancels on purpose
-        return _series(_reduced(x))
+        return _series(_reduced(x) + offset)
 
 
 def sine(x):
@@ -66,22 +71,28 @@ def cosine(x):
 
 
 def arc_tangent(y, x):
-    """atan2(y, x) of doubles, by the C library."""
+    """atan2(y, x) by the C library, lane after lane."""
+    y, x = unboxed(y), unboxed(x)
+    lanes = {v.ir.type.count for v in (y, x) if isinstance(v, Value) and isinstance(v.ir.type, ir.VectorType)}
+    if lanes:
+        return from_lanes([_library("atan2", lane(y, l), lane(x, l)) for l in range(*lanes)])
+    if not any(isinstance(v, Value | int | float) for v in (y, x)):
+        return _method(y, "atan2", x)
     return _library("atan2", y, x)
 
 
-def _method(x, name):
+def _method(x, name, *more):
     """A function by the number's own class: mpmath's have it in a context, SymPy's in a module, NumPy's as ufunc."""
     module = type(x).__module__.partition(".")[0]
     if module == "mpmath":
-        return getattr(x.context, name)(x)
+        return getattr(x.context, name)(x, *more)
     if module == "sympy":
         import sympy
 
-        return getattr(sympy, name)(x)
+        return getattr(sympy, name)(x, *more)
     import numpy
 
-    return getattr(numpy, name)(x)
+    return getattr(numpy, "arctan2" if name == "atan2" else name)(x, *more)
 
 
 def _library(name, *args):

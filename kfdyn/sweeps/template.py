@@ -92,6 +92,10 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                 for _ in when(~everywhere(least > 0.0), likely=False):
                     status.set(0)
                     _spoil(entry, model, row, results, least, start, step)
+        for about, array in zip(entry.results, results):  # answers may overflow
+            width = _width(about, model, row)
+            for _ in when(~finite(array, first * width, end * width), likely=False):
+                status.set(0)
 
 
 def _spoil(entry, model, row, results, least, start, step):
@@ -289,6 +293,8 @@ def run_plain(entry, model, *arrays):
             if entry.begin is not None:
                 entry.begin(seen, row, work)
             least = entry.recursion(seen, row, work)
+            for memory, width in flat[len(entry.given) :]:
+                status &= finite(memory, b * width, (b + 1) * width)
         if not sound or (least is not None and not least > 0.0):
             status = 0
             for one, (memory, width) in list(zip(about, flat))[len(entry.given) :]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from kfdyn.errors import KfdynError
@@ -50,22 +51,33 @@ class ThreadPool:
         self._size = 0
 
     def share(self, work: Work, threads: int) -> list[Any]:
-        """What ``work()`` returns in so many threads at once, this one included; an error in any of them is raised."""
-        while self._size < threads - 1:
-            self._size += 1
-            Thread = threading.Thread
-            Thread(target=_serve, args=(self._tasks,), name=f"kfdyn-{self._size}", daemon=True).start()
+        """What ``work()`` returns in so many threads at once, this one included; an error in any of them is raised.
+
+        In fewer threads where the system starts no more: so ``work`` must share out what there is to do by itself.
+        """
+        helpers = min(self._started(threads - 1), threads - 1)
         answers: SimpleQueue[Any] = SimpleQueue()
-        for _ in range(threads - 1):
+        for _ in range(helpers):
             self._tasks.put((work, answers))
         try:
             done = [work()]
         finally:  # whatever happens here: the others still work on what the caller may let go of
-            others = [answers.get() for _ in range(threads - 1)]
+            others = [answers.get() for _ in range(helpers)]
         for answer in others:
             if isinstance(answer, BaseException):
                 raise answer
         return done + others
+
+    def _started(self, wanted: int) -> int:
+        """How many threads there are, after an attempt to have as many as wanted; only one that runs is counted."""
+        while self._size < wanted:
+            thread = Thread(target=_serve, args=(self._tasks,), name=f"kfdyn-{self._size + 1}", daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError):  # a limit on threads or memory, or the interpreter is about to end
+                break
+            self._size += 1
+        return self._size
 
     def forget(self) -> None:
         """Begin anew without threads, as in a forked process, which has none of its parent's."""

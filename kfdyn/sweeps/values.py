@@ -101,6 +101,8 @@ class Value:
         return -self if _is(other, 0) else self._binary(other, "fsub", "sub", swapped=True)
 
     def __mul__(self, other):
+        if not isinstance(other, Value | int | float | Box):
+            return NotImplemented  # a vector, which knows how
         if _is(other, 0):
             return other
         if _is(other, 1):
@@ -240,6 +242,11 @@ def unboxed(value):
     return value.value if isinstance(value, Box) else value
 
 
+def now(variable):
+    """The value of a variable as it is now, which later changes do not touch."""
+    return Value(variable.ir) if isinstance(variable, Value) else unboxed(variable)
+
+
 def _box_operators():
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne", "and_", "or_"):
         act = getattr(operator, name)
@@ -276,7 +283,9 @@ def choice(condition, yes, no):
         return unboxed(yes if condition else no)
     kinds = [x.ir.type for x in (yes, no) if isinstance(x, Value)]
     kind = next((k for k in kinds if isinstance(k, ir.VectorType)), kinds[0] if kinds else None)
-    if kind is None:
+    if isinstance(condition.ir.type, ir.VectorType):
+        kind = wide(condition.ir.type.count)
+    elif kind is None:
         kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
     return Value(Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind)))
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import (
+from kfdyn.dynamics.entries import (
     fused_forward_dynamics,
     fused_inverse_dynamics,
     fused_mass_matrix,
     fused_mass_matrix_inverse,
 )
+from kfdyn.dynamics.forest import States
 from kfdyn.errors import SingularError
 from kfdyn.spatial import spatial_inertia
 

@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 import kfdyn as kf
-from kfdyn._kernels.sizes import static
-from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.compliance import compliance_room, operational_space_compliance, place_frames
-from kfdyn.dynamics.doors import address_of
+from kfdyn.dynamics.entries import _placed, fused_operational_space_compliance
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import fused_operational_space_compliance
 from kfdyn.dynamics.operational_space import _by_engine
-from kfdyn.multibody._kernels.doors.table import plan_at
+from kfdyn.multibody.prepared import model_of
 
 
 def configurations(system, rng, size):
@@ -82,29 +77,17 @@ def test_a_frame_among_others_is_the_frame_alone():
         np.testing.assert_allclose(together[:, own, own], alone, rtol=0, atol=1e-12 * np.abs(alone).max())
 
 
-@njit
-def compliance(tag, model, bodies, positions, q, size, out):
-    plan, k = plan_at(model), bodies.size
-    place, arms, rank = np.empty(k, np.int64), np.empty(3 * k), np.zeros(plan.n + 1, np.int64)
-    kept = place_frames(plan, bodies, positions, place, arms, rank)
-    room = np.empty(compliance_room(plan, len(tag), k, kept) + 7)
-    fine = operational_space_compliance(
-        tag, plan, k, pointer(place), pointer(arms), kept, pointer(rank), pointer(q), 0, size, aligned(room),
-        pointer(out),
-    )  # fmt: skip
-    keep((place, arms, rank, room))
-    return fine
+def test_lanes_and_plain_numbers_do_not_show():
+    from kfdyn.dynamics.recursions.compliance import COMPLIANCE
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_lanes_do_not_show(lanes):
-    system = kf.models.random_tree(14, seed=3)
-    q = configurations(system, np.random.default_rng(0), 11)
-    bodies, positions = np.array([13, 2, 7]), np.random.default_rng(1).normal(size=(3, 3))
+    system = kf.models.random_tree(9, seed=3)
+    q, model = configurations(system, np.random.default_rng(0), 11), model_of(system)
+    bodies, positions = np.array([8, 2, 7]), np.random.default_rng(1).normal(size=(3, 3))
     expected = fused_operational_space_compliance(States.of(system, q), bodies, positions)
-    out = np.empty(expected.size)
-    assert compliance(static(lanes), address_of(system), bodies, positions.reshape(-1), q.reshape(-1), 11, out)
-    # a float may be rounded otherwise than a lane: the compiler fuses other products
-    bound = 1e-11 * np.abs(expected).max() * (lanes == 1)
-    np.testing.assert_allclose(out.reshape(expected.shape), expected, rtol=0, atol=bound)
+    of = (18, *_placed(model, system, bodies, positions))
+    for rows, enter in ((11, COMPLIANCE.compiled(2)), (1, lambda address, _, *args: COMPLIANCE.plain(model, *args))):
+        out = np.full((rows, 18, 18), np.nan)
+        assert enter(model.address, 0, *of, q[:rows], out) == 1
+        # a float may be rounded otherwise than a lane: the compiler fuses other products
+        bound = 1e-11 * np.abs(expected).max() * (rows == 1)
+        np.testing.assert_allclose(out, expected[:rows], rtol=0, atol=bound)

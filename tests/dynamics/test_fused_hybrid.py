@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 import kfdyn as kf
-from kfdyn._kernels.sizes import static
-from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.articulated import filter_room
-from kfdyn.dynamics._kernels.fused.hybrid import hold, hybrid_dynamics
-from kfdyn.dynamics.doors import address_of
+from kfdyn.dynamics.entries import _marks, fused_forward_dynamics, fused_hybrid_dynamics, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.fused import fused_forward_dynamics, fused_hybrid_dynamics
 from kfdyn.errors import KfdynError
-from kfdyn.multibody._kernels.doors.table import plan_at
+from kfdyn.multibody.prepared import model_of
 
 
 def motion(system, rng, size):
@@ -45,7 +39,7 @@ def test_hybrid_is_the_engine(n, seed, size, share):
     q, v, tau, a, force = motion(system, rng, size)
     g, mask = rng.normal(size=3), rng.random(system.nv) < share
     unread = np.where(mask, np.nan, tau), np.where(mask, a, np.nan)
-    answers = kf.dynamics.quick.quick_hybrid_dynamics(system, q, v, *unread, mask, force, g)
+    answers = quick_hybrid_dynamics(system, q, v, *unread, mask, force, g)
     assert answers is not None
     expected = engine(system, q, v, tau, a, mask, force, g)
     np.testing.assert_array_equal(answers[0][:, ~mask], tau[:, ~mask])
@@ -121,32 +115,18 @@ def test_only_what_is_read_is_looked_at(which):
                 kf.hybrid_dynamics(system, *faulty, mask)
 
 
-@njit
-def hybrid(tag, model, prescribed, q, v, tau, a, force, g, size, all_tau, all_a):
-    plan = plan_at(model)
-    room, held = np.empty(filter_room(plan, len(tag)) + 7), np.zeros(plan.n + 1, np.int64)
-    hold(plan, pointer(prescribed), pointer(held))
-    fine = hybrid_dynamics(
-        tag, plan, pointer(prescribed), pointer(held), pointer(q), pointer(v), pointer(tau), pointer(a), pointer(force),
-        True, pointer(g), False, 0, size, aligned(room), pointer(all_tau), pointer(all_a),
-    )  # fmt: skip
-    keep((room, held))
-    return fine
+def test_lanes_and_plain_numbers_do_not_show():
+    from kfdyn.dynamics.recursions.hybrid import HYBRID
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_lanes_do_not_show(lanes):
-    system, rng = kf.models.random_tree(14, seed=3), np.random.default_rng(0)
+    system, rng = kf.models.random_tree(9, seed=3), np.random.default_rng(0)
     q, v, tau, a, force = motion(system, rng, 11)
-    mask = np.arange(system.nv) % 3 == 1
+    mask, model = np.arange(system.nv) % 3 == 1, model_of(system)
     expected = kf.hybrid_dynamics(system, q, v, tau, a, mask, force)
-    all_tau, all_a = np.empty((2, tau.size))
-    arrays = [x.reshape(-1) for x in (q, v, tau, a, force)]
-    marks, model = mask.astype(np.int64), address_of(system)
-    assert hybrid(static(lanes), model, marks, *arrays, system.gravity, 11, all_tau, all_a)
-    for got, wanted in zip((all_tau, all_a), expected):
-        # a float may be rounded otherwise than a lane: the compiler fuses other products
-        np.testing.assert_allclose(
-            got.reshape(wanted.shape), wanted, rtol=0, atol=1e-11 * np.abs(wanted).max() * (lanes == 1)
-        )
+    for rows, enter in ((11, HYBRID.compiled(2)), (1, lambda address, _, *args: HYBRID.plain(model, *args))):
+        got = np.full((2, rows, system.nv), np.nan)
+        arrays = [x[:rows] for x in (q, v, tau, a, force)]
+        assert enter(model.address, 0, *_marks(system, mask), *arrays, system.gravity, *got) == 1
+        for one, wanted in zip(got, expected):
+            # a float may be rounded otherwise than a lane: the compiler fuses other products
+            atol = 1e-11 * np.abs(wanted).max() * (rows == 1)
+            np.testing.assert_allclose(one, wanted[:rows], rtol=0, atol=atol)

@@ -1,81 +1,36 @@
-"""The fused kernels themselves: any number of lanes, any rows of a batch, odd inputs, and how frames are chosen."""
+"""The recursions themselves: any number of lanes, any rows of a batch, odd inputs, and how frames are chosen."""
 
 import numpy as np
 import pytest
-from numba import njit
 
 import kfdyn as kf
-from kfdyn._kernels.sizes import static
-from kfdyn._kernels.vectors import aligned, keep, pointer
-from kfdyn.dynamics._kernels.fused.articulated import filter_room
-from kfdyn.dynamics._kernels.fused.forward import forward_dynamics
-from kfdyn.dynamics._kernels.fused.inverse import inverse_dynamics, inverse_room
-from kfdyn.dynamics._kernels.fused.mass_matrix import mass_matrix, mass_matrix_room
-from kfdyn.dynamics._kernels.fused.mass_matrix_inverse import mass_matrix_inverse, mass_matrix_inverse_room
-from kfdyn.dynamics.doors import address_of
-from kfdyn.multibody._kernels.doors.table import plan_at
+from kfdyn.dynamics.recursions.forward import FORWARD
+from kfdyn.dynamics.recursions.inverse import INVERSE
+from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
+from kfdyn.dynamics.recursions.mass_matrix_inverse import MASS_MATRIX_INVERSE
+from kfdyn.multibody.prepared import model_of
 from kfdyn.spatial import spatial_inertia
 
-
-@njit
-def forward(tag, model, q, v, tau, force, g, first, last, out):
-    plan = plan_at(model)
-    room = np.empty(filter_room(plan, len(tag)) + 7)
-    fine = forward_dynamics(
-        tag, plan, pointer(q), pointer(v), pointer(tau), pointer(force), force.size > 0, pointer(g), g.size > 3, first,
-        last, aligned(room), pointer(out),
-    )  # fmt: skip
-    keep(room)
-    return fine
+_compiled = {}
 
 
-@njit
-def inverse(tag, model, q, v, a, force, g, first, last, out):
-    plan = plan_at(model)
-    room = np.empty(inverse_room(plan, len(tag), force.size > 0) + 7)
-    inverse_dynamics(
-        tag, plan, pointer(q), pointer(v), pointer(a), True, pointer(force), force.size > 0, pointer(g), g.size > 3,
-        first, last, aligned(room), pointer(out),
-    )  # fmt: skip
-    keep(room)
+def enter(entry, lanes):
+    if (entry.name, lanes) not in _compiled:
+        _compiled[entry.name, lanes] = entry.compiled(lanes)
+    return _compiled[entry.name, lanes]
 
 
-@njit
-def mass(tag, model, q, first, last, out):
-    plan = plan_at(model)
-    room = np.empty(mass_matrix_room(plan, len(tag)) + 7)
-    mass_matrix(tag, plan, pointer(q), first, last, aligned(room), pointer(out))
-    keep(room)
-
-
-@njit
-def mass_inverse(tag, model, q, first, last, out):
-    plan = plan_at(model)
-    room = np.empty(mass_matrix_inverse_room(plan, len(tag)) + 7)
-    fine = mass_matrix_inverse(tag, plan, pointer(q), first, last, aligned(room), pointer(out))
-    keep(room)
-    return fine
-
-
-def frozen(array):
-    flat = np.ascontiguousarray(array, dtype=float).reshape(-1)
-    flat.flags.writeable = False
-    return flat
-
-
-def run(system, lanes, q, v, tau, force, gravity, first=0, last=None):
-    """a, tau, 𝓜, 𝓜⁻¹ of rows first … last by the kernels, all sound; other rows stay NaN."""
-    size, nv = len(q), system.nv
-    last = size if last is None else last
-    a, t = np.full((2, size * nv), np.nan)
-    M, W = np.full((2, size * nv * nv), np.nan)
-    q, v, tau, force, g = (frozen(x) for x in (q, v, tau, force, gravity))
-    tag, model = static(lanes), address_of(system)
-    assert forward(tag, model, q, v, tau, force, g, first, last, a)
-    inverse(tag, model, q, v, tau, force, g, first, last, t)
-    mass(tag, model, q, first, last, M)
-    assert mass_inverse(tag, model, q, first, last, W)
-    return a.reshape(size, nv), t.reshape(size, nv), M.reshape(size, nv, nv), W.reshape(size, nv, nv)
+def run(system, lanes, q, v, tau, force, gravity):
+    """a, tau, 𝓜, 𝓜⁻¹ of the rows by the compiled recursions, all sound."""
+    size, nv, model = len(q), system.nv, model_of(system)
+    a, t = np.full((2, size, nv), np.nan)
+    M, W = np.full((2, size, nv, nv), np.nan)
+    q, v, tau, gravity = (np.ascontiguousarray(x, dtype=float) for x in (q, v, tau, gravity))
+    assert enter(FORWARD, lanes)(model.address, 0, q, v, tau, force, gravity, a) == 1
+    assert enter(INVERSE, lanes)(model.address, 0, q, v, tau, force, gravity, t) == 1
+    assert enter(MASS_MATRIX, lanes)(model.address, 0, q, M) == 1
+    assert enter(MASS_MATRIX_INVERSE, lanes)(model.address, 0, q, W) == 1
+    return a, t, M, W
 
 
 def motion(system, rng, size):
@@ -89,7 +44,7 @@ def test_lanes_do_not_show(lanes):
     """Every hinge and several branches; four lanes are what the public functions use."""
     for seed in (3, 8):
         system, rng = kf.models.random_tree(14, seed=seed), np.random.default_rng(seed)
-        given = (*motion(system, rng, 11), [0.0, 0.0, -9.81])
+        given = (*motion(system, rng, 11), np.array([0.0, 0.0, -9.81]))
         for one, other in zip(run(system, lanes, *given), run(system, 4, *given)):
             if lanes == 1:  # a float may be rounded otherwise than a lane: the compiler fuses other products
                 np.testing.assert_allclose(one, other, rtol=0, atol=1e-11 * np.abs(other).max())
@@ -105,18 +60,29 @@ def test_any_rows_of_any_batch(size):
     whole = run(system, 4, *given)
     assert not any(np.isnan(x).any() for x in whole)
     middle = size // 2
-    parts = [run(system, 4, *given, *rows) for rows in ((0, middle), (middle, size))]
+    parts = [run(system, 4, *(x[rows] for x in given)) for rows in (slice(0, middle), slice(middle, size))]
+    for i, x in enumerate(whole):
+        np.testing.assert_array_equal(np.concatenate([part[i] for part in parts]), x)
     for b in range(size):
         alone = run(system, 4, *(x[b : b + 1] for x in given))
         for i, x in enumerate(whole):
             np.testing.assert_array_equal(alone[i][0], x[b])
-            np.testing.assert_array_equal(parts[b >= middle][i][b], x[b])
 
 
-def test_no_rows_no_answer():
-    system = kf.models.puma560()
-    given = (np.zeros((5, 6)), np.zeros((5, 6)), np.zeros((5, 6)), np.zeros(0), [0.0, 0.0, -9.81])
-    assert all(np.isnan(x).all() for x in run(system, 4, *given, 3, 3))
+def test_plain_numbers_do_not_show():
+    """The same recursions run by Python, every index checked."""
+    system, rng = kf.models.random_tree(6, seed=4, trees=2), np.random.default_rng(0)
+    q, v, tau, force = motion(system, rng, 2)
+    model, nv = model_of(system), system.nv
+    whole = run(system, 4, q, v, tau, force, system.gravity)
+    plain = [np.full_like(x, np.nan) for x in whole]
+    assert FORWARD.plain(model, q, v, tau, force, system.gravity, plain[0]) == 1
+    assert INVERSE.plain(model, q, v, tau, force, system.gravity, plain[1]) == 1
+    assert MASS_MATRIX.plain(model, q, plain[2]) == 1
+    assert MASS_MATRIX_INVERSE.plain(model, q, plain[3]) == 1
+    for one, other in zip(plain, whole):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-11 * np.abs(other).max())
+    assert nv == plain[0].shape[1]
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-12, 1e-9, 1e-6, 1e-3, 0.5 * np.pi, np.pi - 1e-9, np.pi, -0.3])

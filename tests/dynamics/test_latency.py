@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import inspect
 import pickle
 import subprocess
 import sys
@@ -12,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from numba import njit
 
 import kfdyn as kf
-from kfdyn.dynamics import quick
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import KfdynError
-from kfdyn.multibody import doors
-from kfdyn.multibody._kernels.doors import table
+from kfdyn.multibody.prepared import model_of
+from kfdyn.sweeps import entry as entries
+from kfdyn.sweeps import thread_pool
 
 SYSTEMS = {
     "arm": kf.models.puma560,
@@ -194,7 +192,7 @@ def test_many_threads_at_once(system, call):
 
 
 def test_a_batch_in_threads_is_the_batch(system, call, monkeypatch):
-    monkeypatch.setattr(doors, "_LEAST", 64)  # so that a small batch is shared
+    monkeypatch.setattr(entries, "_LEAST", 64)  # so that a small batch is shared
     q, v, u, f, g = states(system, 301)
     answers = []
     for workers in ("1", "2", "5", "300"):
@@ -209,43 +207,30 @@ def test_a_batch_in_threads_is_the_batch(system, call, monkeypatch):
         np.testing.assert_array_equal(answers[0], other)
 
 
-@njit
-def claim(counter, at, block):
-    return table.claim(counter, at, block)
-
-
-def test_every_row_is_done_once(monkeypatch):
-    """By the doors' own claims, whichever thread comes first; and one answer that is not sound makes all unsound."""
+def test_every_row_is_done_once_and_one_failure_is_told(monkeypatch):
+    """Whichever thread comes first; rows that nobody did would stay NaN."""
     arm = kf.models.puma560()
-    monkeypatch.setattr(doors, "_LEAST", 1)
+    monkeypatch.setattr(entries, "_LEAST", 1)
     for workers in (1, 2, 3, 7):
         monkeypatch.setenv("KFDYN_NUM_THREADS", str(workers))
-        for rows in (0, 1, 7, 8, 9, 63, 64, 65, 1000):
-            seen = np.zeros(rows + 1, dtype=int)
-
-            def sweep(rows, block, counter, seen=seen):
-                assert 1 <= block <= rows
-                at = claim(counter, -1, block)
-                while at < rows:
-                    seen[at : min(at + block, rows)] += 1  # no two threads are here with the same rows
-                    at = claim(counter, at, block)
-                return rows < 1000
-
-            assert doors.over_rows(rows, arm, sweep) == (rows < 1000)
-            assert (seen[:rows] == 1).all() and not seen[rows]
+        for rows in (0, 1, 7, 8, 9, 127, 128, 129, 1000):
+            q, v, u, _, _ = states(arm, rows) if rows else (np.zeros((0, 6)),) * 5
+            a = kf.forward_dynamics(arm, q, v, u)
+            for b in range(0, rows, 100):
+                np.testing.assert_array_equal(a[b], kf.forward_dynamics(arm, q[b], v[b], u[b]))
+            assert np.isfinite(a).all()
 
 
 def test_what_threads_work_on_outlives_an_interrupted_call(monkeypatch):
     """They have only addresses: of the counter, and of the system's table."""
-    monkeypatch.setattr(doors, "_LEAST", 1)
+    monkeypatch.setattr(entries, "_LEAST", 1)
     monkeypatch.setenv("KFDYN_NUM_THREADS", "2")
     begun, interrupted, ended, alive = *(threading.Event() for _ in range(3)), []
     arm, here = kf.models.puma560(), threading.get_ident()
-    doors.address_of(arm)
-    addressed = [weakref.ref(arm._kept[0])]
-    monkeypatch.setattr(doors, "_at", lambda array: addressed.append(weakref.ref(array)) or 1)
+    addressed = [weakref.ref(model_of(arm).tables["index"])]
+    monkeypatch.setattr(entries, "address_of", lambda array: addressed.append(weakref.ref(array)) or 1)
 
-    def sweep(rows, block, counter):
+    def enter(*args):
         if threading.get_ident() == here:
             assert begun.wait(10)
             raise KeyboardInterrupt
@@ -253,15 +238,30 @@ def test_what_threads_work_on_outlives_an_interrupted_call(monkeypatch):
         interrupted.wait(10)
         alive.extend(array() is not None for array in addressed)
         ended.set()
-        return True
+        return 1
 
+    from kfdyn.dynamics.recursions.forward import FORWARD
+
+    monkeypatch.setattr(FORWARD, "wide", enter)
+    share = thread_pool.POOL.share
+
+    def shared(work, threads):
+        try:
+            return share(work, threads)
+        finally:
+            interrupted.set()
+
+    monkeypatch.setattr(thread_pool.POOL, "share", shared)
+    q, v, u, _, _ = states(arm, 100)
+    helper = threading.Timer(0.5, interrupted.set)
+    helper.start()
     try:
-        doors.over_rows(100, arm, sweep)
+        kf.forward_dynamics(arm, q, v, u)
     except KeyboardInterrupt:  # pytest.raises would keep the frame
         del arm
     gc.collect()
-    interrupted.set()
-    assert ended.wait(10) and alive == [True, True]
+    assert ended.wait(10) and all(alive) and len(alive) >= 2
+    helper.join()
 
 
 def test_without_dofs_numbers_are_looked_at_all_the_same():
@@ -281,7 +281,7 @@ def test_threads_share_a_system_and_its_room():
     with ThreadPoolExecutor(8) as pool:
         for a in pool.map(lambda _: kf.forward_dynamics(system, q, v, u, f), range(64)):
             np.testing.assert_array_equal(a, alone)
-    assert system._kept[0][table.BUSY] == 0
+    assert system._kept[0].tables["busy"][0] == 0
 
 
 FORKED = """
@@ -323,21 +323,4 @@ def test_threads_prepare_a_system_once():
     for seed in range(20):
         fresh = kf.models.random_tree(30, seed=seed)
         with ThreadPoolExecutor(8) as pool:
-            assert len(set(pool.map(lambda _, fresh=fresh: doors.address_of(fresh), range(8)))) == 1
-
-
-def test_doors_can_be_looked_at():
-    """As doctest and inspect do: what is no door is no attribute, and not a module that is missing."""
-    assert not hasattr(doors.DOORS, "__wrapped__")
-    assert inspect.unwrap(doors.DOORS) is doors.DOORS
-
-
-def test_plain_states_are_told_from_others():
-    arm = kf.models.puma560()
-    q, v, u, f, g = states(arm, 4)
-    assert quick.plain_states(arm, q, v, f, g, tau=u).lead == (4,)
-    assert set(quick.plain_states(arm, q, None, tau=u).arrays) == {"q", "tau"}
-    for other in (q[:, ::-1], q.astype(np.float32), q[:, :5], np.asfortranarray(q)):
-        assert quick.plain_states(arm, other, v, tau=u) is None
-    for other in (u[0], u[:3], u.tolist(), None):
-        assert quick.plain_states(arm, q, v, tau=other) is None
+            assert len(set(pool.map(lambda _, fresh=fresh: model_of(fresh).address, range(8)))) == 1

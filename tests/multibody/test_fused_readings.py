@@ -9,10 +9,9 @@ from scipy.spatial.transform import Rotation
 
 import kfdyn.multibody as mb
 from kfdyn.errors import ModelError
-from kfdyn.multibody import doors
-from kfdyn.multibody._kernels.rotations import sine_cosine
-from kfdyn.multibody._kernels.vectors import jit
 from kfdyn.spatial import inertia_parameters
+from kfdyn.sweeps import entry as entries
+from kfdyn.sweeps import loop, sine_cosine, sweep
 
 CALLS = {
     "kinetic_energy": lambda s, q, v, a: mb.kinetic_energy(s, q, v),
@@ -88,7 +87,7 @@ def test_a_row_of_a_batch_is_the_row_alone(call, size):
 
 
 def test_threads_do_not_show(call, monkeypatch):
-    monkeypatch.setattr(doors, "_LEAST", 64)  # so that a small batch is shared
+    monkeypatch.setattr(entries, "_LEAST", 64)  # so that a small batch is shared
     system, rng = forest(5, n=9)
     q, v = state(system, rng, (301,))
     answers = []
@@ -123,11 +122,20 @@ def test_arguments_of_any_kind(call):
 
 def test_sine_and_cosine():
     """To 2e-16 of 1 against the C library, in every quadrant, near its borders, and far out."""
-    both = jit(lambda x: sine_cosine(x))
+
+    @sweep
+    def tabulate(x, s, c):
+        for i in loop(x.size):
+            s[i], c[i] = sine_cosine(x[i])
+
     rng = np.random.default_rng(0)
     quadrants = np.pi / 4 * np.arange(-20, 21)
     near = (quadrants[:, None] + [-1e-9, -1e-16, 0.0, 1e-16, 1e-9]).ravel()
-    for x in [*rng.uniform(-10, 10, 2000), *rng.uniform(-1e5, 1e5, 2000), *near, 0.0, 1e-300, 99999.9, 1e5, -3e7, 1e15]:
-        s, c = both(x)
-        assert abs(s - np.sin(x)) <= 2.3e-16 and abs(c - np.cos(x)) <= 2.3e-16
-    assert all(np.isnan(both(bad)).all() for bad in (np.nan, np.inf))
+    x = np.array(
+        [*rng.uniform(-10, 10, 2000), *rng.uniform(-1e5, 1e5, 2000), *near, 0.0, 1e-300, 99999.9, 1e5, -3e7, 1e15]
+    )
+    s, c = np.empty((2, x.size))
+    tabulate(x, s, c)
+    assert (abs(s - np.sin(x)) <= 2.3e-16).all() and (abs(c - np.cos(x)) <= 2.3e-16).all()
+    tabulate(np.array([np.nan, np.inf]), s, c)
+    assert np.isnan(s[:2]).all() and np.isnan(c[:2]).all()

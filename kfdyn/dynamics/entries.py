@@ -1,0 +1,210 @@
+"""Calls into the compiled entries of dynamics.
+
+The ``quick_`` functions take what their public namesakes take and return their answer, or None where they do not know
+one: an argument is no float64 array, or the leading axes differ, or an entry is not finite, or a quaternion is not of
+unit length, or a hinge has no inertia. The long way then converts, broadcasts and comes back with :class:`States`, or
+says what is wrong, so that nothing here needs words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import empty, ndarray
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.memory import room
+from kfdyn.multibody import System
+from kfdyn.multibody.entries import FINE, Later, known
+from kfdyn.multibody.prepared import Model, model_of
+
+Array = NDArray[np.float64]
+Quick = Callable[..., Array | None]
+
+FORWARD = Later("kfdyn.dynamics.recursions.forward", "FORWARD")
+INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE")
+MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
+MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE")
+HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
+COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
+
+
+def _rows(shape: tuple[int, ...]) -> int:
+    return 1 if not shape else shape[0] if len(shape) == 1 else math.prod(shape)
+
+
+def _of_states(entry: Later) -> Quick:
+    """Forward or inverse dynamics, u being what they take beside q and v."""
+
+    def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
+        if type(q) is not ndarray or not q.ndim:
+            return None
+        shape = q.shape[:-1]
+        out = empty((*shape, system.nv))
+        if v is None:
+            v = np.zeros(out.shape)
+        rows = _rows(shape)
+        fine = entry(system, rows, q, v, u, force, system.gravity if gravity is None else gravity, out)
+        return out if fine == FINE else None
+
+    return quick
+
+
+def _of_configurations(entry: Later) -> Quick:
+    """𝓜 or 𝓜⁻¹."""
+
+    def quick(system: System, q: Any) -> Array | None:
+        if type(q) is not ndarray or not q.ndim:
+            return None
+        nv, shape = system.nv, q.shape[:-1]
+        rows = _rows(shape)
+        out = empty((nv, nv)) if q.ndim == 1 else room(rows * nv, nv).reshape(*shape, nv, nv)
+        return out if entry(system, rows, q, out) == FINE else None
+
+    return quick
+
+
+#: (system, q, v, tau, external_forces, gravity): accelerations (..., nv), or None.
+quick_forward_dynamics = _of_states(FORWARD)
+
+#: (system, q, v, a, external_forces, gravity): generalised forces (..., nv), or None; no ``a`` is a = 0.
+quick_inverse_dynamics = _of_states(INVERSE)
+
+#: (system, q): 𝓜 (..., nv, nv), or None.
+quick_mass_matrix = _of_configurations(MASS_MATRIX)
+
+#: (system, q): 𝓜⁻¹ (..., nv, nv), or None.
+quick_mass_matrix_inverse = _of_configurations(MASS_MATRIX_INVERSE)
+
+
+def quick_hybrid_dynamics(
+    system: System, q: Any, v: Any, tau: Any, a: Any, prescribed: NDArray[np.bool_], force: Any, gravity: Any
+) -> tuple[Array, Array] | None:
+    """All of tau and of a (..., nv), or None."""
+    if type(q) is not ndarray or not q.ndim:
+        return None
+    shape = (*q.shape[:-1], system.nv)
+    out, marks, g = (empty(shape), empty(shape)), _marks(system, prescribed), gravity
+    if v is None:
+        v = np.zeros(shape)
+    fine = HYBRID(system, _rows(shape[:-1]), *marks, q, v, tau, a, force, system.gravity if g is None else g, *out)
+    return out if fine == FINE else None
+
+
+def quick_operational_space_compliance(
+    system: System, q: Any, bodies: NDArray[np.int64], positions: Array
+) -> Array | None:
+    """Ω (..., 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), or None."""
+    if type(q) is not ndarray or not q.ndim:
+        return None
+    shape, wide = q.shape[:-1], 6 * len(bodies)
+    out = room(_rows(shape) * wide, wide).reshape(*shape, wide, wide)
+    of = _placed(model_of(system), system, bodies, positions)
+    return out if COMPLIANCE(system, _rows(shape), wide, *of, q, out) == FINE else None
+
+
+def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:
+    """Accelerations (size, nv) by filter and smoother, and which states (size,) have no answer and are NaN there.
+
+    The same recursions as the engine's, THEORY (2)–(4), in one outward sweep, one gather and one scatter, with
+    hinges of any size measured dof by dof (PART). A state has none near an unsound one, or where a hinge has no
+    inertia.
+    """
+    a = np.empty((states.size, states.system.nv))
+    given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
+    return _flagged(a, known(FORWARD(states.system, states.size, *given, a)))
+
+
+def fused_inverse_dynamics(states: States) -> Array | None:
+    """Generalised forces (size, nv) by Newton–Euler's two sweeps; None if a number is not sound. No ``a`` is a = 0."""
+    tau = np.empty((states.size, states.system.nv))
+    given = [_flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
+    return tau if known(INVERSE(states.system, states.size, *given, tau)) else None
+
+
+def fused_mass_matrix(states: States) -> Array | None:
+    """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
+    out = _matrices(states, states.system.nv)
+    return out if known(MASS_MATRIX(states.system, states.size, _flat(states, "q"), out)) else None
+
+
+def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
+    """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
+    out = _matrices(states, states.system.nv)
+    return _flagged(out, known(MASS_MATRIX_INVERSE(states.system, states.size, _flat(states, "q"), out)))
+
+
+def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+    """All forces and accelerations (size, nv), given ``a`` where prescribed (nv,) and ``tau`` elsewhere.
+
+    None if a number that is given is not sound, or a free hinge has no inertia. What is not given is not looked at.
+    """
+    tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
+    given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
+    fine = HYBRID(states.system, states.size, *_marks(states.system, prescribed), *given, tau, a)
+    return (tau, a) if known(fine) else None
+
+
+def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64], positions: Array) -> Array | None:
+    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,).
+
+    None if a number is not sound or a hinge has no inertia.
+    """
+    wide = 6 * len(bodies)
+    out, of = _matrices(states, wide), _placed(model_of(states.system), states.system, bodies, positions)
+    return out if known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), out)) else None
+
+
+def _marks(system: System, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Dofs that are prescribed, and bodies of whose dofs some are."""
+    index = model_of(system).tables["index"]
+    counted = np.concatenate([[0], np.cumsum(prescribed)])
+    first, last = index[:, 4], index[:, 5]
+    return prescribed.astype(np.int64), (counted[last] > counted[first]).astype(np.int64)
+
+
+def _placed(
+    model: Model, system: System, bodies: NDArray[np.int64], positions: Array
+) -> tuple[int, NDArray[np.int64], Array, NDArray[np.int64]]:
+    """How many bodies are kept; where frames are, how far from their bodies; kept bodies, numbered from 1.
+
+    Kept are bodies with frames, and bodies where branches with frames meet; the others are 0.
+    """
+    place = model.place[bodies]
+    parent = model.tables["index"][:, 0].tolist()
+    rank, branches = np.zeros(system.n_bodies + 1, np.int64), [0] * (system.n_bodies + 1)
+    rank[place] = 1
+    for t in range(system.n_bodies, 0, -1):
+        if branches[t] > 1:
+            rank[t] = 1
+        if rank[t] or branches[t]:
+            branches[parent[t]] += 1
+    kept = np.flatnonzero(rank[1:]) + 1
+    rank[kept] = np.arange(1, len(kept) + 1)
+    arms = np.einsum("kji,kj->ki", model.tables["frames"][place], positions)  # the tables have turned the frames
+    return len(kept), place, np.ascontiguousarray(arms), rank
+
+
+def _matrices(states: States, wide: int) -> Array:
+    return room(states.size * wide, wide).reshape(states.size, wide, wide)
+
+
+def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
+    """The answers, and which of them are none."""
+    if fine:
+        return answers, np.zeros(len(answers), dtype=bool)
+    return answers, np.asarray((~np.isfinite(answers)).any(axis=tuple(range(1, answers.ndim))))
+
+
+def _flat(states: States, name: str) -> Array | None:
+    """An argument with its leading axes made one; where not given, what stands for it."""
+    if name in states.arrays:
+        array = states[name]
+        return array if name == "gravity" and array.ndim == 1 else array.reshape(states.size, *array.shape[1:])
+    if name == "gravity":
+        return states.system.gravity
+    return np.zeros((states.size, states.system.nv)) if name == "v" else None

@@ -1,0 +1,321 @@
+"""Bodies as nodes of the filter: articulated body inertias and forces, one dof at a time.
+
+What :mod:`kfdyn.estimation.recursions.page` calls a node is a body here, an output one dof of its hinge. z holds P η
+beforehand, so that ε is what THEORY section 3 calls SKO's.
+"""
+
+from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.spatial import Articulated, Screw, Slide, Spatial, Turn
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import carried, cases, either, loop, when
+from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import Place, Value, local, now, number
+
+#: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
+#: hinge or a slide it is φ g, what the parent sees of it.
+DOF = Record(gain=Spatial, nu=float, inverse=float)
+
+#: A slot: P and z of what is outboard, and bounds of the composite body's moments of inertia.
+SLOT = Record(P=Articulated, z=Spatial, bound=Vec3)
+
+#: What is below this part of the composite body's inertia is rounding. A false alarm costs time, not truth: the engine
+#: then decides.
+ROUNDING = 64 * 2.220446049250313e-16
+
+
+class Filter:
+    """The workspace of a filter over a robot: sums, dofs, rows of H, bodies, and what is behind them."""
+
+    def __init__(self, robot, row, work, moving):
+        self.robot, self.row, self.moving = robot, row, moving
+        dofs_at = (robot.slots + 1) * SLOT.width
+        H_at = dofs_at + robot.nv * DOF.width
+        work_at = H_at + robot.nv * SCREW.width
+        self.memory, self.H, self.work = work, work.part(H_at), work.part(work_at)
+        self.slots, self.dofs = SLOT.rows(work), DOF.rows(work.part(dofs_at))
+        self.rows_of_H, self.bodies = SCREW.rows(self.H), WORK.rows(self.work)
+        self.rest = work.part(work_at + (robot.n + 1) * WORK.width)
+        self.spare = work.part(robot.slots * SLOT.width)
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        return (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + DOF.width) + (robot.slots + 1) * SLOT.width
+
+    def begin(self):
+        """Set slot 0 and the world."""
+        clear(self.memory, SLOT.width)
+        place_world(self.work)
+
+    def gather(self, node_of=None):
+        """The filter, leaves to roots; the least d less rounding."""
+        self.least = local(everything(self.robot, 1e300))
+        for body in inward(self.robot):
+            (node_of or self.filtered)(body)
+        return now(self.least)
+
+    def filtered(self, body):
+        """Gather one body."""
+        node = Node(self, body)
+        node.look()
+        for kind in cases(body.kind, KINDS):
+            filter_node(node.of(kind))
+
+    def scatter(self, node_of=None):
+        """The smoother, roots to leaves; the world's acceleration is −g."""
+        gravity = [-self.row.gravity[i] for i in range(3)]
+        for i, x in enumerate(gravity):
+            self.work[WORK.place("eta") + 3 + i] = x
+        for body in outward(self.robot):
+            (node_of or self.smoothed)(body)
+
+    def smoothed(self, body):
+        """Scatter to one body."""
+        for kind in cases(body.kind, KINDS):
+            smooth_node(Node(self, body).of(kind))
+
+    def watch(self, margin):
+        """Remember the least of what is left of d above rounding."""
+        self.least.set(smaller(self.least, margin))
+
+    def one_dof(self, body, kind):
+        """Of a hinge of one dof: its row of H, l, and φ g."""
+        row = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
+        return row, self.bodies[body.t].l, self.dofs[body.v].gain
+
+
+def everything(robot, x):
+    """A number of the robot's kind."""
+    return Value(number(x, robot.lanes)) if Place.builder is not None else x
+
+
+class Node:
+    """A body as a node."""
+
+    #: Whether a known acceleration is part of η: then η of a hinge on the world may not be 0.
+    prescribed = False
+
+    def __init__(self, filter_, body):
+        self.filter, self.body = filter_, body
+        self.here = filter_.bodies[body.t]
+
+    def of(self, kind):
+        """The same as a node of its kind."""
+        node = (Many if kind not in (REVOLUTE, SLIDE) else One)(self.filter, self.body)
+        node.kind = kind
+        node.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("P", "z", "rounding")})
+        return node
+
+    def look(self):
+        """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force.
+
+        Unless something is prescribed, η of a hinge of one dof on the world is 0.
+        """
+        f, body, here = self.filter, self.body, self.here
+        slot = f.slots[body.arrives]
+        M, p = inertia_of(body, f.work)
+        P = slot.P.plus_body(M, p, body.mass)
+        self.P, self.z = P, None
+        if f.moving:
+            omega, z = here.omega, slot.z
+            z = Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
+            state = carried(z)
+            for _ in when(f.row.external_forces.given):
+                push = f.row.external_forces.part(6 * body.body)
+                state.set(z - Spatial.of([push[i] for i in range(6)]))
+            known = (body.parent != 0) | (body.kind > SLIDE)
+            for _ in when(True if self.prescribed else known):
+                state.set(state.get() + P.applied(here.eta))
+            self.z = state.get()
+        self.rounding = self._bound(P)
+
+    def _bound(self, P):
+        """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
+
+        A part of a bound of the composite body's moment of inertia, which is a constant of the robot unless the body is
+        loose. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound,
+        since its rounding stays in P; so all mass counts, and not only what C tells to move along. Where very many
+        bodies are outboard that would be far too much, and most of the rounding has faded on its way: there C does
+        tell. Axis of the world by axis, √(moment) being what adds up: a planar chain that lies in two of them moves as
+        one heavy body out of its plane, and its hinges need not know. A revolute hinge adds its armature.
+        """
+        f, body = self.filter, self.body
+        mass, moment = (everything(f.robot, 0.0) + x for x in (body.all_mass, body.all_moment))
+        masses, about, turning = carried(Vec3(mass, mass, mass)), carried(Vec3(moment, moment, moment)), carried(moment)
+        for _ in when(body.loose != 0):
+            J, C = body.moment.s, P.C.s
+            own = absolute(J[0]) + absolute(J[3]) + absolute(J[5])
+            outboard = f.slots[body.arrives].bound
+            about.set(Vec3(*(x + own for x in outboard)))
+            for _ in when(body.loose > 1):
+                masses.set(Vec3(*(smaller(mass, absolute(C[i])) for i in (0, 3, 5))))
+            x, y, z = about.get()
+            turning.set(x + y + z)
+        for _ in when((Body(f.robot, body.parent).loose != 0) & (body.parent != 0)):
+            x, y, z = (absolute(x) for x in self.here.l)
+            mx, my, mz = (root(m) for m in masses.get())
+            a, b, c = (root(m) for m in about.get())
+            a, b, c = a + my * z + mz * y, b + mz * x + mx * z, c + mx * y + my * x
+            f.slots[body.leaves].bound = f.slots[body.base].bound + Vec3(a * a, b * b, c * c)
+        for _ in when(body.kind == REVOLUTE):
+            for _ in when(body.loose != 0):
+                x, y, z = (absolute(x) for x in axis_of(body.t, f.work))
+                a, b, c = (root(m) for m in about.get())
+                side = x * a + y * b + z * c
+                turning.set(side * side)
+            turning.set(turning.get() + body.armature)
+        return ROUNDING * turning.get()
+
+
+class Output:
+    """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
+
+    def __init__(self, node, i, row, noise):
+        f = node.filter
+        self.node, self.i, self.row, self.noise, self.kept = node, i, row, noise, f.dofs[i]
+        self.lever = None
+
+    @property
+    def measured(self):
+        """The generalised force."""
+        return self.node.filter.row.tau[self.i]
+
+    @property
+    def gain(self):
+        """g, or φ g where the node is of one dof."""
+        return Passed(self.kept.gain) if self.lever is not None else self.kept.gain
+
+    @property
+    def nu(self):
+        """ν."""
+        return self.kept.nu
+
+    def keep(self, g, d, nu):
+        """Remember the gain, 1/d and ν, and how much of d is above rounding."""
+        self.node.watch(self, d)
+        self.kept.gain = g if self.lever is None else g.force_shifted(self.lever)
+        self.kept.inverse = 1.0 / d
+        if nu is not None:
+            self.kept.nu = nu
+
+    def answer(self, a):
+        """The acceleration of the dof."""
+        self.node.filter.row.a[self.i] = a
+
+
+class Passed:
+    """φ g: it meets the parent's λ, so that the product need not wait for λ⁺ = φ*λ."""
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def dot(self, costate):
+        """g*λ⁺ = (φ g)*λ(p)."""
+        return self.gain.w.dot(costate.parent.w) + self.gain.v.dot(costate.parent.v)
+
+
+class Arriving:
+    """λ⁺ = φ*λ(p), not yet computed."""
+
+    def __init__(self, parent, l):
+        self.parent, self.l = parent, l
+
+    @property
+    def w(self):
+        """Angular part."""
+        return self.parent.w
+
+    @property
+    def v(self):
+        """Linear part."""
+        return self.parent.v.plus_cross(self.parent.w, self.l)
+
+
+class One(Node):
+    """A body on one rotation or one translation."""
+
+    def prior(self):
+        """P, z."""
+        return Straight(self.P, self.z)
+
+    def outputs(self, backwards=False):
+        """The one dof."""
+        f, body = self.filter, self.body
+        row = Turn(axis_of(body.t, f.work)) if self.kind == REVOLUTE else Slide(f.rows_of_H[body.v].h.v)
+        h = Output(self, body.v, row, body.armature)
+        h.lever = self.here.l
+        yield h
+
+    def watch(self, h, d):
+        """Rounding of a turn is that of a moment of inertia, of a slide that of a mass."""
+        body = self.body
+        margin = self.rounding if self.kind == REVOLUTE else ROUNDING * (body.all_mass + body.armature)
+        self.filter.watch(d - margin)
+
+    def pass_on(self, P, z):
+        """Add what the parent sees to the parent's sum, or begin the sum with it."""
+        f, body, l = self.filter, self.body, self.here.l
+        for _ in when(body.parent != 0):
+            P, z = P.shifted(l), None if z is None else z.force_shifted(l)
+            out, base = f.slots[body.leaves], f.slots[body.base]
+            for first in either(body.base == 0):  # nothing yet: what a chain always does
+                out.P = P if first else base.P + P
+                if z is not None:
+                    out.z = z if first else base.z + z
+
+    def arriving(self):
+        """λ⁺, by way of the parent's λ."""
+        return Straight(Arriving(self.filter.bodies[self.body.parent].eta, self.here.l))
+
+    def leave(self, costate):
+        """λ + η, where η was."""
+        self.here.eta = self.here.eta + costate
+
+
+class Many(Node):
+    """A body on a hinge of any number of dofs: P and z are variables, since a loop changes them."""
+
+    def prior(self):
+        """P, z."""
+        return carried(self.P, self.z)
+
+    def outputs(self, backwards=False):
+        """The dofs."""
+        f = self.filter
+        for i in dofs(f.robot, self.body, backwards):
+            yield Output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+
+    def watch(self, h, d):
+        """A dof that turns and slides may lose by both."""
+        w, v = h.row.h.w, h.row.h.v
+        weight = self.body.all_mass * v.dot(v) + h.noise
+        self.filter.watch(d - self.rounding * w.dot(w) - ROUNDING * weight)
+
+    def pass_on(self, P, z):
+        """Add what the parent sees to the parent's sum.
+
+        By way of a spare slot: the compiler would join this end to that of other hinges, whose numbers then could not
+        stay in registers.
+        """
+        f, body, l = self.filter, self.body, self.here.l
+        for _ in when(body.parent != 0):
+            spare = f.slots[f.robot.slots]
+            spare.P = P.shifted(l)
+            if z is not None:
+                spare.z = z.force_shifted(l)
+            start, base, out = (x * SLOT.width for x in (f.robot.slots, body.base, body.leaves))
+            count = SLOT.place("bound") if z is not None else SLOT.place("z")
+            for i in loop(count) if not isinstance(out, int) or Place.builder is None else range(count):
+                f.memory[out + i] = f.memory[base + i] + f.memory[start + i]
+
+    def arriving(self):
+        """λ⁺."""
+        return carried(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
+
+    def leave(self, costate):
+        """λ + η, where η was."""
+        self.here.eta = costate + self.here.eta

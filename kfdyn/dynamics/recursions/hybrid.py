@@ -1,0 +1,137 @@
+"""Hybrid dynamics: forward dynamics in which some measurements are missing and the accelerations given instead.
+
+H*a of a prescribed dof joins η, and its gain is 0. Its force is read off what passes by: behind the free dofs of its
+hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R a, of the same form as a free dof's acceleration.
+"""
+
+from kfdyn.dynamics.recursions.articulated import Filter, Many, Output
+from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
+from kfdyn.estimation.recursions.page import filter_node, smooth_node
+from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
+from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, dofs, outward
+from kfdyn.multibody.recursions.spatial import Screw, Spatial
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.values import local, unboxed
+
+
+class Held(Many):
+    """A body of whose dofs some are prescribed: the others are measured, these are read."""
+
+    prescribed = True
+
+    def outputs(self, backwards=False):
+        """The free dofs."""
+        f = self.filter
+        for i in dofs(f.robot, self.body, backwards):
+            for _ in when(f.row.prescribed[i] == 0):
+                yield Output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+
+    def given(self):
+        """The prescribed dofs."""
+        f = self.filter
+        for i in dofs(f.robot, self.body):
+            for _ in when(f.row.prescribed[i] != 0):
+                yield i
+
+    def pass_on(self, P, z):
+        """Keep what the prescribed dofs will feel, tau = ν − g λ⁺ with ν = h z⁺ + R a and g = −P⁺h; then as always."""
+        f = self.filter
+        for i in self.given():
+            h, kept = f.rows_of_H[i].h, f.dofs[i]
+            kept.gain = -P.applied(h)
+            kept.nu = h.dot(z) + f.robot.armature[i] * f.row.known[i]
+        super().pass_on(P, z)
+
+    def arriving(self):
+        """λ⁺, and the forces of the prescribed dofs at it."""
+        state, f = super().arriving(), self.filter
+        for i in self.given():
+            kept = f.dofs[i]
+            f.row.all_tau[i] = kept.nu - kept.gain.dot(state.get())
+        return state
+
+
+class Hybrid(Filter):
+    """A filter some of whose measurements are missing."""
+
+    def prescribe(self, body):
+        """η ← η + H_p* a_p; the row of a revolute hinge goes to H like those of the others."""
+        here = self.bodies[body.t]
+        for i in dofs(self.robot, body):
+            for _ in when(body.kind == REVOLUTE):
+                self.rows_of_H[i].h = Spatial(axis_of(body.t, self.work), Vec3.zero())
+            for _ in when(self.row.prescribed[i] != 0):
+                here.eta = here.eta + self.row.known[i] * self.rows_of_H[i].h
+
+    def gather_one(self, body):
+        """One body, prescribed or not."""
+        for held in either(self.row.held[body.t] != 0):
+            if held:
+                node = Held(self, body)
+                node.look()
+                filter_node(node)
+            else:
+                self.filtered(body)
+
+    def scatter_one(self, body):
+        """To one body."""
+        for held in either(self.row.held[body.t] != 0):
+            if held:
+                smooth_node(Held(self, body))
+            else:
+                self.smoothed(body)
+
+
+def hybrid_dynamics(robot, row, work):
+    """All of tau and a, given tau of the free dofs and a of those prescribed (SKO "hybrid"), dof by dof."""
+    f = Hybrid(robot, row, work, moving=True)
+    sweep_outward(robot, row, f.work, f.H, moving=True)
+    for body in outward(robot):
+        for _ in when(row.held[body.t] != 0):
+            f.prescribe(body)
+    least = f.gather(f.gather_one)
+    f.scatter(f.scatter_one)
+    for i in loop(robot.nv):
+        for given in either(row.prescribed[i] != 0):
+            if given:
+                row.a[i] = row.known[i]
+            else:
+                row.all_tau[i] = row.tau[i]
+    return least
+
+
+def _finite_where(mark):
+    """Whether the entries with this mark are finite; the others are not looked at."""
+
+    def sound(robot, row, array, first, last, width):
+        fine = local(last >= first)
+        for i in loop(width):
+            for _ in when(row.prescribed[i] == mark):
+                for b in loop(last, first):
+                    x = array[b * width + i]
+                    fine.set(fine & (x - x == 0.0))
+        return unboxed(fine)
+
+    return sound
+
+
+def begin(robot, row, work):
+    """What stays from row to row."""
+    Filter(robot, row, work, moving=True).begin()
+
+
+HYBRID = Entry(
+    hybrid_dynamics,
+    ROBOT,
+    [
+        Q, V, Given("tau", ("nv",), sound=_finite_where(0)), Given("known", ("nv",), sound=_finite_where(1)), FORCES,
+        GRAVITY,
+    ],
+    [Given("all_tau", ("nv",)), Given("a", ("nv",))],
+    lambda robot, row: Filter.size(robot),
+    begin,
+    [Parameter("prescribed", "i"), Parameter("held", "i")],
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""The fused outward sweep, written for one number and run on machine vectors of configurations."""

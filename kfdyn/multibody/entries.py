@@ -1,0 +1,109 @@
+"""Calls into compiled entries: plain arrays go straight in, others are checked and broadcast first."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import NDArray
+
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.overflow import overflow
+from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.sweeps.entry import Entry
+
+Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+FINE = 1
+_FLOAT = np.dtype(np.float64)
+
+
+class Later:
+    """An entry by name, imported when first called: what compiles is slow to load."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+        self._entry: Entry | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """The entry itself."""
+        if self._entry is None:
+            self._entry = getattr(import_module(self._module), self._name)
+        return self._entry
+
+    def __call__(self, system: System, rows: int, *arrays: Any) -> int:
+        """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
+        entry, model = self._entry or self.entry, model_of(system)
+        status = entry(model, *arrays, rows=rows)
+        if status >= 0:
+            return status
+        results = len(entry.results)
+        given = [_contiguous(x) for x in arrays[:-results]]
+        return entry(model, *given, *arrays[-results:], rows=rows)
+
+
+def _contiguous(x: Any) -> Any:
+    """The same numbers in order, if it is a plain array of floats; anything else as it is.
+
+    What was pickled has a dtype of its own, equal to the one that entries know.
+    """
+    if (
+        type(x) is ndarray
+        and x.dtype == _FLOAT
+        and not (x.flags.c_contiguous and x.flags.aligned and x.dtype is _FLOAT)
+    ):
+        return np.array(x, dtype=_FLOAT, order="C")
+    return x
+
+
+def known(status: int) -> bool:
+    """Whether an entry has answered all rows; arrays that it cannot take are a mistake of ours, never an answer."""
+    if status < 0:
+        raise AssertionError(f"an entry does not take arrays that were checked ({status})")
+    return status == FINE
+
+
+KINETIC = Later("kfdyn.multibody.recursions.energy", "KINETIC")
+MOMENT = Later("kfdyn.multibody.recursions.energy", "MOMENT")
+JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN")
+POSE = Later("kfdyn.multibody.recursions.frames", "POSE")
+VELOCITY = Later("kfdyn.multibody.recursions.frames", "VELOCITY")
+ACCELERATION = Later("kfdyn.multibody.recursions.frames", "ACCELERATION")
+LINK_TERMS = Later("kfdyn.multibody.recursions.links", "LINK_TERMS")
+INTEGRATE = Later("kfdyn.multibody.recursions.displacement", "INTEGRATE")
+DIFFERENCE = Later("kfdyn.multibody.recursions.displacement", "DIFFERENCE")
+MOMENTUM = Later("kfdyn.multibody.recursions.energy", "MOMENTUM")
+
+
+def reading(
+    system: System, entry: Later, tails: tuple[Shape, ...], meaning: str, q: Any, *more: Any, of: tuple[Any, ...] = ()
+) -> tuple[Array, ...]:
+    """What an entry says (..., *tail) of configurations q (..., nq), and of v and a (..., nv) if it takes them.
+
+    ``of`` is what the entry takes beside: a frame, for example. An entry looks at the numbers it is given and has no
+    answer if one is not sound; then the checks find the words, or ``meaning`` has overflown.
+    """
+    if type(q) is ndarray and q.ndim:
+        lead = q.shape[:-1]
+        out = tuple([np.empty(lead + tail) for tail in tails])
+        if entry(system, math.prod(lead) if lead else 1, *of, q, *more, *out) == FINE:
+            return out
+    looked_at = {"q": (configuration(system, q), 1)}
+    for name, x in zip(("v", "a"), more):
+        if x is not None:
+            looked_at[name] = (checked(system, x, (system.nv,), name), 1)
+    lead, arrays = batch(system, **looked_at)
+    by_name = dict(zip(looked_at, arrays))
+    given = [by_name.get(name) for name, _ in zip(("q", "v", "a"), (q, *more))]
+    out = tuple([np.empty((math.prod(lead), *tail)) for tail in tails])
+    if not known(entry(system, math.prod(lead), *of, *given, *out)):
+        raise overflow(system, meaning, **by_name)
+    return tuple([x.reshape(lead + x.shape[1:]) for x in out])

@@ -1,0 +1,168 @@
+"""Motion on the configuration space: q moved by dv, and the dv between two q."""
+
+from kfdyn.multibody.recursions.energy import Q
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.robot import POSE, ROBOT, SCREWS, configuration_is_sound, dofs, outward, screw_of
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import carried, either, when
+from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.functions import arc_tangent, root, sine_cosine, smaller
+from kfdyn.sweeps.values import choice
+
+
+class Quaternion:
+    """A unit quaternion (n, w)."""
+
+    def __init__(self, n, w):
+        self.n, self.w = n, w
+
+    @classmethod
+    def read(cls, column, place):
+        """The one at a place of q, divided by its length."""
+        x, y, z, w = (column[place + i] for i in range(4))
+        r = 1.0 / root(x * x + y * y + z * z + w * w)
+        return cls(Vec3(x * r, y * r, z * r), w * r)
+
+    @classmethod
+    def exp(cls, w):
+        """The rotation by a rotation vector."""
+        half = 0.5 * root(w.dot(w))
+        s, c = sine_cosine(half)
+        near = half < 1e-4
+        return cls(w * choice(near, 0.5 * (1.0 - half * half / 6.0), 0.5 * s / choice(near, 1.0, half)), c)
+
+    def log(self):
+        """Rotation vector of length at most π; e and −e are the same rotation."""
+        sign = choice(self.w < 0.0, -1.0, 1.0)
+        n, w = self.n * sign, sign * self.w
+        size = root(n.dot(n))
+        near = size < 1e-12  # 2 atan2(size, w) / size → 2 / w as size → 0
+        return n * choice(near, 2.0 / choice(near, w, 1.0), 2.0 * arc_tangent(size, w) / choice(near, 1.0, size))
+
+    def __mul__(self, other):
+        a, b = self, other
+        return Quaternion((a.w * b.n + b.w * a.n).plus_cross(a.n, b.n), a.w * b.w - a.n.dot(b.n))
+
+    def inverse(self):
+        """The rotation back."""
+        return Quaternion(-self.n, self.w)
+
+    def rotate(self, x):
+        """Turn a vector."""
+        t = 2.0 * self.n.cross(x)
+        return x + (self.w * t).plus_cross(self.n, t)
+
+
+def exp_coefficients(t):
+    """(1 − cos t)/t² and (t − sin t)/t³, by series where the quotients cancel."""
+    near = t < 0.1
+    s, far = t * t, choice(near, 1.0, t)
+    half, whole = sine_cosine(0.5 * t)[0] / far, sine_cosine(t)[0]
+    return (
+        choice(near, 0.5 - s * (1 / 24 - s * (1 / 720 - s * (1 / 40320 - s / 3628800))), 2.0 * (half * half)),
+        choice(
+            near,
+            1 / 6 - s * (1 / 120 - s * (1 / 5040 - s * (1 / 362880 - s / 39916800))),
+            (t - whole) / (far * far * far),
+        ),
+    )
+
+
+def moved(robot, q, dv, out):
+    """Q moved by ``dv(i)`` into ``out``: screws add, quaternions and poses by the exponential of H* dv."""
+    for body in outward(robot):
+        for screws in either(body.kind <= SCREWS):
+            if screws:
+                for i in dofs(robot, body):
+                    place = body.q + i - body.v
+                    out[place] = q[place] + dv(i)
+            else:
+                _move_pose(robot, body, q, dv, out)
+
+
+def _twist(robot, body, dv):
+    """H* dv of a hinge whose rows are fixed in the child."""
+    twist = carried(Spatial(zeros(robot), zeros(robot)))
+    for i in dofs(robot, body):
+        twist.set(twist.get() + dv(i) * screw_of(robot, i))
+    return twist.get()
+
+
+def _move_pose(robot, body, q, dv, out):
+    twist = _twist(robot, body, dv)
+    w, u = twist.w, twist.v
+    place = body.q + choice(body.kind == POSE, 3, 0)
+    e = Quaternion.read(q, place)
+    for _ in when(body.kind == POSE):
+        f, g = exp_coefficients(root(w.dot(w)))
+        wu = w.cross(u)
+        t = e.rotate(u + (f * wu + g * w.cross(wu)))
+        for i, x in enumerate(t):
+            out[body.q + i] = q[body.q + i] + x
+    e = e * Quaternion.exp(w)
+    r = 1.0 / root(e.n.dot(e.n) + e.w * e.w)
+    for i, x in enumerate([*e.n, e.w]):
+        out[place + i] = r * x
+
+
+def integrate(robot, row, work):
+    """Q moved by dv."""
+    moved(robot, row.q, lambda i: row.dv[i], row.moved)
+
+
+def difference(robot, row, work):
+    """The dv that integrate turns q into q2 by; no answer where a hinge cannot do it: then ``reach`` < 0 there.
+
+    ``left_inverse`` (nv, 6) are rows of H^-*: what H* dv does not reach, no β of this hinge does.
+    """
+    margin = carried(zeros(robot).x + 1.0)
+    for body in outward(robot):
+        for screws in either(body.kind <= SCREWS):
+            if screws:
+                for i in dofs(robot, body):
+                    place = body.q + i - body.v
+                    row.dv[i] = row.q2[place] - row.q[place]
+            else:
+                margin.set(smaller(margin.get(), _between(robot, row, body)))
+    return margin.get()
+
+
+def _between(robot, row, body):
+    """Dv of a quaternion or a pose; how far within the tolerance its hinge reaches."""
+    place = body.q + choice(body.kind == POSE, 3, 0)
+    back = Quaternion.read(row.q, place).inverse()
+    w, lin = (back * Quaternion.read(row.q2, place)).log(), carried(zeros(robot))
+    for _ in when(body.kind == POSE):
+        t = back.rotate(Vec3(*(row.q2[body.q + i] - row.q[body.q + i] for i in range(3))))
+        angle = root(w.dot(w))
+        near, s = angle < 0.1, angle * angle
+        far = choice(near, 1.0, angle)
+        sine, cosine = sine_cosine(0.5 * angle)
+        g = choice(
+            near,
+            1 / 12 + s * (1 / 720 + s * (1 / 30240 + s * (1 / 1209600 + s / 47900160))),
+            (1.0 - 0.5 * angle * cosine / choice(near, 1.0, sine)) / (far * far),
+        )
+        wt = w.cross(t)
+        lin.set(t + ((-0.5) * wt + g * w.cross(wt)))
+    twist = Spatial(w, lin.get())
+    left = carried(twist)
+    for i in dofs(robot, body):
+        d = Spatial.of([row.left_inverse[6 * i + j] for j in range(6)]).dot(twist)
+        row.dv[i] = d
+        left.set(left.get() - d * screw_of(robot, i))
+    rest = left.get()
+    return row.tolerance[0] * (1.0 + root(twist.dot(twist))) - root(rest.dot(rest))
+
+
+INTEGRATE = Entry(integrate, ROBOT, [Q, Given("dv", ("nv",))], [Given("moved", ("nq",))], lambda robot, row: 1)
+DIFFERENCE = Entry(
+    difference,
+    ROBOT,
+    [Q, Given("q2", ("nq",), sound=configuration_is_sound)],
+    [Given("dv", ("nv",))],
+    lambda robot, row: 1,
+    None,
+    [Parameter("left_inverse", "f"), Parameter("tolerance", "f")],
+)

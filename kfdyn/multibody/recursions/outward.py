@@ -1,0 +1,118 @@
+"""The outward sweep in world orientation: orientation, l, angular velocity and bias acceleration of every body."""
+
+from kfdyn.multibody.recursions.hinges import cross_hinge
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, outward, screw_of
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
+from kfdyn.sweeps.control import carried, cases, when
+from kfdyn.sweeps.functions import sine_cosine
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+
+#: Kept for each body: orientation (its third column is a revolute hinge's axis), l, angular velocity, η and then λ.
+#: Row 0 is the world. Sine and cosine of a revolute hinge's angle stand where η will be.
+WORK = Record(R=Mat3, l=Vec3, omega=Vec3, eta=Spatial)
+
+
+def place_world(work):
+    """Row 0: at rest, orientation 1."""
+    clear(work, WORK.width)
+    WORK.rows(work)[0].R = Mat3.identity()
+
+
+def sweep_outward(robot, row, work, H, moving):
+    """Fill R, l, ω, η of every body; about 150 flops for a revolute hinge.
+
+    Rows of H of other hinges than revolute ones go to ``H``. Sines and cosines come first: each is a long chain of
+    operations, and here the processor does those of several bodies side by side.
+    """
+    for body in outward(robot):
+        prepare_sine(body, row, work)
+    for body in outward(robot):
+        outward_body(robot, body, row, work, H, moving)
+
+
+def prepare_sine(body, row, work):
+    """Sine and cosine of a body's angle, if its hinge is revolute."""
+    for _ in when(body.kind == REVOLUTE):
+        place = body.t * WORK.width + WORK.place("eta")
+        work[place], work[place + 1] = sine_cosine(row.q[body.q], body.offset)
+
+
+def outward_body(robot, body, row, work, H, moving):
+    """One body, given its parent."""
+    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
+    R = up.R
+    l = R @ body.position
+    omega = up.omega if moving else Vec3.zero()
+    for kind in cases(body.kind, KINDS):
+        if kind == REVOLUTE:
+            place = body.t * WORK.width + WORK.place("eta")
+            O = turned_frame(body, R, work[place], work[place + 1])
+            here.R, here.l = O, l
+            if moving:  # R86 5.1–5.6 with H* = [z; 0]
+                spin = row.v[body.v] * O.column(2)
+                here.eta = Spatial(omega.cross(spin), omega.cross(omega.cross(l)))
+                here.omega = omega + spin
+        elif kind == SLIDE:
+            O = R @ body.rotation
+            z = O @ screw_of(robot, body.v).v
+            l_now = l + row.q[body.q] * z
+            here.R, here.l = O, l_now
+            SCREW.rows(H)[body.v].h = Spatial(Vec3.zero(), z)
+            if moving:  # H* = [0; z]: Coriolis' acceleration beside the centripetal one
+                slide = (2.0 * row.v[body.v]) * z
+                here.eta = Spatial(Vec3.zero(), omega.cross(omega.cross(l_now) + slide))
+                here.omega = omega
+        else:
+            O, l_now, omega_now, eta = cross_hinge(robot, body, row, R @ body.rotation, l, omega, H, moving)
+            here.R, here.l = O, l_now
+            if moving:
+                here.omega, here.eta = omega_now, eta
+
+
+def mixed(c, s, x, y):
+    """c x + s y and c y − s x: two columns of a matrix turned about the third."""
+    return (
+        Vec3(c * x.x + s * y.x, c * x.y + s * y.y, c * x.z + s * y.z),
+        Vec3(c * y.x - s * x.x, c * y.y - s * x.y, c * y.z - s * x.z),
+    )
+
+
+def turned_frame(body, R, s, c):
+    """R Rz(a) Rx(alpha) Rz(b + q), given the sine and cosine of b + q: from the parent's orientation to the body's."""
+    x, y, z = (R.column(j) for j in range(3))
+    first = carried(x, y)
+    for _ in when(body.twisted != 0):
+        first.set(*mixed(*body.twist, x, y))
+    x, y = first.get()
+    y, z = mixed(*body.tilt, y, z)
+    x, y = mixed(c, s, x, y)
+    return Mat3.columns(x, y, z)
+
+
+def inertia_of(body, work):
+    """Moment of inertia and m p of a body about its hinge point, world orientation.
+
+    R J R* = j + sym(x g) + sym(y h), the columns of R being x, y, z: 45 operations, 20 fewer than by two products.
+    """
+    R = WORK.rows(work)[body.t].R
+    x, y, m = R.column(0), R.column(1), R.m
+    a0, a1, a2, b, c, j = body.split.s
+    g = R @ Vec3(a0, a1, a2)
+    h = Vec3(b * m[1] + c * m[2], b * m[4] + c * m[5], b * m[7] + c * m[8])
+    moment = Sym3(
+        j + 2.0 * (x.x * g.x + y.x * h.x),
+        x.x * g.y + g.x * x.y + y.x * h.y + h.x * y.y,
+        x.x * g.z + g.x * x.z + y.x * h.z + h.x * y.z,
+        j + 2.0 * (x.y * g.y + y.y * h.y),
+        x.y * g.z + g.y * x.z + y.y * h.z + h.y * y.z,
+        j + 2.0 * (x.z * g.z + y.z * h.z),
+    )
+    return moment, R @ body.first
+
+
+def axis_of(t, work):
+    """The axis of body t's revolute hinge: the third column of its orientation."""
+    start = t * WORK.width
+    return Vec3(work[start + 2], work[start + 5], work[start + 8])
