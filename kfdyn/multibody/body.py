@@ -171,7 +171,7 @@ def as_floats(value: ArrayLike, what: str) -> Array:
 
 def read_only(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """Copy ``value`` to a read-only float array of the given shape, or say what is wrong with it."""
-    array = np.array(as_floats(value, what), dtype=np.float64)
+    array = np.array(as_floats(value, what))
     if array.shape != shape:
         raise ShapeError(f"{what} must have shape {shape}, got {array.shape}")
     if not np.isfinite(array).all():

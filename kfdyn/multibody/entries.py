@@ -51,16 +51,9 @@ class Later:
 
 
 def _contiguous(x: Any) -> Any:
-    """The same numbers in order, if it is a plain array of floats; anything else as it is.
-
-    What was pickled has a dtype of its own, equal to the one that entries know.
-    """
-    if (
-        type(x) is ndarray
-        and x.dtype == _FLOAT
-        and not (x.flags.c_contiguous and x.flags.aligned and x.dtype is _FLOAT)
-    ):
-        return np.array(x, dtype=_FLOAT, order="C")
+    """The same numbers in order, if it is a plain array of floats; anything else as it is."""
+    if type(x) is ndarray and x.dtype == _FLOAT and not (x.flags.c_contiguous and x.flags.aligned):
+        return np.array(x, order="C")
     return x
 
 

@@ -19,6 +19,7 @@ _HALF = ir.IntType(32)
 _OBJECT = BYTE.as_pointer()
 _HEAD = object.__basicsize__  # what an object begins with: references, then its class
 _DATA, _AXES, _SHAPE, _DTYPE, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 40, _HEAD + 48
+_LETTERS = _HEAD + 8  # in a dtype, behind the class of its scalars
 _CONTIGUOUS, _ALIGNED, _NATIVE, _WRITEABLE = 0x1, 0x100, 0x200, 0x400
 _FASTCALL = 0x80
 
@@ -86,6 +87,8 @@ def check_layout():
         and list(ctypes.cast(field(_SHAPE, ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))[:2]) == [2, 3]
         and field(_DTYPE, ctypes.c_void_p) == id(_DTYPES["f"])
         and field(_FLAGS, ctypes.c_int) & 0x701 == 0x501
+        and ctypes.string_at(id(array.dtype) + _LETTERS, 3) == b"fd="
+        and ctypes.cast(id(array.dtype) + _LETTERS + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
     )
     if not right:
         raise ImportError(
@@ -152,12 +155,17 @@ def _read_array(build, thing, kind, known, unless):
     def field(offset, type_):
         return build.load(build.bitcast(build.gep(thing, [ir.Constant(INT, offset)]), type_.as_pointer()))
 
+    def number(dtype):
+        """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
+        place = build.inttoptr(build.add(dtype, ir.Constant(INT, _LETTERS)), INT.as_pointer())
+        return build.and_(build.load(place), ir.Constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
+
     def look():
         unless(build.icmp_signed("==", field(_HEAD - 8, INT), known("ndarray")))
         wanted = ir.Constant(_HALF, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
         fit = build.icmp_signed("==", build.and_(field(_FLAGS, _HALF), wanted), wanted)
         axes = build.sext(field(_AXES, _HALF), INT)
-        fit = build.and_(fit, build.icmp_signed("==", field(_DTYPE, INT), known(kind.dtype)))
+        fit = build.and_(fit, build.icmp_signed("==", number(field(_DTYPE, INT)), number(known(kind.dtype))))
         if kind.axes is not None:
             fit = build.and_(fit, build.icmp_signed("==", axes, ir.Constant(INT, kind.axes)))
         unless(fit)

@@ -1,5 +1,6 @@
 """The entry template on a small model: shapes, broadcasting of shared rows, sound numbers, failed rows, threads."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,3 +128,13 @@ def test_a_workspace_too_small_is_replaced(model):
     assert ENTRY(small, SHIFT, x, SHIFT, out) == FINE
     np.testing.assert_allclose(out, expected(x, 0.5), rtol=1e-15)
     assert kept
+
+
+def test_pickled_and_derived_arrays_fit(model):
+    """A dtype that came out of a pickle is another object, equal to NumPy's own; swapped bytes are not."""
+    x, out = np.random.default_rng(6).uniform(size=(9, 3)), np.empty((9, 3))
+    pickled = pickle.loads(pickle.dumps(x))
+    assert ENTRY(model, SHIFT, pickled * 1, SHIFT, out) == FINE
+    np.testing.assert_allclose(out, expected(x, 0.5), rtol=1e-15)
+    for other in (x.astype(">f8"), x.view(np.int64), x.view("M8[s]"), x.view("m8")):
+        assert ENTRY(model, SHIFT, other, SHIFT, out) < 0
