@@ -37,7 +37,8 @@ def tree(place):
     copy = place / "site" / "kfdyn"
     shutil.copytree(HERE / "sweeps", copy / "sweeps", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "__init__.py").write_text("__version__ = '0'\n")
-    shutil.copy(HERE / "errors.py", copy)
+    for needed in ("errors.py", "first_use.py"):
+        shutil.copy(HERE / needed, copy)
     (copy / "sample.py").write_text(SWEEP)
     (copy / "sample_factor.py").write_text(FACTOR.format("2.0"))
     return copy
