@@ -23,15 +23,17 @@ from kfdyn.duality.parties import (
 )
 from kfdyn.duality.quantities import Claim, claims
 from kfdyn.duality.report import Report, versions
-from kfdyn.duality.rounding import rounding_bound
+from kfdyn.duality.rounding import condition_by_node, rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
 from kfdyn.duality.theirs import take_claims
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
+
+_NO_DIGIT = 0.1  # part of 𝓜⁻¹ that rounding may move: beyond it not one digit can be confirmed
 
 
 class Client(Protocol):
@@ -138,6 +140,8 @@ def cross_check(
             f"singular; give at least {largest}, better {20 * largest}"
         )
     own, bound, names = claims(ss), rounding_bound(ss), _output_names(ss)
+    if bound > _NO_DIGIT:
+        _refuse(ss, bound)
     taken, notes = take_claims(claimed or {}, own, ss, bound)
     formulas = {**own, **taken}
     plan = Plan.of(ss, truth or ss, seed)
@@ -169,6 +173,18 @@ def cross_check(
         claimed={name: (note, _limits(taken[name], moments.n, tests, level)) for name, note in notes.items()},
         unasked=tuple(unasked),
         versions=versions(),
+    )
+
+
+def _refuse(ss: StateSpace, bound: float) -> None:
+    """Say which node has no inverse in double precision."""
+    k = int(np.argmax(condition_by_node(ss)))
+    who = f"hinge {ss.tree.names[k]!r}" if ss.tree.names else f"node {k}"
+    lost = f"rounding may move 𝓜⁻¹ by {100 * bound:.0f} %"
+    raise SingularError(
+        f"{who}: in this configuration 𝓜 is singular to double precision ({lost}), so there is nothing to confirm: "
+        "it moves next to no mass of its own. Give its body an inertia or it an armature, or try another configuration",
+        k,
     )
 
 

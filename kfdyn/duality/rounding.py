@@ -207,15 +207,20 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
     >>> 1e-15 < bound < 1e-12
     True
     """
+    return float(_ROUNDINGS * EPS * (1 + condition_by_node(ss, cov, groups).sum()))
+
+
+def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Sequence[Starts] | None = None) -> Array:
+    """What each node adds to the κ of :func:`rounding_bound`, (N,); large where a hinge moves next to no mass."""
     cov = Covariances(ss) if cov is None else cov
     groups = unit_groups(ss) if groups is None else groups
     inverse = InnovationsFactor(cov.riccati).inverse_diagonal()
-    composite, kappa = cov.x.diagonal, 1.0
+    composite, kappa = cov.x.diagonal, np.zeros(len(ss))
     for k, (H, R, start) in enumerate(zip(ss.H, ss.R, groups)):
         rows = _norms(H, start)
         terms = np.einsum("ia,ab,ib->i", rows, group_norms(composite[k], start, start), rows) + np.diag(R)
-        kappa += float(terms @ inverse[ss.arrays.output[k] : ss.arrays.output[k + 1]])
-    return _ROUNDINGS * EPS * kappa
+        kappa[k] = terms @ inverse[ss.arrays.output[k] : ss.arrays.output[k + 1]]
+    return kappa
 
 
 def _deviations(blocks: Blocks) -> Array:

@@ -8,7 +8,10 @@ import kfdyn as kf
 def right_angles(system, rng):
     """Turn every revolute hinge by k·90°, k = −2 … 2; bases and balls by two such turns; slides stay."""
     q = system.neutral()
+    following = {hinge for coupling in system.couplings for hinge in coupling.hinges if hinge not in coupling.named}
     for body in system.bodies:
+        if body.hinge_name in following:  # a mimic joint has no place of its own in q
+            continue
         at = system.v_slice(body.hinge_name)
         turning = [at.start + i for i, screw in enumerate(body.hinge.screws) if np.any(screw[:3])]
         for _ in range(min(len(turning), 2)):
