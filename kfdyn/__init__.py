@@ -81,6 +81,7 @@ _NAMES_OF = {
         "innovations_factor",
         "kalman_filter",
         "likelihood",
+        "series",
         "score",
     ),
     "kfdyn.estimation.fast_gain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),

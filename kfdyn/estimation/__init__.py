@@ -33,10 +33,14 @@ _MODULE_OF = {
     "score": "scoring",
 }
 
+_ROOMS = ("series",)
+
 __all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"kfdyn.estimation.{name}")
     if name in _MODULE_OF:
         return getattr(import_module(f"kfdyn.estimation.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module 'kfdyn.estimation' has no attribute '{name}'")

@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.estimation.blocks import FloatArray, IntArray
 
-__all__ = ["Nile", "nile"]
+__all__ = ["Airline", "Nile", "airline", "nile"]
 
 _NILE_FIRST_YEAR = 1871
 # fmt: off
@@ -23,6 +23,21 @@ _NILE_FLOW = (
     649, 846, 812, 742, 801, 1040, 860, 874, 848, 890,
     744, 749, 838, 1050, 918, 986, 797, 923, 975, 815,
     1020, 906, 901, 1170, 912, 746, 919, 718, 714, 740,
+)
+_AIRLINE_FIRST_YEAR = 1949
+_AIRLINE_PASSENGERS = (
+    112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118,
+    115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140,
+    145, 150, 178, 163, 172, 178, 199, 199, 184, 162, 146, 166,
+    171, 180, 193, 181, 183, 218, 230, 242, 209, 191, 172, 194,
+    196, 196, 236, 235, 229, 243, 264, 272, 237, 211, 180, 201,
+    204, 188, 235, 227, 234, 264, 302, 293, 259, 229, 203, 229,
+    242, 233, 267, 269, 270, 315, 364, 347, 312, 274, 237, 278,
+    284, 277, 317, 313, 318, 374, 413, 405, 355, 306, 271, 306,
+    315, 301, 356, 348, 355, 422, 465, 467, 404, 347, 305, 336,
+    340, 318, 362, 348, 363, 435, 491, 505, 404, 359, 310, 337,
+    360, 342, 406, 396, 420, 472, 548, 559, 463, 407, 362, 405,
+    417, 391, 419, 461, 472, 535, 622, 606, 508, 461, 390, 432,
 )
 # fmt: on
 
@@ -61,3 +76,38 @@ def nile() -> Nile:
     """
     flow = np.array(_NILE_FLOW, dtype=np.float64)
     return Nile(np.arange(_NILE_FIRST_YEAR, _NILE_FIRST_YEAR + flow.size), flow)
+
+
+class Airline(NamedTuple):
+    """Monthly passengers of international airlines.
+
+    Attributes
+    ----------
+    time : ndarray, shape (144,)
+        1949 to 1960 in years, the month as a fraction.
+    passengers : ndarray, shape (144,)
+        Thousands of passengers in that month.
+    """
+
+    time: FloatArray
+    passengers: FloatArray
+
+
+def airline() -> Airline:
+    """Monthly passengers of international airlines, 1949 to 1960: a trend with seasons that grow with it.
+
+    Series G of Box and Jenkins (1970), whose logarithm is the standard example of a seasonal model.
+
+    Returns
+    -------
+    Airline
+        ``time`` and ``passengers``, fresh arrays of shape (144,).
+
+    Examples
+    --------
+    >>> time, passengers = airline()
+    >>> float(time[-1]).__round__(3), float(passengers.mean()).__round__(4)
+    (1960.917, 280.2986)
+    """
+    passengers = np.array(_AIRLINE_PASSENGERS, dtype=np.float64)
+    return Airline(_AIRLINE_FIRST_YEAR + np.arange(passengers.size) / 12.0, passengers)

@@ -120,7 +120,7 @@ class InnovationsFactor:
         cov, ss, x = self.covariances, self.ss, self.ss.arrays
         flat, work = np.empty_like(ss.R.flat), np.empty(inverse_work(ss.common.most_states, ss.common.most_outputs))
         inverse_blocks(
-            common_tags(cov), x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed,
+            common_tags(ss), x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed,
             cov.D_factor.flat, cov.G.flat, cov.Lambda.flat, flat, work,
         )  # fmt: skip
         return ss.R.like(flat)

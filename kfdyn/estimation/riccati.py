@@ -241,13 +241,14 @@ def _common_sizes(ss: StateSpace) -> Any:
     return Sizes(static(n), static(1) if m == 1 else None)
 
 
-def common_tags(cov: Riccati) -> tuple[Any, Any]:
+def common_tags(ss: StateSpace) -> tuple[Any, Any]:
     """State and output size that all nodes share, as sweeps are compiled for them; None where they differ."""
     from kfdyn.sweeps import Tag
 
-    if cov.sizes is None or cov.sizes.n is None:
+    n, m = ss.common.n, ss.common.m
+    if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
         return None, None
-    return Tag(cov.ss.common.n), Tag(1) if cov.ss.common.m == 1 else None
+    return Tag(n), Tag(1) if m == 1 else None
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -163,7 +163,7 @@ class Score:
 
         assert like.cols is not None
         out = np.empty((*self._batch, int(like.offsets[-1]))) if add_to is None else add_to
-        state, output = common_tags(self.filt.covariances)
+        state, output = common_tags(self.ss)
         tags = tuple(output if vector is self.smooth.a else state for vector in (left, right))
         if count_rows(self._batch):
             add_outer(
@@ -268,7 +268,7 @@ def logdet_of_maps(cov: Riccati) -> tuple[Blocks, Blocks]:
     steps = Blocks(np.empty(0), ss.phi.rows, ss.n)  # each stored for itself, though the model's may be shared
     d_phi, d_H = np.empty(int(steps.offsets[-1])), np.empty(ss.H.flat.size)
     score_of_maps(
-        common_tags(cov), x.parent, x.state, x.output, x.phi, x.phi_at,
+        common_tags(ss), x.parent, x.state, x.output, x.phi, x.phi_at,
         x.H_at, x.Q_at, cov.Lambda.flat, cov.P_plus.flat, cov.G.flat, steps.offsets, d_phi, d_H,
         np.empty(work_size(ss.common.most_states)),
     )  # fmt: skip

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.fitting.lbfgs import minimise
 from kfdyn.estimation.fitting.objective import Build, Derivative, Objective
 from kfdyn.estimation.fitting.result import Fit
 from kfdyn.estimation.fitting.transforms import Bounds, Transform
 
-_LARGE = 1e100  # minus the log-likelihood of parameters for which there is no model
+_STEEP = 1e-8  # slope of the log-likelihood of a measurement, by the free parameters: below is a maximum
 _POLISHED = 1e-9  # of the log-likelihood: a Newton step that gains less is the last
 _ROUNDING = 1e-15  # of the log-likelihood
 _FLAT = 1e-7  # of the log-likelihood: what a parameter at its bound may cost
@@ -24,12 +25,12 @@ _PATIENCE = 2.0  # seconds before progress is shown
 
 
 class _Search(NamedTuple):
-    start: FloatArray
     z: FloatArray
     llf: float
     gradient: FloatArray
     message: str
     iterations: int
+    held: FloatArray
 
 
 def fit(
@@ -157,6 +158,24 @@ class Problem:
         llf, gradient = self.objective(self.theta(z), self.theta, z, self.transform.slope(z))
         return llf, np.where(np.isnan(self.held), gradient, 0.0)
 
+    def driven(self, z: FloatArray, start: FloatArray) -> Any:
+        """Which parameters a search has moved far towards a bound."""
+        t = self.transform
+        far = np.where(t.both, np.abs(z) > 7.0, (z - start < -4.0) & (t.only_low | t.only_high))
+        return far & np.isnan(self.held)
+
+    def try_bound(self, i: int, z: FloatArray) -> None:
+        """Hold parameter i at the bound it is near, if the likelihood is not the worse for it."""
+        before = self(z)[0]
+        t = self.transform
+        self.held[i] = t.high[i] if t.only_high[i] or (t.both[i] and z[i] > 0) else t.low[i]
+        try:
+            if self(z)[0] >= before - _FLAT * max(1.0, abs(before)):
+                return
+        except KfdynError:  # there is no model at the bound
+            pass
+        self.held[i] = np.nan
+
     def information(self, z: FloatArray, step: float = 1e-4) -> FloatArray:
         """−∂²ℓ/∂z∂z, by central differences of the gradient: relative error about 1e-8."""
         rows = []
@@ -167,33 +186,59 @@ class Problem:
         return 0.5 * (matrix + matrix.T)
 
 
-def _search(problem: Problem, z0: FloatArray, max_iterations: int) -> _Search:
-    """L-BFGS on −ℓ/N, from one start."""
-    from scipy.optimize import fmin_l_bfgs_b
+class _Driven(Exception):
+    """The search has driven parameters far towards a bound."""
 
+    def __init__(self, z: FloatArray, which: FloatArray) -> None:
+        super().__init__()
+        self.z, self.which = z, which
+
+
+def _search(problem: Problem, z0: FloatArray, max_iterations: int) -> _Search:
+    """L-BFGS on −ℓ/N, from one start; a parameter that runs off to a bound is put there if the likelihood agrees."""
+    problem.held[:] = np.nan
     scale = max(problem.objective.n_observed, 1)
+    asked = np.zeros(z0.size, dtype=bool)
 
     def objective(z: FloatArray) -> tuple[float, FloatArray]:
         try:
             with np.errstate(over="ignore"):
                 llf, gradient = problem(z)
         except (KfdynError, FloatingPointError):  # no model there: the line search comes back
-            return _LARGE, np.zeros(z.size)
+            return np.inf, np.zeros(z.size)
         if not (np.isfinite(llf) and np.isfinite(gradient).all()):
-            return _LARGE, np.zeros(z.size)
+            return np.inf, np.zeros(z.size)
         return -llf / scale, -gradient / scale
 
-    z, value, told = fmin_l_bfgs_b(objective, z0, factr=10.0, pgtol=1e-7, maxiter=max_iterations, m=max(10, z0.size))
-    message = told["task"] if isinstance(told["task"], str) else told["task"].decode()
-    return _Search(z0, z, -value * scale, -told["grad"] * scale, message, int(told["nit"]))
+    def look(z: FloatArray) -> None:
+        driven = problem.driven(z, z0) & ~asked
+        if driven.any():
+            raise _Driven(z.copy(), driven)
+
+    z, done = z0, 0
+    while True:
+        try:
+            found = minimise(objective, z, steepness=_STEEP, max_iterations=max_iterations - done, callback=look)
+        except _Driven as stop:
+            z, done = stop.z, done + 1
+            asked |= stop.which
+            for i in np.flatnonzero(stop.which):
+                problem.try_bound(int(i), z)
+            continue
+        llf, gradient = -float(found.value) * scale, -found.gradient * scale
+        return _Search(found.x, llf, gradient, found.message, found.iterations, problem.held.copy())
 
 
 def _settle(problem: Problem, found: _Search, names: list[str]) -> Fit:
-    """Put what lies at a bound there, then Newton steps; and say how it ended."""
-    z, llf, gradient = _to_bounds(problem, found)
+    """Newton steps, where L-BFGS has left something; and say how it ended."""
+    problem.held[:] = found.held
+    z, llf, gradient = found.z, found.llf, found.gradient
     scale = max(problem.objective.n_observed, 1)
-    information = problem.information(z)
+    information = None
     for _ in range(5):
+        if np.abs(gradient).max(initial=0.0) <= _STEEP * scale:
+            break
+        information = problem.information(z)
         step = _newton(information, gradient)
         gain = 0.5 * float(step @ gradient)
         if not gain > _ROUNDING * max(1.0, abs(llf)):
@@ -207,43 +252,22 @@ def _settle(problem: Problem, found: _Search, names: list[str]) -> Fit:
         z, llf, gradient = z + step, there, slope
         if gain < _POLISHED * max(1.0, abs(llf)):
             break
-        information = problem.information(z)
+        information = None
     steep = float(np.abs(gradient).max(initial=0.0))
-    left = 0.5 * float(_newton(information, gradient) @ gradient)
+    left = 0.0
+    if steep > 1e-6 * scale:
+        information = problem.information(z) if information is None else information
+        left = max(0.5 * float(_newton(information, gradient) @ gradient), 0.0)
     converged = left < 1e-6 * max(1.0, abs(llf)) and steep < 1e-3 * scale
     if converged:
-        message = f"converged: the gradient is {steep:.1e}, and a further step would gain {max(left, 0.0):.1e}"
+        message = f"converged: the largest slope of the log-likelihood is {steep:.1e}"
     else:
         message = (
-            f"not converged: the gradient is {steep:.1e} after {found.iterations} iterations "
+            f"not converged: the largest slope is {steep:.1e} after {found.iterations} iterations "
             f"({found.message.strip()}); begin nearer, raise max_iterations or starts, or see whether all parameters "
             "can be identified"
         )
-    at_bound = ~np.isnan(problem.held)
-    return Fit(problem.theta(z), tuple(names), llf, converged, message, at_bound, problem, z, information)
-
-
-def _to_bounds(problem: Problem, found: _Search) -> tuple[FloatArray, float, FloatArray]:
-    """Hold every parameter at its bound that the search drove there, if the likelihood does not mind."""
-    z, llf, gradient, transform = found.z, found.llf, found.gradient, problem.transform
-    for i in range(z.size):
-        far = z[i] - found.start[i]
-        for bound, driven in (
-            (transform.low[i], z[i] < -6.0 if transform.both[i] else far < -4.0),
-            (transform.high[i], z[i] > 6.0 if transform.both[i] else far < -4.0),
-        ):
-            if not (driven and np.isfinite(bound)):
-                continue
-            problem.held[i] = bound
-            try:
-                there, slope = problem(z)
-            except KfdynError:
-                there, slope = -np.inf, gradient
-            if there >= llf - _FLAT * max(1.0, abs(llf)):
-                llf, gradient = there, slope
-                break
-            problem.held[i] = np.nan
-    return z, llf, gradient
+    return Fit(problem.theta(z), tuple(names), llf, converged, message, ~np.isnan(problem.held), problem, z)
 
 
 def _newton(information: FloatArray, gradient: FloatArray) -> FloatArray:

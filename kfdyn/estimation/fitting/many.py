@@ -79,7 +79,7 @@ def likelihood(
     ...     return kf.StateSpace.chain(one, one, theta[0] * one, one, x0=[0.0], P0=one, steps=3)
     >>> found = kf.likelihood(build, [[0.5], [1.0], [2.0]], [1.0, -1.0, 2.0])
     >>> found.llf.round(4), found.score.shape
-    (array([-6.3037, -5.9883, -5.9169]), (3, 1))
+    (array([-5.8747, -5.847 , -5.8474]), (3, 1))
     """
     given = np.atleast_2d(real_array(thetas, "thetas"))
     if given.ndim != 2 or not len(given):

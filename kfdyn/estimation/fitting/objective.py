@@ -25,8 +25,9 @@ _STEP = 6e-6  # of a free parameter, for central differences of what is built: e
 class Objective:
     """ℓ(θ) of all series of T and its gradient, by the score and the chain rule through ``build``.
 
-    The derivative of ``build`` is taken from ``build.pullback(theta, score)`` if it has that, from ``derivative`` if
-    given, else by differences of ``build`` alone, along ``path``: parameters as a function of free numbers.
+    ``build.evaluate(theta, T)`` is asked for both if ``build`` has that. Else the derivative of ``build`` is taken from
+    ``build.pullback(theta, score)`` if it has that, from ``derivative`` if given, else by differences of ``build``
+    alone, along ``path``: parameters as a function of free numbers.
     """
 
     def __init__(self, build: Build, T: ArrayLike, derivative: Derivative | None = None) -> None:
@@ -56,17 +57,25 @@ class Objective:
 
     def value(self, theta: FloatArray) -> float:
         """ℓ alone."""
-        model = self.model(theta)
         self.evaluations += 1
+        if hasattr(self.build, "evaluate"):
+            return self.constant + sum(self.build.evaluate(theta, T)[0] for T in self.groups)
+        model = self.model(theta)
         return self.constant + sum(float(np.sum(_llf(model, T))) for T in self.groups)
 
     def __call__(
         self, theta: FloatArray, path: Callable[[FloatArray], FloatArray], z: FloatArray, slope: FloatArray
     ) -> tuple[float, FloatArray]:
         """ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz."""
-        model = self.model(theta)
         self.evaluations += 1
         total, gradient = self.constant, np.zeros(z.size)
+        if hasattr(self.build, "evaluate"):
+            for T in self.groups:
+                llf, own = self.build.evaluate(theta, T)
+                total += llf
+                gradient += own * slope
+            return total, gradient
+        model = self.model(theta)
         found = [_score(model, T) for T in self.groups]
         total += sum(float(np.sum(llf)) for llf, _ in found)
         scores = [s for _, s in found]

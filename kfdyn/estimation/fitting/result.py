@@ -80,7 +80,7 @@ class Fit:
     ...     return kf.StateSpace([-1] * 4, [None] * 4, [one] * 4, [theta[1] * one] * 4, xi=np.full(4, theta[0]))
     >>> result = kf.fit(build, [0.0, 1.0], [1.0, 2.0, 3.0, 6.0], bounds=[None, (0, None)], names=["mean", "variance"])
     >>> result.params.round(6), result.stderr.round(6), round(result.aic, 6)
-    (array([3. , 3.5]), array([0.935414, 2.474874]), 20.362559)
+    (array([3. , 3.5]), array([0.935414, 2.474874]), 20.36256)
     """
 
     params: FloatArray
@@ -91,7 +91,6 @@ class Fit:
     at_bound: Any
     _problem: Problem = field(repr=False)
     _z: FloatArray = field(repr=False)
-    _information: FloatArray = field(repr=False)
 
     @cached_property
     def model(self) -> Any:
@@ -112,6 +111,12 @@ class Fit:
     def n_evaluations(self) -> int:
         """Number of likelihoods that were computed."""
         return self._problem.objective.evaluations
+
+    @cached_property
+    def _information(self) -> FloatArray:
+        """Observed information of the free parameters."""
+        self._problem.held[:] = np.where(self.at_bound, self.params, np.nan)
+        return self._problem.information(self._z)
 
     @cached_property
     def _slope(self) -> FloatArray:
@@ -208,10 +213,18 @@ class Fit:
         """
         from kfdyn.estimation.factor import apply_lower
 
-        filt = self.score.filt
-        e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
-        e = np.where(filt.observed, e, np.nan)
-        e[..., : int(getattr(self._problem.objective.build, "burn", 0))] = np.nan
+        filt: Any = self.score.filt
+        ss = self.model
+        if ss.flat is None:
+            e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
+            return np.where(filt.observed, e, np.nan)
+        e = np.full(filt.eps.shape, np.nan)
+        for k in range(len(ss)):
+            own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
+            seen = np.flatnonzero(filt.observed[own]) + own.start
+            if seen.size and not filt.D_inf[k].any():
+                D = filt.D[k][np.ix_(seen - own.start, seen - own.start)]
+                e[..., seen] = np.linalg.solve(np.linalg.cholesky(D), filt.eps[..., seen, None])[..., 0]
         return e
 
     def diagnostics(self, lags: int | None = None) -> Diagnostics:

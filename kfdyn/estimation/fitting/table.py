@@ -34,7 +34,7 @@ def summary(fit: Fit, alpha: float) -> str:
     intervals = fit.conf_int(alpha)
     for i, name in enumerate(fit.names):
         if fit.at_bound[i]:
-            lines.append(f"{name:<22}{fit.params[i]:>12.4g}{'at its bound':>12}")
+            lines.append(f"{name:<22}{fit.params[i]:>12.4g}{'at its bound':>15}")
             continue
         error = fit.stderr[i]
         z = fit.params[i] / error if np.isfinite(error) and error > 0 else np.nan

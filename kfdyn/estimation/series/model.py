@@ -1,0 +1,420 @@
+"""Sums of parts: built, fitted, taken apart, continued and drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.fitting import Fit, fit
+from kfdyn.estimation.series.build import Builder
+from kfdyn.estimation.series.frames import future_index, is_pandas, values_of, wrapped
+from kfdyn.estimation.series.part import Bound, Matrices, Part
+from kfdyn.estimation.state_space import StateSpace
+
+
+class Component(NamedTuple):
+    """What one part adds to the series, given all data.
+
+    Attributes
+    ----------
+    kind : str
+        Which part.
+    mean, std : ndarray, shape (N,) or (N, m)
+        Its mean and standard deviation at each step; pandas where the series was.
+
+    Examples
+    --------
+    >>> Component("level", np.zeros(3), np.ones(3)).kind
+    'level'
+    """
+
+    kind: str
+    mean: Any
+    std: Any
+
+
+class Forecast(NamedTuple):
+    """The future of a series.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (s,) or (s, m)
+        Expected measurements.
+    std : ndarray
+        Standard deviations of the measurements, noise included.
+    lower, upper : ndarray
+        Interval of the asked confidence.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> ahead = kf.series.local_level().forecast([1.0, 0.0], [2.0, 4.0], 1)
+    >>> ahead.mean, ahead.std.round(6)
+    (array([3.]), array([1.224745]))
+    """
+
+    mean: Any
+    std: Any
+    lower: Any
+    upper: Any
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesModel:
+    """A sum of parts with measurement noise or without; made by the functions of ``kf.series`` and by ``+``.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        The terms.
+    has_noise : bool
+        Whether measurements have noise of their own, with the variance ``noise``.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> model = kf.series.local_trend() + kf.series.seasonal(12)
+    >>> model.names, model.n_states
+    (('noise', 'level', 'trend', 'seasonal'), 13)
+    """
+
+    parts: tuple[Part, ...]
+    has_noise: bool
+
+    def __add__(self, other: SeriesModel) -> SeriesModel:
+        if not isinstance(other, SeriesModel):
+            return NotImplemented
+        total = SeriesModel((*self.parts, *other.parts), self.has_noise or other.has_noise)
+        sizes = {part.outputs for part in total.parts}
+        if len(sizes) > 1:
+            raise ShapeError(f"parts with {' and '.join(map(str, sorted(sizes)))} outputs do not add up")
+        return total
+
+    def __repr__(self) -> str:
+        terms = [part.kind for part in self.parts] + (["noise"] if self.has_noise else [])
+        return f"SeriesModel({' + '.join(terms)})"
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs at each step."""
+        return self.parts[0].outputs if self.parts else 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters; those of equal parts are numbered."""
+        found = [*(("noise",) if self.has_noise else ()), *(name for part in self.parts for name in part.names)]
+        return tuple(
+            f"{name} ({found[:i].count(name) + 1})" if found.count(name) > 1 else name for i, name in enumerate(found)
+        )
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Limits of the parameters."""
+        return (*(((0.0, None),) if self.has_noise else ()), *(b for part in self.parts for b in part.bounds))
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        at = np.array([_middle(bound) for bound in self.bounds])
+        return len(self.matrices(at, min((p.steps for p in self.parts if p.steps), default=2)).flat)
+
+    @property
+    def varies(self) -> bool:
+        """Whether F and Q differ from step to step."""
+        return any(part.kind == "matern" for part in self.parts)
+
+    def _shares(self, theta: FloatArray) -> list[FloatArray]:
+        at, out = int(self.has_noise), []
+        for part in self.parts:
+            out.append(theta[at : at + len(part.names)])
+            at += len(part.names)
+        return out
+
+    def noise_of(self, theta: FloatArray) -> FloatArray:
+        """Covariance R of the measurement noise, (m, m)."""
+        return (theta[0] if self.has_noise else 0.0) * np.eye(self.outputs)
+
+    def matrices(self, theta: FloatArray, steps: int) -> Matrices:
+        """F, H, Q and the prior of the sum; with an axis of steps where a part has one."""
+        pieces = [part.matrices(share, steps) for part, share in zip(self.parts, self._shares(theta))]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:  # noise alone: a state that is always 0
+            zero = np.zeros((1, 1))
+            return Matrices(zero, zero, zero, zero, np.zeros(1, dtype=bool))
+        sizes = [len(piece.flat) for piece in pieces]
+        return Matrices(
+            _diagonal([p.F for p in pieces], sizes, steps - 1), _beside([p.H for p in pieces], steps),
+            _diagonal([p.Q for p in pieces], sizes, steps - 1), _diagonal([p.P0 for p in pieces], sizes, 1),
+            np.concatenate([p.flat for p in pieces]),
+        )  # fmt: skip
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Where a search for the parameters begins, from the size of the series and of its changes."""
+        spread = _spread(y)
+        found = [x for part in self.parts for x in part.start(spread)]
+        return np.array([*([0.3 * spread] if self.has_noise else []), *found])
+
+    def state_space(self, theta: ArrayLike, steps: int) -> StateSpace:
+        """Build the model over so many steps.
+
+        Parameters
+        ----------
+        theta : array, shape (p,)
+            Parameters in the order of ``names``.
+        steps : int
+            Number of steps.
+
+        Returns
+        -------
+        StateSpace
+            A chain with flat priors where nothing is known of the start.
+        """
+        return Builder(self, int(steps))(self._theta(theta))
+
+    def _theta(self, theta: ArrayLike) -> FloatArray:
+        given = np.atleast_1d(real_array(theta, "theta"))
+        if given.shape != (len(self.names),):
+            raise ShapeError(f"theta must have one number for each of {', '.join(self.names)}; got shape {given.shape}")
+        return given
+
+    def _measured(self, y: Any) -> FloatArray:
+        """Series as (..., N·m)."""
+        array = values_of(y)
+        m = self.outputs
+        if m > 1:
+            if array.ndim < 2 or array.shape[-1] != m:
+                raise ShapeError(
+                    f"the series must have shape (..., N, {m}), one column for each output; got {array.shape}"
+                )
+            array = array.reshape(*array.shape[:-2], -1)
+        if array.ndim == 0 or not array.shape[-1]:
+            raise ShapeError("the series has no steps")
+        return array
+
+    def fit(
+        self,
+        y: Any,
+        *,
+        theta0: ArrayLike | None = None,
+        starts: int = 1,
+        rng: np.random.Generator | None = None,
+        bounds: Sequence[Bound] | None = None,
+        max_iterations: int = 200,
+    ) -> SeriesFit:
+        """Estimate the parameters by maximum likelihood, in the diffuse sense where the start is flat.
+
+        Parameters
+        ----------
+        y : array or pandas Series or DataFrame, shape (..., N), or (..., N, m) with m outputs
+            The series, NaN where missing; leading axes are independent series with the same parameters.
+        theta0, starts, rng, bounds, max_iterations
+            As for :func:`kfdyn.fit`; the search begins where the size of the series suggests.
+
+        Returns
+        -------
+        SeriesFit
+            The estimate, which can forecast.
+        """
+        T = self._measured(y)
+        steps = T.shape[-1] // self.outputs
+        build = Builder(self, steps, _spread(T))
+        begin = self.start(T) if theta0 is None else self._theta(theta0)
+        found = fit(
+            build, begin, T, bounds=self.bounds if bounds is None else bounds, names=self.names, starts=starts, rng=rng,
+            max_iterations=max_iterations,
+        )  # fmt: skip
+        return SeriesFit(self, y, found)
+
+    def components(self, theta: ArrayLike, y: Any) -> list[Component]:
+        """Take one series apart: what each part adds to it, given all of it.
+
+        Parameters
+        ----------
+        theta : array, shape (p,)
+            Parameters.
+        y : array or pandas, shape (N,) or (N, m)
+            One series.
+
+        Returns
+        -------
+        list of Component
+            One for each part.
+        """
+        x, S, H, steps = self._smoothed(theta, self._measured(y))
+        out, at = [], 0
+        for part, share in zip(self.parts, self._shares(self._theta(theta))):
+            n = len(part.matrices(share, steps).flat)
+            own = slice(at, at + n)
+            mean = np.einsum("kmi,ki->km", H[..., own], x[:, own])
+            var = np.einsum("kmi,kij,kmj->km", H[..., own], S[:, own, own], H[..., own])
+            made = (_squeezed(mean), _squeezed(np.sqrt(np.maximum(var, 0.0))))
+            out.append(Component(part.kind, *(wrapped(y, values, part.kind) for values in made)))
+            at += n
+        return out
+
+    def forecast(self, theta: ArrayLike, y: Any, steps: int, *, confidence: float = 0.95) -> Forecast:
+        """Continue a series.
+
+        Parameters
+        ----------
+        theta : array, shape (p,)
+            Parameters, taken as known: their own uncertainty is not in the intervals.
+        y : array or pandas, shape (N,) or (N, m)
+            One series.
+        steps : int
+            How far.
+        confidence : float
+            Of the intervals.
+
+        Returns
+        -------
+        Forecast
+            Mean, standard deviation and interval of each future measurement.
+        """
+        from scipy.stats import norm
+
+        if not isinstance(steps, int | np.integer) or steps < 1:
+            raise ModelError(f"steps must be a whole number, 1 or more, got {steps!r}")
+        T = self._measured(y)
+        if T.ndim != 1:
+            raise ShapeError("forecast takes one series; call it for each")
+        longer = np.concatenate([T, np.full(steps * self.outputs, np.nan)])
+        x, S, H, _ = self._smoothed(theta, longer)
+        x, S, H = x[-steps:], S[-steps:], H[-steps:]
+        mean = np.einsum("kmi,ki->km", H, x)
+        var = np.einsum("kmi,kij,kmj->km", H, S, H) + np.diagonal(self.noise_of(self._theta(theta)))
+        std, half = np.sqrt(np.maximum(var, 0.0)), norm.isf(0.5 - 0.5 * confidence)
+        index = future_index(y, steps) if is_pandas(y) else None
+        made = (mean, std, mean - half * std, mean + half * std)
+        words = ("mean", "std", "lower", "upper")
+        return Forecast(*(wrapped(y, _squeezed(value), word, index) for value, word in zip(made, words)))
+
+    def simulate(self, theta: ArrayLike, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
+        """Draw series; flat states begin at 0.
+
+        Parameters
+        ----------
+        theta : array, shape (p,)
+            Parameters.
+        steps : int
+            Length.
+        rng : numpy Generator
+            Where randomness comes from.
+        n : int, optional
+            Number of series; one without an axis if not given.
+
+        Returns
+        -------
+        array, shape (N,) or (n, N), with an axis of outputs where there are several
+            Measurements.
+        """
+        from kfdyn.estimation.simulate import draw
+
+        ss = Builder(self, int(steps))._state_space(self._theta(theta), 0.0, flat=False)
+        T = draw(ss, rng, n).T
+        return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
+
+    def _smoothed(self, theta: ArrayLike, T: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+        """x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
+        from kfdyn.estimation.filtering import kalman_filter
+        from kfdyn.estimation.smoothing import bryson_frazier
+
+        if T.ndim != 1:
+            raise ShapeError("this takes one series; call it for each")
+        steps = T.size // self.outputs
+        ss = self.state_space(theta, steps)
+        smooth = bryson_frazier(ss, kalman_filter(ss, T))
+        n = int(ss.n[0])
+        x, S, H = smooth.x.flat.reshape(steps, n), smooth.S.flat.reshape(steps, n, n), ss.H.flat
+        return x, S, H.reshape(steps, self.outputs, n), steps
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesFit:
+    """A fitted model of a time series: all that a :class:`Fit` has, and its past and future.
+
+    Attributes
+    ----------
+    model : SeriesModel
+        What was fitted.
+    y : array or pandas
+        The series.
+    result : Fit
+        Parameters, standard errors, criteria; its attributes are this one's too.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> from kfdyn.estimation.datasets import nile
+    >>> fit = kf.series.local_level().fit(nile().flow)
+    >>> fit.converged, fit.forecast(2).mean.round(1)
+    (True, array([798.4, 798.4]))
+    """
+
+    model: SeriesModel
+    y: Any
+    result: Fit
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.result, name)
+
+    def __str__(self) -> str:
+        return self.result.summary()
+
+    def forecast(self, steps: int, *, confidence: float = 0.95) -> Forecast:
+        """Continue the series; see :meth:`SeriesModel.forecast`."""
+        return self.model.forecast(self.result.params, self.y, steps, confidence=confidence)
+
+    def components(self) -> list[Component]:
+        """Take the series apart; see :meth:`SeriesModel.components`."""
+        return self.model.components(self.result.params, self.y)
+
+    def simulate(self, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
+        """Draw series with the estimated parameters; see :meth:`SeriesModel.simulate`."""
+        return self.model.simulate(self.result.params, steps, rng, n)
+
+
+def _diagonal(blocks: list[FloatArray], sizes: list[int], steps: int) -> FloatArray:
+    """Blocks along a diagonal, with an axis of steps if one of them has it."""
+    lead = (steps,) if any(b.ndim == 3 for b in blocks) else ()
+    out = np.zeros((*lead, sum(sizes), sum(sizes)))
+    at = 0
+    for block, n in zip(blocks, sizes):
+        out[..., at : at + n, at : at + n] = block
+        at += n
+    return out
+
+
+def _beside(blocks: list[FloatArray], steps: int) -> FloatArray:
+    if any(b.ndim == 3 for b in blocks):
+        blocks = [np.broadcast_to(b, (steps, *b.shape[-2:])) for b in blocks]
+    return np.concatenate(blocks, axis=-1)
+
+
+def _spread(y: FloatArray) -> float:
+    """Mean square of the series about its mean, or of its changes if they are smaller; 1 where it does not vary."""
+    rows = y.reshape(-1, y.shape[-1])
+    change = np.diff(rows, axis=1)
+    found = [float(np.nanvar(rows))] if np.isfinite(rows).any() else [1.0]
+    if np.isfinite(change).any():
+        found.append(float(np.nanmean(change**2)))
+    value = float(min(found))
+    return value if value > 0.0 else float(max(found)) or 1.0
+
+
+def _squeezed(values: FloatArray) -> FloatArray:
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _middle(bound: Bound) -> float:
+    low, high = (None, None) if bound is None else bound
+    return 0.5 * (low + high) if low is not None and high is not None else 1.0

@@ -1,0 +1,73 @@
+"""A part of a model of time series: some states, what they add to the output, and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.estimation.blocks import FloatArray
+
+Bound = tuple[float | None, float | None] | None
+
+
+class Matrices(NamedTuple):
+    """x(k+1) = F x(k) + w, w ~ N(0, Q), T = H x; and the prior of step 0. F, H, Q have a step's axis where they vary.
+
+    ``P0`` is the finite part of the prior's covariance; states that ``flat`` marks have an infinite one beside it.
+    """
+
+    F: FloatArray
+    H: FloatArray
+    Q: FloatArray
+    P0: FloatArray
+    flat: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One term of a sum.
+
+    Attributes
+    ----------
+    kind : str
+        What it is called.
+    names : tuple of str
+        Its parameters.
+    bounds : tuple of (low, high)
+        Their limits.
+    start : callable
+        ``start(spread)``: where to look for them, from the mean square of the series' changes.
+    matrices : callable
+        ``matrices(theta, steps)``.
+    linear : bool
+        Whether Q alone depends on the parameters, and linearly.
+    outputs : int
+        Number of outputs.
+    steps : int or None
+        The steps for which there are regressors or times, if the part knows them.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+    start: Callable[[float], list[float]]
+    matrices: Callable[[FloatArray, int], Matrices]
+    linear: bool = True
+    outputs: int = 1
+    steps: int | None = None
+
+
+def stationary(F: FloatArray, Q: FloatArray) -> FloatArray:
+    """Covariance P = F P F* + Q of a stable process."""
+    from scipy.linalg import solve_discrete_lyapunov
+
+    P = np.asarray(solve_discrete_lyapunov(F, Q), dtype=np.float64)
+    return 0.5 * (P + P.T)
+
+
+def flat_prior(n: int) -> tuple[FloatArray, FloatArray]:
+    """Nothing is known of n states: P0 and the mask."""
+    return np.zeros((n, n)), np.ones(n, dtype=bool)

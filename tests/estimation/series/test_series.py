@@ -1,0 +1,220 @@
+"""Models of time series against statsmodels, dense Gaussian processes and differences."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+
+import kfdyn as kf
+from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.estimation.datasets import airline, nile
+from kfdyn.estimation.series.arma import coefficients_of
+from kfdyn.estimation.series.build import Builder
+
+S = kf.series
+RNG = np.random.default_rng(0)
+TIMES = np.cumsum(RNG.uniform(0.3, 2.0, size=30))
+STEP = (np.arange(30) > 12).astype(float)
+PASSENGERS = np.log(airline().passengers)
+
+MODELS = {
+    "level": (S.local_level(), [0.7, 0.4]),
+    "trend": (S.local_trend(), [0.7, 0.4, 0.1]),
+    "smooth": (S.local_trend(smooth=True), [0.7, 0.1]),
+    "seasonal": (S.local_level() + S.seasonal(4), [0.7, 0.4, 0.2]),
+    "cycle": (S.cycle((3, 20)) + S.noise(), [0.5, 0.6, 7.0, 0.8]),
+    "ar": (S.ar(2), [0.8, 0.5, -0.3]),
+    "arma": (S.arma(2, 1) + S.local_level(), [0.3, 0.8, 0.5, -0.3, 0.4, 0.2]),
+    "regression": (S.regression(STEP) + S.local_level(), [0.5, 0.2]),
+    "drifting": (S.regression(np.stack([STEP, TIMES], axis=1), drifting=True) + S.noise(), [0.5, 0.2, 0.01]),
+    "velocity": (S.constant_velocity(0.5), [0.5, 0.7]),
+    "acceleration": (S.constant_acceleration(), [0.5, 0.1]),
+    "matern 1/2": (S.matern(0.5, TIMES), [0.4, 1.2, 3.0]),
+    "matern 3/2": (S.matern(1.5, TIMES), [0.4, 1.2, 3.0]),
+    "matern 5/2": (S.matern(2.5, TIMES) + S.local_level(), [0.4, 1.2, 3.0, 0.2]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_own_gradient_and_likelihood(name):
+    """The builder's likelihood is the engine's with flat priors, and its gradient that of the likelihood."""
+    model, theta = MODELS[name]
+    theta = np.array(theta)
+    y = np.random.default_rng(1).normal(size=(3, 30)).cumsum(axis=1)
+    y[:, [4, 5, 17]] = np.nan
+    build = Builder(model, 30, 2.0)
+    value, gradient = build.evaluate(theta, y)
+    ss = model.state_space(theta, 30)
+    assert value == pytest.approx(np.sum(kf.kalman_filter(ss, y).llf), rel=1e-10)
+    for i, axis in enumerate(np.eye(theta.size)):
+        h = 1e-5 * theta[i]
+        slope = (build.evaluate(theta + h * axis, y)[0] - build.evaluate(theta - h * axis, y)[0]) / (2 * h)
+        assert gradient[i] == pytest.approx(slope, rel=2e-6, abs=1e-6)
+
+
+def test_several_outputs():
+    model, theta = S.constant_velocity(0.5, 2), np.array([0.5, 0.7])
+    y = np.random.default_rng(2).normal(size=(20, 2)).cumsum(axis=0)
+    y[3, 1] = np.nan
+    build = Builder(model, 20, 2.0)
+    value, gradient = build.evaluate(theta, y.reshape(-1))
+    for i, axis in enumerate(np.eye(2)):
+        slope = (
+            build.evaluate(theta + 1e-5 * axis, y.reshape(-1))[0]
+            - build.evaluate(theta - 1e-5 * axis, y.reshape(-1))[0]
+        ) / 2e-5
+        assert gradient[i] == pytest.approx(slope, rel=1e-6)
+    one, other = (S.constant_velocity(0.5).state_space(theta, 20) for _ in range(2))
+    apart = kf.kalman_filter(one, y[:, 0]).llf + kf.kalman_filter(other, y[:, 1]).llf
+    assert value == pytest.approx(apart, rel=1e-10)
+    assert model.fit(y).converged
+
+
+def test_nile_has_the_exact_diffuse_likelihood_of_statsmodels():
+    fit = S.local_level().fit(nile().flow)
+    peer = sm.tsa.UnobservedComponents(nile().flow, "local level", use_exact_diffuse=True)
+    assert fit.converged
+    assert fit.llf == pytest.approx(peer.loglike(fit.params), rel=1e-12)
+    assert fit.llf >= peer.fit(disp=0).llf - 1e-8
+    assert_allclose(fit.params, [15098.5, 1469.2], rtol=1e-4)  # Durbin and Koopman (2012)
+    assert fit.diagnostics().fine
+
+
+def test_airline_has_the_maximum_of_statsmodels():
+    """Trend and seasons of the logarithms; its slope does not wander, which the fit finds exactly."""
+    fit = (S.local_trend() + S.seasonal(12)).fit(PASSENGERS)
+    peer = sm.tsa.UnobservedComponents(PASSENGERS, "local linear trend", seasonal=12, use_exact_diffuse=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = peer.fit(disp=0)
+    assert fit.converged and fit.names == ("noise", "level", "trend", "seasonal")
+    assert fit.llf == pytest.approx(peer.loglike(fit.params), abs=1e-7)
+    assert theirs.llf - 1e-8 <= fit.llf <= theirs.llf + 1e-3
+    assert fit.params[2] == 0.0 and fit.at_bound.tolist() == [False, False, True, False]
+    assert_allclose(fit.params[[0, 1, 3]], theirs.params[[0, 1, 3]], rtol=0.01)
+    ahead = fit.forecast(12)
+    future = peer.smooth(fit.params).get_forecast(12)
+    assert_allclose(ahead.mean, future.predicted_mean, rtol=1e-8)
+    assert_allclose(ahead.std, future.se_mean, rtol=1e-6)
+    level, seasons = fit.components()
+    assert level.kind == "trend" and seasons.kind == "seasonal"
+    smoothed = peer.smooth(fit.params)
+    assert_allclose(level.mean, smoothed.level["smoothed"], rtol=1e-7)
+    assert_allclose(level.std, np.sqrt(smoothed.level["smoothed_cov"]), rtol=1e-5)
+    assert_allclose(seasons.mean, smoothed.seasonal["smoothed"], atol=1e-7)
+
+
+def track():
+    """A smooth path in noise, a quarter of it not seen."""
+    rng = np.random.default_rng(5)
+    y = S.local_trend(smooth=True).simulate([1.0, 0.01], 200, rng)
+    y[60:100] = np.nan
+    y[150:160] = np.nan
+    return y
+
+
+def test_a_track_with_gaps_has_the_maximum_of_statsmodels():
+    y = track()
+    fit = S.local_trend(smooth=True).fit(y)
+    peer = sm.tsa.UnobservedComponents(y, "smooth trend", use_exact_diffuse=True)
+    assert fit.converged
+    assert fit.llf == pytest.approx(peer.loglike(fit.params), rel=1e-9)
+    assert fit.llf >= peer.fit(disp=0).llf - 1e-7
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 0), (2, 0), (0, 1), (2, 1), (1, 2)])
+def test_arma_has_the_likelihood_of_statsmodels(p, q):
+    y = np.random.default_rng(6).normal(size=60).cumsum() * 0.3
+    theta = np.array([0.9, *([0.4, -0.3][:p]), *([0.5, 0.2][:q])])
+    peer = sm.tsa.SARIMAX(y, order=(p, 0, q))
+    peer.ssm.tolerance = 0  # else it takes the filter for converged after some steps
+    mine = kf.kalman_filter(S.arma(p, q).state_space(theta, 60), y).llf
+    a, b = coefficients_of(theta[1 : 1 + p]), -coefficients_of(theta[1 + p :])
+    assert mine == pytest.approx(peer.loglike(np.array([*a, *b, 0.9])), rel=1e-9)
+
+
+@pytest.mark.parametrize("smoothness", [0.5, 1.5, 2.5])
+def test_matern_is_the_gaussian_process(smoothness):
+    noise, variance, length = 0.2, 1.3, 2.0
+    y = np.random.default_rng(7).normal(size=30)
+    r = np.abs(TIMES[:, None] - TIMES) * np.sqrt(2 * smoothness) / length
+    shape = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[smoothness]
+    K = variance * shape * np.exp(-r)
+    cov = K + noise * np.eye(30)
+    dense = -0.5 * (y @ np.linalg.solve(cov, y) + np.linalg.slogdet(cov)[1] + 30 * np.log(2 * np.pi))
+    model = S.matern(smoothness, TIMES)
+    ss = model.state_space([noise, variance, length], 30)
+    assert kf.kalman_filter(ss, y).llf == pytest.approx(dense, rel=1e-10)
+    (part,) = model.components([noise, variance, length], y)
+    assert_allclose(part.mean, K @ np.linalg.solve(cov, y), atol=1e-9)
+    assert_allclose(part.std**2, np.diag(K - K @ np.linalg.solve(cov, K)), atol=1e-9)
+
+
+def test_pandas_in_and_out():
+    index = pd.period_range("1949-01", periods=144, freq="M")
+    y = pd.Series(PASSENGERS, index=index)
+    fit = (S.local_trend() + S.seasonal(12)).fit(y)
+    ahead = fit.forecast(3)
+    assert isinstance(ahead.mean, pd.Series) and str(ahead.mean.index[0]) == "1961-01"
+    assert fit.components()[0].mean.index.equals(index)
+    dated = pd.Series(nile().flow, index=pd.date_range("1871", periods=100, freq="YS"))
+    assert S.local_level().forecast([1.0, 1.0], dated, 2).upper.index[1].year == 1972
+    counted = pd.Series(nile().flow, index=nile().year)
+    assert S.local_level().forecast([1.0, 1.0], counted, 2).lower.index.tolist() == [1971, 1972]
+    assert isinstance(S.local_level().forecast([1.0, 1.0], nile().flow, 2).mean, np.ndarray)
+    masked = pd.Series([1.0, None, 3.0], dtype="Float64")
+    assert np.isfinite(S.local_level().forecast([1.0, 1.0], masked, 1).mean.iloc[0])
+
+
+def test_series_that_lack_different_measurements():
+    model, rng = S.local_level(), np.random.default_rng(8)
+    y = model.simulate([1.0, 0.5], 60, rng, 5)
+    y[rng.random(y.shape) < 0.2] = np.nan
+    fit = model.fit(y)
+    each = sum(kf.kalman_filter(model.state_space(fit.params, 60), row).llf for row in y)
+    assert fit.converged and fit.llf == pytest.approx(each, rel=1e-10)
+
+
+def test_draws_have_the_models_variance():
+    y = S.local_level().simulate([2.0, 0.5], 30, np.random.default_rng(9), 20_000)
+    assert y.shape == (20_000, 30)
+    assert_allclose(y.var(axis=0), 2.0 + 0.5 * np.arange(30), rtol=0.06)  # 6 standard errors
+    assert S.constant_velocity(1.0, 3).simulate([1.0, 1.0], 5, np.random.default_rng(0)).shape == (5, 3)
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_they_claim():
+    """200 series of 300 steps: 95 % intervals of both variances cover between 90 and 99 % of the time."""
+    model, truth = S.local_level(), np.array([1.0, 0.3])
+    rng, inside = np.random.default_rng(10), np.zeros(2)
+    for _ in range(200):
+        fit = model.fit(model.simulate(truth, 300, rng))
+        low, high = fit.conf_int().T
+        inside += (low <= truth) & (truth <= high)
+    assert ((inside >= 180) & (inside <= 199)).all(), inside
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(ModelError, match="period must be a whole number"):
+        S.seasonal(1)
+    with pytest.raises(ShapeError, match="do not add up"):
+        S.constant_velocity(1.0, 2) + S.local_level()
+    with pytest.raises(ShapeError, match="give regressors for the future too"):
+        (S.regression(STEP) + S.noise()).forecast([1.0], np.zeros(30), 1)
+    with pytest.raises(ShapeError, match="give those of the future"):
+        S.matern(0.5, TIMES).forecast([1.0, 1.0, 1.0], np.zeros(30), 1)
+    with pytest.raises(ShapeError, match="noise, level"):
+        S.local_level().state_space([1.0], 5)
+    with pytest.raises(ModelError, match="orders"):
+        S.arma(0, 0)
+    with pytest.raises(ModelError, match="smoothness"):
+        S.matern(1.0, TIMES)
+    with pytest.raises(ShapeError, match="increasing"):
+        S.matern(0.5, [0.0, 0.0])
+    with pytest.raises(SingularError, match="too few measurements"):
+        (S.local_trend() + S.seasonal(12)).fit(np.arange(5.0))
+    with pytest.raises(ModelError, match="steps must be"):
+        S.local_level().forecast([1.0, 1.0], np.zeros(3), 0)
