@@ -196,8 +196,9 @@ def kalman_filter(
         entry).
     xi, eta : array, shape (..., Σn_k), optional
         Known inputs; these replace the model's own. Batch axes broadcast against those of T.
-    method : {"block", "univariate"}
-        How a vector measurement is processed; same answers.
+    method : {"block", "univariate", "square_root"}
+        How a vector measurement is processed; same answers. "square_root" keeps its digits where variances differ by
+        more than 1e10.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range, sum_is_finite
 from kfdyn.estimation.state_space import StateSpace
 
-Method = Literal["block", "univariate"]
+Method = Literal["block", "univariate", "square_root"]
 BoolArray = NDArray[np.bool_]
 
 _WORTH_COMPILING = 64  # nodes
@@ -106,7 +106,7 @@ class Riccati:
             from kfdyn.estimation._kernels.rts import restore_cancelled
 
             restore_cancelled(ss.arrays, self.P.flat, self.P_plus.flat, S)
-        result = SmoothedCovariances(ss.Q.like(_frozen(Lambda)), ss.Q.like(_frozen(S)))
+        result = SmoothedCovariances(ss.Q.like(frozen(Lambda)), ss.Q.like(frozen(S)))
         for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
         return result
@@ -118,7 +118,7 @@ class Riccati:
             return self.smoothed.Lambda
         Lambda = np.empty_like(self.ss.Q.flat)
         self._scatter(Lambda, None)
-        blocks = self.ss.Q.like(_frozen(Lambda))
+        blocks = self.ss.Q.like(frozen(Lambda))
         expect_finite_blocks(self.ss.tree, "Λ", blocks, self.ss.tree.order[::-1])
         return blocks
 
@@ -155,9 +155,10 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
         The model.
     observed : ndarray of bool, shape (Σm_k,), optional
         Which outputs are measured; all if not given.
-    method : {"block", "univariate"}
+    method : {"block", "univariate", "square_root"}
         How a vector measurement is processed: by the Cholesky factor of D(k), or output by output with scalar
-        divisions only (PART: mass-less bodies). Same answers.
+        divisions only (PART: mass-less bodies). Same answers. "square_root" carries roots of the covariances, at up to
+        four times the cost, for models in which variances differ by more than 1e10.
 
     Returns
     -------
@@ -182,8 +183,8 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     >>> riccati(ss).D[1]
     array([[1.]])
     """
-    if method not in ("block", "univariate"):
-        raise ModelError(f"method must be 'block' or 'univariate', not {method!r}")
+    if method not in ("block", "univariate", "square_root"):
+        raise ModelError(f"method must be 'block', 'univariate' or 'square_root', not {method!r}")
     seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed)
     if seen.shape != (ss.n_outputs,) or seen.dtype != bool:
         raise ShapeError(
@@ -203,11 +204,13 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 
 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
+    if method == "square_root":
+        return _run_roots(ss, seen)
     from kfdyn.estimation._kernels import riccati as kernels
 
     seen = seen.copy()
     scalar = ss.common.most_outputs <= 1
-    sizes = _common_sizes(ss)
+    sizes = common_sizes(ss)
     states, outputs = ss.Q.flat.size, ss.R.flat.size
     found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
     P, P_plus = found[:states], found[states : 2 * states]
@@ -219,10 +222,10 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     room = np.empty(kernels.room(ss.common.most_states, ss.common.most_outputs))
     node, output = kernels.riccati(sizes, single, block, univariate, ss.address, seen, P, P_plus, D, L, G, room)
     if node >= 0:
-        raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node])
+        raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node], method, seen)
     seen.flags.writeable = False
     for array in (P, P_plus, D, L, G):
-        _frozen(array)
+        frozen(array)
     gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
     result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
     if not sum_is_finite(found):
@@ -231,7 +234,18 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     return result
 
 
-def _common_sizes(ss: StateSpace) -> Any:
+def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:
+    from kfdyn.estimation.square_root import RootFailure, run_roots
+
+    try:
+        return run_roots(ss, seen)
+    except RootFailure as failure:
+        node = int(np.searchsorted(ss.arrays.output, failure.output, side="right")) - 1
+        output = failure.output - int(ss.arrays.output[node])
+        raise _not_positive(ss, node, output, failure.P[node], "square_root") from None
+
+
+def common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
     from kfdyn._kernels.sizes import Sizes, static
 
@@ -251,12 +265,31 @@ def common_tags(ss: StateSpace) -> tuple[Any, Any]:
     return Tag(n), Tag(1) if m == 1 else None
 
 
-def _frozen(array: FloatArray) -> FloatArray:
+def _roots_can(ss: StateSpace, seen: BoolArray | None, node: int, output: int) -> bool:
+    """Whether the square-root form finds the variance of an output that the covariance form took for zero."""
+    from kfdyn.estimation.square_root import RootFailure, run_roots
+
+    try:
+        run_roots(ss, np.ones(ss.n_outputs, dtype=bool) if seen is None else seen)
+    except RootFailure as failure:
+        order = np.empty(len(ss), dtype=np.int64)
+        order[ss.tree.order] = np.arange(len(ss))
+        other = int(np.searchsorted(ss.arrays.output, failure.output, side="right")) - 1
+        return bool(order[other] > order[node]) or (other == node and failure.output > ss.arrays.output[node] + output)
+    except ModelError:  # out of a double's range on the way
+        return False
+    return True
+
+
+def frozen(array: Any) -> Any:
+    """The array, read-only from now on."""
     array.flags.writeable = False
     return array
 
 
-def _not_positive(ss: StateSpace, node: int, output: int, P: FloatArray) -> SingularError | ModelError:
+def _not_positive(
+    ss: StateSpace, node: int, output: int, P: FloatArray, method: Method, seen: BoolArray | None = None
+) -> SingularError | ModelError:
     where = ss.tree.label(node)
     which = f"output {output} of {where}" if ss.m[node] > 1 else where
     why = out_of_range(ss.H[node][output], P)
@@ -264,6 +297,14 @@ def _not_positive(ss: StateSpace, node: int, output: int, P: FloatArray) -> Sing
         return ModelError(f"{which}: its innovation variance {why}")
     if not ss.H[node][output].any():
         why = "its row of H is zero, so it measures nothing; remove the output or correct H"
+    elif method != "square_root" and _roots_can(ss, seen, node, output):
+        return SingularError(
+            f"{which}: its innovation variance is positive, but so small beside what cancels in it that the covariance "
+            "form has lost all its digits: this is no singular model. Use method='square_root', and if Q or R is "
+            "singular or nearly so, give Q_factor or R_factor; if a prior is very wide, make it flat",
+            node,
+            output,
+        )
     else:
         why = (
             "the outputs outboard of it (or before it at the same node) already determine it exactly, or nothing it "

@@ -54,6 +54,7 @@ class Smoothed:
     def _states(self) -> tuple[Blocks, Blocks, Blocks]:
         filt = self.filt
         _, plus, costate, x = sweep(filt.covariances, filt.nu, filt.eta, filt.z_plus.flat)
+        x = _by_roots(filt, x, self.with_covariances)
         return self.ss.state_blocks(plus), self.ss.state_blocks(costate), self.ss.state_blocks(x)
 
     @property
@@ -153,10 +154,23 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     a, *states = sweep(filt.covariances, filt.nu, filt.eta, filt.z_plus.flat if small else None)
     smooth = Smoothed(filt, a, covariances)
     if small:
+        states[2] = _by_roots(filt, states[2], covariances)
         smooth.__dict__["_states"] = tuple(ss.state_blocks(flat) for flat in states)
     if covariances:
         _ = filt.covariances.smoothed
     return smooth
+
+
+def _by_roots(filt: Filtered, x: FloatArray, covariances: bool) -> FloatArray:
+    """x̂ as it is, or by arrays where the filter had roots: z⁺ + P⁺λ⁺ cancels however good the filter is."""
+    from kfdyn.estimation.square_root import RootRiccati
+
+    cov = filt.covariances
+    if not isinstance(cov, RootRiccati):
+        return x
+    if covariances:
+        _ = cov.smoothed  # by the same reflections
+    return cov.smooth_states(filt.z.flat, filt.z_plus.flat)
 
 
 def sweep(

@@ -23,6 +23,7 @@ from kfdyn.estimation.packing import (
     pack,
     variances,
 )
+from kfdyn.estimation.roots import Factors, squared
 from kfdyn.estimation.tree import Tree
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
@@ -72,6 +73,9 @@ class StateSpace:
         Known mean of w; zero if not given.
     eta : array, shape (..., Σn_k), optional
         Known input of the co-state (THEORY section 3); zero if not given.
+    Q_factor, R_factor : sequences of blocks with n_k and m_k rows, optional
+        Instead of Q and R: factors F with Q = F F*. The square-root form takes them as they are; a root taken of a
+        singular Q loses half its digits.
     flat : mapping from nodes to True or masks (n_k,), optional
         States of which nothing is known beforehand: an infinite variance is added to their Q, in the exact limit.
         The filter, the smoother and the score take such models. In mechanics: a body of infinite mass.
@@ -102,7 +106,23 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    __slots__ = ("H", "Q", "R", "_cache", "_table", "arrays", "common", "eta", "flat", "m", "n", "phi", "tree", "xi")
+    __slots__ = (
+        "H",
+        "Q",
+        "R",
+        "_cache",
+        "_table",
+        "arrays",
+        "common",
+        "eta",
+        "factors",
+        "flat",
+        "m",
+        "n",
+        "phi",
+        "tree",
+        "xi",
+    )
 
     tree: Tree
     phi: Blocks
@@ -113,6 +133,7 @@ class StateSpace:
     m: IntArray
     xi: FloatArray | None
     eta: FloatArray | None
+    factors: Factors | None
     flat: IntArray | None
     arrays: Arrays
     common: Common
@@ -124,15 +145,20 @@ class StateSpace:
         parent: Tree | ArrayLike,
         phi: BlockInput,
         H: BlockInput,
-        Q: BlockInput,
+        Q: BlockInput | None = None,
         R: BlockInput | None = None,
         xi: ArrayLike | None = None,
         eta: ArrayLike | None = None,
         *,
+        Q_factor: BlockInput | None = None,
+        R_factor: BlockInput | None = None,
         flat: Mapping[int, Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         tree = as_tree(parent, names)
+        (Q, Q_root), (R, R_root) = (squared(tree, *pair) for pair in (("Q", Q, Q_factor), ("R", R, R_factor)))
+        if Q is None:
+            raise ShapeError("give Q, the process covariances, or their factors Q_factor")
         given = pack(tree, "Q", Q)
         n = given.row_counts()
         Q_flat = _covariance(tree, "Q", given, n, "be square").spread()
@@ -146,6 +172,8 @@ class StateSpace:
         self._set(tree, n, m, _steps(tree, phi, n), H_flat, Q_flat, R_flat)
         for name, value in (("xi", xi), ("eta", eta)):
             object.__setattr__(self, name, self._known(name, value))
+        if Q_root is not None or R_root is not None:
+            object.__setattr__(self, "factors", Factors(Q_root, R_root))
         if flat:
             object.__setattr__(self, "flat", flat_states(tree, n, self.arrays.state, flat))
 
@@ -176,6 +204,7 @@ class StateSpace:
             "common": common,
             "xi": None,
             "eta": None,
+            "factors": None,
             "flat": None,
             "_cache": {},
             "_table": None,
@@ -331,6 +360,9 @@ class StateSpace:
             changed["phi_at"] = new["phi"].offsets
         values: dict[str, object] = {**new, "_cache": {}, "arrays": self.arrays._replace(**changed)}
         values["_table"] = table_with(self._table, changed) if self._table is not None else None
+        if self.factors is not None:
+            kept = Factors(*(None if name in new else getattr(self.factors, name) for name in ("Q", "R")))
+            values["factors"] = None if kept.Q is None and kept.R is None else kept
         values |= {name: value for name, value in (("xi", xi), ("eta", eta)) if value is not None}
         for name in StateSpace.__slots__:
             object.__setattr__(other, name, values[name] if name in values else getattr(self, name))
@@ -349,7 +381,15 @@ class StateSpace:
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = (self.phi.flat, self.H.flat, self.Q.flat, self.R.flat)
-        return _rebuilt, (self.tree, (self.n, self.m, self.phi.offsets), buffers, self.xi, self.eta, self.flat)
+        return _rebuilt, (
+            self.tree,
+            (self.n, self.m, self.phi.offsets),
+            buffers,
+            self.xi,
+            self.eta,
+            self.flat,
+            self.factors,
+        )
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -465,12 +505,14 @@ def _rebuilt(
     xi: FloatArray | None,
     eta: FloatArray | None,
     flat: IntArray | None = None,
+    factors: Factors | None = None,
 ) -> StateSpace:
     """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
     ss = StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
     object.__setattr__(ss, "flat", flat)
+    object.__setattr__(ss, "factors", factors)
     return ss
 
 

@@ -26,7 +26,7 @@ def _lift(array):
     array = np.asarray(array)
     out = np.empty(array.shape, dtype=object)
     for at in np.ndindex(*array.shape):
-        out[at] = mp.mpf(float(array[at]))
+        out[at] = array[at] if isinstance(array[at], mp.mpf) else mp.mpf(float(array[at]))
     return out
 
 

@@ -1,0 +1,97 @@
+"""Lower triangular roots of the noise covariances Q and R: as given, or taken of the matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import ModelError
+from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.packing import BlockInput, expect_finite, pack
+from kfdyn.estimation.tree import Tree
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.state_space import StateSpace
+
+
+class Factors(NamedTuple):
+    """Roots that the caller gave, flat, as lower triangular blocks; None where he gave the covariance itself."""
+
+    Q: FloatArray | None
+    R: FloatArray | None
+
+
+def squared(
+    tree: Tree, name: str, given: BlockInput | None, factor: BlockInput | None
+) -> tuple[Any, FloatArray | None]:
+    """The covariances, and their roots if factors were given instead."""
+    if factor is None:
+        return given, None
+    if given is not None:
+        raise ModelError(f"{name} and {name}_factor are both given; one of them says it all")
+    roots = factor_blocks(tree, f"{name}_factor", factor)
+    square = roots.like(np.empty_like(roots.flat))
+    for nodes, L in roots.grouped():
+        square.flat[square.places(nodes, L[0].size)] = (L @ L.transpose(0, 2, 1)).reshape(nodes.size, -1)
+    return list(square), roots.flat
+
+
+def factor_blocks(tree: Tree, name: str, given: BlockInput) -> Blocks:
+    """Factors B(k) (size, any number of columns), as lower triangular blocks L with L L* = B B*."""
+    packed = pack(tree, name, given)
+    expect_finite(tree, name, packed)
+    rows, cols = packed.shapes
+    blocks = Blocks(packed.spread(), rows, cols)
+    out = Blocks(np.zeros(int((rows * rows).sum())), rows, rows)
+    for nodes, b in blocks.grouped():
+        out.flat[out.places(nodes, b.shape[1] ** 2)] = _lower(b).reshape(nodes.size, -1)
+    return out
+
+
+def _lower(b: FloatArray) -> FloatArray:
+    """L with L L* = b b* for b (count, n, c), by orthogonal factors."""
+    count, n, c = b.shape
+    if n == 1:
+        return np.sqrt((b * b).sum(axis=2, keepdims=True)) if c != 1 else np.abs(b)
+    if c < n:
+        b = np.concatenate([b, np.zeros((count, n, n - c))], axis=2)
+    elif c == n and not np.triu(b, 1).any():
+        return b
+    upper: FloatArray = np.linalg.qr(b.transpose(0, 2, 1), mode="r")  # type: ignore[assignment]
+    return upper.transpose(0, 2, 1)
+
+
+def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
+    """Q^½ and R^½ of all nodes, lower triangular and flat."""
+    Q, R = ss.factors if ss.factors is not None else (None, None)
+    return (root_of(ss.Q) if Q is None else Q), (root_of(ss.R) if R is None else R)
+
+
+def root_of(blocks: Blocks) -> FloatArray:
+    """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
+    from kfdyn.estimation._kernels.square_root import cholesky_roots
+    from kfdyn.estimation.simulate import square_root
+
+    out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)
+    if cholesky_roots(blocks.offsets, blocks.rows, blocks.flat, out, doubtful):
+        for nodes, stack in blocks.grouped():
+            some, n = np.flatnonzero(doubtful[nodes]), stack.shape[1]
+            if some.size:
+                sizes = np.full(some.size, n)
+                root = _lower(square_root(Blocks(stack[some].ravel(), sizes, sizes)).stacked())
+                out[blocks.places(nodes[some], n * n)] = root.reshape(some.size, -1)
+    return out
+
+
+def of_seen(ss: StateSpace, R_root: FloatArray, seen: np.ndarray) -> FloatArray:
+    """R^½ of the outputs that are seen, with rows and columns of zeros for the others."""
+    if seen.all():
+        return R_root
+    out, start = ss.R.like(R_root.copy()), ss.arrays.output
+    for k in np.unique(np.searchsorted(start, np.flatnonzero(~seen), side="right") - 1).tolist():
+        own, block = seen[start[k] : start[k + 1]], out[k]
+        kept = _lower(block[None, own])[0]
+        block[...] = 0.0
+        block[np.ix_(own, own)] = kept
+    return out.flat

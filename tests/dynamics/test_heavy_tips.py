@@ -1,0 +1,25 @@
+"""Heavy tips: a mass matrix of condition 1e16, which the square-root form takes in its stride."""
+
+import numpy as np
+import pytest
+from exact import exact_smoother, relative_error
+
+import kfdyn as kf
+
+
+@pytest.mark.parametrize("ratio", [1e8, 1e16])
+def test_accelerations_of_an_arm_with_a_heavy_hand(ratio):
+    arm, q = kf.models.chain(8), np.linspace(0.3, 1.0, 8)
+    light = kf.as_estimation(arm, q)
+    inertia = [block.copy() for block in light.Q]
+    inertia[light.tree.leaves[0]] *= ratio
+    ss = light.replace(Q=inertia)
+    assert np.linalg.cond(kf.Covariances(ss).T.dense()) > ratio
+    T = np.arange(1.0, 9.0)
+    want = exact_smoother(ss, T)
+    roots, plain = (kf.kalman_filter(ss, T, method=method) for method in ("square_root", "block"))
+    assert relative_error(roots.D, want.D) < 1e-13
+    assert relative_error(ss.output_blocks(kf.bryson_frazier(ss, roots).a), want.a) < 1e-12
+    solved = kf.innovations_factor(ss, method="square_root").solve(T)
+    assert relative_error(ss.output_blocks(solved), want.a) < 1e-12
+    assert relative_error(plain.D, want.D) > 1e-12  # what it is for
