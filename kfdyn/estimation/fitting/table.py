@@ -54,4 +54,4 @@ def summary(fit: Fit, alpha: float) -> str:
         )
     lines.append(fit.message)
     lines += [f"not identified: {direction}" for direction in fit.unidentified]
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
