@@ -181,11 +181,9 @@ def fast_gain(
         if calm >= n:
             settled = k - n + 1
             break
-    each = 2 * n * n * rank + 6 * n * rank * m + 4 * rank * rank * m + 2 * n * m * m
-    flops = each * (len(all_D) - 1) + 8 * n**3
     D_all = np.array(all_D)
     _expect_definite(D_all)
-    return FastGain(D_all, np.array(all_G), steps, rank, settled, flops)
+    return FastGain(D_all, np.array(all_G), steps, rank, settled, _flops(n, m, rank, len(all_D) - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +294,11 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
 
     z_blocks, costates = ss.state_blocks(stacked(z)), ss.state_blocks(stacked(costate))
     return FastFiltered(gains, z_blocks, stacked(eps), stacked(nu), costates, stacked(a), llf)
+
+
+def _flops(n: int, m: int, rank: int, steps: int) -> int:
+    """Operations of the products: F times L, what the outputs see, the updates; and once the first increment."""
+    return (2 * n * n * rank + 6 * n * rank * m + 4 * rank * rank * m + 2 * n * m * m) * steps + 8 * n**3
 
 
 def _expect_definite(D: FloatArray) -> None:

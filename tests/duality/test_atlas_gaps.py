@@ -78,5 +78,7 @@ def test_loops_are_refused():
         kf.Tree.from_edges(4, [(1, 0), (2, 0), (3, 1), (3, 2)])
     with pytest.raises(TreeError, match="closed loop must be cut"):
         kf.Tree.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    with pytest.raises(TreeError, match="not one of 0 to 1"):
+        kf.Tree.from_edges(2, [(2, 0)])
     with pytest.raises(TreeError, match=r"form a loop: .*cut one of these edges"):
         kf.Tree([1, 2, 0])

@@ -14,6 +14,7 @@ from kfdyn.duality.symbols import Symbols
 @given(cases())
 @few
 def test_they_hold_with_noise(case):
+    """SKO:AMpsi, SKO:psiMpsi, SKO:AMA-riccati and every other identity that R does not spoil."""
     residuals = identity_residuals(case.ss)
     assert max(residuals.values()) < 1e-10, max(residuals, key=residuals.get)
 
@@ -21,6 +22,7 @@ def test_they_hold_with_noise(case):
 @given(cases(noise=False))
 @few
 def test_they_hold_without_noise(case):
+    """SKO:identities-local, SKO:identities-psi, SKO:identities-HpsiK and all the others, R = 0."""
     residuals = identity_residuals(case.ss)
     assert set(residuals) == set(IDENTITIES)
     assert max(residuals.values()) < 1e-10, max(residuals, key=residuals.get)

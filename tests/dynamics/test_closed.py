@@ -116,6 +116,7 @@ def test_redundant_rows_are_normal(s, q):
         close(kf.forward_dynamics(s, q, v, tau, method=method), expected, 1e-10)
     close(kf.mass_matrix_inverse(s, q), inverse, 1e-11)
     cut = kf.cut_joint(s, q, v, tau)
+    close(cut.a, expected, 1e-10)
     assert cut.rank == s.nv - one.X.shape[1] < sum(len(loop.rows) for loop in s.loops)
     # the same in minimal coordinates: M u̇ + c = X*tau
     here = kf.minimal_coordinates(s, q, v)

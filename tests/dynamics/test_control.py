@@ -116,7 +116,7 @@ def test_position_error_of_the_tool_is_the_designed_oscillator_whatever_the_post
 @settings(max_examples=15, deadline=None)
 @given(seeds)
 def test_operational_space_acceleration(seed):
-    """J a + dJ v = the wanted acceleration, on trees with all hinges; and the null space term is Khatib's, densely."""
+    """R86:12-CTRL. J a + dJ v = the wanted acceleration, on trees; the null space term is Khatib's, densely."""
     rng = np.random.default_rng(seed)
     system = mb.models.random_tree(4, seed, hinges=("free", "ball", "gimbal", "cylindrical", "custom"), branching=0.0)
     q, v = state(system, rng)

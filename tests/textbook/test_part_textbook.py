@@ -55,7 +55,7 @@ def test_transported_quantities_from_the_parts(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_inertias_and_compliances_from_the_parts(seed):
-    """PART:18, PART:24-25. P⁺ of the whole, φP⁺φ* = P⁺(k′), and Υ through the mass-less body."""
+    """PART:18, PART:23, PART:24-25. P⁺ of the whole, φP⁺φ* = P⁺(k′), and Υ through the mass-less body."""
     rng, both, P, H, D, _, _, tau_bar = split(seed)
     close(part.P_plus_18(both), tau_bar @ P, 1e-8)
     moved = both.phi @ tau_bar @ P @ both.phi.T

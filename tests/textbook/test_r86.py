@@ -94,7 +94,7 @@ def test_velocities_are_the_packages(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_boundary_value_problem_is_solved(seed):
-    """R86 (6.1)-(6.6): solved whole; filter and smoother give the same, and every equation is satisfied."""
+    """R86:6.1-6.6. Solved whole; filter and smoother give the same, and every equation is satisfied."""
     case = arm_case(seed)
     tau = case.tau[::-1]
     whole = r86.boundary_value_6(case.chain, tau)

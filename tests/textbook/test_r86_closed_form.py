@@ -53,7 +53,7 @@ def test_closed_loop_recursion(case, form):
 
 
 def test_costates_and_accelerations_from_residuals(case, form):
-    """R86:10.14,10.20, R86:10.22, and (10.23)-(10.25). Co-states through ψ*, accelerations from the residuals."""
+    """R86:10.7,10.15, R86:10.14,10.20, R86:10.22, (10.23)-(10.25). Co-states through ψ*, accelerations."""
     smoothed = r86.smoother_8(case.chain, form.filtered)
     lam = [*smoothed.lam_minus, np.zeros(6)]
     theirs = kf.forward_dynamics(case.system, case.q, case.v, case.tau)[::-1]
