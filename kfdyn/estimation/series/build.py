@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ShapeError, SingularError
+from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.factor import InnovationsFactor, apply_lower
 from kfdyn.estimation.filtering import sweep as filter_sweep
 from kfdyn.estimation.riccati import riccati
 from kfdyn.estimation.scoring import logdet_of_maps
 from kfdyn.estimation.series.part import Matrices
+from kfdyn.estimation.series.quick import QuickSeries, resolve
 from kfdyn.estimation.smoothing import sweep as smoother_sweep
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
@@ -47,6 +48,7 @@ class Builder:
         self.spread = spread
         self.linear = all(part.linear for part in model.parts)
         self._base: StateSpace | None = None
+        self._quick: QuickSeries | None = None
         self._slopes: list[Matrices] | None = None
         self._slopes_R: FloatArray | None = None
 
@@ -94,6 +96,28 @@ class Builder:
 
     def evaluate(self, theta: FloatArray, T: FloatArray) -> tuple[float, FloatArray]:
         """ℓ of all series of T, which lack the same measurements, and its gradient in θ."""
+        if not (self.linear and self.m == 1):
+            return self.evaluate_by_engine(theta, T)
+        llf, gradient = self._quickly(theta, T).evaluate(theta, T)
+        assert gradient is not None
+        return llf, gradient
+
+    def value(self, theta: FloatArray, T: FloatArray) -> float:
+        """ℓ alone."""
+        if not (self.linear and self.m == 1):
+            return self.evaluate_by_engine(theta, T)[0]
+        return self._quickly(theta, T).evaluate(theta, T, gradient=False)[0]
+
+    def _quickly(self, theta: FloatArray, T: FloatArray) -> QuickSeries:
+        if T.shape[-1] != self.steps:
+            raise ShapeError(f"T has {T.shape[-1]} numbers a series, but there are {self.steps} steps")
+        if self._quick is None:
+            matrices = self.model.matrices(theta, self.steps)
+            self._quick = QuickSeries(matrices, self.steps, *self._derivatives(theta), self.spread)
+        return self._quick
+
+    def evaluate_by_engine(self, theta: FloatArray, T: FloatArray) -> tuple[float, FloatArray]:
+        """The same by the engine's filter and smoother, for any part and any number of outputs."""
         ss = self._state_space(theta, self.spread, flat=False)
         rows = T.reshape(-1, T.shape[-1])
         if rows.shape[1] != ss.n_outputs:
@@ -107,36 +131,12 @@ class Builder:
         xi[S + np.arange(d), self.flat] = 1.0
         eps, nu, _, z_plus = filter_sweep(cov, both, xi, None, states=True)
         e = apply_lower(cov, eps, inverse=True, transposed=False)
-        mix, llf = self._resolve(e, S, int(seen.sum()), cov.logdet)
+        mix, llf = resolve(e, S, int(seen.sum()), cov.logdet)
         a, _, costate, x = smoother_sweep(cov, nu, None, z_plus)
         C = InnovationsFactor(cov).inverse_blocks().flat
         Lambda, maps = cov.Lambda.flat, None if self.linear else logdet_of_maps(cov)[0].flat
         g = self._sums(mix, S, a, costate, x, C, Lambda, maps)
         return llf, self._pull(theta, g)
-
-    def _resolve(self, e: FloatArray, S: int, seen: int, logdet: float) -> tuple[FloatArray, float]:
-        """Least squares for the flat states of each series: how rows are mixed into posterior means, and ℓ."""
-        X = e[S:]
-        d = len(X)
-        mix = np.zeros((S + d, S + d))
-        mix[range(S), range(S)] = 1.0
-        fitted, open_ = e[:S], 0.0
-        if d:
-            orthogonal, triangle = np.linalg.qr(X.T)
-            diagonal = np.abs(np.diagonal(triangle))
-            if not diagonal.min() > 1e-10 * diagonal.max():
-                raise SingularError(
-                    f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "
-                    "for this model, or two of its parts say the same"
-                )
-            inverse = np.linalg.inv(triangle)
-            along = e[:S] @ orthogonal
-            mix[:S, S:] = -along @ inverse.T  # δ̂
-            mix[S:, S:] = np.sqrt(S) * inverse.T  # spread of δ, once for each series
-            fitted = e[:S] - along @ orthogonal.T
-            open_ = 2.0 * float(np.log(diagonal).sum())
-        llf = -0.5 * (S * (seen * np.log(2.0 * np.pi) + logdet + open_) + (fitted * fitted).sum())
-        return mix, float(llf)
 
     def _sums(
         self, mix: FloatArray, S: int, a: FloatArray, costate: FloatArray, x: FloatArray, C: FloatArray,

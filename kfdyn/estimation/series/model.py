@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -231,6 +231,46 @@ class SeriesModel:
             max_iterations=max_iterations,
         )  # fmt: skip
         return SeriesFit(self, y, found)
+
+    def likelihood(self, y: Any, *, gradient: bool = True) -> Callable[[ArrayLike], Any]:
+        """Prepare the log-likelihood of a series as a function of the parameters, with its gradient.
+
+        Parameters
+        ----------
+        y : array or pandas, shape (..., N), or (..., N, m)
+            The series.
+        gradient : bool
+            Whether the gradient is wanted.
+
+        Returns
+        -------
+        callable
+            ``theta -> (llf, gradient)``, or ``theta -> llf``: what samplers and other optimisers call.
+
+        Examples
+        --------
+        >>> import kfdyn as kf
+        >>> llf = kf.series.local_level().likelihood([1.0, 3.0, 2.0])
+        >>> value, gradient = llf([1.0, 0.5])
+        >>> round(value, 6), gradient.round(6)
+        (-4.395453, array([-0.099773, -0.181406]))
+        """
+        from kfdyn.estimation.fitting.objective import by_pattern
+
+        T = self._measured(y)
+        groups = list(by_pattern(T))
+        build = Builder(self, T.shape[-1] // self.outputs, _spread(T))
+
+        def both(theta: ArrayLike) -> tuple[float, FloatArray]:
+            given = self._theta(theta)
+            found = [build.evaluate(given, part) for part in groups]
+            return sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)
+
+        def alone(theta: ArrayLike) -> float:
+            given = self._theta(theta)
+            return sum(build.value(given, part) for part in groups)
+
+        return both if gradient else alone
 
     def components(self, theta: ArrayLike, y: Any) -> list[Component]:
         """Take one series apart: what each part adds to it, given all of it.

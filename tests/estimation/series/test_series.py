@@ -49,6 +49,10 @@ def test_own_gradient_and_likelihood(name):
     value, gradient = build.evaluate(theta, y)
     ss = model.state_space(theta, 30)
     assert value == pytest.approx(np.sum(kf.kalman_filter(ss, y).llf), rel=1e-10)
+    assert build.value(theta, y) == value
+    by_engine = build.evaluate_by_engine(theta, y)
+    assert value == pytest.approx(by_engine[0], rel=1e-12)
+    assert_allclose(gradient, by_engine[1], rtol=1e-8, atol=1e-8)
     for i, axis in enumerate(np.eye(theta.size)):
         h = 1e-5 * theta[i]
         slope = (build.evaluate(theta + h * axis, y)[0] - build.evaluate(theta - h * axis, y)[0]) / (2 * h)
@@ -167,6 +171,16 @@ def test_pandas_in_and_out():
     assert isinstance(S.local_level().forecast([1.0, 1.0], nile().flow, 2).mean, np.ndarray)
     masked = pd.Series([1.0, None, 3.0], dtype="Float64")
     assert np.isfinite(S.local_level().forecast([1.0, 1.0], masked, 1).mean.iloc[0])
+
+
+def test_likelihood_as_a_function():
+    y = np.random.default_rng(8).normal(size=(3, 20)).cumsum(axis=1)
+    y[0, 3] = y[1, 4] = np.nan
+    model = S.local_level()
+    value, gradient = model.likelihood(y)([0.5, 0.3])
+    assert value == pytest.approx(model.likelihood(y, gradient=False)([0.5, 0.3]), rel=1e-14)
+    each = [kf.kalman_filter(model.state_space([0.5, 0.3], 20), row).llf for row in y]
+    assert value == pytest.approx(sum(each), rel=1e-12) and gradient.shape == (2,)
 
 
 def test_series_that_lack_different_measurements():
