@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.lost_digits import warn_of_lost_digits
 from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
@@ -240,6 +241,8 @@ def kalman_filter(
 
         return flat_filter(ss, measured, known[0], known[1], method)  # type: ignore[return-value]
     covariances = riccati(ss, seen, method)
+    if "loss" not in covariances.__dict__:  # nobody has looked yet
+        warn_of_lost_digits(covariances, level=2)
     batch = _batch(measured, *known)
     small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
     eps, nu, z, z_plus = sweep(covariances, measured, known[0], known[1], states=small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.overflow import expect_finite_blocks, out_of_range, sum_is_finite
 from kfdyn.estimation.state_space import StateSpace
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.lost_digits import Loss
 
 Method = Literal["block", "univariate", "square_root"]
 BoolArray = NDArray[np.bool_]
@@ -77,6 +80,13 @@ class Riccati:
     D_factor: Blocks
     G: Blocks
     sizes: Any = field(repr=False, default=None)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """What cancellation costs, by :func:`kfdyn.estimation.lost_digits.lost_digits`."""
+        from kfdyn.estimation.lost_digits import lost_digits
+
+        return lost_digits(self)
 
     @cached_property
     def K(self) -> Blocks:

@@ -143,6 +143,7 @@ MODELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::kfdyn.errors.LostDigitsWarning")  # just that
 @pytest.mark.parametrize("name", MODELS)
 def test_diffuse_vector_state_loses_what_a_covariance_must(name):
     """With several diffuse states P(1) = FP⁺F* + Q adds Q to entries of size 1e12, so a filter that stores covariances
