@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from kfdyn.errors import LostDigitsWarning
 if TYPE_CHECKING:
     from kfdyn.estimation.riccati import BoolArray, Riccati
 
+_PACKAGE = str(Path(__file__).parents[1])
 _EPS = float(np.finfo(float).eps)
 #: Relative error of a covariance above which is warned: fewer than five digits are left.
 TOLERABLE = 1e-5
@@ -83,7 +86,13 @@ def _error(cov: Riccati, k: int, seen: BoolArray) -> float:
 
 
 def warn_of_lost_digits(cov: Riccati, level: int) -> None:
-    """Warn if fewer than five digits are left somewhere; once for each model, since its covariances are kept."""
+    """Warn if fewer than five digits are left somewhere; once for each model, since its covariances are kept.
+
+    Not if the package itself asks, ``level`` calls up: a fit tries models that nobody will see, and constraints of a
+    robot are measurements that are sharp on purpose.
+    """
+    if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE):
+        return
     loss = cov.loss
     if loss.error <= TOLERABLE:
         return
