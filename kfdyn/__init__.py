@@ -122,7 +122,7 @@ _NAMES_OF = {
         "potential_energy",
     ),
 }
-_ROOMS = ("symbolic", "textbook", "viz")
+_ROOMS = ("errors", "symbolic", "textbook", "viz")
 _HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = ["__version__", *sorted([*_HOME_OF, *_ROOMS])]

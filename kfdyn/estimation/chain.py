@@ -35,18 +35,20 @@ def as_chain(
     steps: int | None,
 ) -> Chain:
     """Stack the matrices of a time series node by node; see :meth:`StateSpace.chain` for their shapes."""
-    width = real_array(H, "H").shape[-1:] if P0 is None else real_array(P0, "P0").shape[-1:]
+    prior = None if P0 is None else _matrix(P0, "P0")
+    maps, noise_of = _matrix(H, "H"), _matrix(R, "R")
+    width = maps.shape[-1:] if prior is None else prior.shape[-1:]
     mean = np.zeros(width) if x0 is None else np.atleast_1d(real_array(x0, "x0"))
     n = mean.size
-    P0 = np.zeros((n, n)) if P0 is None else real_array(P0, "P0")
-    if mean.ndim != 1 or P0.shape != (n, n):
-        raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {P0.shape}")
+    first = np.zeros((n, n)) if prior is None else prior
+    if mean.ndim != 1 or first.shape != (n, n):
+        raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {first.shape}")
     edge = np.zeros((0, n, n))
     given = {
-        "H": (real_array(H, "H"), 0),
-        "R": (real_array(R, "R"), 0),
-        "F": (edge if F is None else real_array(F, "F"), 1),
-        "Q": (edge if Q is None else real_array(Q, "Q"), 1),
+        "H": (maps, 0),
+        "R": (noise_of, 0),
+        "F": (edge if F is None else _matrix(F, "F"), 1),
+        "Q": (edge if Q is None else _matrix(Q, "Q"), 1),
     }
     for name, (value, _) in given.items():
         if value.ndim not in (2, 3):
@@ -77,13 +79,19 @@ def as_chain(
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
         xi[1:] = u
     phi: FloatArray | Shared = Shared(stack["F"][:1], np.zeros(N, np.int64))
-    noise: FloatArray | Shared = P0[None]
+    noise: FloatArray | Shared = first[None]
     if given["F"][0].ndim == 3:
         phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
     if given["Q"][0].ndim == 3:
-        noise = np.concatenate([P0[None], stack["Q"]])
+        noise = np.concatenate([first[None], stack["Q"]])
     elif N > 1:
         which = np.ones(N, np.int64)
         which[0] = 0
-        noise = Shared(np.stack([P0, stack["Q"][0]]), which)
+        noise = Shared(np.stack([first, stack["Q"][0]]), which)
     return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], xi.ravel())
+
+
+def _matrix(value: ArrayLike, name: str) -> FloatArray:
+    """The array of a matrix or of many; a number is a matrix (1, 1)."""
+    array = real_array(value, name)
+    return array.reshape(1, 1) if array.ndim == 0 else array

@@ -51,6 +51,26 @@ class Filtered:
     (array([2.]), array([[0.666667]]), array([3., 2.]))
     """
 
+    def __repr__(self) -> str:
+        batch = self.T.shape[:-1]
+        missing = f", {int((~self.observed).sum())} missing" if not self.observed.all() else ""
+        llf = f"llf {float(self.llf):.6g}" if not batch else f"a batch {batch}"
+        return f"Filtered({len(self.ss)} nodes, {self.ss.n_outputs} outputs{missing}, {llf})"
+
+    def _repr_html_(self) -> str:
+        """The log-likelihood and a few nodes, for a notebook: measurement, innovation and its deviation."""
+        from kfdyn.short_tables import html_table, rows_shown, vector
+
+        starts, first = self.ss.arrays.output, (0,) * (self.T.ndim - 1)
+
+        def row(k: int) -> tuple[object, ...]:
+            own = slice(int(starts[k]), int(starts[k]) + int(self.ss.m[k]))
+            deviation = self.D[k].diagonal() ** 0.5
+            return self.ss.tree.label(k), vector(self.T[first][own]), vector(self.eps[first][own]), vector(deviation)
+
+        title = repr(self) + (": the first of the batch" if first else "")
+        return html_table(title, ("node", "T", "ε", "√D"), rows_shown(len(self.ss), row))
+
     ss: StateSpace
     covariances: Riccati
     T: FloatArray = field(repr=False)

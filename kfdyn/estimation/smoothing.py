@@ -41,6 +41,27 @@ class Smoothed:
     (array([2.8, 2.8]), array([0.4, 0.4]))
     """
 
+    def __repr__(self) -> str:
+        batch = self.a.shape[:-1]
+        size = f", a batch {batch}" if batch else ""
+        told = "with covariances" if self.with_covariances else "without covariances"
+        return f"{type(self).__name__}({len(self.ss)} nodes, {self.ss.n_states} states{size}, {told})"
+
+    def _repr_html_(self) -> str:
+        """A few nodes, for a notebook: smoothed state, its deviation if known, output co-state."""
+        from kfdyn.short_tables import html_table, rows_shown, vector
+
+        starts, first = self.ss.arrays.output, (0,) * (self.a.ndim - 1)
+
+        def row(k: int) -> tuple[object, ...]:
+            own = slice(int(starts[k]), int(starts[k]) + int(self.ss.m[k]))
+            deviation = (vector(self.S[k].diagonal().clip(0.0) ** 0.5),) if self.with_covariances else ()
+            return self.ss.tree.label(k), vector(self.x[k][first]), *deviation, vector(self.a[first][own])
+
+        head = ("node", "x̂", *(("√S",) if self.with_covariances else ()), "a")
+        title = repr(self) + (": the first of the batch" if first else "")
+        return html_table(title, head, rows_shown(len(self.ss), row))
+
     filt: Filtered = field(repr=False)
     a: FloatArray = field(repr=False)
     with_covariances: bool = True
@@ -104,7 +125,7 @@ class Smoothed:
         return self.Lambda
 
 
-def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> Smoothed:
+def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, covariances: bool = True) -> Smoothed:
     """Run the Bryson–Frazier smoother from the roots to the leaves of a tree.
 
     ::
@@ -120,7 +141,7 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     Parameters
     ----------
     ss : StateSpace
-        The model that was filtered.
+        The model that was filtered; it may be left out, as in ``bryson_frazier(filt)``.
     filt : Filtered
         Result of :func:`kalman_filter` on that model.
     covariances : bool
@@ -140,10 +161,14 @@ def bryson_frazier(ss: StateSpace, filt: Filtered, covariances: bool = True) -> 
     --------
     >>> import numpy as np, kfdyn as kf
     >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
-    >>> smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, [1.0, 3.0]))
+    >>> smooth = kf.bryson_frazier(kf.kalman_filter(ss, [1.0, 3.0]))
     >>> smooth.a, smooth.x[0]
     (array([-1.,  2.]), array([1.]))
     """
+    if not isinstance(ss, StateSpace):
+        filt, ss, covariances = ss, ss.ss, covariances if filt is None else bool(filt)
+    if filt is None:
+        raise ModelError("bryson_frazier smooths what a filter has found: bryson_frazier(kalman_filter(ss, T))")
     if filt.ss is not ss:
         raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
     if ss.flat is not None:

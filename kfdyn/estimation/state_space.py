@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation._kernels.table import Arrays, table_of, table_with
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
@@ -267,7 +268,8 @@ class StateSpace:
         Parameters
         ----------
         F, Q : array (N−1, n, n), or (n, n) for a time-invariant model
-            Transition and process covariance of each edge; None when there is one step.
+            Transition and process covariance of each edge; None when there is one step. A number stands for (1, 1),
+            as it does for H, R, x0 and P0.
         H : array (N, m, n), or (m, n)
             Output maps.
         R : array (N, m, m), or (m, m)
@@ -290,7 +292,11 @@ class StateSpace:
         (100, [99])
         """
         known = as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict()
-        return cls(**known, flat={0: True} if P0 is None else None)
+        try:
+            return cls(**known, flat={0: True} if P0 is None else None)
+        except KfdynError as error:  # Q of the first node is what the caller knows as P0
+            told = re.sub(r"^Q of node (\d+)", lambda m: f"Q[{int(m[1]) - 1}]" if int(m[1]) else "P0", str(error))
+            raise type(error)(told) from None
 
     def replace(
         self,
@@ -394,6 +400,18 @@ class StateSpace:
     def __len__(self) -> int:
         return len(self.tree)
 
+    def _repr_html_(self) -> str:
+        """The sizes and a few nodes, for a notebook."""
+        from kfdyn.short_tables import html_table, rows_shown
+
+        tree = self.tree
+
+        def row(k: int) -> tuple[object, ...]:
+            up = int(tree.parent[k])
+            return tree.label(k), "—" if up < 0 else tree.label(up), int(self.n[k]), int(self.m[k])
+
+        return html_table(repr(self), ("node", "parent", "states", "outputs"), rows_shown(len(self), row))
+
     def __repr__(self) -> str:
         def sizes(values: IntArray) -> str:
             if not values.size:
@@ -443,7 +461,14 @@ class StateSpace:
         return self._check_stacked(value, name, self.n_states, "states")
 
     def check_outputs(self, value: ArrayLike, name: str, *, allow_nan: bool = False) -> FloatArray:
-        """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it."""
+        """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it.
+
+        Where all N nodes have m outputs, (..., N, m) is taken as well, a row for each node.
+        """
+        N, m = len(self), self.common.m
+        if m is not None and N > 1 and np.shape(value)[-2:] == (N, m):
+            value = real_array(value, name)
+            value = value.reshape(*value.shape[:-2], N * m)
         return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
 
     def _check_stacked(self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False) -> FloatArray:

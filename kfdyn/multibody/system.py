@@ -367,6 +367,19 @@ class System:
         put("_kept", arrays)
         put("address", address)
 
+    def _repr_html_(self) -> str:
+        """The sizes and a few bodies, for a notebook."""
+        from kfdyn.short_tables import html_table, rows_shown
+
+        mass = self.open_tree.layout.mass
+
+        def row(k: int) -> tuple[object, ...]:
+            body = self.bodies[k]
+            return body.name, body.parent or "the world", body.hinge_name, body.hinge.kind, float(mass[k])
+
+        head = ("body", "on", "hinge", "kind", "mass [kg]")
+        return html_table(repr(self).partition("\n")[0], head, rows_shown(self.n_bodies, row))
+
     def __repr__(self) -> str:
         roots = int((self.parent < 0).sum())
         head = f"System {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"

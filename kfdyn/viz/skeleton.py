@@ -70,7 +70,7 @@ def draw_system(
     linewidth: float = 3.0,
     alpha: float = 1.0,
 ) -> Skeleton:
-    """Draw a system in three dimensions, or on a plane when ``ax`` has two.
+    """Draw a system in three dimensions, or on a plane when ``ax`` has two; a dotted line leads to the world's origin.
 
     Parameters
     ----------
@@ -107,7 +107,17 @@ def draw_system(
         ax.plot(*stroke[:, rows].T, linewidth=linewidth, solid_capstyle="round", **style)
     points = drawn.hinges[:, rows].T
     ax.plot(*points, "o", markersize=1.6 * linewidth, markerfacecolor="white", markeredgewidth=linewidth / 2, **style)
+    for stroke in to_base(system, drawn):
+        ax.plot(*stroke[:, rows].T, linestyle=":", linewidth=linewidth / 2, zorder=0, **style)
+    ax.set_aspect("equal", adjustable="datalim")  # a metre is a metre in every direction
     return drawn
+
+
+def to_base(system: System, drawn: Skeleton) -> Array:
+    """Strokes (n, 2, 3) from the world's origin to each tree's first hinge, unless it is there or flies freely."""
+    roots = [k for k in np.flatnonzero(system.parent < 0) if system.bodies[k].hinge.kind != "free"]
+    ends = drawn.hinges[[k for k in roots if drawn.hinges[k].any()]]
+    return np.stack([np.zeros_like(ends), ends], axis=1)
 
 
 def plane_axes(plane: str) -> list[int]:

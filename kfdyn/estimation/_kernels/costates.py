@@ -1,5 +1,7 @@
 """The scatter of the co-states: λ⁺, a, λ from the roots to the leaves (THEORY (4)), many at once."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import njit, types
 
 from kfdyn._kernels.sizes import SWEEP

@@ -13,6 +13,8 @@ may call another, whose code is then written in place. Nothing leaves a loop or 
 stand, ``loop(n, until=failed)`` ends once ``failed`` is not negative, and the only ``return`` is at the end.
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from contextlib import contextmanager
 from functools import wraps
 

@@ -1,5 +1,7 @@
 """Entries of 𝓜⁻¹ and products with the Cholesky factors of D."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 import numpy as np
 from numba import njit
 

@@ -3,6 +3,8 @@
 The first tag is the number of lanes; the others give sizes, or are None where these are not known in advance.
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from llvmlite import ir
 from numba import types
 

@@ -3,6 +3,8 @@
 A tag that gives the size chooses rows in registers (:mod:`rows`), None plain loops: one algorithm, two kernels.
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import types
 
 from kfdyn.estimation._kernels import rows

@@ -1,5 +1,7 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 import numpy as np
 from numba import njit
 

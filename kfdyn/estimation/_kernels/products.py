@@ -3,6 +3,8 @@
 Sources: SKO "gather", "scatter", "strict".
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 import numpy as np
 from numba import njit
 

@@ -1,5 +1,7 @@
 """The Riccati gather: P, D, G, P⁺ from the leaves to the roots (THEORY (2))."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from typing import Any, NamedTuple
 
 from numba import njit, types

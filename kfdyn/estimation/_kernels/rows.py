@@ -9,6 +9,8 @@ tag gives n, see :func:`~kfdyn._kernels.sizes.static`. Everything is read before
 that ``out`` may be one of the operands.
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import types
 
 from kfdyn.estimation._kernels.emit import emitted

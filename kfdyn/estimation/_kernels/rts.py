@@ -1,5 +1,7 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 import numpy as np
 from numba import njit, types
 

@@ -1,5 +1,7 @@
 """The scatter of the co-state covariances: Λ⁺, Λ and S from the roots to the leaves (THEORY (5))."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import njit, types
 
 from kfdyn._kernels.sizes import SWEEP

@@ -1,5 +1,7 @@
 """The gather of the states: z, ε, ν, z⁺ from the leaves to the roots (THEORY (3)), many T at once."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import njit, types
 
 from kfdyn._kernels.sizes import SWEEP

@@ -1,5 +1,7 @@
 """The sum of all numbers of a buffer, in vector registers."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import njit, types
 
 from kfdyn._kernels.sizes import SWEEP

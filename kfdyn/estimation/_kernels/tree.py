@@ -1,5 +1,7 @@
 """Gather order, depth and children of a forest in O(N)."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import njit, types
 
 from kfdyn._kernels.sizes import SWEEP

@@ -1,5 +1,7 @@
 """The measurement update of one node: G, P⁺ and the factor of D, by block or output by output."""
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from numba import types
 
 from kfdyn.estimation._kernels.emit import down, emitted, loop, when

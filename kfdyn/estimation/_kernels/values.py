@@ -4,6 +4,8 @@ Their operators write LLVM's instructions where numba's builder stands. A number
 one in every lane.
 """
 
+import kfdyn._kernels.compiler  # isort: skip  # noqa: F401
+
 from contextlib import contextmanager
 
 from llvmlite import ir
