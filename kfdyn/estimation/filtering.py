@@ -261,7 +261,7 @@ def kalman_filter(
 
         return flat_filter(ss, measured, known[0], known[1], method)  # type: ignore[return-value]
     covariances = riccati(ss, seen, method)
-    if "loss" not in covariances.__dict__:  # nobody has looked yet
+    if method != "square_root" and "loss" not in covariances.__dict__:  # nobody has looked yet
         warn_of_lost_digits(covariances, level=2)
     batch = _batch(measured, *known)
     small = ss.n_states * count_rows(batch) <= STORED_NUMBERS

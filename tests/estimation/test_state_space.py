@@ -492,7 +492,7 @@ def test_a_matrix_broadcast_to_all_nodes_is_checked_and_named_once():
     bad = np.broadcast_to(-np.eye(2), (5, 2, 2))
     with pytest.raises(ModelError, match="Q of node 0 is not positive semi-definite"):
         kf.StateSpace.chain(np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5).replace(Q=bad)
-    with pytest.raises(ModelError, match="Q of node 1 is not positive semi-definite"):
+    with pytest.raises(ModelError, match=r"Q\[0\] is not positive semi-definite"):
         kf.StateSpace.chain(np.eye(2), np.eye(2), -np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5)
     with pytest.raises(ModelError, match="phi of node 0 has an entry that is inf"):
         kf.StateSpace.chain(np.full((2, 2), np.inf), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2), steps=5)
