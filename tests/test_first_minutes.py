@@ -49,7 +49,7 @@ def test_numbers_stand_for_small_matrices():
 
 
 def test_a_prior_is_called_by_its_name():
-    with pytest.raises(ModelError, match="^P0 is not positive semi-definite"):
+    with pytest.raises(ModelError, match=r"^P0 is not positive semi-definite"):
         kf.StateSpace.chain(*TREND, [0.0, 0.0], np.diag([1.0, -1.0]), steps=5)
     bad = np.stack([np.eye(2), np.diag([1.0, -1.0]), np.eye(2)])
     with pytest.raises(ModelError, match=r"^Q\[1\] is not positive semi-definite"):
