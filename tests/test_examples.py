@@ -37,6 +37,7 @@ POINTS = """
     acceleration_causes armature articulated_inertia control convergence cross_check double_pendulum duality
     force_decompositions gp hybrid implicit_damping information nile operational_space partition riccati_lyapunov
     single_body thermal tree whitening dial payload push one_more_imu collision
+    phylogeny four_forms
 """
 
 

@@ -259,7 +259,7 @@ def test_units_do_not_decide():
 
 def test_bad_arguments():
     case: Case = random_case(0, 3)
-    with pytest.raises(ModelError, match="method must be 'block' or 'univariate', not 'qr'"):
+    with pytest.raises(ModelError, match="method must be 'block', 'univariate' or 'square_root', not 'qr'"):
         kf.riccati(case.ss, method="qr")
     for observed in (np.ones(case.ss.n_outputs + 1, dtype=bool), np.arange(case.ss.n_outputs)):
         with pytest.raises(ShapeError, match=r"observed must be an array of bool with shape \(\d+,\), one entry for"):
