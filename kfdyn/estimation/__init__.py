@@ -18,6 +18,7 @@ _MODULE_OF = {
     "Riccati": "riccati",
     "Score": "scoring",
     "Smoothed": "smoothing",
+    "SmoothedBatch": "patterns",
     "StateSpace": "state_space",
     "Tree": "tree",
     "adjoint_mismatch": "operator",
@@ -31,6 +32,7 @@ _MODULE_OF = {
     "kalman_filter": "filtering",
     "likelihood": "fitting",
     "score": "scoring",
+    "smooth_batch": "patterns",
 }
 
 _ROOMS = ("series",)

@@ -289,7 +289,7 @@ def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
         node = int(np.searchsorted(ss.arrays.output, at, side="right")) - 1
         raise ShapeError(
             f"output {at} ({ss.tree.label(node)}) is missing in some batch entries of T and present in others; "
-            "one call takes one pattern of missing measurements: group the entries by pattern"
+            "one call takes one pattern of missing measurements: group the entries by pattern, or call smooth_batch"
         )
     return ~missing[0]
 
