@@ -54,6 +54,7 @@ _NAMES_OF = {
         "place_sensors",
         "sensors",
         "simulate",
+        "state_derivative",
     ),
     "kfdyn.estimation": (
         "Blocks",

@@ -40,6 +40,7 @@ from kfdyn.dynamics.sensors import (
     place_sensors,
 )
 from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.state_equation import state_derivative
 from kfdyn.dynamics.trajectory import Trajectory
 
 __all__ = [
@@ -93,5 +94,6 @@ __all__ = [
     "place_sensors",
     "sensors",
     "simulate",
+    "state_derivative",
     "succession",
 ]
