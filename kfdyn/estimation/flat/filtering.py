@@ -8,6 +8,7 @@ one batch, and the whitened innovations e + Xδ are fitted by orthogonal factors
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -210,7 +211,7 @@ def whitened(filt: Filtered) -> FloatArray:
     """D^-½ ε of the centred innovations, one row for each batch entry."""
     factor = InnovationsFactor(filt.covariances)
     white = factor._lower(filt.eps_centered, inverse=True, transposed=False)
-    return white.reshape(-1, white.shape[-1])
+    return white.reshape(math.prod(white.shape[:-1]), white.shape[-1])
 
 
 def _fit(ss: StateSpace, finite: Filtered, columns: Filtered, layout: Columns, scale: FloatArray) -> Fit:
