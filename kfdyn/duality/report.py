@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
 from kfdyn.duality.judge import Finding, Group, Outcome
 from kfdyn.duality.parties import Party
 from kfdyn.duality.quantities import QUANTITIES
@@ -158,50 +159,11 @@ class Report:
 
     def table(self) -> Table:
         """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
-        table = _table(f"{self.title}: {self.samples:,} samples", ("quantity", "", "in the robot", "covariance"))
-        for column in ("rank", "error", "expected", "p cov", "p entries", "p mean"):
-            table.add_column(column, justify="right")
-        for name, finding in self.findings.items():
-            quantity = QUANTITIES[name]
-            size = f"{finding.rank}" if finding.rank == finding.dimension else f"{finding.rank} of {finding.dimension}"
-            table.add_row(
-                quantity.estimation,
-                quantity.symbol,
-                quantity.dynamics,
-                quantity.covariance + (" claimed" if name in self.claimed else ""),
-                size,
-                f"{100 * finding.error:.2f} %",
-                f"{100 * finding.expected_error:.2f} %",
-                *(_shown(self.p_value(kind, name)) for kind in ("covariance", "entries", "mean")),
-                style="bold" if name == "a" else "",
-            )
-        return table
+        return quantities_table(self)
 
     def tests_table(self) -> Table:
         """Tests that are not about one quantity's covariance alone, and the independent parties."""
-        from rich.text import Text
-
-        table = _table("Beside the covariances", ("check", "of"))
-        for column in ("found", "allowed"):
-            table.add_column(column, justify="right")
-        for test in self.tests:
-            if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES", "single entry", "low rank"):
-                table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {_shown(test.p_value)}", "")
-        for group in self.groups:
-            symbols = ", ".join(QUANTITIES[name].symbol for name in group.quantities)
-            table.add_row("one likelihood ratio", symbols, f"spread {group.spread:.0e}", f"{group.tolerance:.0e}")
-        for name in dict.fromkeys(party.name for party in self.parties):
-            mine = [party for party in self.parties if party.name == name]
-            worst = max(mine, key=lambda party: party.gap)
-            subject = mine[0].subject if len(mine) == 1 else f"worst of {len(mine)}: {worst.subject}"
-            table.add_row(Text(printable(name)), Text(subject), f"gap {worst.gap:.0e}", f"{worst.tolerance:.0e}")
-        if self.identities:
-            worst_name = max(self.identities, key=lambda name: self.identities[name])
-            found = f"residual {self.identities[worst_name]:.0e}"
-            table.add_row(
-                f"{len(self.identities)} operator identities", worst_name, found, f"{self.identity_tolerance:.0e}"
-            )
-        return table
+        return tests_table(self)
 
     def verdict(self) -> str:
         """The verdict in words."""
@@ -212,7 +174,7 @@ class Report:
             lines += [f"REJECTED: {tests}{', ' + done if self.interrupted else ''}."]
             lines += [f"  {line}" for line in self.rejected]
         else:
-            least = f"smallest adjusted p = {_shown(float(self.adjusted.min(initial=1.0)))}"
+            least = f"smallest adjusted p = {shown(float(self.adjusted.min(initial=1.0)))}"
             if self.interrupted:
                 lines.append(f"PARTIAL: {done}; nothing is rejected so far, {tests}, {least}.")
             else:
@@ -353,23 +315,7 @@ class Report:
         return page.getvalue()
 
     def _repr_html_(self) -> str:
-        """The verdict and the table of quantities; all the rest folded up beneath it."""
-        from html import escape
-
-        rows: list[tuple[str, ...]] = [("", "", "covariance", "error", "expected", "p", "p, entries")]
-        for name, finding in self.findings.items():
-            quantity = QUANTITIES[name]
-            numbers = (f"{100 * finding.error:.2f} %", f"{100 * finding.expected_error:.2f} %")
-            p = tuple(_shown(self.p_value(kind, name)) for kind in ("covariance", "entries"))
-            rows.append((quantity.dynamics, quantity.symbol, quantity.covariance, *numbers, *p))
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        colour = {"PASSED": "green", "PARTIAL": "#a60", "REJECTED": "#b00"}[self.status]
-        verdict = escape(printable(self.verdict(), keep="\n")).replace("\n", "<br>")
-        title = f"{escape(printable(self.title))}: {self.samples:,} samples"
-        return (
-            f"<table><caption>{title}</caption>{body}</table><p style='color:{colour}'>{verdict}</p>"
-            f"<details><summary>all tests</summary><pre>{escape(str(self))}</pre></details>"
-        )
+        return as_html(self)
 
 
 def versions() -> dict[str, str]:
@@ -413,28 +359,6 @@ def _plain(content: dict[str, Any]) -> dict[str, Any]:
         key: [_finite(x) for x in value] if isinstance(value, tuple) else _finite(value)
         for key, value in content.items()
     }
-
-
-def _table(title: str, columns: tuple[str, ...]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(printable(title)),
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    for column in columns:
-        table.add_column(column)
-    return table
-
-
-def _shown(p: float) -> str:
-    return "" if np.isnan(p) else f"{p:.3f}" if p >= 1e-3 else f"{p:.0e}"
 
 
 def _finite(value: Any) -> float | None:

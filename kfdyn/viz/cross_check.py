@@ -24,7 +24,7 @@ _NUMBERED = 10  # and up to which each entry gets its number
 
 
 #: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, samples, level, tests, findings,
-#: histogram, convergence, names and dictionary.
+#: histogram, convergence, names, dictionary and claimed.
 CrossCheck = Any
 
 
@@ -55,16 +55,16 @@ def draw_inverse(report: CrossCheck) -> Figure:
 def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
     found = report.findings.get("a")
     if found is None or found.scores is None:
-        why = "too many joints to show" if found is None or found.covariance is None else "no covariance is claimed"
+        why = "too many joints to show" if found is None or found.covariance is None else "what is claimed is no covariance"
         for ax in axes:
             ax.text(0.5, 0.5, why, ha="center", va="center", transform=ax.transAxes)
             ax.set_axis_off()
         return
-    unit = np.sqrt(np.diag(found.covariance))
+    unit, claimed = np.sqrt(np.diag(found.covariance)), "a" in report.claimed
     limit = max(float(np.abs(found.scores).max()), 3.5)
     panels = (
         (found.sampled / np.outer(unit, unit), "sampled covariance of a", 1.0, "PuOr"),
-        (found.covariance / np.outer(unit, unit), "𝓜⁻¹ by the filter", 1.0, "PuOr"),
+        (found.covariance / np.outer(unit, unit), "𝓜⁻¹ as claimed" if claimed else "𝓜⁻¹ by the filter", 1.0, "PuOr"),
         (found.scores, "difference in standard errors", limit, "RdBu_r"),
     )
     names = [literal(name) for name in report.names]
