@@ -55,7 +55,8 @@ def draw_inverse(report: CrossCheck) -> Figure:
 def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
     found = report.findings.get("a")
     if found is None or found.scores is None:
-        why = "too many joints to show" if found is None or found.covariance is None else "what is claimed is no covariance"
+        large = found is None or found.covariance is None
+        why = "too many joints to show" if large else "what is claimed is no covariance"
         for ax in axes:
             ax.text(0.5, 0.5, why, ha="center", va="center", transform=ax.transAxes)
             ax.set_axis_off()
