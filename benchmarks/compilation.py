@@ -67,7 +67,6 @@ def run(quick: bool = False) -> Report:
             "Cold: an empty compilation cache, as after installation. From the cache: a new process that finds it "
             "filled. Shortest of a few; the processor's own time tells what a busy machine hides.",
             "Few rows run in four lanes; a batch in as many as the processor has, which is another function.",
-            "Targets for forward dynamics: 4 s cold, 0.3 s from the cache.",
         ],
         {"wall_and_processor": best},
     )

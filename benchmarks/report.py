@@ -56,8 +56,8 @@ class Report:
         table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
         remarks = "\n".join(f"- {remark}" for remark in self.remarks)
         machine = ", ".join(f"{name} {value}" for name, value in self.environment.items())
-        figure = f"\n![{self.title}]({self.name}.png)\n" if self.draw is not None else ""
-        return f"# {self.title}\n\n{table}\n\n{remarks}\n{figure}\nMachine: {machine}.\n"
+        figure = f"![{self.title}]({self.name}.png)\n\n" if self.draw is not None else ""
+        return f"# {self.title}\n\n{figure}{table}\n\n{remarks}\n\nMachine: {machine}.\n"
 
 
 def seconds(value: float) -> str:

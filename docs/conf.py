@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from docutils import nodes
 import kfdyn
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for gallery_order
 logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every letter it takes from another font
 
 project = "kfdyn"
@@ -66,7 +68,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "matplotlib_animations": True,
     "write_computation_times": False,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ByTheme",
+    "capture_repr": (),  # what a page shows it prints
 }
 
 

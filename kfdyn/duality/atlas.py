@@ -102,6 +102,8 @@ def atlas_markdown() -> str:
         "page to its word: code and test must exist, and the test must name the id. This page is generated from",
         "`kfdyn/duality/atlas.toml` by `python docs/duality_pages.py`.",
         "",
+        "The sources by their short names: " + "; ".join(f"**{key}**, {name}" for key, name in SOURCES.items()) + ".",
+        "",
         f"{len(results) - len(missing)} of {len(results)} results are computed and tested; open are "
         f"{', '.join(result.id for result in missing)}.",
     ]

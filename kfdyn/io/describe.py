@@ -1,4 +1,4 @@
-"""A system in words: sizes, the tree with its hinges and masses, and what to beware of."""
+"""A system in words: sizes, the tree with its hinges and masses, and what may surprise you."""
 
 from __future__ import annotations
 

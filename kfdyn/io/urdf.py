@@ -69,7 +69,7 @@ def load_urdf(
         couplings, free = _couplings(source.name, urdf, mimics)
         notes += free
     if lost := [m.hinge for m in mimics if m.of not in urdf.joints]:
-        notes.append(f"mimic joints that follow joints the file has not: {listed(lost)}")
+        notes.append(f"mimic joints that follow joints which are not in the file: {listed(lost)}")
     if unbounded := [joint.name for joint in joints if joint.kind in ("revolute", "prismatic") and not joint.limited]:
         notes.append(f"joints without the <limit> that URDF asks for, taken as unlimited: {listed(unbounded)}")
     with warnings.catch_warnings(record=True) as said:

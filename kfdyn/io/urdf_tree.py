@@ -53,5 +53,5 @@ def _unknown(source: str, joint: Joint, what: str, name: str, known: list[str]) 
     close = get_close_matches(name, known[:1000], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "; add it, or correct the name"
     return TreeError(
-        f"{source}:{joint.line}: joint {joint.name!r}: {what} {name[:100]!r}, which the file has not{hint}"
+        f"{source}:{joint.line}: joint {joint.name!r}: {what} {name[:100]!r}, which is not in the file{hint}"
     )

@@ -117,7 +117,7 @@ def test_oddities_are_noted_and_not_refused():
     loaded = kio.read(crossed)
     assert np.isinf(loaded.system.bodies[-1].lower).all() and "lies above" in loaded.notes[0]
     lost = robot(*parts, joint("j", "continuous", "a", "b", '<mimic joint="nobody"/>'))
-    assert any("the file has not: 'j'" in note for note in kio.read(lost).notes)
+    assert any("which are not in the file: 'j'" in note for note in kio.read(lost).notes)
     thin = link("b", 1).replace('izz="0.4"', 'izz="1.4"')
     assert any(
         "that no positive mass has: links 'b'" in n
