@@ -55,7 +55,7 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) 
     O(N (Σm)³ + (Σn)³); shares no recursion with the filter.
     """
     model = DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R)
-    x, mass_matrix = model.state_cov, model.mass_matrix
+    x, mass_matrix = model.state_cov, model.output_cov
     cross = x @ model.H.T
     inverse = np.asarray(np.linalg.inv(mass_matrix), float)
     filt = dense_filter(model, np.eye(len(mass_matrix)))  # of unit measurements: the linear maps T → z, ε

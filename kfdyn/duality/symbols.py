@@ -71,7 +71,7 @@ class Symbols:
     @cached_property
     def mass_matrix(self) -> Array:
         """𝓜 = HφMφ*H* + R."""
-        return self.model.mass_matrix
+        return self.model.output_cov
 
     @cached_property
     def mass_matrix_inv(self) -> Array:

@@ -22,8 +22,8 @@ def as_estimation(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None = None,
-    gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
 ) -> StateSpace:
     """Read a robot in one state as an estimation problem: T is tau, a is the joint acceleration.
 
@@ -43,10 +43,10 @@ def as_estimation(
         One configuration.
     v : (nv,), optional
         At rest if not given.
-    gravity : (3,), optional
-        ``system.gravity`` if not given.
     external_forces : (n_bodies, 6), optional
         [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (3,), optional
+        ``system.gravity`` if not given.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def as_estimation(
 
         forest: Any = embedded_forest(system, q, v, gravity, external_forces, named=True)
     else:
-        forest = as_forest(system, q, v, gravity, external_forces)
+        forest = as_forest(system, q, v, external_forces, gravity)
     if forest.lead:
         raise ShapeError(
             f"as_estimation takes one configuration, but the arguments have leading axes {forest.lead} "
@@ -139,8 +139,8 @@ def as_forest(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None = None,
-    gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
 ) -> Forest:
     """Read a batch of configurations as one estimation problem on a forest, so that one sweep serves them all.
 
@@ -148,7 +148,7 @@ def as_forest(
 
     Parameters
     ----------
-    system, q, v, gravity, external_forces
+    system, q, v, external_forces, gravity
         As for :func:`as_estimation`; q (..., nq) and the others with leading axes, which broadcast.
 
     Returns

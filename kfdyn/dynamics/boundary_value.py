@@ -95,7 +95,7 @@ class BoundaryValueProblem:
     ) -> BoundaryValueProblem:
         """The problem of a robot in one state: q (nq,), v (nv,) or None, tau (..., nv)."""
         expect_tree(system, "BoundaryValueProblem.of_system")
-        return cls(as_estimation(system, q, v, gravity, external_forces), np.asarray(tau, float))
+        return cls(as_estimation(system, q, v, external_forces, gravity), np.asarray(tau, float))
 
     @cached_property
     def observed(self) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.memory import room
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import FINE, Later, known
-from kfdyn.multibody.prepared import Model, model_of
+from kfdyn.multibody.prepared import Model, address_of, model_of
 
 Array = NDArray[np.float64]
 Quick = Callable[..., Array | None]
@@ -43,13 +43,20 @@ def _of_states(entry: Later) -> Quick:
     def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
         if type(q) is not ndarray or not q.ndim:
             return None
+        if gravity is None:
+            gravity = system.gravity
+        if q.ndim == 1:  # what loops call: nothing else stands between
+            out = empty(system.nv)
+            if v is None:
+                v = np.zeros(system.nv)
+            one, model = entry._one or entry.one, system.address or address_of(system)
+            if one(model, 0, q, v, u, force, gravity, out) == FINE:
+                return out
         shape = q.shape[:-1]
         out = empty((*shape, system.nv))
         if v is None:
             v = np.zeros(out.shape)
-        rows = _rows(shape)
-        fine = entry(system, rows, q, v, u, force, system.gravity if gravity is None else gravity, out)
-        return out if fine == FINE else None
+        return out if entry(system, _rows(shape), q, v, u, force, gravity, out) == FINE else None
 
     return quick
 
@@ -60,9 +67,14 @@ def _of_configurations(entry: Later) -> Quick:
     def quick(system: System, q: Any) -> Array | None:
         if type(q) is not ndarray or not q.ndim:
             return None
-        nv, shape = system.nv, q.shape[:-1]
+        nv = system.nv
+        if q.ndim == 1:
+            out = empty((nv, nv))
+            if (entry._one or entry.one)(system.address or address_of(system), 0, q, out) == FINE:
+                return out
+        shape = q.shape[:-1]
         rows = _rows(shape)
-        out = empty((nv, nv)) if q.ndim == 1 else room(rows * nv, nv).reshape(*shape, nv, nv)
+        out = room(rows * nv, nv).reshape(*shape, nv, nv)
         return out if entry(system, rows, q, out) == FINE else None
 
     return quick
@@ -174,6 +186,9 @@ def _placed(
 
     Kept are bodies with frames, and bodies where branches with frames meet; the others are 0.
     """
+    key = bodies.tobytes() + positions.tobytes()
+    if key in model.placed:
+        return model.placed[key]
     place = model.place[bodies]
     parent = model.tables["index"][:, 0].tolist()
     rank, branches = np.zeros(system.n_bodies + 1, np.int64), [0] * (system.n_bodies + 1)
@@ -186,7 +201,10 @@ def _placed(
     kept = np.flatnonzero(rank[1:]) + 1
     rank[kept] = np.arange(1, len(kept) + 1)
     arms = np.einsum("kji,kj->ki", model.tables["frames"][place], positions)  # the tables have turned the frames
-    return len(kept), place, np.ascontiguousarray(arms), rank
+    if len(model.placed) > 100:  # frames that somebody moves about
+        model.placed.clear()
+    model.placed[key] = (len(kept), place, np.ascontiguousarray(arms), rank)
+    return model.placed[key]
 
 
 def _matrices(states: States, wide: int) -> Array:

@@ -76,7 +76,7 @@ class States:
     def forest(self, part: slice) -> Forest:
         """The estimation problem of some of the states."""
         q, v, force, g = self.part(part)
-        return as_forest(self.system, q, v, g, force)
+        return as_forest(self.system, q, v, force, g)
 
     def link_terms(self, part: slice) -> LinkTerms:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""

@@ -167,7 +167,7 @@ def dynamics_filter(
     """
     from kfdyn.estimation import bryson_frazier, kalman_filter
 
-    ss = as_estimation(system, q, v, gravity, external_forces)
+    ss = as_estimation(system, q, v, external_forces, gravity)
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")

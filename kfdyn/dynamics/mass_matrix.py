@@ -250,7 +250,7 @@ def _by_sweeps(states: States, part: slice, out: Array) -> None:
     nv = states.system.nv
     size = part.stop - part.start
     unit = np.tile(np.eye(nv), size)
-    columns = Operators(forest.ss).mass_matrix.forward(unit)
+    columns = Operators(forest.ss).output_cov.forward(unit)
     out[part] = columns.reshape(nv, size, nv).transpose(1, 2, 0)
 
 

@@ -124,7 +124,7 @@ def minimal_coordinates(
     if system.is_tree:
         from kfdyn.dynamics.assembly import as_estimation
 
-        ss, X, drift = as_estimation(system, q, v, gravity, external_forces), np.eye(system.nv), np.zeros(system.nv)
+        ss, X, drift = as_estimation(system, q, v, external_forces, gravity), np.eye(system.nv), np.zeros(system.nv)
         independent = np.arange(system.nv)
     else:
         forest = embedded_forest(system, q, v, gravity, external_forces, named=True)

@@ -56,7 +56,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     """The same by sweeps of the engine whose process noise holds the contacts."""
     base, size = system.open_tree, states.size
     state, velocity, force, g = states.part(slice(None))
-    forest = as_forest(base, state, velocity, g, force)
+    forest = as_forest(base, state, velocity, force, g)
     ss = forest.ss
     n = base.n_bodies
     Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
@@ -98,7 +98,7 @@ def _costates(base: System, q: Array, v: Array | None, g: Array | None) -> Array
     """Co-states λ (B, n, 6) of motion without joint accelerations: φ*η."""
     from kfdyn.estimation import Operators
 
-    forest = as_forest(base, q, v, g)
+    forest = as_forest(base, q, v, None, g)
     return Operators(forest.ss).phi.backward(forest.ss.eta).reshape(len(q), base.n_bodies, 6)
 
 

@@ -197,7 +197,7 @@ def _condition(model: DenseModel, part: slice, given: NDArray[np.bool_], T: Arra
 
 def _cholesky(model: DenseModel, given: NDArray[np.bool_]) -> Array:
     """Cholesky factor of 𝓜 on the given outputs; refuses a 𝓜 that is singular to working precision."""
-    mass_matrix = model.mass_matrix[np.ix_(given, given)]
+    mass_matrix = model.output_cov[np.ix_(given, given)]
     scale = np.sqrt(np.diag(mass_matrix))
     # Unit diagonal first, so that the verdict does not depend on the units of the outputs.
     unit = mass_matrix / np.outer(*(np.where(scale > 0, scale, 1.0),) * 2)

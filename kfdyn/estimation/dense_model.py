@@ -119,7 +119,7 @@ class DenseModel:
 
         >>> I = [[1.0]]
         >>> model = DenseModel.from_blocks([1, -1], [I, None], [np.zeros((0, 1)), I], [I, I])
-        >>> model.mass_matrix
+        >>> model.output_cov
         array([[2.]])
         """
         parent = tuple(int(p) for p in parent)
@@ -172,7 +172,7 @@ class DenseModel:
         return self.state_mean @ self.H.T
 
     @cached_property
-    def mass_matrix(self) -> Array:
+    def output_cov(self) -> Array:
         """cov[T] = HφQφ*H* + R, shape (Σm, Σm), THEORY (1)."""
         return symmetric(self.H @ self.state_cov @ self.H.T) + self.R
 

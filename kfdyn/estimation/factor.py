@@ -58,7 +58,7 @@ class InnovationsFactor:
         from kfdyn.estimation.operators import Operators
 
         a = self._observed(self.ss.check_outputs(a, "a"))
-        return self._observed(Operators(self.covariances).mass_matrix.forward(a))
+        return self._observed(Operators(self.covariances).output_cov.forward(a))
 
     def whiten(self, T: ArrayLike) -> FloatArray:
         """C⁻¹ T = L⁻¹ε, shape (..., Σm_k): standard normal when T ~ N(0, 𝓜), and ‖C⁻¹T‖² = T*𝓜⁻¹T."""

@@ -20,7 +20,7 @@ class Operators:
 
     ``E_phi``, ``phi`` = (1 − ℰ_φ)⁻¹, ``phi_strict`` = φ − 1, ``E_psi`` = ℰ_φ τ̄, ``psi``, ``psi_strict``, ``K`` = ℰ_φ G;
     the block-diagonal ``H``, ``Q``, ``R``, ``P``, ``P_plus``, ``D``, ``G``, ``proj`` (τ), ``proj_bar`` (τ̄);
-    ``factor`` = 1 + HφK, ``factor_inverse`` = 1 − HψK, ``mass_matrix`` = HφQφ*H* + R and ``mass_matrix_inverse``.
+    ``factor`` = 1 + HφK, ``factor_inverse`` = 1 − HψK, ``output_cov`` = HφQφ*H* + R and ``output_cov_inverse``.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Operators:
     >>> import numpy as np, kfdyn as kf
     >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
     >>> op = kf.Operators(ss)
-    >>> op.mass_matrix_inverse @ (op.mass_matrix @ [1.0, 2.0])
+    >>> op.output_cov_inverse @ (op.output_cov @ [1.0, 2.0])
     array([1., 2.])
     """
 
@@ -211,12 +211,12 @@ class Operators:
         return self.output_identity - self.H @ self.psi @ self.K
 
     @cached_property
-    def mass_matrix(self) -> Operator:
+    def output_cov(self) -> Operator:
         """𝓜 = H φ Q φ* H* + R, the covariance of the output (Newton–Euler form)."""
         return self.H @ self.phi @ self.Q @ self.phi.H @ self.H.H + self.R
 
     @cached_property
-    def mass_matrix_inverse(self) -> Operator:
+    def output_cov_inverse(self) -> Operator:
         """𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK), as one filter gather and one smoother scatter."""
         from kfdyn.estimation.factor import InnovationsFactor
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import empty, ndarray
 from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.overflow import overflow
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.prepared import Model, address_of, in_own_frames, model_of
 from kfdyn.multibody.system import System
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ _FLOAT = np.dtype(np.float64)
 class Later:
     """An entry by name, imported when first called: what compiles is slow to load."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
+    def __init__(self, module: str, name: str, model: Callable[[System], Model] = model_of) -> None:
+        self._module, self._name, self._model = module, name, model
         self._entry: Entry | None = None
+        self._one: Callable[..., int] | None = None
 
     @property
     def entry(self) -> Entry:
@@ -39,9 +41,21 @@ class Later:
             self._entry = getattr(import_module(self._module), self._name)
         return self._entry
 
+    @property
+    def one(self) -> Callable[..., int]:
+        """The compiled function for one state, without anything around it: ``one(address, 0, *arrays)``.
+
+        Where every index is to be checked it takes nothing, so that callers go the other way.
+        """
+        from kfdyn.sweeps.call import Checks
+
+        made = (lambda *_: -1) if Checks.on else self.entry.narrow or self.entry.make_narrow()
+        self._one = made
+        return made
+
     def __call__(self, system: System, rows: int, *arrays: Any) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
-        entry, model = self._entry or self.entry, model_of(system)
+        entry, model = self._entry or self.entry, self._model(system)
         status = entry(model, *arrays, rows=rows)
         if status >= 0:
             return status
@@ -70,7 +84,7 @@ JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN")
 POSE = Later("kfdyn.multibody.recursions.frames", "POSE")
 VELOCITY = Later("kfdyn.multibody.recursions.frames", "VELOCITY")
 ACCELERATION = Later("kfdyn.multibody.recursions.frames", "ACCELERATION")
-LINK_TERMS = Later("kfdyn.multibody.recursions.links", "LINK_TERMS")
+LINK_TERMS = Later("kfdyn.multibody.recursions.links", "LINK_TERMS", in_own_frames)
 INTEGRATE = Later("kfdyn.multibody.recursions.displacement", "INTEGRATE")
 DIFFERENCE = Later("kfdyn.multibody.recursions.displacement", "DIFFERENCE")
 MOMENTUM = Later("kfdyn.multibody.recursions.energy", "MOMENTUM")
@@ -84,6 +98,10 @@ def reading(
     ``of`` is what the entry takes beside: a frame, for example. An entry looks at the numbers it is given and has no
     answer if one is not sound; then the checks find the words, or ``meaning`` has overflown.
     """
+    if type(q) is ndarray and q.ndim == 1 and entry._model is model_of:
+        alone = tuple([empty(tail) for tail in tails])
+        if (entry._one or entry.one)(system.address or address_of(system), 0, *of, q, *more, *alone) == FINE:
+            return alone
     if type(q) is ndarray and q.ndim:
         lead = q.shape[:-1]
         out = tuple([np.empty(lead + tail) for tail in tails])

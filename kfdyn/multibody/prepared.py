@@ -39,6 +39,8 @@ class Model:
     place: Index
     kept: tuple[object, ...]
     frames: dict[str, tuple[int, Index, Array, Array]]
+    own_frames: list[Model]
+    placed: dict[bytes, tuple[int, Index, Array, Index]]
 
 
 def model_of(system: System) -> Model:
@@ -51,22 +53,35 @@ def model_of(system: System) -> Model:
     return cast(Model, system._kept[0])
 
 
+def in_own_frames(system: System) -> Model:
+    """The system with its bodies' frames as they are, no hinge being taken for simpler than any other.
+
+    Slower, and free of the rounding that turned frames bring: what is 0 or 1 by construction is so to the bit.
+    """
+    model = model_of(system)
+    if not model.own_frames:
+        with _preparing:
+            if not model.own_frames:
+                model.own_frames.append(prepare(system, turned=False))
+    return model.own_frames[0]
+
+
 def address_of(system: System) -> int:
     """Where compiled code finds the system: the address of a table of addresses.
 
     One number instead of a Layout, since each array that Python hands to compiled code costs time. Behind it is what
     the sweeps would otherwise work out of the layout in every call, and room to work in.
     """
-    return model_of(system).address
+    return system.address or model_of(system).address
 
 
-def prepare(system: System) -> Model:
+def prepare(system: System, turned: bool = True) -> Model:
     """Number the bodies, turn their frames, hand out slots, and pack it all (see ``recursions/robot.py``)."""
     from kfdyn.multibody.recursions.robot import INDEX, LINK, ROBOT
     from kfdyn.sweeps.records import address_of
 
     layout, n = system.layout, system.n_bodies
-    index, entries = _numbered(layout)
+    index, entries = _numbered(layout, turned)
     snaps = _close(index)
     slots = _slots(index)
     real = _links(layout, index)
@@ -82,7 +97,7 @@ def prepare(system: System) -> Model:
     tables["frames"] = real["frame"].reshape(-1, 3, 3)
     place = np.empty(n, np.int64)
     place[index["body"][1:]] = np.arange(1, n + 1)
-    return Model(address, n, tables, place, (own, *kept), {})
+    return Model(address, n, tables, place, (own, *kept), {}, [], {})
 
 
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
@@ -103,7 +118,7 @@ def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
     return known
 
 
-def _numbered(layout: Layout) -> tuple[dict[str, Index], Index]:
+def _numbered(layout: Layout, turned: bool) -> tuple[dict[str, Index], Index]:
     """Count bodies, each followed by all that is outboard of it, and their dofs; note what each hinge is."""
     n = layout.parent.size
     index = {
@@ -117,7 +132,10 @@ def _numbered(layout: Layout) -> tuple[dict[str, Index], Index]:
     for k in layout.order.tolist():
         children[int(layout.parent[k]) + 1].append(k)
     parent, v_start, q_start = layout.parent.tolist(), layout.v_start.tolist(), layout.q_start.tolist()
-    kinds, place = _kinds(layout).tolist(), [0] * (n + 1)
+    kinds, place = _kinds(layout), [0] * (n + 1)
+    if not turned:
+        kinds = np.where(kinds == 0, 2, kinds)  # a revolute hinge is a hinge of one screw
+    kinds = kinds.tolist()
     entries: list[int] = []
     index["looks_at"][:] = -1
     waiting, t = children[0][:], 0

@@ -66,6 +66,8 @@ class Entry:
         ``workspace(model, row)``: how many numbers the recursion works in; ``row`` has the parameters.
     begin : callable, optional
         ``begin(model, row, work)``: what is done once for many rows.
+    may_overflow : bool
+        Whether answers are looked at, too: FAILED where one is not finite.
     """
 
     def __init__(
@@ -77,10 +79,11 @@ class Entry:
         workspace: Callable[..., Any],
         begin: Callable[..., Any] | None = None,
         parameters: Sequence[Parameter] = (),
+        may_overflow: bool = True,
     ) -> None:
         self.recursion, self.table, self.begin = recursion, table, begin
         self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
-        self.parameters, self.name = tuple(parameters), recursion.__name__
+        self.parameters, self.name, self.may_overflow = tuple(parameters), recursion.__name__, may_overflow
         self.narrow: Callable[..., int] | None = None
         self.wide: Callable[..., int] | None = None
 
@@ -107,7 +110,8 @@ class Entry:
             release=2 + len(self.parameters),
         )
 
-    def _narrow(self) -> Callable[..., int]:
+    def make_narrow(self) -> Callable[..., int]:
+        """Compile for few rows."""
         self.narrow = self.compiled(NARROW)
         return self.narrow
 
@@ -115,7 +119,7 @@ class Entry:
         from kfdyn.sweeps.driver import machine
 
         lanes = machine().lanes
-        self.wide = self.compiled(lanes) if lanes != NARROW else self.narrow or self._narrow()
+        self.wide = self.compiled(lanes) if lanes != NARROW else self.narrow or self.make_narrow()
         return self.wide
 
     def __call__(self, model: Any, *arrays: Any, rows: int = 1) -> int:
@@ -126,7 +130,7 @@ class Entry:
         if rows < _WIDE:
             if Checks.on:
                 return self.plain(model, *arrays)
-            return _told((self.narrow or self._narrow())(model.address, 0, *arrays))
+            return _told((self.narrow or self.make_narrow())(model.address, 0, *arrays))
         if Checks.on:
             return self.plain(model, *arrays)
         enter = self.wide or self._widest()

@@ -92,7 +92,7 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                 for _ in when(~everywhere(least > 0.0), likely=False):
                     status.set(0)
                     _spoil(entry, model, row, results, least, start, step)
-        for about, array in zip(entry.results, results):  # answers may overflow
+        for about, array in zip(entry.results, results) if entry.may_overflow else ():
             width = _width(about, model, row)
             for _ in when(~finite(array, first * width, end * width), likely=False):
                 status.set(0)

@@ -19,7 +19,7 @@ def test_dictionary(seed):
     system, rng = forest(seed)
     q, v = state(system, rng)
     force, g = rng.normal(size=(system.n_bodies, 6)), rng.normal(size=3)
-    ss, terms = as_estimation(system, q, v, g, force), mb.link_terms(system, q, v, force, g)
+    ss, terms = as_estimation(system, q, v, force, g), mb.link_terms(system, q, v, force, g)
     assert ss.tree.names == system.hinge_names
     np.testing.assert_array_equal(ss.tree.parent, system.parent)
     for k, body in enumerate(system.bodies):

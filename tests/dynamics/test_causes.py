@@ -20,7 +20,7 @@ def test_causes_of_any_model(case):
     """R86:10.1-10.3. 𝓜⁻¹T, −𝓜⁻¹Hφξ, −𝓜⁻¹HφQφ*η by dense algebra; missing outputs do not accelerate."""
     dense, seen = case.dense(), ~np.isnan(case.T)
     H = dense.H[seen]
-    inverse = np.linalg.inv(dense.mass_matrix[np.ix_(seen, seen)])
+    inverse = np.linalg.inv(dense.output_cov[np.ix_(seen, seen)])
     expected = np.zeros((3, case.T.size))
     expected[0, seen] = inverse @ case.T[seen]
     expected[1, seen] = -inverse @ H @ dense.phi @ case.xi
@@ -66,8 +66,8 @@ def test_causes_broadcast_like_forward_dynamics():
 def test_responses_on_forests(case):
     """R86:10.1-10.3 with branches: every block of 𝓜⁻¹, −𝓜⁻¹Hφ and −𝓜⁻¹HφQφ* by its closed form."""
     dense, seen = case.dense(), ~np.isnan(case.T)
-    inverse = np.zeros_like(dense.mass_matrix)
-    inverse[np.ix_(seen, seen)] = np.linalg.inv(dense.mass_matrix[np.ix_(seen, seen)])
+    inverse = np.zeros_like(dense.output_cov)
+    inverse[np.ix_(seen, seen)] = np.linalg.inv(dense.output_cov[np.ix_(seen, seen)])
     force = -inverse @ dense.H @ dense.phi
     acceleration = force @ dense.Q @ dense.phi.T
     responses = Responses(kf.riccati(case.ss, seen))
@@ -83,8 +83,8 @@ def test_responses_on_forests(case):
 def test_elements_of_the_inverse(case):
     """R86:10.1-10.3. Element by element, against a dense inverse; the same as the covariance of a."""
     dense, seen = case.dense(), ~np.isnan(case.T)
-    expected = np.zeros_like(dense.mass_matrix)
-    expected[np.ix_(seen, seen)] = np.linalg.inv(dense.mass_matrix[np.ix_(seen, seen)])
+    expected = np.zeros_like(dense.output_cov)
+    expected[np.ix_(seen, seen)] = np.linalg.inv(dense.output_cov[np.ix_(seen, seen)])
     cov = kf.riccati(case.ss, seen)
     for (i, j), element in np.ndenumerate(expected):
         close(inverse_element(cov, i, j), element)

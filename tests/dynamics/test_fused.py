@@ -28,7 +28,7 @@ def engine(system, q, v, tau, force, gravity=None):
     """a by the generic filter and smoother on the assembled model, one state after the other."""
     out = np.empty(tau.shape)
     for b in range(len(q)):
-        ss = kf.as_estimation(system, q[b], v[b], gravity, force[b])
+        ss = kf.as_estimation(system, q[b], v[b], force[b], gravity)
         out[b] = kf.bryson_frazier(ss, kf.kalman_filter(ss, tau[b]), covariances=False).a
     return out
 
@@ -60,7 +60,7 @@ def test_inverse_is_the_operators(n, seed, size):
     q, v, _, a, force = motion(system, rng, size)
     tau = fused_inverse_dynamics(States.of(system, q, v, force, a=a))
     for b in range(size):
-        ss = kf.as_estimation(system, q[b], v[b], None, force[b])
+        ss = kf.as_estimation(system, q[b], v[b], force[b])
         op = kf.Operators(ss)
         alpha = op.phi.H @ (op.H.H @ a[b] + ss.eta)
         close(tau[b], op.H @ (op.phi @ (op.Q @ alpha + ss.xi)) + op.R @ a[b])
@@ -79,7 +79,7 @@ def test_mass_matrix_is_the_covariance_and_its_inverse_the_factors(n, seed, size
     np.testing.assert_array_equal(inverse, inverse.swapaxes(1, 2))
     for b in range(size):
         ss = kf.as_estimation(system, q[b])
-        close(M[b], kf.Operators(ss).mass_matrix.dense())
+        close(M[b], kf.Operators(ss).output_cov.dense())
         factor = kf.innovations_factor(ss)
         residual = np.abs(M[b] @ (inverse[b] - factor.inverse()))
         bound = 1e-12 * (np.abs(M[b]) @ np.abs(inverse[b])).max(initial=1.0)

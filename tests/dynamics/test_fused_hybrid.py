@@ -22,7 +22,7 @@ def engine(system, q, v, tau, a, mask, force, gravity):
     given = np.where(mask, a, 0.0)
     out = np.empty((2, *tau.shape))
     for b in range(len(q)):
-        ss = kf.as_estimation(system, q[b], v[b], gravity, force[b])
+        ss = kf.as_estimation(system, q[b], v[b], force[b], gravity)
         op = kf.Operators(ss)
         filt = kf.kalman_filter(ss, np.where(mask, np.nan, tau[b]), eta=ss.eta + op.H.H @ given[b])
         smooth = kf.bryson_frazier(ss, filt, covariances=False)

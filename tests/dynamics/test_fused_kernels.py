@@ -103,9 +103,9 @@ def test_axes_nearly_parallel(angle):
     q, v, tau, force = motion(system, rng, 3)
     a, t, M, W = run(system, 4, q, v, tau, force, system.gravity)
     for b in range(3):
-        ss = kf.as_estimation(system, q[b], v[b], None, force[b])
+        ss = kf.as_estimation(system, q[b], v[b], force[b])
         op = kf.Operators(ss)
-        dense = op.mass_matrix.dense()
+        dense = op.output_cov.dense()
         np.testing.assert_allclose(M[b], dense, rtol=0, atol=1e-13 * np.abs(dense).max())
         bias = op.H @ (op.phi @ (op.Q @ (op.phi.H @ (op.H.H @ tau[b] + ss.eta)) + ss.xi)) + op.R @ tau[b]
         np.testing.assert_allclose(t[b], bias, rtol=0, atol=1e-12 * np.abs(bias).max())

@@ -267,7 +267,7 @@ def test_nis_is_uniform_and_adds_up(runs):
     assert_uniform(verdict.p_value)
     assert verdict.total.dof == 12_000
     assert verdict.total.p_value > 1e-3
-    mahalanobis = -2 * (runs.post.llf - np.log(2 * np.pi) * -3 + 0.5 * np.linalg.slogdet(runs.model.mass_matrix)[1])
+    mahalanobis = -2 * (runs.post.llf - np.log(2 * np.pi) * -3 + 0.5 * np.linalg.slogdet(runs.model.output_cov)[1])
     np.testing.assert_allclose(verdict.statistic, mahalanobis, rtol=1e-9)
 
 
@@ -361,7 +361,7 @@ def test_portmanteau_of_a_filter(runs):
     missing = runs.standard[:50].copy()
     missing[:, 2] = np.nan
     assert tree_portmanteau(missing, runs.parent, runs.sizes, draws=199).p_value > 0.01
-    raw = (runs.T - runs.model.bias)[:50] / np.sqrt(np.diag(runs.model.mass_matrix))
+    raw = (runs.T - runs.model.bias)[:50] / np.sqrt(np.diag(runs.model.output_cov))
     assert tree_portmanteau(raw, runs.parent, runs.sizes, draws=199).p_value == 1 / 200
     assert tree_portmanteau([1.0, 2.0], [-1, -1], [1, 1]).p_value == 1  # nobody has an ancestor
 

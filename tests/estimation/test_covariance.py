@@ -91,7 +91,7 @@ def test_three_forms_of_the_covariance_of_the_estimate(case):
 def test_trace_and_sparsity_of_the_output_covariance(case):
     """SKO:trace, mass-sparsity, mass-decomp: the trace needs only diagonal blocks; unrelated nodes do not correlate."""
     cov = kf.Covariances(case.ss)
-    whole = kf.Operators(case.ss).mass_matrix.dense()
+    whole = kf.Operators(case.ss).output_cov.dense()
     close(sum(np.trace(block) for block in cov.T.diagonal), np.trace(whole))
     out, tree = case.ss.arrays.output, case.ss.tree
     for i in range(len(case.ss)):

@@ -82,7 +82,7 @@ def close(actual, desired, rtol=1e-10):
 def test_filter_and_smoother_recursions(seed, noise):
     *blocks, T = random_problem(seed, noise=noise)
     model = DenseModel.from_blocks(*blocks)
-    assume(not len(T) or np.linalg.cond(model.mass_matrix) < 1e4)
+    assume(not len(T) or np.linalg.cond(model.output_cov) < 1e4)
     expected = recursion(*blocks, T)
     filt = dense_filter(model, T, split="costate")
     for name in ("P", "P_plus", "D", "G", "z", "z_plus", "eps"):
@@ -117,7 +117,7 @@ def test_information_form(seed):
 def test_likelihood_missing_and_batch(seed):
     *blocks, T = random_problem(seed, batch=(3, 2))
     model = DenseModel.from_blocks(*blocks)
-    assume(not T.size or np.linalg.cond(model.mass_matrix) < 1e4)
+    assume(not T.size or np.linalg.cond(model.output_cov) < 1e4)
     rng = np.random.default_rng(seed)
     missing = rng.random(T.shape[-1]) < 0.4
     T[..., missing] = np.nan
@@ -142,7 +142,7 @@ def test_likelihood_missing_and_batch(seed):
             close(filt.z_plus[k][i], single.z_plus[k])
             close(filt.P_plus[k], single.P_plus[k])
         if len(o):
-            law = multivariate_normal(one.bias, one.mass_matrix)
+            law = multivariate_normal(one.bias, one.output_cov)
             np.testing.assert_allclose(post.llf[i], law.logpdf(T[i][o]), rtol=1e-9)
         else:
             assert post.llf[i] == 0
@@ -164,10 +164,10 @@ def test_innovations_are_white_in_the_statistical_split():
     eps = np.concatenate(dense_filter(model, probe).eps, axis=-1)
     np.testing.assert_allclose(eps[0], 0, atol=1e-10)
     A = (eps[1:] - eps[0]).T
-    D = np.zeros_like(model.mass_matrix)
+    D = np.zeros_like(model.output_cov)
     for s, block in zip(model.outputs, dense_filter(model, T).D):
         D[s, s] = block
-    np.testing.assert_allclose(A @ model.mass_matrix @ A.T, D, atol=1e-9 * np.abs(D).max())
+    np.testing.assert_allclose(A @ model.output_cov @ A.T, D, atol=1e-9 * np.abs(D).max())
 
 
 def test_filterpy_on_a_chain():

@@ -18,7 +18,7 @@ batches = st.sampled_from([(), (1,), (17,), (2, 3), (0,)])
 @fast
 def test_products_and_solutions(case, method, batch):
     """SKO:mass-inverse, SKO:innovations. solve, matvec, quadratic and logdet against dense linear algebra."""
-    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().mass_matrix
+    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().output_cov
     x = np.random.default_rng(0).normal(size=(*batch, len(mass_matrix)))
     solution = np.linalg.solve(mass_matrix, x[..., None])[..., 0]
     close(F.matvec(x), x @ mass_matrix)
@@ -34,7 +34,7 @@ def test_products_and_solutions(case, method, batch):
 @fast
 def test_whitening(case, method, batch):
     """C^-1 and C are each other's inverse, ‖C^-1T‖² = T*𝓜^-1T, and C C* = 𝓜 with C read off column by column."""
-    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().mass_matrix
+    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().output_cov
     x = np.random.default_rng(0).normal(size=(*batch, len(mass_matrix)))
     close(F.whiten(F.unwhiten(x)), x)
     close(F.unwhiten(F.whiten(x)), x)
@@ -69,7 +69,7 @@ class KnownNormals(np.random.Generator):
 @fast
 def test_samplers_are_square_roots(case, method):
     """Exactly, not statistically: the linear maps of the samplers satisfy C C* = 𝓜 and C C* = 𝓜^-1."""
-    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().mass_matrix
+    F, mass_matrix = kf.innovations_factor(case.ss, method=method), case.dense().output_cov
     unit = np.eye(len(mass_matrix))
     C = F.sample(KnownNormals(unit), len(unit)).T
     close(C @ C.T, mass_matrix)
@@ -102,7 +102,7 @@ def test_shapes_of_samples():
 def test_entries_of_the_inverse(case, method):
     """R86:10.1-10.3. The dense 𝓜^-1, its diagonal blocks c(k) = D^-1 + G*Λ⁺G, and its diagonal."""
     F, model = kf.innovations_factor(case.ss, method=method), case.dense()
-    expected = np.linalg.inv(model.mass_matrix)
+    expected = np.linalg.inv(model.output_cov)
     inverse = F.inverse()
     close(inverse, expected)
     np.testing.assert_array_equal(inverse, inverse.T)
@@ -117,7 +117,7 @@ def test_a_pattern_of_missing_outputs(case):
     """A factor of a Riccati solution with missing outputs is that of the observed part of 𝓜, zero elsewhere."""
     seen = ~np.isnan(case.T)
     F = kf.InnovationsFactor(kf.riccati(case.ss, seen))
-    observed = case.dense().mass_matrix[np.ix_(seen, seen)]
+    observed = case.dense().output_cov[np.ix_(seen, seen)]
     expected = np.zeros((seen.size, seen.size))
     expected[np.ix_(seen, seen)] = np.linalg.inv(observed)
     close(F.inverse(), expected)
@@ -157,7 +157,7 @@ def test_missing_outputs_are_left_out():
     case = random_case(5, N=7)
     seen = np.arange(case.ss.n_outputs) % 3 != 1
     F = InnovationsFactor(kf.riccati(case.ss, seen))
-    mass_matrix = np.where(np.outer(seen, seen), case.dense().mass_matrix, 0.0)
+    mass_matrix = np.where(np.outer(seen, seen), case.dense().output_cov, 0.0)
     eye = np.eye(seen.size)
     close(F.matvec(eye), mass_matrix)
     C = F.unwhiten(eye).T

@@ -48,7 +48,7 @@ def test_statistical_innovations_and_likelihood(case, method):
     close(filt.eps_centered, np.nan_to_num(np.concatenate([np.zeros(0), *dense.eps])))
     seen = filt.observed
     if seen.any():
-        normal = multivariate_normal(model.bias[seen], model.mass_matrix[np.ix_(seen, seen)])
+        normal = multivariate_normal(model.bias[seen], model.output_cov[np.ix_(seen, seen)])
         close(filt.llf, normal.logpdf(case.T[seen]))
         close(
             filt.eps_centered @ filt.nu_centered,

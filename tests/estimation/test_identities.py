@@ -85,9 +85,9 @@ def test_strict_operators(case):
 def test_model_and_output_covariance(case):
     """SKO:model, ATBI:estimation-map. x = φw, T = Hx; 𝓜 = HφQφ*H* + R, positive definite, zero between strangers."""
     op, _, _, _ = symbols(case)
-    same(op.mass_matrix, op.H @ op.phi @ op.Q @ op.phi.H @ op.H.H + op.R)
-    same(op.mass_matrix, case.dense().mass_matrix)
-    ss, mass_matrix = case.ss, op.mass_matrix.dense()
+    same(op.output_cov, op.H @ op.phi @ op.Q @ op.phi.H @ op.H.H + op.R)
+    same(op.output_cov, case.dense().output_cov)
+    ss, mass_matrix = case.ss, op.output_cov.dense()
     assert (np.linalg.eigvalsh(mass_matrix) > 0).all()
     at = ss.arrays.output
     for i in range(len(ss)):
@@ -248,11 +248,11 @@ def test_phi_Q_phi(case):
 def test_innovations_factorisation(case):
     """SKO:innovations, SKO:mass-inverse. 𝓜 = (1+HφK)D(1+HφK)*, 𝓜^-1 = (1−HψK)*D^-1(1−HψK)."""
     op, _, I, D_inverse = symbols(case)
-    same(op.factor @ op.D @ op.factor.H, op.mass_matrix)
-    same(op.factor_inverse.H @ D_inverse @ op.factor_inverse, op.mass_matrix_inverse)
-    same(op.mass_matrix @ op.mass_matrix_inverse, I)
-    same(op.mass_matrix_inverse @ op.mass_matrix, I)
-    close(op.mass_matrix_inverse.dense(), np.linalg.inv(case.dense().mass_matrix))
+    same(op.factor @ op.D @ op.factor.H, op.output_cov)
+    same(op.factor_inverse.H @ D_inverse @ op.factor_inverse, op.output_cov_inverse)
+    same(op.output_cov @ op.output_cov_inverse, I)
+    same(op.output_cov_inverse @ op.output_cov, I)
+    close(op.output_cov_inverse.dense(), np.linalg.inv(case.dense().output_cov))
 
 
 @given(cases())
@@ -260,7 +260,7 @@ def test_innovations_factorisation(case):
 def test_determinant_and_quadratic_form(case):
     """SKO:determinant. det 𝓜 = Π det D(k), T*𝓜^-1T = Σ ε*D^-1ε; the factor has determinant one."""
     op, _, _, _ = symbols(case)
-    mass_matrix = case.dense().mass_matrix
+    mass_matrix = case.dense().output_cov
     close(sum(np.linalg.slogdet(D)[1] for D in op.covariances.D), np.linalg.slogdet(mass_matrix)[1])
     close(np.linalg.slogdet(op.factor.dense())[1], 0.0)
     filt = kf.kalman_filter(case.ss, case.T)
@@ -274,7 +274,7 @@ def test_costate_covariance(case):
     """R86:9.19-9.21. Ω = ψ*H*D^-1Hψ = φ*H*𝓜^-1Hφ; its diagonal blocks are Λ(k)."""
     op, _, _, D_inverse = symbols(case)
     Omega = op.psi.H @ op.H.H @ D_inverse @ op.H @ op.psi
-    same(Omega, op.phi.H @ op.H.H @ op.mass_matrix_inverse @ op.H @ op.phi)
+    same(Omega, op.phi.H @ op.H.H @ op.output_cov_inverse @ op.H @ op.phi)
     at, dense = case.ss.arrays.state, Omega.dense()
     for k, Lambda in enumerate(op.covariances.smoothed.Lambda):
         close(Lambda, dense[at[k] : at[k + 1], at[k] : at[k + 1]])

@@ -13,10 +13,10 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.dense import dense_filter
 from kfdyn.estimation.operator import Operator, adjoint_mismatch
 
-OPEN = ("E_phi", "phi", "phi_strict", "H", "Q", "R", "mass_matrix", "state_identity", "output_identity")
+OPEN = ("E_phi", "phi", "phi_strict", "H", "Q", "R", "output_cov", "state_identity", "output_identity")
 CLOSED = ("P", "P_plus", "D", "G", "proj", "proj_bar", "K", "E_psi", "psi", "psi_strict", "factor", "factor_inverse")
 CANCELLING = ("proj_bar", "E_psi", "psi_strict", "factor_inverse")  # built on 1 − GH, which may be nothing but rounding
-ALL = (*OPEN, *CLOSED, "mass_matrix_inverse")
+ALL = (*OPEN, *CLOSED, "output_cov_inverse")
 
 
 def expected_matrices(case, seen=None):
@@ -40,7 +40,7 @@ def expected_matrices(case, seen=None):
         "H": model.H,
         "Q": model.Q,
         "R": model.R,
-        "mass_matrix": model.mass_matrix,
+        "output_cov": model.output_cov,
         "state_identity": I_n,
         "output_identity": I_m,
         "P": P,
@@ -55,7 +55,7 @@ def expected_matrices(case, seen=None):
         "psi_strict": psi - I_n,
         "factor": I_m + model.H @ model.phi @ K,
         "factor_inverse": I_m - model.H @ psi @ K,
-        "mass_matrix_inverse": np.linalg.inv(model.mass_matrix),
+        "output_cov_inverse": np.linalg.inv(model.output_cov),
     }
 
 
@@ -139,14 +139,14 @@ def test_composition(case):
 def test_beside_other_linear_operators():
     """scipy's own operators join in, and scipy's solvers accept ours."""
     case = random_case(0, 8)
-    op, matrix = kf.Operators(case.ss), case.dense().mass_matrix
+    op, matrix = kf.Operators(case.ss), case.dense().output_cov
     other = aslinearoperator(matrix)
     x = np.random.default_rng(0).normal(size=len(matrix))
-    close((op.mass_matrix + other) @ x, 2 * matrix @ x)
-    close((op.mass_matrix - other) @ x, 0 * x)
-    close((op.mass_matrix @ other) @ x, matrix @ matrix @ x)
-    close((other @ op.mass_matrix) @ x, matrix @ matrix @ x)
-    solution, failed = cg(op.mass_matrix, x, M=op.mass_matrix_inverse, rtol=1e-13)
+    close((op.output_cov + other) @ x, 2 * matrix @ x)
+    close((op.output_cov - other) @ x, 0 * x)
+    close((op.output_cov @ other) @ x, matrix @ matrix @ x)
+    close((other @ op.output_cov) @ x, matrix @ matrix @ x)
+    solution, failed = cg(op.output_cov, x, M=op.output_cov_inverse, rtol=1e-13)
     assert failed == 0
     close(solution, np.linalg.solve(matrix, x))
 
@@ -203,7 +203,7 @@ def test_method_does_not_matter(case, method):
         close(getattr(other, name).dense(), getattr(op, name).dense())
 
 
-@pytest.mark.parametrize("name", ["phi", "psi_strict", "E_phi", "H", "mass_matrix", "state_identity"])
+@pytest.mark.parametrize("name", ["phi", "psi_strict", "E_phi", "H", "output_cov", "state_identity"])
 def test_products_refuse_vectors_of_another_length(name):
     """The compiled sweeps would read and write beyond a buffer that is too short."""
     op = getattr(kf.Operators(two_leaves()), name)

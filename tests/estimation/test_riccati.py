@@ -39,7 +39,7 @@ def test_covariances_are_conditional(case, method):
 def test_logdet_of_what_was_observed(case, method):
     """SKO:determinant. Σ log det D(k) = log det 𝓜, against a dense determinant."""
     seen = pattern(case)
-    sign, logdet = np.linalg.slogdet(case.dense().mass_matrix[np.ix_(seen, seen)])
+    sign, logdet = np.linalg.slogdet(case.dense().output_cov[np.ix_(seen, seen)])
     assert sign == 1
     close(kf.riccati(case.ss, seen, method).logdet, logdet)
 

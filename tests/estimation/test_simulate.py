@@ -36,7 +36,7 @@ def test_draw_has_the_covariance_of_the_model(case):
     dense = case.dense(xi=np.zeros_like(case.xi), eta=np.zeros_like(case.eta))
     close(drawn.w.T @ drawn.w, dense.Q)
     close(drawn.x.T @ drawn.x, dense.phi @ dense.Q @ dense.phi.T)
-    close(drawn.T.T @ drawn.T, dense.mass_matrix)
+    close(drawn.T.T @ drawn.T, dense.output_cov)
     moved = kf.StateSpace(
         ss.tree, [None if p < 0 else f for p, f in zip(ss.tree.parent, ss.phi)], ss.H, ss.Q, ss.R, case.xi, case.eta
     )

@@ -49,12 +49,12 @@ def test_inverse_dynamics_of_any_model(case):
     model, dense = sko.model_of(with_inputs(case)), case.dense()
     theta_ddot = case.T
     C = dense.H @ dense.phi @ (dense.Q @ dense.phi.T @ case.eta + case.xi)
-    T = dense.mass_matrix @ theta_ddot + C
+    T = dense.output_cov @ theta_ddot + C
     scaled(sko.newton_euler(model, theta_ddot), T)
     scaled(sko.composite_inverse_dynamics(model, theta_ddot), T)
     scaled(sko.bias(model), C)
-    scaled(sko.mass_matrix(model), dense.mass_matrix)
-    scaled(sko.mass_matrix_by_columns(model), dense.mass_matrix)
+    scaled(sko.mass_matrix(model), dense.output_cov)
+    scaled(sko.mass_matrix_by_columns(model), dense.output_cov)
 
 
 @given(ANY)
@@ -74,7 +74,7 @@ def test_forward_dynamics_of_any_model(case):
     """SKO:fd-quadratic, SKO:fd-operator. O(N), O(N²), O(N³), operators, Kane, absolute coordinates: one θ̈."""
     model, dense = sko.model_of(with_inputs(case)), case.dense()
     C = dense.H @ dense.phi @ (dense.Q @ dense.phi.T @ case.eta + case.xi)
-    theirs = np.linalg.solve(dense.mass_matrix, case.T - C)
+    theirs = np.linalg.solve(dense.output_cov, case.T - C)
     for solve in (
         sko.forward_dynamics,
         sko.forward_dynamics_quadratic,
@@ -109,7 +109,7 @@ def test_hybrid_dynamics_of_any_model(case, seed):
     given_a = rng.random(case.T.size) < 0.5
     wanted = rng.normal(size=case.T.size)
     C = dense.H @ dense.phi @ (dense.Q @ dense.phi.T @ case.eta + case.xi)
-    M, a = dense.mass_matrix, np.where(given_a, wanted, 0.0)
+    M, a = dense.output_cov, np.where(given_a, wanted, 0.0)
     free = ~given_a
     a[free] = np.linalg.solve(M[np.ix_(free, free)], (case.T - C - M @ a)[free])
     T, found = sko.hybrid_dynamics(model, case.T, wanted, given_a)

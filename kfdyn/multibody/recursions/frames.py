@@ -139,7 +139,7 @@ def frame_acceleration(robot, row, work):
 
 _PATH = [Parameter("length", "n"), Parameter("path", "i"), Parameter("arm", "f")]
 
-JACOBIAN = Entry(jacobian, ROBOT, [Q], [Given("J", (6, "nv"))], Path.size, begin_jacobian, _PATH)
+JACOBIAN = Entry(jacobian, ROBOT, [Q], [Given("J", (6, "nv"))], Path.size, begin_jacobian, _PATH, may_overflow=False)
 POSE = Entry(
     frame_pose,
     ROBOT,
