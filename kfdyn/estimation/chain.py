@@ -78,14 +78,14 @@ def as_chain(
         if u.shape != (N - 1, n):
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
         xi[1:] = u
-    phi: FloatArray | Shared = Shared(stack["F"][:1], np.zeros(N, np.int64))
+    phi: FloatArray | Shared = Shared(stack["F"][:1], np.zeros(N, np.uint8))
     noise: FloatArray | Shared = first[None]
     if given["F"][0].ndim == 3:
         phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
     if given["Q"][0].ndim == 3:
         noise = np.concatenate([first[None], stack["Q"]])
     elif N > 1:
-        which = np.ones(N, np.int64)
+        which = np.ones(N, np.uint8)
         which[0] = 0
         noise = Shared(np.stack([first, stack["Q"][0]]), which)
     return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], xi.ravel())

@@ -60,6 +60,8 @@ def lost_digits(cov: Riccati, above: float = TOLERABLE) -> Loss:
     if not m.size or cov.ss.n_outputs == 0:
         return worst
     if cov.ss.common.m == 1:
+        if not (D.flat > above / _EPS * R.flat).any():  # the usual case, in one look
+            return worst
         owner, place = np.arange(m.size), np.zeros(1, dtype=np.int64)
     else:
         owner = np.repeat(np.arange(m.size), m)

@@ -31,7 +31,7 @@ class Shared(NamedTuple):
     """
 
     blocks: FloatArray
-    which: IntArray
+    which: NDArray[Any]
 
 
 class Packed(NamedTuple):
@@ -40,7 +40,7 @@ class Packed(NamedTuple):
     flat: FloatArray
     rows: IntArray
     cols: IntArray
-    which: IntArray | None = None
+    which: NDArray[Any] | None = None
 
     @property
     def shapes(self) -> tuple[IntArray, IntArray]:
@@ -66,10 +66,13 @@ class Packed(NamedTuple):
         sizes = self.rows * self.cols
         if self.which is None:
             return offsets_of(sizes)
-        return _take(offsets_of(sizes), np.append(self.which, sizes.size))
+        out = np.empty(self.which.size + 1, np.int64)
+        starts = offsets_of(sizes)
+        out[:-1], out[-1] = _take(starts, self.which), starts[-1]
+        return out
 
 
-def _take(stack: Any, which: IntArray) -> Any:
+def _take(stack: Any, which: NDArray[Any]) -> Any:
     """``stack[which]``, where the block that the last but one node has is likely to be the one that most nodes have."""
     if which.size < 2:
         return stack[which]
@@ -91,7 +94,7 @@ def pack(tree: Tree, name: str, blocks: BlockInput | Shared, skip_roots: IntArra
         if blocks.ndim != 3 or blocks.shape[0] != N:
             raise ShapeError(f"{name} as one array must have shape (N, rows, columns) with N = {N}, got {blocks.shape}")
         if N > 1 and blocks.strides[0] == 0 and skip_roots is None:  # one matrix broadcast to all nodes
-            blocks = Shared(real_array(blocks[:1], name), np.zeros(N, np.int64))
+            blocks = Shared(real_array(blocks[:1], name), np.zeros(N, np.uint8))
     if isinstance(blocks, Shared):
         if skip_roots is not None:
             return _pack_shared_steps(tree, name, blocks, skip_roots)
@@ -145,7 +148,8 @@ def _pack_shared_steps(tree: Tree, name: str, given: Shared, n: IntArray) -> Pac
     """Blocks that nodes share, and for each root an empty one."""
     count, (r, c) = len(given.blocks), given.blocks.shape[1:]
     roots = np.flatnonzero(tree.parent < 0)
-    which = given.which.copy()
+    few = count + roots.size < 255
+    which = given.which.astype(np.uint8 if few else np.int64)  # a byte each: there may be a million
     which[roots] = count + np.arange(roots.size)
     rows, cols = np.full(count + roots.size, r), np.full(count + roots.size, c)
     rows[count:], cols[count:] = 0, n[roots]

@@ -365,7 +365,8 @@ class StateSpace:
         if "phi" in new:
             changed["phi_at"] = new["phi"].offsets
         values: dict[str, object] = {**new, "_cache": {}, "arrays": self.arrays._replace(**changed)}
-        values["_table"] = table_with(self._table, changed) if self._table is not None else None
+        _ = self.address  # made once for all models that are derived from this one
+        values["_table"] = table_with(self._table, changed)
         if self.factors is not None:
             kept = Factors(*(None if name in new else getattr(self.factors, name) for name in ("Q", "R")))
             values["factors"] = None if kept.Q is None and kept.R is None else kept
@@ -517,8 +518,10 @@ def _steps(tree: Tree, phi: BlockInput, n: IntArray) -> Blocks:
 
 def _above(tree: Tree, n: IntArray) -> IntArray:
     """State sizes of the parents, 0 at a root."""
-    above = np.zeros_like(n)
-    np.take(n, tree.parent, out=above, mode="wrap") if len(tree) else n
+    if len(tree) and not (n != n[0]).any():
+        above = np.full(len(tree), n[0])
+    else:
+        above = n[tree.parent]
     above[tree.parent < 0] = 0
     return above
 

@@ -41,7 +41,9 @@ def table_of(arrays: Arrays, most_states: int) -> tuple[int, list[NDArray[np.gen
     """Address of the table of a model, and what must be kept as long as that is used."""
     kinds = [np.float64 if name in REAL else np.int64 for name in Arrays._fields]
     kept: list[NDArray[np.generic]] = [np.ascontiguousarray(array, kind) for array, kind in zip(arrays, kinds)]
-    table = np.array([arrays.order.size, most_states, *(array.ctypes.data for array in kept)], np.int64)
+    table = np.array(
+        [arrays.order.size, most_states, *(array.__array_interface__["data"][0] for array in kept)], np.int64
+    )
     return table.ctypes.data, [*kept, table]
 
 
