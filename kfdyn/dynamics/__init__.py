@@ -42,6 +42,7 @@ from kfdyn.dynamics.sensors import (
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.dynamics.state_equation import state_derivative
 from kfdyn.dynamics.trajectory import Trajectory
+from kfdyn.dynamics.vibration import Modes, modes
 
 __all__ = [
     "AccelerationCauses",
@@ -54,6 +55,7 @@ __all__ = [
     "Impact",
     "InverseDerivatives",
     "MinimalCoordinates",
+    "Modes",
     "Observability",
     "Partition",
     "Placement",
@@ -87,6 +89,7 @@ __all__ = [
     "mass_matrix_sparsity",
     "mass_matrix_trace",
     "minimal_coordinates",
+    "modes",
     "observability",
     "operational_space_compliance",
     "operational_space_control",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -69,9 +69,7 @@ def as_estimation(
     (array([[1.]]), array([-9.81,  9.81]))
     """
     if not system.is_tree:
-        from kfdyn.dynamics.embedding import embedded_forest
-
-        forest: Any = embedded_forest(system, q, v, gravity, external_forces, named=True)
+        forest: Any = _larger_nodes(system, q, v, gravity, external_forces)
     else:
         forest = as_forest(system, q, v, external_forces, gravity)
     if forest.lead:
@@ -81,6 +79,17 @@ def as_estimation(
         )
     ss: StateSpace = forest.ss
     return ss
+
+
+def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, gravity: Any, external_forces: Any) -> Any:
+    """The forest of a system whose nodes are groups of bodies, or bodies that bend."""
+    if isinstance(system, FlexibleSystem):
+        from kfdyn.dynamics.flexible import flexible_forest
+
+        return flexible_forest(system, q, v, gravity, external_forces, named=True)
+    from kfdyn.dynamics.embedding import embedded_forest
+
+    return embedded_forest(system, q, v, gravity, external_forces, named=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,7 @@ from kfdyn.dynamics import coupled
 from kfdyn.dynamics.aggregation import plan
 from kfdyn.dynamics.forest import expect_method
 from kfdyn.errors import ModelError
-from kfdyn.multibody import System, jacobian
+from kfdyn.multibody import FlexibleSystem, System, jacobian
 
 Array = NDArray[np.float64]
 
@@ -26,6 +27,9 @@ def constrained_forward_dynamics(
     method: str,
 ) -> Array:
     """Forward dynamics with couplings or loops."""
+    if isinstance(system, FlexibleSystem):
+        expect_method(method, ("filter", "engine"), "forward_dynamics of a flexible system")
+        return _flexible().forward_dynamics(system, q, v, tau, external_forces, gravity)
     if not system.loops:
         return coupled.coupled_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
     from kfdyn.dynamics.closed import closed_forward_dynamics
@@ -44,6 +48,8 @@ def constrained_inverse_dynamics(
     actuated: ArrayLike | None = None,
 ) -> Array:
     """Inverse dynamics with couplings or loops."""
+    if isinstance(system, FlexibleSystem):
+        return _flexible().inverse_dynamics(system, q, v, a, external_forces, gravity)
     if not system.loops:
         if actuated is not None:
             raise ModelError("actuated is for systems with loops: without them every coordinate has its own force")
@@ -57,12 +63,16 @@ def constrained_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c; refused with loops."""
+    if isinstance(system, FlexibleSystem):
+        return _flexible().bias_forces(system, q, v, external_forces, gravity)
     _refuse_loops(system, "bias_forces", "bias")
     return coupled.coupled_bias_forces(system, q, v, external_forces, gravity)
 
 
 def constrained_mass_matrix(system: System, q: ArrayLike, method: str) -> Array:
     """X*𝓜X; refused with loops."""
+    if isinstance(system, FlexibleSystem):
+        return _flexible().mass_matrix(system, q)
     _refuse_loops(system, "mass_matrix", "mass_matrix")
     return coupled.coupled_mass_matrix(system, q, method)
 
@@ -72,6 +82,8 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
     from kfdyn.dynamics.embedding import embedded_forest
     from kfdyn.estimation.riccati import riccati
 
+    if isinstance(system, FlexibleSystem):
+        return _flexible().mass_matrix_logdet(system, q)
     _refuse_loops(system, "mass_matrix_logdet", "logdet")
     forest = embedded_forest(system, q)
     D, n = riccati(forest.ss).D, len(forest.plan.nodes)
@@ -82,6 +94,8 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
 def constrained_sparsity(system: System) -> NDArray[np.bool_]:
     """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
     _refuse_loops(system, "mass_matrix_sparsity", "mass_matrix")
+    if isinstance(system, FlexibleSystem):
+        raise ModelError("mass_matrix_sparsity is for rigid systems; a flexible body couples its modes with its hinge")
     nodes = plan(system).nodes
     related = np.eye(len(nodes), dtype=bool)
     out = np.zeros((system.nv, system.nv), dtype=bool)
@@ -97,6 +111,8 @@ def constrained_sparsity(system: System) -> NDArray[np.bool_]:
 
 def constrained_mass_matrix_inverse(system: System, q: ArrayLike, method: str) -> Array:
     """(X*𝓜X)⁻¹, or X(X*𝓜X)⁻¹X* with loops."""
+    if isinstance(system, FlexibleSystem):
+        return _flexible().mass_matrix_inverse(system, q)
     expect_method(method, ("innovations",), "mass_matrix_inverse of a system with couplings or loops")
     if not system.loops:
         return coupled.coupled_mass_matrix_inverse(system, q)
@@ -119,3 +135,10 @@ def _refuse_loops(system: System, function: str, word: str) -> None:
             f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
             f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"
         )
+
+
+def _flexible() -> Any:
+    """Dynamics of flexible systems, loaded where one is met."""
+    from kfdyn.dynamics import flexible
+
+    return flexible

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.entries import fused_hybrid_dynamics, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.multibody import System
+from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.overflow import expect_finite
 
@@ -80,6 +80,10 @@ def hybrid_dynamics(
     (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
     """
     mask = _mask(system, prescribed)
+    if isinstance(system, FlexibleSystem):
+        from kfdyn.dynamics import flexible
+
+        return flexible.hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
     if not system.is_tree:
         return _constrained(
             system, q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), mask, external_forces, gravity

@@ -16,7 +16,7 @@ from kfdyn.dynamics.motion import Law, Motion, motion
 from kfdyn.dynamics.trajectory import Trajectory
 from kfdyn.dynamics.variational import symplectic_step
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.body import as_floats
@@ -102,6 +102,14 @@ def simulate(
     ((201, 2), True)
     """
     times = _increasing(t)
+    if isinstance(system, FlexibleSystem):
+        from kfdyn.dynamics.flexible.simulation import simulate_flexible
+
+        if np.any(damping) or np.any(stiffness):
+            raise ModelError("a flexible system has its own stiffness and damping; add those of hinges to the torque")
+        return simulate_flexible(
+            system, q, v, times, torque, method, int(substeps), external_forces, gravity, rtol, atol
+        )
     if method not in FIXED_STEP and method not in ADAPTIVE:
         known = ", ".join([*FIXED_STEP, *ADAPTIVE])
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")

@@ -11,6 +11,7 @@ from kfdyn.multibody.energy import (
     momentum,
     potential_energy,
 )
+from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, flexible_joint, from_finite_elements
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.kinematics import (
     Pose,
@@ -28,6 +29,8 @@ from kfdyn.multibody.system import System
 __all__ = [
     "Body",
     "Coupling",
+    "FlexibleBody",
+    "FlexibleSystem",
     "Frame",
     "Hinge",
     "LinkTerms",
@@ -35,13 +38,16 @@ __all__ = [
     "Origin",
     "Pose",
     "System",
+    "beam",
     "center_of_mass",
     "centroidal_momentum",
     "difference",
+    "flexible_joint",
     "frame_acceleration",
     "frame_bias_acceleration",
     "frame_pose",
     "frame_velocity",
+    "from_finite_elements",
     "integrate",
     "jacobian",
     "kinetic_energy",

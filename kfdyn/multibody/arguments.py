@@ -67,6 +67,8 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
 
 def opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
     """A state of a system with couplings or loops as one of its open tree: the tree, all of q, all of each rate."""
+    if hasattr(system, "as_tree"):  # a system with flexible bodies: its attachments move
+        return tuple(system.as_tree(q, **rates))
     every = [
         None if value is None else system._expansion.rates(checked(system, value, (system.nv,), name))
         for name, value in rates.items()

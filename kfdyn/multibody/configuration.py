@@ -46,6 +46,8 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     array([0.75])
     """
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return np.asarray(system.integrated(q, dv))  # type: ignore[attr-defined]
         tree, here, move = opened(system, q, dv=dv)
         own_q, own_v = system._expansion.own_q, system._expansion.own_v
         added = np.asarray(q, float)[..., own_q] + np.asarray(dv, float)[..., own_v]
@@ -92,6 +94,8 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     array([0.1, 0.2, 0.3])
     """
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return np.asarray(system.differed(q, q2))  # type: ignore[attr-defined]
         every = difference(system.open_tree, system.expand(q), system.expand(q2))
         out = np.empty((*every.shape[:-1], system.nv))
         e = system._expansion

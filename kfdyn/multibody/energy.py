@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,6 +37,8 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     9.0
     """
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return _flexible().kinetic_energy(system, q, v)
         return kinetic_energy(*opened(system, q, v=v))
     return reading(system, KINETIC, ((),), "the kinetic energy", q, v)[0]
 
@@ -65,6 +69,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     19.62
     """
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return _flexible().potential_energy(system, q, gravity)
         system, q = opened(system, q)
     g = system.gravity
     if gravity is not None:
@@ -165,6 +171,8 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return _flexible().mass_centre(system, q)
         system, q = opened(system, q)
     return reading(system, MOMENT, ((3,),), "the mass centre", q)[0] / (system.mass or 1.0)
 
@@ -172,6 +180,8 @@ def _mass_centre(system: System, q: ArrayLike) -> Array:
 def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
     """Mass centre, and momentum about it; no v is at rest."""
     if not system.is_tree:
+        if hasattr(system, "as_tree"):
+            return _flexible().centroidal_momentum(system, q, v)
         system, q, v = opened(system, q, v=v)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
@@ -179,6 +189,13 @@ def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array,
     if not known(MOMENTUM(system, len(q_flat), q_flat, v_flat, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
+
+
+def _flexible() -> Any:
+    """Sums over points, for systems with flexible bodies; that room stands on this one."""
+    from kfdyn.multibody.flexible import energy
+
+    return energy
 
 
 def _require_mass(system: System) -> None:

@@ -173,6 +173,8 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     """
     if not system.is_tree:
         tree, q_tree = opened(system, q)
+        if hasattr(system, "as_tree"):
+            return np.asarray(jacobian(tree, q_tree, frame) @ system.expansion(q))
         return system._expansion.forces(jacobian(tree, q_tree, frame))  # J X
     of = frame_of(system, frame)[:3]
     return reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of)[0]

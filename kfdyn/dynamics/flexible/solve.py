@@ -1,0 +1,162 @@
+"""Dynamics of a flexible system by the engine: one filter, one smoother, nodes of 6 + modes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.flexible.assembly import FlexibleForest, flexible_forest
+from kfdyn.errors import SingularError
+from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
+from kfdyn.estimation.riccati import riccati
+from kfdyn.multibody import FlexibleSystem
+
+Array = NDArray[np.float64]
+
+
+def forward_dynamics(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+) -> Array:
+    """Accelerations (..., nv) of hinges and modes; elastic forces are the system's own and not part of tau."""
+    torque = system.checked(tau, system.nv, "tau")
+    forest = _forest(system, q, v, external_forces, gravity, torque, noise)
+    with _named(forest):
+        filt = kalman_filter(forest.ss, forest.stack(torque))
+    return forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
+
+
+def bias_forces(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """c (..., nv) with 𝓜a + c = tau: Hφ(ξ + Qφ*η), elastic forces among them."""
+    forest = _forest(system, q, v, external_forces, gravity)
+    return forest.by_dof(_bias(forest, Operators(forest.ss)))
+
+
+def inverse_dynamics(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """tau (..., nv) that gives the accelerations: α = φ*(H*a + η), x = φ(Qα + ξ), T = Hx + Ra (Newton and Euler)."""
+    rate = system.checked(a, system.nv, "a")
+    forest = _forest(system, q, v, external_forces, gravity, rate)
+    op = Operators(forest.ss)
+    given = forest.stack(rate)
+    return forest.by_dof(_bias(forest, op, given) + op.R.forward(given))
+
+
+def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:
+    """𝓜 = HφQφ*H* + R, (..., nv, nv)."""
+    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    op = Operators(forest.ss)
+    units = _units(forest)
+    columns = op.H.forward(op.phi.forward(op.Q.forward(op.phi.backward(op.H.backward(units))))) + op.R.forward(units)
+    return _square(forest, columns)
+
+
+def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
+    """𝓜⁻¹ from the innovations factor, (..., nv, nv)."""
+    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    with _named(forest):
+        factor = innovations_factor(forest.ss)
+    return _square(forest, factor.solve(_units(forest)))
+
+
+def mass_matrix_logdet(system: FlexibleSystem, q: ArrayLike) -> Array:
+    """log det 𝓜 = Σ log det D(k), (...)."""
+    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    with _named(forest):
+        D = riccati(forest.ss).D
+    parts = np.array([np.linalg.slogdet(D[k])[1] if D[k].size else 0.0 for k in range(len(forest.ss))])
+    return parts.reshape(-1, system.n_bodies).sum(axis=1).reshape(forest.lead)
+
+
+def hybrid_dynamics(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    a: ArrayLike,
+    prescribed: NDArray[np.bool_],
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """All of tau and of a where some of each are given: hinges prescribed and modes free is the usual manipulation."""
+    mask = np.asarray(prescribed, dtype=bool)
+    torque = system.checked(np.where(mask, 0.0, tau), system.nv, "tau")
+    rate = system.checked(np.where(mask, a, 0.0), system.nv, "a")
+    forest = _forest(system, q, v, external_forces, gravity, torque + rate)
+    op, given = Operators(forest.ss), forest.stack(rate)
+    T = forest.stack(np.where(mask, np.nan, torque))
+    with _named(forest):
+        filt = kalman_filter(forest.ss, T, eta=forest.ss.eta + op.H.backward(given))
+    smooth = bryson_frazier(forest.ss, filt, covariances=False)
+    every = given + smooth.a
+    force = op.H.forward(smooth.x.flat) + op.R.forward(every)
+    return np.where(mask, forest.by_dof(force), np.broadcast_to(torque, (*forest.lead, system.nv))), forest.by_dof(
+        every
+    )
+
+
+def _forest(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    other: Array | None = None,
+    noise: ArrayLike | None = None,
+) -> FlexibleForest:
+    """The forest of states, q broadcast to the leading axes of what else is given."""
+    here = system.checked(q, system.nq, "q")
+    if other is not None:
+        here = np.broadcast_to(here, (*np.broadcast_shapes(here.shape[:-1], other.shape[:-1]), system.nq))
+    return flexible_forest(system, here, v, gravity, external_forces, noise)
+
+
+def _bias(forest: FlexibleForest, op: Operators, a: Array | None = None) -> Array:
+    eta = forest.ss.eta if a is None else forest.ss.eta + op.H.backward(a)
+    return np.asarray(op.H.forward(op.phi.forward(op.Q.forward(op.phi.backward(eta)) + forest.ss.xi)))
+
+
+def _units(forest: FlexibleForest) -> Array:
+    """Unit vector i in every state at once, (nv, B nv)."""
+    copies = len(forest.ss) // forest.system.n_bodies
+    return np.tile(np.eye(forest.system.nv), (1, copies))
+
+
+def _square(forest: FlexibleForest, columns: Array) -> Array:
+    nv = forest.system.nv
+    A = np.moveaxis(np.asarray(columns).reshape(nv, -1, nv), 1, 0)
+    return (0.5 * (A + np.swapaxes(A, 1, 2))).reshape(*forest.lead, nv, nv)
+
+
+class _named:
+    """Say which hinge or mode has nothing to move, where the engine knows only a node."""
+
+    def __init__(self, forest: FlexibleForest) -> None:
+        self.system = forest.system
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SingularError):
+            raise SingularError(
+                f"flexible system {self.system.name!r}: a hinge or mode moves no mass ({error}); give a body a mass, "
+                "or the hinge an armature"
+            ) from None

@@ -1,0 +1,107 @@
+"""Flexible systems to test on, and mechanics of their points that shares no code with the engine."""
+
+import numpy as np
+
+import kfdyn as kf
+from kfdyn.spatial import spatial_inertia
+
+
+def inertia(rng, mass):
+    """Of a body that could exist: J = tr(S) 1 − S for a positive definite second moment S of its mass."""
+    A = 0.1 * rng.normal(size=(3, 3))
+    S = A @ A.T + 0.01 * np.eye(3)
+    return spatial_inertia(mass, 0.1 * rng.normal(size=3), np.trace(S) * np.eye(3) - S)
+
+
+def random_flexible(rng, name, **body):
+    """Seven points with random shapes; the fourth is where children are attached, and turns."""
+    points = rng.normal(size=(7, 3))
+    shapes, turns = 0.3 * rng.normal(size=(7, 3, 3)), 0.4 * rng.normal(size=(7, 3, 3))
+    bends = 0.2 * rng.normal(size=(7, 3, 3, 3))
+    K = rng.normal(size=(3, 3))
+    return kf.FlexibleBody(
+        name, rng.uniform(0.2, 1, 7), points, shapes, K @ K.T + 5 * np.eye(3), 0.0, turns, bends + bends.swapaxes(2, 3),
+        **body,
+    )  # fmt: skip
+
+
+def tree(seed):
+    """A rigid base, two flexible bodies, rigid children on them, a ball hinge, a slide and a rotor."""
+    rng = np.random.default_rng(seed)
+    first = random_flexible(
+        rng, "first", hinge=kf.Hinge.revolute([0.2, 1, 0.3]), parent="base", position=rng.normal(size=3)
+    )
+    second = random_flexible(
+        rng, "second", hinge=kf.Hinge.ball(), parent="first", position=first.points[3], armature=0.0
+    )
+    return kf.FlexibleSystem(
+        [
+            kf.Body("base", inertia(rng, 2.0), kf.Hinge.revolute([0, 0.6, 0.8]), armature=0.3),
+            first,
+            second,
+            kf.Body("slider", inertia(rng, 0.7), kf.Hinge.prismatic([1, 0, 0.5]), "first", position=first.points[2]),
+            kf.Body("tip", inertia(rng, 0.5), kf.Hinge.revolute([0, 0, 1]), "second", position=second.points[5]),
+            kf.Body("weld", inertia(rng, 0.4), None, "second", position=second.points[1]),
+        ],
+        frames={"tool": kf.Frame("second", position=second.points[3])},
+    )
+
+
+def state(system, seed):
+    rng = np.random.default_rng(seed)
+    return system.random_configuration(rng), rng.normal(size=system.nv)
+
+
+def velocity_map(system, q):
+    """Every point's and body's motion by differences of positions alone: the columns of J, (rows, nv)."""
+    from kfdyn.multibody.flexible.energy import point_motion
+
+    columns = []
+    for i in range(system.nv):
+        move = np.zeros(system.nv)
+        move[i] = h = 1e-3
+        rates = [_positions(system, kf.integrate(system, q, s * move), point_motion) for s in (-2, -1, 1, 2)]
+        columns.append((rates[0] - 8 * rates[1] + 8 * rates[2] - rates[3]) / (12 * h))
+    return np.array(columns).T
+
+
+def _positions(system, q, point_motion):
+    zero = np.zeros(system.nv)
+    out = []
+    for name in system.body_names:
+        if name in system.flexible:
+            out.append(point_motion(system, q, zero, name).position.ravel())
+        else:  # a rigid body is as good as four points
+            pose = kf.frame_pose(system, q, name)
+            out.append((pose.position + SIX @ pose.rotation.T).ravel())
+    return np.concatenate(out)
+
+
+#: Points by which a rigid body is weighed in :func:`weights`: the origin and one on each axis.
+SIX = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+
+
+def weights(system):
+    """Block-diagonal W with J*WJ = 𝓜 less the rotors: for rigid bodies ∫ρ of the four barycentric functions."""
+    blocks = []
+    for k, name in enumerate(system.body_names):
+        if name in system.flexible:
+            W = system.flexible[name].mass
+            W = np.diag(W) if W.ndim == 1 else W
+        else:
+            M = system.bodies[k].inertia
+            m = M[3, 3]
+            c = np.array([-M[1, 5], M[0, 5], -M[0, 4]])  # m p, from the block m p~
+            J = M[:3, :3]
+            second = 0.5 * np.trace(J) * np.eye(3) - J  # ∫ρ x x*
+            W = np.zeros((4, 4))
+            W[1:, 1:] = second
+            W[0, 1:] = W[1:, 0] = c - second.sum(axis=0)
+            W[0, 0] = m - 2 * c.sum() + second.sum()
+        blocks.append(np.kron(W, np.eye(3)))
+    size = sum(len(b) for b in blocks)
+    whole, at = np.zeros((size, size)), 0
+    for b in blocks:
+        whole[at : at + len(b), at : at + len(b)] = b
+        at += len(b)
+    return whole
