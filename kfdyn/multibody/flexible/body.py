@@ -63,6 +63,11 @@ class FlexibleBody:
     shape_at : callable, optional
         position (3,) -> :class:`Shape` for points that are none of ``points``; a beam has one.
 
+    Attributes
+    ----------
+    rigid : Body
+        The same body with nothing bent, on the same hinge.
+
     Examples
     --------
     A mass of 1 kg at the end of a leaf spring, 2 m long, that gives way along z:
