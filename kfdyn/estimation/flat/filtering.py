@@ -51,6 +51,10 @@ class FlatFiltered:
         The finite model's filter on T.
     columns : Filtered
         The finite model's filter on each flat component alone.
+    layout : Columns
+        Where the components are.
+    scale : ndarray, shape (Σn_k,)
+        Deviations s that the finite model has in place of infinite ones.
     fit : Fit
         The components estimated.
 

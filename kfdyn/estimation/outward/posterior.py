@@ -29,6 +29,8 @@ class OutwardPosterior:
         The observations, NaN where missing.
     dual : Dual
         The inward model that was solved.
+    with_covariances : bool
+        Whether the covariances were asked for.
 
     Examples
     --------
