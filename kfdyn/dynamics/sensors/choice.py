@@ -2,9 +2,9 @@
 
 The matrix of a node's unknowns is symmetric and indefinite; it may be singular although the whole is not: a force of
 which nothing is known is decided by the sensor inboard of it, an exact accelerometer at the tip of an arm by all the
-hinges that carry it. So the unknowns are eliminated by symmetric pivoting (Bunch and Parlett 1971), as long as no
-multiplier exceeds a bound, and the others are carried on, as multifrontal solvers delay a pivot. It is always right to
-carry one on; the bound is for accuracy alone.
+hinges that carry it. So the unknowns are eliminated by symmetric pivoting (Bunch and Parlett 1971), as long as what
+they leave behind stays below a bound, and the others are carried on, as multifrontal solvers delay a pivot. It is
+always right to carry one on; the bound is for accuracy alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.sensor import Array, Index
 
-# Largest multiplier accepted when a choice is made, and when it is used again in another state.
-BOUND, BOUND_AGAIN = 3e1, 3e4
+# Largest entry that an elimination may leave behind, in natural scales: when a choice is made, and in other states.
+BOUND, BOUND_AGAIN = 1e4, 1e6
 # A pivot below this, in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
@@ -45,10 +45,10 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool) -> Choice:
         block, beside = G[np.ix_(pivot, pivot)], G[np.ix_(pivot, rest)]
         if np.abs(block).max() < TINY or not abs(np.linalg.det(block)) > 0:
             break
-        multipliers = np.linalg.solve(block, beside)
-        if np.abs(multipliers).max(initial=0.0) > BOUND:
+        update = beside.T @ np.linalg.solve(block, beside)
+        if np.abs(update).max(initial=0.0) > BOUND:
             break
-        G[np.ix_(rest, rest)] -= beside.T @ multipliers
+        G[np.ix_(rest, rest)] -= update
         done += pivot
         left = [i for i in left if i not in pivot]
     return Choice(np.sort(np.array(done, int)) - first, np.array(left, int) - first, scale[first:])

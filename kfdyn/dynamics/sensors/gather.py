@@ -106,20 +106,21 @@ def gather(
         reduced = whole[:, keep[:, None], keep] - beside.swapaxes(-1, -2) @ X
         reduced = 0.5 * (reduced + reduced.swapaxes(-1, -2))
         log_det += sign_log - 2.0 * np.log(scale).sum()
-        growth = np.maximum(growth, _growth(layout, node, choice, block, inverse, X))
+        growth = np.maximum(growth, _growth(layout, node, choice, inverse, beside, X))
         phi = shift(terms.l[:, k])
         factors[k] = NodeFactor(data, Gamma, E, keep, gone, inverse, X, beside, reduced, phi)
     return Factor(layout, terms, factors, log_det, growth, made)
 
 
-def _growth(layout: Layout, node: Node, choice: Choice, block: Array, inverse: Array, X: Array) -> Array:
-    """Largest multiplier (B,) in natural scales; at a root, infinite where the matrix is singular."""
+def _growth(layout: Layout, node: Node, choice: Choice, inverse: Array, beside: Array, X: Array) -> Array:
+    """Largest entry (B,) that the elimination left, in natural scales; at a root, infinite where 𝒦 is singular."""
     scale = choice.scale[choice.eliminate]
     if node.parent < 0:
         size = np.abs(inverse / scale[:, None] / scale).max((1, 2), initial=0.0)
         return np.where(size <= ROOT_CONDITION, 0.0, np.inf)
     outer = np.concatenate([layout.unit, choice.scale[choice.carry]])
-    growth = np.abs(X * outer / scale[:, None]).max((1, 2), initial=0.0)
+    left = (beside * outer).swapaxes(-1, -2) @ (X * outer)
+    growth = np.abs(left).max((1, 2), initial=0.0)
     return np.where(np.isfinite(growth), growth, np.inf)
 
 
