@@ -16,7 +16,7 @@ import numpy as np
 from kfdyn.dynamics.sensors.sensor import Array, Index
 
 # Largest entry that an elimination may leave behind, in natural scales: when a choice is made, and in other states.
-BOUND, BOUND_AGAIN = 1e4, 1e6
+BOUND, BOUND_AGAIN = 1e3, 1e6
 # A pivot below this, in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.

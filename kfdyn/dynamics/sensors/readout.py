@@ -83,13 +83,17 @@ def multipliers(factor: Factor, readings: list[Array], answer: Answer) -> list[A
             if rows.e is not None:
                 y = y - (rows.e @ answer.q[:, node.dofs])[..., 0]
             out[piece.sensor][:, piece.seen] = -(y @ weight)
-        for push in (*node.spread, *node.loose):
+        at = 0
+        for push in node.loose:
+            here = slice(at, at + len(push.seen))
+            gone = answer.u[k][:, here, 0] - readings[push.sensor][:, push.seen]
+            out[push.sensor][:, push.seen], at = gone @ push.weight, here.stop
+        for push in node.spread:
             sensor = layout.sensors[push.sensor]
             assert isinstance(sensor, ExternalForce)
             P = sensor.wrench(layout.system, factor.terms)[:, :, push.seen]
             # x = μ + ΣP*λ, so Σ⁻¹(x − μ) is P*λ, also where Σ has no inverse
-            if not push.flat:
-                out[push.sensor][:, push.seen] = (P.swapaxes(-1, -2) @ answer.lam[:, k])[..., 0]
+            out[push.sensor][:, push.seen] = (P.swapaxes(-1, -2) @ answer.lam[:, k])[..., 0]
     return out
 
 

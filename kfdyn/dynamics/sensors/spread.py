@@ -129,9 +129,13 @@ def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index
         elif rows.e is not None:
             cov = rows.e @ local.a @ rows.e.swapaxes(-1, -2)
         yield piece.sensor, piece.seen, weight - weight @ cov @ weight
-    for push in (*node.spread, *node.loose):
-        if push.flat:
-            continue
+    at = 12
+    for push in node.loose:  # Σ⁻¹ − Σ⁻¹ cov(x) Σ⁻¹: of a wide force λ holds too few digits
+        here = slice(at, at + len(push.seen))
+        if not push.flat:
+            yield push.sensor, push.seen, push.weight - push.weight @ local.z[:, here, here] @ push.weight
+        at = here.stop
+    for push in node.spread:
         P = factor.layout.sensors[push.sensor].wrench(factor.layout.system, factor.terms)[:, :, push.seen]  # type: ignore[attr-defined]
         yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, 6:12, 6:12] @ P)
 
