@@ -12,6 +12,7 @@ from kfdyn.dynamics.sensors.readout import read_out
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.dynamics.sensors.solve import solve
+from kfdyn.dynamics.sensors.swift import at_once, means, remember
 from kfdyn.multibody import System
 
 
@@ -78,10 +79,14 @@ def estimate_dynamics(
     >>> est.a, est.std("a").round(3), float(est.nis)
     (array([1.]), array([0.866]), 4.0)
     """
+    known = at_once(system, q, v, sensors, readings, gravity)
+    if known is not None:
+        return known
     problem = make_problem(system, q, v, sensors, readings, gravity)
     out = DynamicsEstimate.empty(problem)
-    for members, factor in problem.parts():
-        own = [reading[members] for reading in problem.readings]
-        answer = solve(factor, load_of(factor, own))
-        read_out(factor, own, answer, out, members)
+    for group, left in means(problem, out):
+        for members, factor in problem.parts_of(group, left):
+            own = [reading[members] for reading in problem.readings]
+            read_out(factor, own, solve(factor, load_of(factor, own)), out, members)
+    remember(problem)
     return out

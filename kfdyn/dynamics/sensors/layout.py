@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class Layout:
 
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
-    ``choices`` keeps what was chosen for the first state seen, for the next call.
+    ``choices`` keeps what was chosen for the first state seen, for the next call, and ``programs`` what the compiled
+    sweep runs, or None where it does not serve.
     """
 
     system: System
@@ -90,6 +91,7 @@ class Layout:
     n_data: int
     n_flat: int
     choices: dict[int, Choice] = field(default_factory=dict)
+    programs: list[Any] = field(default_factory=list)
 
 
 @lru_cache(maxsize=64)

@@ -45,9 +45,13 @@ class Problem:
     def parts(self) -> Iterator[tuple[Index, Factor]]:
         """Indices of states, and their factor, until all had their turn."""
         for group in self.groups:
-            layout = self.layout(group)
-            for at in range(0, len(group.members), AT_ONCE):
-                yield from self._suited(layout, group.members[at : at + AT_ONCE], first=True)
+            yield from self.parts_of(group, group.members)
+
+    def parts_of(self, group: Group, members: Index) -> Iterator[tuple[Index, Factor]]:
+        """The same of some states of a group."""
+        layout = self.layout(group)
+        for at in range(0, len(members), AT_ONCE):
+            yield from self._suited(layout, members[at : at + AT_ONCE], first=True)
 
     def _suited(self, layout: Layout, members: Index, first: bool) -> Iterator[tuple[Index, Factor]]:
         """Factor with the choices kept; states that these do not suit get their own, or are found undetermined."""

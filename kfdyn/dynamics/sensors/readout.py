@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -45,25 +45,38 @@ def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None)
 
 def read_out(factor: Factor, readings: list[Array], answer: Answer, out: DynamicsEstimate, members: Index) -> None:
     """Write the means of some states into their places of a result."""
-    layout = factor.layout
     for key, value in quantities(factor, answer, readings).items():
         out.flat(getattr(out, key))[members] = value[..., 0]
     out.flat(out.body_accelerations)[members, :, 3:] += out.problem.gravity[members, None]  # α is less gravity
+
+
+class Checks(NamedTuple):
+    """Readings held against the estimate, for B states: lists (B, size) a sensor; NIS, its dof and llf (B,)."""
+
+    predicted: list[Array]
+    residuals: list[Array]
+    multipliers: list[Array]
+    nis: Array
+    dof: Index
+    llf: Array
+
+
+def read_rest(factor: Factor, readings: list[Array], answer: Answer, out: Checks, members: Index) -> None:
+    """Write predictions, residuals, multipliers, NIS and log-likelihood of some states into their places."""
+    layout = factor.layout
     nis = np.zeros(len(members))
     expected, pulls = predictions(factor, readings, answer), multipliers(factor, readings, answer)
     for i, (predicted, multiplier) in enumerate(zip(expected, pulls)):
-        out.flat(out.predicted[i])[members] = predicted
-        out.flat(out.multipliers[i])[members] = multiplier
+        out.predicted[i][members], out.multipliers[i][members] = predicted, multiplier
         R = layout.sensors[i].covariance(layout.system)
         R = np.where(np.isfinite(R), R, 0.0)
         residual = -(multiplier @ R)
-        missing = np.isnan(readings[i])
-        out.flat(out.residuals[i])[members] = np.where(missing, np.nan, residual)
+        out.residuals[i][members] = np.where(np.isnan(readings[i]), np.nan, residual)
         nis -= (multiplier * residual).sum(-1)
     constant = layout.log_weights - 0.5 * layout.n_data * np.log(2 * np.pi)
-    out.flat(out.nis)[members] = nis
-    out.flat(out.dof)[members] = layout.n_rows - layout.n_flat
-    out.flat(out.llf)[members] = constant - 0.5 * nis - 0.5 * factor.log_det
+    out.nis[members] = nis
+    out.dof[members] = layout.n_rows - layout.n_flat
+    out.llf[members] = constant - 0.5 * nis - 0.5 * factor.log_det
 
 
 def multipliers(factor: Factor, readings: list[Array], answer: Answer) -> list[Array]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.sensors.problem import Problem
+from kfdyn.dynamics.sensors.readout import QUANTITIES, Checks
 from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.gradient import SensorGradient
+    from kfdyn.dynamics.sensors.swift import Swift
 
 Part = str | tuple[str, str]
 
 
-@dataclass(frozen=True, eq=False)
 class DynamicsEstimate:
     """Posterior of the dynamics given readings; made by :func:`estimate_dynamics`.
 
+    The means are there at once, the rest when it is asked for.
+
     Attributes
     ----------
-    problem : Problem
-        States, sensors and readings it is of.
     a, tau : (..., nv)
         Joint accelerations, and generalised forces H f + R_rotor a.
     body_accelerations : (..., n_bodies, 6)
@@ -33,18 +35,8 @@ class DynamicsEstimate:
         [moment; force] of the parent on each body at its hinge point, world axes.
     external_forces : (..., n_bodies, 6)
         [moment; force] on each body at its origin, world axes, as the dynamics take them.
-    predicted : list of (..., size)
-        What each sensor should have read, missing entries too; for an external force, its estimate.
-    residuals : list of (..., size)
-        Reading less prediction, NaN where it is missing.
-    multipliers : list of (..., size)
-        −R⁻¹ residual, which also exists for R = 0: the gradient of the log-likelihood with respect to the reading.
-    nis : (...)
-        Normalised innovations squared: Σ residual* R⁻¹ residual, priors included; χ² with ``dof`` degrees of freedom.
-    dof : (...) of int
-        Readings and priors less unknowns.
-    llf : (...)
-        Log-likelihood of the readings; flat unknowns add no constant (Durbin and Koopman).
+    problem : Problem
+        States, sensors and readings it is of.
 
     Examples
     --------
@@ -56,42 +48,74 @@ class DynamicsEstimate:
     ((2,), 6, array([0.094, 0.057]))
     """
 
-    problem: Problem
     a: Array
     tau: Array
     body_accelerations: Array
     hinge_forces: Array
     external_forces: Array
-    predicted: list[Array]
-    residuals: list[Array]
-    multipliers: list[Array]
-    nis: Array
-    dof: Index
-    llf: Array
-    _kept: dict[str, Array] = field(default_factory=dict, repr=False)
+
+    def __init__(self, problem: Problem | Any, means: tuple[Array, ...], swift: Swift | None = None) -> None:
+        self._problem = problem  # or what makes it: a single state is answered before its arguments are looked at twice
+        self.a, self.tau, self.body_accelerations, self.hinge_forces, self.external_forces = means
+        self._swift = swift
+        self._std: dict[str, Array] = {}
 
     @classmethod
     def empty(cls, problem: Problem) -> DynamicsEstimate:
         """Room for the answers to a problem."""
         lead, system = problem.lead, problem.system
-        sizes = [sensor.size(system) for sensor in problem.sensors]
+        by_dof = [np.empty((*lead, system.nv)) for _ in range(2)]
+        by_body = [np.empty((*lead, system.n_bodies, 6)) for _ in range(3)]
+        return cls(problem, (*by_dof, *by_body))
 
-        def by_dof() -> Array:
-            return np.empty((*lead, system.nv))
-
-        def by_body() -> Array:
-            return np.empty((*lead, system.n_bodies, 6))
-
-        def by_sensor() -> list[Array]:
-            return [np.empty((*lead, size)) for size in sizes]
-
-        means = by_dof(), by_dof(), by_body(), by_body(), by_body()
-        scalars = np.empty(lead), np.empty(lead, dtype=np.int64), np.empty(lead)
-        return cls(problem, *means, by_sensor(), by_sensor(), by_sensor(), *scalars)
+    @cached_property
+    def problem(self) -> Problem:
+        """States, sensors and readings."""
+        return self._problem if isinstance(self._problem, Problem) else self._problem()
 
     def flat(self, array: NDArray[Any]) -> NDArray[Any]:
         """View of one of its arrays with the leading axes as one."""
         return array.reshape(self.problem.size, *array.shape[len(self.problem.lead) :])
+
+    @cached_property
+    def checks(self) -> Checks:
+        """Readings held against the estimate, with the leading axes as one; O(N) a state, when first asked for."""
+        from kfdyn.dynamics.sensors.swift import hold_against
+
+        return hold_against(self)
+
+    def _shaped(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.reshape((*self.problem.lead, *array.shape[1:]))
+
+    @property
+    def predicted(self) -> list[Array]:
+        """What each sensor should have read, (..., size), missing entries too; for an external force, its estimate."""
+        return [self._shaped(array) for array in self.checks.predicted]
+
+    @property
+    def residuals(self) -> list[Array]:
+        """Reading less prediction, (..., size) a sensor, NaN where it is missing."""
+        return [self._shaped(array) for array in self.checks.residuals]
+
+    @property
+    def multipliers(self) -> list[Array]:
+        """−R⁻¹ residual, (..., size) a sensor, also for R = 0: the gradient of ``llf`` with respect to the reading."""
+        return [self._shaped(array) for array in self.checks.multipliers]
+
+    @property
+    def nis(self) -> Array:
+        """Normalised innovations squared (...): Σ residual* R⁻¹ residual, priors included; χ² with ``dof``."""
+        return self._shaped(self.checks.nis)
+
+    @property
+    def dof(self) -> Index:
+        """Degrees of freedom (...) of NIS: readings and priors less unknowns."""
+        return self._shaped(self.checks.dof)
+
+    @property
+    def llf(self) -> Array:
+        """Log-likelihood (...) of the readings; flat unknowns add no constant (Durbin and Koopman)."""
+        return self._shaped(self.checks.llf)
 
     @property
     def p_value(self) -> Array:
@@ -103,14 +127,13 @@ class DynamicsEstimate:
 
     def std(self, what: str) -> Array:
         """Marginal standard deviations, of the shape of the quantity named: "a", "tau", ... ; O(N) for all at once."""
-        from kfdyn.dynamics.sensors.spread import QUANTITIES, standard_deviations
-        from kfdyn.errors import ModelError
+        from kfdyn.dynamics.sensors.spread import standard_deviations
 
         if what not in QUANTITIES:
             raise ModelError(f"no standard deviation of {what!r}; there are {', '.join(QUANTITIES)}")
-        if what not in self._kept:
-            self._kept.update(standard_deviations(self))
-        return self._kept[what]
+        if what not in self._std:
+            self._std.update(standard_deviations(self))
+        return self._std[what]
 
     def cov(self, what: Part, other: Part | None = None) -> Array:
         """Posterior covariance of a quantity, or cross-covariance of two: (..., m, n).

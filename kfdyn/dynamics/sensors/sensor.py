@@ -72,19 +72,23 @@ class Sensor:
         def plain(value: object) -> object:
             return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
-        return (type(self), *((key, plain(value)) for key, value in sorted(self.__dict__.items())))
+        return (type(self), *((key, plain(value)) for key, value in sorted(self.__dict__.items()) if key != "_hash"))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sensor) and self._key() == other._key()
+        return self is other or (isinstance(other, Sensor) and self._key() == other._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash(self._key())
+        return int(known)
 
     def replace(self, cov: ArrayLike | None = None, bias: ArrayLike | None = None) -> Self:
         """The same sensor with another covariance or bias, as a fit wants them."""
         out = object.__new__(type(self))
         changes = {"cov": cov, "bias": bias}
         out.__dict__.update(self.__dict__ | {k: frozen(x, k) for k, x in changes.items() if x is not None})
+        out.__dict__.pop("_hash", None)
         return out
 
     def sites(self, system: System) -> list[Site]:

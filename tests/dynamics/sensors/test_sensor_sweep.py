@@ -1,0 +1,149 @@
+"""The compiled sweep against the factor of numpy, entry by entry; run plain; states it leaves; straight calls."""
+
+import numpy as np
+import pytest
+from multibody_cases import forest, state
+from sensor_cases import S, case
+
+import kfdyn as kf
+from kfdyn.dynamics.recursions import sensing
+from kfdyn.dynamics.sensors import swift
+from kfdyn.dynamics.sensors.layout import make_layout
+from kfdyn.dynamics.sensors.problem import make_problem
+from kfdyn.errors import UnobservableError
+from kfdyn.multibody.prepared import model_of
+
+MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
+
+
+def both(system, q, v, sensors, readings):
+    """The estimate by the sweep, and by numpy alone; None if the sweep does not serve."""
+    make_layout.cache_clear()
+    swift._ready.clear()
+    fast = kf.estimate_dynamics(system, q, v, sensors, readings)
+    problem = make_problem(system, q, v, sensors, readings, None)
+    layouts = [problem.layout(group) for group in problem.groups]
+    if not all(layout.programs and layout.programs[0] for layout in layouts):
+        return None
+    served = [layout.programs[0] for layout in layouts]
+    for layout in layouts:
+        layout.programs[:] = [None]
+    swift._ready.clear()
+    slow = kf.estimate_dynamics(system, q, v, sensors, readings)
+    assert fast._swift is not None and slow._swift is None
+    for layout, program in zip(layouts, served):
+        layout.programs[:] = [program]
+    return fast, slow
+
+
+def close(fast, slow, tol=1e-8):
+    for key in MEANS:
+        size = max(1.0, np.abs(getattr(slow, key)).max(initial=0.0))
+        np.testing.assert_allclose(getattr(fast, key), getattr(slow, key), rtol=0, atol=tol * size, err_msg=key)
+    np.testing.assert_allclose(fast.llf, slow.llf, rtol=1e-8, atol=1e-6)
+    np.testing.assert_allclose(fast.nis, slow.nis, rtol=1e-6, atol=1e-6)
+    for one, two in zip(fast.multipliers, slow.multipliers):
+        np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(two).max(initial=0.0)))
+
+
+def test_random_sets_agree():
+    served = 0
+    for seed in range(60):
+        system, q, v, sensors, readings = case(seed, 1 + seed % 6)
+        if not sensors or not system.nv:
+            continue
+        try:
+            pair = both(system, q, v, sensors, readings)
+        except UnobservableError:
+            continue
+        if pair is not None:
+            served += 1
+            close(*pair)
+    assert served >= 15
+
+
+def every_kind(seed=4, batch=()):
+    system, rng = forest(seed, 7)
+    q, v = state(system, rng, batch)
+    last = system.body_names[-1]
+    sensors = [
+        S.JointTorque(0.3, bias=0.1),
+        S.JointAcceleration(2.0),
+        S.Imu("tool", np.diag([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]) + 0.02),
+        S.Accelerometer(last, 0.3),
+        S.AngularAcceleration(system.body_names[1], [0.1, 0.2, 0.3]),
+        S.ForceTorque(system.hinge_names[0], np.eye(6) + 0.3),
+        S.ExternalForce(last, np.eye(6) + 0.5, axes="frame"),
+        S.ExternalForce("tool", [1.0, 2.0, 3.0], moment=False),
+    ]
+    readings = [rng.normal(size=(*batch, s.size(system))) for s in sensors]
+    return system, q, v, sensors, readings
+
+
+def test_every_kind_in_a_batch_with_missing_readings():
+    system, q, v, sensors, readings = every_kind(batch=(3, 7))
+    readings[2][..., 1] = readings[0][..., 2] = np.nan  # one pattern: the sweep serves one
+    close(*both(system, q, v, sensors, readings), tol=1e-10)
+
+
+def test_plain_python_computes_the_same():
+    """The same text, run on Python's floats with every index checked."""
+    system, q, v, sensors, readings = every_kind(seed=9)
+    compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
+    problem = make_problem(system, q, v, sensors, readings, None)
+    program = swift.program_of(problem, problem.groups[0])
+    y = np.concatenate(problem.readings, axis=1) - np.concatenate([s.biases(system) for s in sensors])
+    n = system.n_bodies
+    out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(4))]
+    out += [np.empty((1, program.n_rows)), np.empty((1, program.n_unknowns))]
+    arrays = (*program.parameters, problem.q, problem.v, y, problem.gravity, *out)
+    assert sensing.SENSE.plain(model_of(system), *arrays) == 1
+    np.testing.assert_allclose(out[0][0], compiled.a, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(out[4][0], compiled.hinge_forces, rtol=1e-10, atol=1e-10)
+
+
+def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
+    system, q, v, sensors, readings = every_kind(batch=(5,))
+    _, slow = both(system, q, v, sensors, readings)
+    run, spoilt = swift.run, []
+
+    def partly(*args):
+        fine, answers = run(*args)
+        for array in answers:
+            array[3] = np.nan  # as the sweep marks it
+        spoilt.append(fine)
+        return False, answers
+
+    monkeypatch.setattr(swift, "run", partly)
+    swift._ready.clear()
+    close(kf.estimate_dynamics(system, q, v, sensors, readings), slow, tol=1e-10)
+    assert spoilt
+
+
+def test_straight_calls_answer_the_same_and_look_at_their_arguments():
+    system, q, v, sensors, readings = every_kind(seed=2)
+    first = kf.estimate_dynamics(system, q, v, sensors, readings)
+    again = kf.estimate_dynamics(system, q, v, sensors, readings)
+    assert not isinstance(again._problem, type(first.problem))  # not made before it is asked for
+    close(again, first, tol=1e-12)
+    np.testing.assert_array_equal(again.std("a"), first.std("a"))
+    with pytest.raises(ValueError, match=r"q must have shape"):
+        kf.estimate_dynamics(system, q[:-1], v, sensors, readings)
+    with pytest.raises(ValueError, match="not finite"):
+        kf.estimate_dynamics(system, q, v * np.nan, sensors, readings)
+    missing = [np.full_like(y, np.nan) if i == 1 else y for i, y in enumerate(readings)]
+    assert int(kf.estimate_dynamics(system, q, v, sensors, missing).dof) == int(first.dof) - system.nv
+
+
+@pytest.mark.slow
+def test_a_recording_of_a_hundred_thousand_samples():
+    arm = kf.models.puma560()
+    rng = np.random.default_rng(0)
+    n = 100_000
+    q, v, tau = rng.normal(size=(3, n, 6))
+    sensors = [S.JointTorque(0.1), S.Imu("link_6", 0.2)]
+    est = kf.estimate_dynamics(arm, q, v, sensors, [tau, np.zeros(6)])
+    pick = [0, 31_415, n - 1]
+    few = kf.estimate_dynamics(arm, q[pick], v[pick], sensors, [tau[pick], np.zeros(6)])
+    np.testing.assert_allclose(est.a[pick], few.a, rtol=1e-9, atol=1e-9)
+    assert np.isfinite(est.nis).all()
