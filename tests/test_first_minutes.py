@@ -25,6 +25,8 @@ def test_a_row_for_each_step_is_taken_as_stacked():
     np.testing.assert_array_equal(kf.kalman_filter(two, y).eps, kf.kalman_filter(two, y.ravel()).eps)
     with pytest.raises(KfdynError, match="last axis must stack"):
         kf.kalman_filter(two, y.T)
+    silent = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 0, 1)), np.ones((2, 1, 1)))
+    assert kf.kalman_filter(silent, np.zeros((2, 0))).eps.shape == (2, 0)  # a batch of two, of no outputs
 
 
 def test_the_filters_result_is_enough_for_the_smoother():

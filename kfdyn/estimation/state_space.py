@@ -467,7 +467,7 @@ class StateSpace:
         Where all N nodes have m outputs, (..., N, m) is taken as well, a row for each node.
         """
         N, m = len(self), self.common.m
-        if m is not None and N > 1 and np.shape(value)[-2:] == (N, m):
+        if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
             value = real_array(value, name)
             value = value.reshape(*value.shape[:-2], N * m)
         return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
