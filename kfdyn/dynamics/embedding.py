@@ -92,12 +92,12 @@ def embedded_forest(
     flat = LinkTerms(*(x.reshape(-1, *x.shape[len(lead) :]) for x in terms))
     g = np.asarray(system.gravity if gravity is None else gravity, float)
     g = np.broadcast_to(g, (*lead, 3)).reshape(-1, 3)
-    nodes = plan(system)
+    nodes, states_q = plan(system), np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(-1, system.nq)
     size, rotors = math.prod(lead), system.open_tree.armature
     phi, H, Q, R, xi, eta, freedoms = [], [], [], [], [], [], []
     for node in nodes.nodes:
         rows = hinge_rows(node, flat)
-        free = freedom(system, node, flat, rows, g, named)
+        free = freedom(system, node, states_q, flat, rows, g, named)
         XX = node.X @ free.X  # rates of the tree's dofs
         XXt, n = np.swapaxes(XX, -1, -2), 6 * len(node.bodies)
         H.append((XXt @ rows.reshape(size, len(node.dofs), n)).reshape(size, free.size * n))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.aggregation import Node, described, plan
-from kfdyn.errors import KfdynError, ModelError, SingularError
-from kfdyn.multibody import LinkTerms, System, open_terms
-from kfdyn.multibody.closure import RANK, Moving, both_ends, draw_closed, relative_rows
+from kfdyn.dynamics.aggregation import Node, described
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.multibody import LinkTerms, System, integrate, open_terms
+from kfdyn.multibody.closure import RANK, Moving, both_ends, relative_rows
 
 Array = NDArray[np.float64]
 
+# Radians or so: how far nearby is.
+NEARBY = 1e-4
 # A loop whose rows are this near to dependent is at a dead centre: half of all digits of X would be lost.
 NEARLY = 1e-7
 # Accelerations that dependent rows ask for and no motion has, as part of all that they ask for.
@@ -57,7 +60,9 @@ class _Gap:
     scale: Array
 
 
-def freedom(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Array, named: bool = False) -> Freedom:
+def freedom(
+    system: System, node: Node, q: Array, terms: LinkTerms, rows: Array, gravity: Array, named: bool = False
+) -> Freedom:
     """Solve a node's loops for the rates they leave free; ``rows`` is :func:`kfdyn.dynamics.embedding.hinge_rows`.
 
     Raises
@@ -74,7 +79,7 @@ def freedom(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: 
     row, column, U, s, Vt = _decomposed(gap)
     ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
     rank = int(ranks.max(initial=0))
-    _refuse_singular(system, node, s, ranks, rank)
+    _refuse_singular(system, node, s, ranks, rank, lambda: _grows(system, node, q[0], Vt[0, rank:], column[0], rank))
     wanted = (np.swapaxes(U, -1, -2) @ (gap.drift / row)[..., None])[..., 0]
     _refuse_contradiction(system, node, wanted, rank)
     solved = -wanted[:, :rank] / s[:, :rank]
@@ -141,19 +146,41 @@ def _shifted(V: Array, lever: Array) -> Array:
     return out
 
 
-def _refuse_singular(system: System, node: Node, s: Array, ranks: NDArray[np.int64], rank: int) -> None:
-    usual = rank if rank == min(s.shape[1], len(node.own)) else max(rank, usual_rank(system, node))
-    low = np.flatnonzero(ranks < usual)
+def _refuse_singular(
+    system: System, node: Node, s: Array, ranks: NDArray[np.int64], rank: int, grows: Callable[[], bool]
+) -> None:
+    usual = _usual_ranks(system)
+    low = np.flatnonzero(ranks < max(rank, usual.get(node.loops, 0)))
     if rank and not low.size:
         low = np.flatnonzero(s[:, rank - 1] < NEARLY * s[:, 0])
+    if not low.size and usual.get(node.loops, -1) < rank:
+        if rank < min(s.shape[1], len(node.own)) and grows():
+            low = np.zeros(1, dtype=np.int64)
+        else:
+            usual[node.loops] = rank
     if low.size:
         which = ", ".join(system.loops[i].name for i in node.loops)
         at = f" (state {low[0]} of the batch)" if len(s) > 1 else ""
         raise SingularError(
             f"loop {which}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
-            f"centre): its {s.shape[1]} rows have rank {usual} in general and not here, so the coordinates of "
+            f"centre): its {s.shape[1]} rows have less rank here than nearby, so the coordinates of "
             f"{described(system, node)} cannot be reduced; method='cut' or 'proximal' passes through"
         )
+
+
+def _grows(system: System, node: Node, q: Array, basis: Array, column: Array, rank: int) -> bool:
+    """Whether the rank of a node's loops is higher a small step along its free rates.
+
+    At a singular configuration the next singular value grows with the step ε, where rows are merely redundant with
+    ε², the step having left the loop by that: between the two, ε^1.5 decides.
+    """
+    from kfdyn.dynamics.embedding import hinge_rows
+
+    step = np.zeros(system.nv)
+    step[node.own] = NEARBY * (np.random.default_rng(0).normal(size=len(basis)) @ basis) / column
+    terms = LinkTerms(*(x[None] for x in open_terms(system, integrate(system.without_loops, q, step))))
+    s = _decomposed(_gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3))))[3][0]
+    return bool(rank < len(s) and s[rank] > NEARBY**1.5 * s[0])
 
 
 def _refuse_contradiction(system: System, node: Node, wanted: Array, rank: int) -> None:
@@ -187,26 +214,5 @@ def _inverse(system: System, node: Node, N: Array, column: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _usual_ranks(system: System) -> dict[tuple[int, ...], int]:
-    """Rank of each node's loops in general: the highest at some random configurations on the loops."""
-    from kfdyn.dynamics.embedding import hinge_rows
-
-    rng = np.random.default_rng(0)
-    found: dict[tuple[int, ...], int] = {}
-    for _ in range(3):
-        try:
-            q = draw_closed(system, system.without_loops.random_configuration(rng), rng, tries=10)
-        except KfdynError:
-            continue
-        terms = LinkTerms(*(x[None] for x in open_terms(system, q)))
-        for node in plan(system).nodes:
-            if node.loops:
-                gap = _gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3)))
-                s = _decomposed(gap)[3]
-                rank = int((s > RANK * s[:, :1]).sum())
-                found[node.loops] = max(found.get(node.loops, 0), rank)
-    return found
-
-
-def usual_rank(system: System, node: Node) -> int:
-    """Rank of a node's loops in general, 0 where no configuration on them was found."""
-    return _usual_ranks(system).get(node.loops, 0)
+    """Rank of each node's loops where it was found not to grow nearby: filled as configurations are seen."""
+    return {}
