@@ -159,7 +159,7 @@ def closed_inverse_dynamics(
     if mask.shape != (system.nv,) or mask.dtype != bool:
         raise ShapeError(f"actuated must be a mask of booleans of shape ({system.nv},), got {mask.dtype}, {mask.shape}")
     reach = np.swapaxes(X, -1, -2) * mask
-    tau = (np.linalg.pinv(reach, rcond=1e-12) @ wanted[..., None])[..., 0]
+    tau = (np.linalg.pinv(reach, rcond=1e-12) @ wanted[..., None])[..., 0] * mask
     missed = np.abs((reach @ tau[..., None])[..., 0] - wanted).max(initial=0.0)
     if missed > 1e-8 * np.abs(wanted).max(initial=0.0):
         raise ModelError(

@@ -20,7 +20,8 @@ from kfdyn.dynamics.aggregation import Node, Plan, plan
 from kfdyn.dynamics.freedom import Freedom, freedom
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import LinkTerms, System, open_terms
+from kfdyn.multibody import LinkTerms, System
+from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
 

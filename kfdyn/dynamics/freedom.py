@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.aggregation import Node, described
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import LinkTerms, System, integrate, open_terms
+from kfdyn.multibody import LinkTerms, System, integrate
 from kfdyn.multibody.closure import RANK, Moving, both_ends, relative_rows
+from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
 

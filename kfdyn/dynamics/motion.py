@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, difference, open_terms, potential_energy
+from kfdyn.multibody import System, difference, potential_energy
 from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.coupling import told
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]

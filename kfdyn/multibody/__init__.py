@@ -21,7 +21,7 @@ from kfdyn.multibody.kinematics import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.links import LinkTerms, link_terms, open_terms
+from kfdyn.multibody.links import LinkTerms, link_terms
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.origin import Origin
 from kfdyn.multibody.system import System
@@ -54,7 +54,6 @@ __all__ = [
     "link_terms",
     "models",
     "momentum",
-    "open_terms",
     "potential_energy",
     "random_configuration",
 ]

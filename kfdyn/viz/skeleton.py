@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, frame_pose, open_terms
+from kfdyn.multibody import System, frame_pose
 from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.links import open_terms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
