@@ -19,7 +19,7 @@ MATHJAX_VERSION := 3.2.2
 MATHJAX := docs/_static/mathjax/tex-svg-full.js
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check format docs bench clean
+.PHONY: help demo test test-all fuzz check format docs bench atlas clean
 
 help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
@@ -63,6 +63,11 @@ bench: $(DEV) $(KERNELS)  ## run the benchmarks
 	@echo "bench: timing the engine against its peers"
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python docs/readme_speed.py
+
+# Budget: half an hour of one core. make test measures three entries (seconds), make test-all all of them.
+atlas: $(DEV) $(KERNELS)  ## break the code that the atlas names, run its tests, rewrite the page
+	@$(BIN)/python tests/duality/atlas_evidence.py
+	@$(BIN)/python docs/duality_pages.py
 
 clean:  ## remove the environment and everything built
 	@rm -rf $(VENV) docs/_build docs/_static/mathjax docs/generated docs/gallery docs/sg_execution_times.rst

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,11 @@ class Result:
         Full name of what computes it; None if it is open.
     test : str or None
         ``path::function`` of the test that asserts it and names its id.
+    also : tuple of str
+        Further code, where a result has several parts.
+    broken : str or None
+        How its code is broken when the test is measured: "result" in what it returns, where it corrects itself or
+        compiled code does the work; "refusal" where the result is an error; else in its own lines.
 
     Examples
     --------
@@ -48,6 +54,8 @@ class Result:
     statement: str
     code: str | None = None
     test: str | None = None
+    also: tuple[str, ...] = ()
+    broken: str | None = None
 
     @property
     def id(self) -> str:
@@ -59,11 +67,11 @@ class Result:
         """Whether it is later work."""
         return self.code is None
 
-    def resolve(self) -> Any:
-        """The object that ``code`` names; AttributeError if there is none."""
+    def resolve(self, name: str | None = None) -> Any:
+        """The object that ``code``, or another name, means; AttributeError if there is none."""
         if self.code is None:
             raise AttributeError(f"{self.id} is open: nothing computes it yet")
-        parts = self.code.split(".")
+        parts = (name or self.code).split(".")
         found: Any = import_module(parts[0])
         for i, part in enumerate(parts[1:], start=1):
             if not hasattr(found, part):
@@ -87,34 +95,108 @@ def atlas() -> dict[str, Result]:
     'kfdyn.mass_matrix_inverse'
     """
     content = tomllib.loads(Path(__file__).with_name("atlas.toml").read_text(encoding="utf-8"))
-    results = [Result(source, key, **entry) for source, entries in content.items() for key, entry in entries.items()]
+    results = [
+        Result(source, key, **{**entry, "also": tuple(entry.get("also", ()))})
+        for source, entries in content.items()
+        for key, entry in entries.items()
+    ]
     return {result.id: result for result in results}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of an entry: its test run as it is, and run against its code broken on purpose.
+
+    Attributes
+    ----------
+    passes, executed : bool
+        Whether the named test passes, and whether it runs the named code, fixtures included.
+    mutants, killed : int
+        How often the named code was broken, and how often the named test failed then.
+    survivors : tuple of str
+        What was broken unnoticed.
+
+    Examples
+    --------
+    >>> from kfdyn.duality.atlas import Evidence
+    >>> Evidence(True, True, 6, 5, ("sign: f, line 3",)).proves
+    False
+    """
+
+    passes: bool
+    executed: bool
+    mutants: int
+    killed: int
+    survivors: tuple[str, ...] = ()
+
+    @property
+    def proves(self) -> bool:
+        """Whether the test runs the code and notices every mutant, of which there is at least one."""
+        return self.passes and self.executed and 0 < self.mutants == self.killed
+
+
+@cache
+def evidence() -> dict[str, Evidence]:
+    """Evidence by id, as ``make atlas`` measured it last.
+
+    Returns
+    -------
+    dict of str to Evidence
+        By id, as "R86:8.2-8.9".
+
+    Examples
+    --------
+    >>> from kfdyn.duality.atlas import evidence
+    >>> evidence()["R86:4.4"].executed
+    True
+    """
+    text = Path(__file__).with_name("atlas_evidence.json").read_text(encoding="utf-8")
+    return {key: Evidence(**{**one, "survivors": tuple(one["survivors"])}) for key, one in json.loads(text).items()}
 
 
 def atlas_markdown() -> str:
     """The atlas as a page of the documentation."""
-    results = list(atlas().values())
+    results, measured = list(atlas().values()), evidence()
     missing = [result for result in results if result.is_open]
+    proven = [result for result in results if result.id in measured and measured[result.id].proves]
+    made = sum(one.mutants for one in measured.values())
     lines = [
         "# Atlas",
         "",
-        "Every result of the five sources, the code that computes it and the test that asserts it. A test holds the",
-        "page to its word: code and test must exist, and the test must name the id. This page is generated from",
-        "`kfdyn/duality/atlas.toml` by `python docs/duality_pages.py`.",
+        "Every result of the five sources, the code that computes it and the test that asserts it. That both exist",
+        "would be little; so it is measured that the test runs the code, and that it fails when the code is wrong. For",
+        "the last column a sign was turned, a factor put in, a term dropped or a transpose forgotten, in the lines of",
+        "the named code or, where compiled code does the work or an iteration mends itself, in what it returns;",
+        "counted is how many of these mutants the named test killed. The page is generated from",
+        "`kfdyn/duality/atlas.toml` and `kfdyn/duality/atlas_evidence.json` by `python docs/duality_pages.py`;",
+        "`make atlas` measures anew.",
         "",
         "The sources by their short names: " + "; ".join(f"**{key}**, {name}" for key, name in SOURCES.items()) + ".",
         "",
-        f"{len(results) - len(missing)} of {len(results)} results are computed and tested; open are "
-        f"{', '.join(result.id for result in missing)}.",
+        f"{len(results) - len(missing)} of {len(results)} results are computed and tested"
+        + (f"; open: {', '.join(result.id for result in missing)}" if missing else "")
+        + f". Of {made} mutants {sum(one.killed for one in measured.values())} were killed; {len(proven)} results have",
+        "a test that runs their code and noticed every one.",
     ]
     for source, name in SOURCES.items():
-        lines += ["", f"## {source}: {name}", "", "| id | result | code | test |", "|---|---|---|---|"]
+        lines += ["", f"## {source}: {name}", "", "| id | result | code | test | killed |", "|---|---|---|---|---|"]
         for result in results:
             if result.source == source:
                 code, test = (f"`{text}`" if text else "open" for text in (result.code, result.test))
                 test = test.replace("tests/", "").replace(".py::", "::")
-                lines.append(f"| {result.key} | {_escaped(result.statement)} | {code} | {test} |")
+                code = " ".join([code, *(f"`{name.rpartition('.')[2]}`" for name in result.also)])
+                told = _told(measured.get(result.id))
+                lines.append(f"| {result.key} | {_escaped(result.statement)} | {code} | {test} | {told} |")
+    survivors = [f"- {key}: {', '.join(one.survivors)}" for key, one in measured.items() if one.survivors]
+    if survivors:
+        lines += ["", "## Survivors", "", "Mutants that the named test did not notice:", "", *map(_escaped, survivors)]
     return "\n".join(lines) + "\n"
+
+
+def _told(one: Evidence | None) -> str:
+    if one is None:
+        return ""
+    return f"{one.killed} of {one.mutants}" if one.passes and one.executed else "not run"
 
 
 def _escaped(text: str) -> str:

@@ -40,8 +40,11 @@ def test_draw_has_the_covariance_of_the_model(case):
     moved = kf.StateSpace(
         ss.tree, [None if p < 0 else f for p, f in zip(ss.tree.parent, ss.phi)], ss.H, ss.Q, ss.R, case.xi, case.eta
     )
-    shift = kf.draw(moved, np.random.default_rng(1)).T - kf.draw(ss, np.random.default_rng(1)).T
-    close(shift, case.dense().bias)
+    there, here = (kf.draw(model, np.random.default_rng(1)) for model in (moved, ss))
+    close(there.T - here.T, case.dense().bias)
+    mean = case.xi + dense.Q @ (dense.phi.T @ case.eta)
+    close(there.w - here.w, mean)
+    close(there.x - here.x, dense.phi @ mean)
 
 
 @few

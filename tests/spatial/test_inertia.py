@@ -71,6 +71,8 @@ def test_kinetic_energy_is_the_same_about_every_point(seed):
     phi = rigid_transform(rng.normal(size=(8, 3)), random_rotation(rng, 8))
     V = rng.normal(size=6)  # at x; M6 is about y
     energies = kinetic_energy(M6, transform_velocity(phi, V))
+    there = transform_velocity(phi, V)
+    assert_close(energies, 0.5 * np.einsum("bi,ij,bj->b", there, M6, there), 1e-13)
     assert_close(kinetic_energy(transform_inertia(phi, M6), V), energies, 1e-13)
 
 

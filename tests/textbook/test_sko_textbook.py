@@ -25,7 +25,7 @@ def scaled(mine, theirs, tolerance=1e-9):
 @given(ANY)
 @fast
 def test_gather_and_scatter_are_the_operators(case):
-    """SKO:bwa, SKO:model, ATBI:estimation-map. ℰ nilpotent, A its resolvent, gather and scatter its products."""
+    """SKO:bwa, SKO:model, SKO:gather, SKO:scatter, ATBI:estimation-map. ℰ nilpotent, A its resolvent, products."""
     model, dense = sko.model_of(case.ss), case.dense()
     E, A, H, M, R = sko.operators(model)
     scaled(E, dense.E_phi)
