@@ -18,6 +18,9 @@ _POINTS = 1025
 class Roots(NamedTuple):
     """Extreme roots of a whitened sample covariance, and how unlikely they are.
 
+    ``smallest`` and ``largest`` are its eigenvalues at both ends, both 1 for infinitely many samples; ``p_value`` is
+    the probability of roots as far out.
+
     Examples
     --------
     >>> roots_test(np.diag([1.0, 1.0, 1.3]), 2000).p_value < 1e-6

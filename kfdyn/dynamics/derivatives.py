@@ -22,7 +22,7 @@ FORWARD = Later("kfdyn.dynamics.recursions.derivatives", "FORWARD_DERIVATIVES")
 
 
 class ForwardDerivatives(NamedTuple):
-    """∂a/∂q, ∂a/∂v and ∂a/∂τ, (..., nv, nv) each.
+    """``da_dq``, ``da_dv`` and ``da_dtau``: ∂a/∂q, ∂a/∂v and ∂a/∂τ, (..., nv, nv) each.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class ForwardDerivatives(NamedTuple):
 
 
 class InverseDerivatives(NamedTuple):
-    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a, (..., nv, nv) each; the last is the mass matrix.
+    """``dtau_dq``, ``dtau_dv`` and ``dtau_da``, (..., nv, nv) each; the last is the mass matrix.
 
     Examples
     --------
