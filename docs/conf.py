@@ -156,7 +156,7 @@ def link_theory(app, what, name, obj, options, lines):
 
     for i, parts in prose(lines):
         for j, part in enumerate(parts[::2]):
-            part = re.sub(r"THEORY section ([1-6])", r":ref:`THEORY section \1 <theory-\1>`", part)
+            part = re.sub(r"THEORY section ([1-6])(?!\d)", r":ref:`THEORY section \1 <theory-\1>`", part)
             part = re.sub(r"THEORY \(([1-5])\)", lambda m: f"THEORY :eq:`{EQUATIONS[m[1]]}`", part)
             parts[2 * j] = re.sub(r"\b(R86|ATBI|SKO|SRB|PART)\b(?=[ ,])", source, part)
         lines[i] = "``".join(parts)
