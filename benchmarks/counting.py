@@ -65,12 +65,19 @@ class Number:
         return Number(float(np.cos(self.value)))
 
 
+_NUMBERS = (Number, int, float, np.number)
+
+
 def _define(name: str, kind: str, function) -> None:
     def operate(a: Number, b: Any) -> Number:
+        if not isinstance(b, _NUMBERS):  # a vector times a number is the vector's business
+            return NotImplemented
         Number.done[kind] += 1
         return Number(function(a.value, getattr(b, "value", b)))
 
     def reflected(a: Number, b: Any) -> Number:
+        if not isinstance(b, _NUMBERS):
+            return NotImplemented
         Number.done[kind] += 1
         return Number(function(getattr(b, "value", b), a.value))
 

@@ -11,7 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.viz import animate
+from kfdyn.viz import STYLE, animate
+
+plt.style.use(STYLE)
 
 chain = kf.System(kf.models.uniform_chain(12, length=0.1).bodies, gravity=(0.0, -9.81, 0.0), name="chain")
 fall = kf.simulate(chain, np.zeros(chain.nv), np.zeros(chain.nv), np.linspace(0, 1.2, 1201))
@@ -27,3 +29,5 @@ total = fall.kinetic + fall.potential
 drift = np.abs(total - total[0]).max() / fall.kinetic.max()
 print(f"energy kept to {drift:.1e} of the largest kinetic energy")
 assert drift < 1e-5
+
+plt.show()

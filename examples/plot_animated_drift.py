@@ -10,7 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.viz import animate
+from kfdyn.viz import STYLE, animate
+
+plt.style.use(STYLE)
 
 bodies = kf.models.double_pendulum(mass=(1.0, 0.7), length=(1.0, 0.8)).bodies
 pendulum = kf.System(bodies, frames={"bob": kf.Frame("lower", position=[0.0, 0.0, -0.8])})
@@ -30,3 +32,5 @@ for motion in (euler, variational):
     print(f"{motion.method:>10}: {np.abs(total - total[0]).max() / motion.kinetic.max():.3f}")
 strays = [np.abs(m.kinetic + m.potential - m.kinetic[0] - m.potential[0]).max() for m in (euler, variational)]
 assert strays[0] > 2 * strays[1]
+
+plt.show()

@@ -10,7 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.viz import animate
+from kfdyn.viz import STYLE, animate
+
+plt.style.use(STYLE)
 
 robot = kf.models.free_flyer()
 n = robot.nv - 6
@@ -39,3 +41,5 @@ angle = np.degrees(np.arccos(np.clip((np.trace(turned[-1]) - 1) / 2, -1, 1)))
 print(f"momentum {np.abs(motion.momentum).max():.1e}, base turned by {angle:.1f} degrees")
 assert np.abs(motion.momentum).max() < 1e-6
 assert angle > 1
+
+plt.show()

@@ -73,3 +73,5 @@ bent = max(np.abs(np.linalg.norm(np.diff(outline(q)[[0, 15, 30]], n=2, axis=0), 
 assert bent > 0.01  # the middle of the beam leaves the straight line by centimetres
 drift = np.abs(np.diff(fall.kinetic + fall.potential)).max() / fall.kinetic.max()
 assert drift < 0.01  # what is lost is what the modes' damping takes
+
+plt.show()

@@ -7,12 +7,14 @@ sixteen digits they part company as a model gets worse conditioned. Here each is
 than ten decades: a track whose prior grows wider and wider, and an arm whose hand grows heavier and heavier.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import mpmath as mp
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.errors import SingularError
+from kfdyn.errors import LostDigitsWarning, SingularError
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)
@@ -70,7 +72,9 @@ def track(method, P0):
     if method == "dense":
         cov, see = (np.array(m.tolist(), dtype=float) for m in joint(P0))
         return cov @ see.T @ np.linalg.solve(see @ cov @ see.T + R[0, 0] * np.eye(N), T)
-    return kf.bryson_frazier(ss, kf.kalman_filter(ss, T, method=method)).x.flat
+    with warnings.catch_warnings():  # the covariance forms warn of what is shown here
+        warnings.simplefilter("ignore", LostDigitsWarning)
+        return kf.bryson_frazier(ss, kf.kalman_filter(ss, T, method=method)).x.flat
 
 
 off = {method: [] for method in FORMS}

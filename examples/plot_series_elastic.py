@@ -47,3 +47,5 @@ R = RATIO**2 * ROTOR
 print(f"{free:.3f} rad/s, and by hand {np.sqrt(SPRING * (1 / R + 1 / INERTIA)):.3f}")
 assert np.isclose(free, np.sqrt(SPRING * (1 / R + 1 / INERTIA)))
 assert step.q.sum(axis=1).max() > 0.6  # it overshoots
+
+plt.show()

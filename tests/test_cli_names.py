@@ -48,7 +48,7 @@ def rendered(*what, **options):
 @pytest.mark.parametrize("colour", [None, "truecolor"])
 def test_a_report_shows_names_as_they_are(report, colour):
     page = rendered(report, color_system=colour, force_terminal=colour is not None)
-    assert page.count(SHOWN) == 3  # the title, the peer, what the peer is rejected for
+    assert page.count(SHOWN) == 4  # the title, the peer, what the peer is rejected for, how to repeat the run
     if colour is None:
         assert not any(mark in page for mark in DANGEROUS)
     assert "\x1b[2J" not in page

@@ -71,7 +71,7 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     >>> held = arm.with_loops([kf.Loop("tip", None, rows="point", anchor=[-1.0, 0.0, 0.0])])
     >>> q = kf.assemble(held, [0.3, 0.8])
     >>> kf.frame_pose(held, q, "tip").position.round(9) + 0.0, np.rad2deg(q).round(6)
-    (array([-1.,  0.,  0.]), array([30., 120.]))
+    (array([-1.,  0.,  0.]), array([ 30., 120.]))
     """
     states = States.of(system, q_guess)
     if not system.loops:

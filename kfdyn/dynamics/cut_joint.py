@@ -47,6 +47,16 @@ class CutJoint(NamedTuple):
         Ω = J𝓜⁻¹J* (+ R) of all rows.
     rank : (...) of int
         How many rows are independent.
+
+    Examples
+    --------
+    A bob held by a contact in the direction of its only freedom:
+
+    >>> import kfdyn as kf
+    >>> held = kf.models.pendulum(mass=2.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> found = cut_joint(held, [0.5], None, [3.0])
+    >>> found.a.round(12) + 0.0, int(found.rank)
+    (array([0.]), 1)
     """
 
     a: Array

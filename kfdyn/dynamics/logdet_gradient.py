@@ -48,10 +48,10 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
     Two point masses: det 𝓜 = 1 + sin² q₂, so its logarithm has the derivative sin 2q₂ / (1 + sin² q₂).
 
     >>> import numpy as np, kfdyn as kf
-    >>> kf.mass_matrix_logdet_gradient(kf.models.double_pendulum(), [0.3, 0.5]).round(6)
-    array([-0.      ,  0.684167])
+    >>> kf.mass_matrix_logdet_gradient(kf.models.double_pendulum(), [0.3, 0.5]).round(6) + 0.0
+    array([0.      , 0.684207])
     >>> round(np.sin(1.0) / (1 + np.sin(0.5) ** 2), 6)
-    np.float64(0.684167)
+    np.float64(0.684207)
     """
     from kfdyn.estimation.riccati import riccati
     from kfdyn.estimation.scoring import logdet_of_maps

@@ -27,8 +27,8 @@ class Modes(NamedTuple):
     --------
     >>> import kfdyn as kf
     >>> hanging = kf.modes(kf.models.pendulum(length=2.0), [0.0])
-    >>> hanging.frequencies.round(4), (9.81 / 2.0) ** 0.5
-    (array([2.2147]), 2.214723458998505)
+    >>> bool(abs(hanging.frequencies[0] - (9.81 / 2.0) ** 0.5) < 1e-9)
+    True
     """
 
     frequencies: Array

@@ -224,7 +224,7 @@ def score(
     >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
     >>> g = kf.score(ss, [1.0, 3.0])
     >>> g.Q[0], g.phi[0], g.H[1]
-    (array([[-0.5]]), array([[2.]]), array([[5.]]))
+    (array([[0.]]), array([[2.]]), array([[5.]]))
     """
     filt = kalman_filter(ss, T, xi, eta, method=method)
     return score_of(bryson_frazier(ss, filt, covariances=False))

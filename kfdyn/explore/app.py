@@ -99,7 +99,8 @@ class Explorer:
         with self._lock:
             self._ended.set()
         self._thread.join(timeout=2.0)
-        self.server.stop()
+        with redirect_stdout(io.StringIO()):
+            self.server.stop()
 
     def change(self, use: Callable[[Moment], Moment]) -> None:
         """Replace the moment by what ``use`` makes of it, and show that; say so where it cannot be solved."""

@@ -43,7 +43,6 @@ PER_KIND, MOST, SECONDS = 2, 6, 240
 
 # No shrinking: that a test fails is enough.
 settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
-settings.load_profile("mutants")
 
 
 class Mutant(NamedTuple):
@@ -363,6 +362,7 @@ def in_a_copy(work: Callable[[], Any], seconds: int) -> Any:
 
 def measure(results: list[Result], tell: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, Any]]:
     """Evidence by id: whether the test passes and runs the code, mutants made, mutants killed, survivors."""
+    settings.load_profile("mutants")
     codes = {f.__code__: f.__qualname__ for r in results for f in named(r)}
     tests = sorted({r.test for r in results})
     start = time.perf_counter()

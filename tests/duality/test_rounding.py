@@ -59,11 +59,11 @@ def test_covariances_of_a_badly_conditioned_robot_keep_their_sign(floating_base)
         unit = claim.matrix / np.outer(claim.scale, claim.scale)
         eigenvalue = np.linalg.eigvalsh(unit)
         assert eigenvalue[0] > -len(unit) * EPS * eigenvalue[-1], name
-        # and the rank that theory has shows as a gap of six decades, in which the cut lies
+        # and the rank that theory has shows as a gap of five decades; the cut lies in it, a decade above the lower end
         rank, cut = claim.rank, resolution(rounding_bound(ss))
         assert eigenvalue[-rank] > cut, name
-        assert rank == len(unit) or eigenvalue[-rank - 1] < 1e-3 * cut, name
-        assert rank == len(unit) or eigenvalue[-rank - 1] < 1e-6 * eigenvalue[-rank], name
+        assert rank == len(unit) or eigenvalue[-rank - 1] < 0.1 * cut, name
+        assert rank == len(unit) or eigenvalue[-rank - 1] < 1e-5 * eigenvalue[-rank], name
 
 
 @pytest.mark.parametrize("floating_base", [False, True])

@@ -285,7 +285,7 @@ def test_words_and_repr():
     for word, value in words.items():
         assert getattr(filt, word) is value
     assert filt.K is filt.covariances.K
-    assert repr(filt).startswith("Filtered(ss=StateSpace(4 nodes")
+    assert repr(filt).startswith("Filtered(4 nodes")
     with pytest.raises(AttributeError):
         filt.eps = filt.nu
 

@@ -210,6 +210,6 @@ def test_words_and_repr():
     assert smooth.smoothed_state_cov is smooth.S
     assert smooth.costate_cov is smooth.Lambda
     assert smooth.ss is smooth.filt.ss
-    assert repr(smooth) == "Smoothed(with_covariances=True)"
+    assert repr(smooth) == "Smoothed(4 nodes, 12 states, with covariances)"
     with pytest.raises(AttributeError):
         smooth.a = None
