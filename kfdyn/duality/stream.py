@@ -207,7 +207,7 @@ def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
 
 def _in_threads(plan: Plan, samples: int) -> Iterator[Moments]:
     """A chunk to each thread: its sweeps are too short to be shared."""
-    from kfdyn._kernels.threads import alone, threads
+    from kfdyn.sweeps.thread_pool import alone, threads
 
     def work(index: int, n: int) -> Moments:
         with alone():

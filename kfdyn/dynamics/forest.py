@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn._kernels.threads import threads
 from kfdyn.dynamics.assembly import Forest, as_forest
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.spatial import inertia_parameters
+from kfdyn.sweeps.thread_pool import POOL, threads
 
 Array = NDArray[np.float64]
 
@@ -101,20 +100,7 @@ class States:
             except SingularError as error:
                 raise self._in_mechanics(error, part.start) from None
 
-        workers = min(threads(), len(parts) // 2)
-        if workers < 2:
-            for part in parts:
-                run(part)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            asked: list[Future[None]] = []
-            for part in parts:
-                try:
-                    asked.append(pool.submit(run, part))
-                except RuntimeError:  # the system starts no thread; if another takes the part too, it writes the same
-                    run(part)
-            for done in asked:
-                done.result()
+        POOL.map(run, parts, max(1, min(threads(), len(parts) // 2)))
 
     def _in_mechanics(self, error: SingularError, first: int) -> SingularError:
         if error.node is None:  # said in words of mechanics already

@@ -10,8 +10,7 @@ Elements of blocks follow one another quickly; with the true x_in each block is 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +22,7 @@ from kfdyn.estimation.flat.filtering import whitened
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
+from kfdyn.sweeps.thread_pool import POOL, threads
 
 _LEAST = 512  # nodes of a block: fewer are filtered sooner than they are handed to a thread
 
@@ -109,8 +109,6 @@ def parallel_filter(
     >>> bool(np.isclose(kf.parallel_filter(walk, T, blocks=4).llf, kf.kalman_filter(walk, T).llf, rtol=1e-12))
     True
     """
-    from kfdyn.sweeps import threads
-
     expect_proper(ss, "a block of it")
     if not ss.tree.is_chain or ss.eta is not None:
         raise ModelError("the filter in blocks takes chains without η; use kalman_filter for trees, and for robots")
@@ -126,23 +124,25 @@ def parallel_filter(
     order = ss.tree.order
     starts = _starts(ss, order, min(int(count), N))
     parts = [order[a:b] for a, b in zip(starts, [*starts[1:], N])]
-    with ThreadPoolExecutor(max(1, min(len(parts), threads()))) as pool:
-        first = pool.submit(_run, ss, measured, inputs, parts[0], None, None)
-        elements = list(
-            pool.map(lambda i: _element(ss, measured, inputs, parts[i], parts[i - 1][-1]), range(1, len(parts)))
-        )
-        done = [first.result()]
-        z, P, llf = done[0].z_plus[-1], done[0].P_plus[-1], float(done[0].llf)
-        incoming = []
-        for element in elements:
-            incoming.append((z, P))
-            z, P, gain = _follow(element, z, P)
-            llf += gain
-        done += list(
-            pool.map(
-                lambda i: _run(ss, measured, inputs, parts[i], parts[i - 1][-1], incoming[i - 1]), range(1, len(parts))
-            )
-        )
+    workers = max(1, min(len(parts), threads()))
+
+    def summary(i: int) -> Any:
+        """Block 0 is run; it has nothing to wait for."""
+        if i == 0:
+            return _run(ss, measured, inputs, parts[0], None, None)
+        return _element(ss, measured, inputs, parts[i], parts[i - 1][-1])
+
+    head, *elements = POOL.map(summary, range(len(parts)), workers)
+    z, P, llf = head.z_plus[-1], head.P_plus[-1], float(head.llf)
+    incoming = []
+    for element in elements:
+        incoming.append((z, P))
+        z, P, gain = _follow(element, z, P)
+        llf += gain
+    done = POOL.map(
+        lambda i: _run(ss, measured, inputs, parts[i], parts[i - 1][-1], incoming[i - 1]), range(1, len(parts)), workers
+    )
+    done = [head, *done]
     return _gathered(ss, parts, done, llf, np.array(starts))
 
 

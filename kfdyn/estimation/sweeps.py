@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kfdyn._kernels.crew import CREW
-from kfdyn._kernels.threads import threads
 from kfdyn.estimation.blocks import FloatArray
+from kfdyn.sweeps.thread_pool import POOL, threads
 
 Tag = tuple[int, ...]
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
@@ -43,7 +42,7 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
                 return
             sweep(static(LANES), *part)
 
-    CREW.share(work, workers)
+    POOL.share(work, workers)
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:

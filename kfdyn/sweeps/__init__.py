@@ -20,7 +20,7 @@ _PLACES = {
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Known", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),
-    "thread_pool": ("alone", "share", "threads"),
+    "thread_pool": ("alone", "threads"),
     "values": (
         "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
         "now", "real", "unboxed",

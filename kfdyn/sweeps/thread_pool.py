@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from kfdyn.errors import KfdynError
 
 Work = Callable[[], Any]
+Part = TypeVar("Part")
 _HERE = threading.local()
 
 
@@ -68,6 +69,33 @@ class ThreadPool:
                 raise answer
         return done + others
 
+    def map(self, work: Callable[[Part], Any], parts: Sequence[Part], threads: int) -> list[Any]:
+        """``work(part)`` of all parts, in order; sweeps inside use no further threads. The earliest error is raised.
+
+        Parts are handed out in order, so that all before one that fails are done whatever the number of threads.
+        """
+        left, lock = iter(enumerate(parts)), threading.Lock()
+        done: dict[int, Any] = {}
+        errors: dict[int, BaseException] = {}
+
+        def some() -> None:
+            with alone():
+                while not errors:
+                    with lock:
+                        handed = next(left, None)
+                    if handed is None:
+                        return
+                    i, part = handed
+                    try:
+                        done[i] = work(part)
+                    except BaseException as error:
+                        errors[i] = error
+
+        self.share(some, threads)
+        if errors:
+            raise errors[min(errors)]
+        return [done[i] for i in range(len(parts))]
+
     def _started(self, wanted: int) -> int:
         """How many threads there are, after an attempt to have as many as wanted; only one that runs is counted."""
         while self._size < wanted:
@@ -96,7 +124,6 @@ def _serve(tasks: SimpleQueue[tuple[Work, SimpleQueue[Any]]]) -> None:
 
 #: The threads of all sweeps.
 POOL = ThreadPool()
-share = POOL.share
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.forget)

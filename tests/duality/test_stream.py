@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn._kernels.threads import alone, threads
 from kfdyn.duality import cross_check
 from kfdyn.duality.stream import Plan, chunk_size, stream
+from kfdyn.sweeps.thread_pool import alone, threads
 
 ARM, Q, V = kf.models.double_pendulum(), [0.3, 0.4], [1.0, -2.0]
 
