@@ -57,7 +57,8 @@ format: $(DEV)  ## format the code and mend what lint can mend
 docs: $(DOCS) $(KERNELS) $(MATHJAX)  ## build the documentation, warnings as errors
 	@echo "docs: building docs/_build/html"
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html || { rm -rf docs/_build; exit 1; }
-	@echo "docs: open docs/_build/html/index.html"
+	@$(BIN)/python -m sphinx -W --keep-going -q -b revealjs docs/slides docs/_build/html/slides || { rm -rf docs/_build; exit 1; }
+	@echo "docs: open docs/_build/html/index.html; the slides of the lecture are docs/_build/html/slides/index.html"
 
 bench: $(DEV) $(KERNELS)  ## run the benchmarks
 	@echo "bench: timing the engine against its peers"

@@ -10,8 +10,11 @@ from docutils import nodes
 
 import kfdyn
 
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery_order and mathjax_config
+
+from mathjax_config import MATHJAX_CONFIG
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for gallery_order
 logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every letter it takes from another font
 
 project = "kfdyn"
@@ -28,7 +31,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["_build", "figures", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_build", "figures", "slides", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
@@ -45,11 +48,7 @@ myst_links_external_new_tab = False
 
 # `make docs` copies MathJax here. Without it the pages show TeX source; they never ask a CDN for it.
 mathjax_path = "mathjax/tex-svg-full.js"
-mathjax3_config = {
-    "tex": {"macros": {"M": r"\mathcal{M}", "E": r"\mathcal{E}", "cov": r"\operatorname{cov}"}},
-    "options": {"enableMenu": False},
-    "svg": {"fontCache": "global"},
-}
+mathjax3_config = MATHJAX_CONFIG
 
 autosummary_generate = True
 autodoc_member_order = "bysource"

@@ -1,7 +1,8 @@
 """Every block of shell commands in the README and in the pages runs, as every block of Python does.
 
 In a folder with a robot and a ``.venv``; ``make`` says what it would do, since it would build all this again, and
-``pip`` is asked whether it could. What serves a page until it is stopped is run with ``--help``.
+``pip`` is asked whether it could. What serves a page until it is stopped is run with ``--help``;
+the slides are printed by a browser among the tests of the pages, not here.
 """
 
 import os
@@ -52,6 +53,7 @@ def folder(tmp_path):
         "bin/kfdyn": f'exec "{sys.executable}" -m kfdyn "$@" {few}',
         "bin/make": f'exec /usr/bin/env -i PATH=/usr/bin:/bin make -n -C "{ROOT}" "$@" > /dev/null',
         "bin/pip": "true",
+        "bin/chromium": "true",
     }
     for name, line in tools.items():
         tool = tmp_path / name

@@ -59,7 +59,7 @@ def broken_links(report, page, ids_of):
             parts.fragment and "=" not in parts.fragment and path.suffix == ".html"
         ):  # explore.html#scene=… is no anchor
             ids = report["ids"] if path == page.resolve() else ids_of(path)
-            if unquote(parts.fragment) not in ids:
+            if unquote(parts.fragment).removeprefix("/") not in ids:  # reveal.js writes #/slide
                 broken.append(f"link to a missing anchor: {link}")
     return broken
 
