@@ -19,6 +19,7 @@ _NAMES_OF = {
         "DynamicsEstimate",
         "CutJoint",
         "Impact",
+        "LinearFeedback",
         "MinimalCoordinates",
         "Modes",
         "Trajectory",

@@ -97,6 +97,7 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
     def motion() -> None:
         for method in ("rk4", "symplectic", "implicit"):
             kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], method=method)
+        kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], lambda t, q, v: -v)
 
     yield "dynamics of robots", dynamics
     yield "kinematics and energy", kinematics

@@ -16,6 +16,7 @@ from kfdyn.dynamics.derivatives import (
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
+from kfdyn.dynamics.feedback import LinearFeedback
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
@@ -54,6 +55,7 @@ __all__ = [
     "ForwardDerivatives",
     "Impact",
     "InverseDerivatives",
+    "LinearFeedback",
     "MinimalCoordinates",
     "Modes",
     "Observability",

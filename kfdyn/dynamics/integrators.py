@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.motion import Motion
-from kfdyn.multibody import integrate
+from kfdyn.multibody import System, integrate
 
 Array = NDArray[np.float64]
 
@@ -99,9 +99,7 @@ def euler_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     One forward dynamics; first order. Symplectic only where the mass matrix does not depend on q; see
     :func:`kfdyn.dynamics.variational.symplectic_step` for the general case.
     """
-    a, _ = motion.acceleration(t, q, v)
-    v_new = v + h * a
-    return Step(integrate(motion.system, q, h * v_new), v_new, h * motion.power(t, q, v_new))
+    return _semi_implicit(motion, motion.system, motion.damping, t, h, q, v)
 
 
 def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
@@ -135,7 +133,13 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
     >>> implicit_step(stiff, 0.0, 1.0, np.array([0.0]), np.array([1.0])).v.round(6)
     array([1.e-06])
     """
-    tau, external = motion.force(t, q, v)
-    tau = tau - motion.resistance(h * v, motion.stiffness)
-    v_new = v + h * forward_dynamics(motion.damped(h), q, v, tau, external, motion.gravity)
-    return Step(integrate(motion.system, q, h * v_new), v_new, h * motion.power(t, q, v_new))
+    return _semi_implicit(motion, motion.damped(h), motion.damping + h * motion.stiffness, t, h, q, v)
+
+
+def _semi_implicit(motion: Motion, system: System, drag: Array, t: float, h: float, q: Array, v: Array) -> Step:
+    """Step of a system against drag (nv,), springs as they are; forces are asked for once."""
+    driving, external = motion.driving(t, q, v), motion.external(t, q, v)
+    tau = driving - motion.resistance(v, drag) + motion.spring(q)
+    v_new = v + h * forward_dynamics(system, q, v, tau, external, motion.gravity)
+    work = h * motion.power_of(driving, external, q, v, v_new)
+    return Step(integrate(motion.system, q, h * v_new), v_new, work)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.feedback import LinearFeedback
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, difference, potential_energy
@@ -68,6 +69,49 @@ class Motion:
         value = law(t, q, v) if callable(law) else law
         return _fitting(self.system, value, (self.system.n_bodies, 6), v.shape[:-1], _called("external_forces", law))
 
+    def driving_along(self, times: Array, q: Array, v: Array) -> Array:
+        """Driving torques (nt, ..., nv) at states (nt, ...)."""
+        if isinstance(self.torque, LinearFeedback):
+            return self.torque(times, q, v)
+        if not callable(self.torque):
+            return np.array(self.driving(0.0, q, v))
+        return np.array([self.driving(float(t), *state) for t, *state in zip(times, q, v)])
+
+    def beginning(self, t: float) -> Motion:
+        """The motion in a step that begins at t: the same, unless a law holds what was then."""
+        if not (isinstance(self.torque, LinearFeedback) and self.torque.held):
+            return self
+        return replace(self, torque=self.torque.beginning(t))
+
+    def of_row(self, where: tuple[int, ...], lead: tuple[int, ...]) -> Motion:
+        """One motion of a batch with these leading axes."""
+
+        def own(x: Array, tail: int) -> Array:
+            return np.broadcast_to(x, lead + x.shape[x.ndim - tail :])[where]
+
+        torque, force = self.torque, self.external_forces
+        if isinstance(torque, LinearFeedback):
+            torque = torque.of_row(own)
+        elif torque is not None and not callable(torque):
+            torque = own(torque, 1)
+        if force is not None and not callable(force):
+            force = own(force, 2)
+        return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
+
+    def asked(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
+        """Driving torque and external forces; a law's answer that is an array as it should be is looked at no further.
+
+        Compiled code looks whether its numbers are finite.
+        """
+        law = self.torque
+        external = None if self.external_forces is None else self.external(t, q, v)
+        if not callable(law):
+            return self.driving(t, q, v), external
+        tau = law(t, q, v)
+        if type(tau) is not np.ndarray or tau.shape != v.shape or tau.dtype != np.float64:
+            tau = _fitting(self.system, tau, (self.system.nv,), v.shape[:-1], _called("torque", law))
+        return tau, external
+
     def spring(self, q: Array) -> Array:
         """−K (q ⊖ rest), shape (..., nv)."""
         if not self.stiffness.any():
@@ -97,16 +141,18 @@ class Motion:
 
     def acceleration(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Return a (..., nv) by one forward dynamics, filter and smoother, and the power (...); O(N)."""
-        applied, external = self.driving(t, q, v) - self.resistance(v, self.damping), self.external(t, q, v)
-        a = forward_dynamics(self.system, q, v, applied + self.spring(q), external, self.gravity)
-        return a, self._power(q, v, applied, external)
+        driving, external = self.driving(t, q, v), self.external(t, q, v)
+        tau = driving - self.resistance(v, self.damping) + self.spring(q)
+        a = forward_dynamics(self.system, q, v, tau, external, self.gravity)
+        return a, self.power_of(driving, external, q, v, v)
 
     def power(self, t: float, q: Array, v: Array) -> Array:
         """Power (...) of everything that is not in the energy: torques, damping, external forces."""
-        return self._power(q, v, self.driving(t, q, v) - self.resistance(v, self.damping), self.external(t, q, v))
+        return self.power_of(self.driving(t, q, v), self.external(t, q, v), q, v, v)
 
-    def _power(self, q: Array, v: Array, applied: Array, external: Array | None) -> Array:
-        power: Array = (applied * v).sum(-1)
+    def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
+        """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
+        power: Array = ((driving - self.resistance(rate, self.damping)) * rate).sum(-1)
         if external is not None:
             power = power + (external * open_terms(self.system, q, v).velocity).sum((-2, -1))
         return power
@@ -123,12 +169,17 @@ class Motion:
 
         Kept, since a simulation asks for the same one at every step.
         """
-        key = float(f"{h:.12e}")  # steps of a linspace differ in their last bit
+        key = damped_key(h)
         if key not in self._damped:
             tree = self.system.open_tree
             rotors = tree.armature + key * self.damping + key**2 * self.stiffness
             self._damped[key] = self.system.like(with_armature(tree, rotors))
         return self._damped[key]
+
+
+def damped_key(h: float) -> float:
+    """The step that a damped system is kept under: steps of a linspace differ in their last bit."""
+    return float(f"{h:.12e}")
 
 
 def motion(
@@ -152,6 +203,11 @@ def motion(
     (array([-1.]), -2.0)
     """
     nv, tree, layout = system.nv, system.open_tree, system.open_tree.layout
+    if isinstance(torque, LinearFeedback) and torque.system.nv != nv:
+        raise ShapeError(
+            f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
+            f"{system.name!r} has {nv}"
+        )
     if not (torque is None or callable(torque)):
         torque = checked(system, torque, (nv,), "torque")
     if not (external_forces is None or callable(external_forces)):

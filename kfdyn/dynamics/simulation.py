@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.adaptive import Solver, solve_adaptively
 from kfdyn.dynamics.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.loop_motion import back_onto_loops, onto_loops
+from kfdyn.dynamics.marching import TABLEAUX, March
 from kfdyn.dynamics.motion import Law, Motion, motion
 from kfdyn.dynamics.trajectory import Trajectory
 from kfdyn.dynamics.variational import symplectic_step
@@ -60,8 +61,10 @@ def simulate(
         State at t[0]; leading axes broadcast and are so many motions at once (fixed-step methods only).
     t : (nt,)
         Increasing times at which the motion is wanted.
-    torque : callable(t, q, v), array (..., nv) or None
-        Driving generalised force; an array is constant in time. The callable gets the whole batch.
+    torque : callable(t, q, v), LinearFeedback, array (..., nv) or None
+        Driving generalised force; an array is constant in time. The callable gets the whole batch, once at every
+        stage of a step. A :class:`kfdyn.LinearFeedback` is a law, or a sequence of samples, that the loop over steps
+        knows.
     method : str
         Fixed step: "rk4" (order 4), "symplectic" (order 2, energy error bounded, momentum kept), "implicit"
         (order 1, damping and springs implicit as measurement noise, stable for stiff dampers), "euler" (order 1,
@@ -90,6 +93,10 @@ def simulate(
     -----
     With loops, positions and velocities are brought back onto them after every step, by the shortest way in the
     metric 𝓜 ("rk4", "implicit", "euler"); a contact without an anchor is anchored where the motion begins.
+
+    Fixed steps of a tree ("rk4", "euler", "implicit") are one compiled loop over steps and motions; where a torque or
+    a force is a function of Python's, that is called once at every stage and nothing else is Python. The work of
+    "euler" and "implicit" is that of the torques asked for at the beginning of a step.
 
     O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4", about ten for
     "symplectic". Source: THEORY section 6; R86 section 12 (numerical studies).
@@ -126,9 +133,11 @@ def simulate(
     if system.loops:
         system, q0, v0 = onto_loops(system, q0, v0)
     driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
+    tau = None
     with _bar(progress, times, f"{system.name} by {method}") as advance:
         if method in FIXED_STEP:
-            states = _march(driven, q0, v0, times, method, int(substeps), advance)
+            q_all, v_all, work, tau = _march(driven, q0, v0, times, method, int(substeps), advance)
+            steps = (times.size - 1) * int(substeps)
         elif lead:
             raise ShapeError(
                 f"{method} simulates one motion, but q and v have leading axes {lead}: each would want its own "
@@ -137,14 +146,14 @@ def simulate(
         else:
             if not (rtol > 0 and atol > 0):
                 raise ModelError(f"rtol and atol must be positive, got rtol = {rtol}, atol = {atol}")
-            states = solve_adaptively(driven, q0, v0, times, cast(Solver, method), rtol, atol, advance)
-    q_all, v_all, work, steps = states
+            solver = cast(Solver, method)
+            q_all, v_all, work, steps = solve_adaptively(driven, q0, v0, times, solver, rtol, atol, advance)
     return Trajectory(
         system=system,
         t=times,
         q=q_all,
         v=v_all,
-        tau=np.array([driven.driving(float(ti), qi, vi) for ti, qi, vi in zip(times, q_all, v_all)]),
+        tau=driven.driving_along(times, q_all, v_all) if tau is None else tau,
         kinetic=kinetic_energy(system, q_all, v_all),
         potential=driven.potential(q_all),
         work=work,
@@ -156,8 +165,47 @@ def simulate(
 
 def _march(
     driven: Motion, q: Array, v: Array, times: Array, method: str, substeps: int, advance: Callable[[float], None]
-) -> tuple[Array, Array, Array, int]:
-    """March with fixed steps; refuse to go on with what is no number."""
+) -> tuple[Array, Array, Array, Array | None]:
+    """March with fixed steps, in compiled code where it knows the method and the system.
+
+    q, v (nt, ...), work (nt, ...), and the driving torques if they are known. Motions that compiled code has no answer
+    for go on step by step, which finds one, or the words.
+    """
+    lead, nt = q.shape[:-1], times.size
+    if method not in TABLEAUX or not driven.system.is_tree:
+        return *step_by_step(driven, q, v, times, method, substeps, advance), None
+    march = March(driven, method, substeps, lead)
+    if march.is_known:
+        marched = march.whole(q, v, times, advance)
+        for row in np.flatnonzero(marched.reached < nt - 1):
+            where = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
+            i, alone = int(marched.reached[row]), driven.of_row(where, lead)
+            rest = step_by_step(
+                alone, marched.q[i, row], marched.v[i, row], times[i:], method, substeps, advance, where
+            )
+            marched.q[i:, row], marched.v[i:, row] = rest[:2]
+            marched.work[i:, row] = marched.work[i, row] + rest[2]
+        q_all, v_all, work = (x.reshape((nt, *lead, *x.shape[2:])) for x in marched[:3])
+        return q_all, v_all, work, None
+    marched, tau = march.by_stages(q, v, times, advance)
+    i = int(marched.reached)
+    if i < nt - 1:
+        rest = step_by_step(driven, marched.q[i], marched.v[i], times[i:], method, substeps, advance)
+        marched.q[i:], marched.v[i:], marched.work[i:] = rest[0], rest[1], marched.work[i] + rest[2]
+    return marched.q, marched.v, marched.work, tau
+
+
+def step_by_step(
+    driven: Motion,
+    q: Array,
+    v: Array,
+    times: Array,
+    method: str,
+    substeps: int,
+    advance: Callable[[float], None],
+    where: tuple[int, ...] = (),
+) -> tuple[Array, Array, Array]:
+    """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
     step = FIXED_STEP[method]
     lead = q.shape[:-1]
     q_all = np.empty((times.size, *q.shape))
@@ -167,33 +215,40 @@ def _march(
     for i in range(1, times.size):
         start, h = float(times[i - 1]), float(times[i] - times[i - 1]) / substeps
         for j in range(substeps):
+            t = start + j * h
             with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
                 try:
-                    q, v, done = step(driven, start + j * h, h, q, v)
+                    q, v, done = step(driven.beginning(t), t, h, q, v)
                     if driven.system.loops:
                         q, v = back_onto_loops(driven.system, q, v)
                 except KfdynError as error:
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
+                        error.args = (f"{error} (in the step at t = {t:.6g} s{_of(where)})", *error.args[1:])
                         raise
-                    raise _exploded(driven, method, start + j * h, h) from error
+                    raise _exploded(driven, method, t, h, where) from error
             if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < OVERFLOW):  # NaN is not less either
-                raise _exploded(driven, method, start + j * h, h)
+                raise _exploded(driven, method, t, h, where)
             work = work + done
         q_all[i], v_all[i], work_all[i] = q, v, work
         advance(float(times[i]))
-    return q_all, v_all, work_all, (times.size - 1) * substeps
+    return q_all, v_all, work_all
 
 
 # rad/s or m/s beyond which a failing step is the integrator's doing, and where energies would soon overflow.
 EXPLODED, OVERFLOW = 1e8, 1e100
 
 
-def _exploded(driven: Motion, method: str, t: float, h: float) -> KfdynError:
+def _of(where: tuple[int, ...]) -> str:
+    return f" of motion [{', '.join(map(str, where))}]" if where else ""
+
+
+def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int, ...]) -> KfdynError:
     cure = "take more substeps"
     if driven.damping.any() or driven.stiffness.any():
         cure += ", or method 'implicit', which is stable for stiff dampers and springs"
     return KfdynError(
-        f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s: {method} is unstable with "
+        f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s{_of(where)}: {method} is "
+        f"unstable with "
         f"steps of {h:.3g} s; {cure}"
     )
 

@@ -103,11 +103,7 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
         out[..., e.own_v] = np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q]
         return out
     lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
-    layout = system.layout
-    left_inverse = layout.screws.copy()
-    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
-        own = slice(layout.v_start[k], layout.v_start[k + 1])
-        left_inverse[own] = np.linalg.pinv(layout.screws[own]).T
+    left_inverse = left_inverses(system)
     dv = np.empty((len(start), system.nv))
     if not known(DIFFERENCE(system, len(start), left_inverse, np.array([REACH_TOLERANCE]), start, end, dv)):
         raise ModelError(
@@ -115,6 +111,16 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
             "hinge map does not allow at constant velocity; go there by several integrate() steps"
         )
     return dv.reshape((*lead, system.nv))
+
+
+def left_inverses(system: System) -> Array:
+    """Rows (nv, 6) of H^-*, which give back the dv of a twist H* dv."""
+    layout = system.layout
+    left_inverse = layout.screws.copy()
+    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
+        own = slice(layout.v_start[k], layout.v_start[k + 1])
+        left_inverse[own] = np.linalg.pinv(layout.screws[own]).T
+    return left_inverse
 
 
 def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:

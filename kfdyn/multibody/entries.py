@@ -53,15 +53,15 @@ class Later:
         self._one = made
         return made
 
-    def __call__(self, system: System, rows: int, *arrays: Any) -> int:
+    def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
         entry, model = self._entry or self.entry, self._model(system)
-        status = entry(model, *arrays, rows=rows)
+        status = entry(model, *arrays, rows=rows, effort=effort)
         if status >= 0:
             return status
         results = len(entry.results)
         given = [_contiguous(x) for x in arrays[:-results]]
-        return entry(model, *given, *arrays[-results:], rows=rows)
+        return entry(model, *given, *arrays[-results:], rows=rows, effort=effort)
 
 
 def _contiguous(x: Any) -> Any:

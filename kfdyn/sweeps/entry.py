@@ -68,6 +68,8 @@ class Entry:
         ``begin(model, row, work)``: what is done once for many rows.
     may_overflow : bool
         Whether answers are looked at, too: FAILED where one is not finite.
+    block : int
+        Rows that a thread takes at a time; few where a row is much work.
     """
 
     def __init__(
@@ -80,10 +82,12 @@ class Entry:
         begin: Callable[..., Any] | None = None,
         parameters: Sequence[Parameter] = (),
         may_overflow: bool = True,
+        block: int = 128,
     ) -> None:
         self.recursion, self.table, self.begin = recursion, table, begin
         self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
         self.parameters, self.name, self.may_overflow = tuple(parameters), recursion.__name__, may_overflow
+        self.block = block
         self.narrow: Callable[..., int] | None = None
         self.wide: Callable[..., int] | None = None
 
@@ -105,7 +109,7 @@ class Entry:
             lambda *values: write_entry(self, lanes, *values),
             arguments,
             module=self.recursion.__module__,
-            key=("entry", lanes),
+            key=("entry", lanes, self.block),
             flags=LANEWISE,
             release=2 + len(self.parameters),
         )
@@ -122,10 +126,11 @@ class Entry:
         self.wide = self.compiled(lanes) if lanes != NARROW else self.narrow or self.make_narrow()
         return self.wide
 
-    def __call__(self, model: Any, *arrays: Any, rows: int = 1) -> int:
+    def __call__(self, model: Any, *arrays: Any, rows: int = 1, effort: int = 1) -> int:
         """Run it over all rows, in threads where there is work for them; FINE, FAILED or less than 0.
 
-        ``model`` has ``address``, ``size`` (its nodes) and ``tables``, what :meth:`Table.plain` takes.
+        ``model`` has ``address``, ``size`` (its nodes) and ``tables``, what :meth:`Table.plain` takes; ``effort`` says
+        how many times a row goes through the nodes.
         """
         if rows < _WIDE:
             if Checks.on:
@@ -134,7 +139,7 @@ class Entry:
         if Checks.on:
             return self.plain(model, *arrays)
         enter = self.wide or self._widest()
-        workers = min(rows * model.size // _LEAST, rows // NARROW)
+        workers = min(rows * model.size * effort // _LEAST, -(-rows // self.block) if effort > 1 else rows // NARROW)
         workers = min(workers, thread_pool.threads()) if workers > 1 else 1
         if workers < 2:
             return _told(enter(model.address, 0, *arrays))

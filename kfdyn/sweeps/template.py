@@ -23,8 +23,6 @@ from kfdyn.sweeps.values import (
     stack,
 )
 
-_BLOCK = 128
-
 #: What an entry answers where the system has no memory for its workspace.
 NO_MEMORY = -2
 
@@ -56,11 +54,11 @@ def write_entry(entry, lanes, address, counter, *arrays):
 
 def _write_rows(entry, model, row, work, arrays, rows, counter, status):
     """Write the loop over blocks of rows, as long as some are left."""
-    at = local(_claim(counter, -_BLOCK))
+    at = local(_claim(counter, -entry.block, entry.block))
     for _ in while_(lambda: at < rows):
-        end = choice(rows - at < _BLOCK, rows, at + _BLOCK)
+        end = choice(rows - at < entry.block, rows, at + entry.block)
         _write_block(entry, model, row, work, arrays, at, end, status)
-        at.set(_claim(counter, at))
+        at.set(_claim(counter, at, entry.block))
 
 
 def _write_block(entry, model, row, work, arrays, at, end, status):
@@ -205,15 +203,15 @@ def align_stack():
     Place.builder.asm(seen, "", "r", [place], side_effect=True)
 
 
-def _claim(counter, at):
+def _claim(counter, at, block):
     """The row to go on with after the block from ``at`` on.
 
     Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
     """
-    result = local(at + _BLOCK if isinstance(at, int) else Value(at.ir) + _BLOCK)
+    result = local(at + block if isinstance(at, int) else Value(at.ir) + block)
     for _ in when(counter != 0):
         place = pointer(counter, INT)
-        result.set(Value(Place.builder.atomic_rmw("add", place.data, ir.Constant(INT, _BLOCK), "acq_rel")))
+        result.set(Value(Place.builder.atomic_rmw("add", place.data, ir.Constant(INT, block), "acq_rel")))
     return result
 
 

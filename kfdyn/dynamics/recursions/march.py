@@ -1,0 +1,323 @@
+"""Steps in time: forward dynamics and moves of the configuration in turn, as a tableau says; whole motions in one loop.
+
+A step has stages, each with a configuration, a velocity and an acceleration, and moves, each of which leads from one
+configuration along velocities of the stages to another::
+
+    a_m from (Q_m, V_m, τ_m),   V_(m+1) = v + h c_m a_m,   Q_(m+1) = Q_base(m) ⊕ h Σ_j A_mj V_j,   v ← v + h Σ b_m a_m
+
+Q_0 = q, V_0 = v, and the last Q is the new q. Runge and Kutta's method on the configuration space has four stages and
+five moves, semi-implicit Euler one of each (see :mod:`kfdyn.dynamics.marching`, where the tables are).
+"""
+
+from kfdyn.dynamics.recursions.articulated import Filter, everything
+from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY, forward_dynamics
+from kfdyn.multibody.recursions.displacement import difference, moved
+from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.robot import ROBOT, outward
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.control import carried, either, loop, when, while_
+from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Fields, Record
+from kfdyn.sweeps.values import choice, local, now, real
+
+#: Sizes and choices of a march, before the bases of its moves. ahead: which velocity work is done at, that of the stage
+#: (0) or the next one (1). dense: gains are matrices. held: a reference stays what it is when a step begins.
+PLAN = Record(stages=int, moves=int, ahead=int, substeps=int, feedback=int, dense=int, held=int, springs=int)
+
+#: c_m and b_m of a stage, and when it is, as a part of the step.
+STAGE = Record(c=float, b=float, time=float)
+
+#: Of a dof: stiffness; what its velocity is opposed by; what of that takes energy away.
+HINGE = Record(stiffness=float, drag=float, damping=float)
+
+#: Beyond this a velocity is a motion that has exploded.
+OVERFLOW = 1e100
+
+
+class March:
+    """The workspace of a march: that of the filter, and the stages of a step."""
+
+    def __init__(self, robot, row, work):
+        self.robot, self.row, self.memory = robot, row, work
+        self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
+        at = Filter.size(robot)
+        self.filter, self.place_memory = Filter(robot, row, work, moving=True), work.part(at)
+        at = at + (robot.n + 1) * PLACE.width
+        for name in ("tau", "total", "a", "way", "rate"):
+            setattr(self, name, work.part(at))
+            at = at + robot.nv
+        self.reference = work.part(at)
+        at = at + robot.nq
+        self.block = work.part(at)
+        self.gained, self.work_done = self.block.part(1), self.block
+        self.velocities = self.block.part(1 + robot.nv)
+        self.positions = self.velocities.part((self.plan.stages + 1) * robot.nv)
+
+    @staticmethod
+    def block_size(robot, row):
+        """How many numbers go from one stage to the next."""
+        plan = PLAN.rows(row.plan)[0]
+        return 1 + (plan.stages + 2) * robot.nv + (plan.moves + 1) * robot.nq
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers it works in."""
+        own = (robot.n + 1) * PLACE.width + 5 * robot.nv + robot.nq
+        return Filter.size(robot) + own + March.block_size(robot, row)
+
+    def begin(self):
+        """The world, which stays as it is."""
+        self.filter.begin()
+        clear(self.place_memory, PLACE.width)
+
+    def q(self, m):
+        """Configuration of stage m."""
+        return self.positions.part(m * self.robot.nq)
+
+    def v(self, m):
+        """Velocity of stage m."""
+        return self.velocities.part(m * self.robot.nv)
+
+    def accelerate(self, m, h):
+        """The acceleration of stage m under ``total``, the next velocity, and the work; the filter's least d."""
+        robot, row, nv = self.robot, self.row, self.robot.nv
+        state = Fields()
+        state.q, state.v, state.tau, state.a = self.q(m), self.v(m), self.total, self.a
+        state.gravity, state.external_forces = row.gravity, row.external_forces
+        least = forward_dynamics(robot, state, self.memory)
+        stage, start, after, rate = STAGE.rows(row.tableau)[m], self.v(0), self.v(m + 1), self.v(m + self.plan.ahead)
+        weight, ahead, power = h * stage.b, h * stage.c, carried(zeros(robot).x)
+        for i in loop(nv):
+            a = self.a[i]
+            after[i] = start[i] + ahead * a
+            self.gained[i] = self.gained[i] + weight * a
+        for i in loop(nv):
+            power.set(power.get() + (self.tau[i] - self.hinges[i].damping * rate[i]) * rate[i])
+        for _ in when(row.external_forces.given):
+            swept = Fields()
+            swept.bodies, swept.rows_of_H = self.filter.bodies, self.filter.rows_of_H
+            swept.places = PLACE.rows(self.place_memory)
+            for body in outward(robot):
+                push = row.external_forces.part(6 * body.body)
+                speed = Spatial(swept.bodies[body.t].omega, speed_of(robot, body, state, swept))
+                power.set(power.get() + Spatial.of([push[i] for i in range(6)]).dot(speed))
+        self.work_done[0] = self.work_done[0] + weight * power.get()
+        return least
+
+    def move(self, m, h):
+        """From the base of move m to the next configuration, along the velocities so far."""
+        robot, plan, row = self.robot, self.plan, self.row
+        width = plan.stages + 1
+        base, known = row.plan[PLAN.width + m], choice(m + 2 < width, m + 2, width)
+        for i in loop(robot.nv):
+            total = carried(zeros(robot).x)
+            for j in loop(known):
+                total.set(total.get() + row.weights[m * width + j] * self.v(j)[i])
+            self.way[i] = h * total.get()
+        moved(robot, self.q(base), lambda i: self.way[i], self.q(m + 1))
+
+    def finish(self):
+        """The new state, where the old one was; positive if it is one of numbers, −1 if not."""
+        robot, v, q = self.robot, self.v(0), self.q(0)
+        fine, last = carried(everything(robot, 1.0)), self.q(self.plan.moves)
+        for i in loop(robot.nv):
+            x = v[i] + self.gained[i]
+            v[i], self.gained[i] = x, everything(robot, 0.0)
+            fine.set(choice(absolute(x) < OVERFLOW, fine.get(), -1.0))  # NaN is not less either
+        for i in loop(robot.nq):
+            q[i] = last[i]
+            fine.set(choice(absolute(last[i]) < OVERFLOW, fine.get(), -1.0))
+        return fine.get()
+
+    def resist(self, m):
+        """Total = τ − drag v + K (rest ⊖ q)."""
+        v = self.v(m)
+        for i in loop(self.robot.nv):
+            self.total[i] = self.tau[i] - self.hinges[i].drag * v[i]
+        for _ in when(self.plan.springs != 0):
+            for i in loop(self.robot.nq):
+                self.reference[i] = everything(self.robot, 0.0) + self.row.rest[i]
+            self.deviate(m)
+            for i in loop(self.robot.nv):
+                self.total[i] = self.total[i] + self.hinges[i].stiffness * self.way[i]
+
+    def deviate(self, m):
+        """Way = reference ⊖ q; less than 0 where a hinge cannot go there at constant velocity."""
+        pair = Fields()
+        pair.q, pair.q2, pair.dv = self.q(m), self.reference, self.way
+        pair.left_inverse, pair.tolerance = self.row.left_inverse, self.row.tolerance
+        return difference(self.robot, pair, self.memory)
+
+
+class Law:
+    """τ = τ_ref(t) + Kp (q_ref(t) ⊖ q) + Kd (v_ref(t) − v), references between knots linear in time, or held."""
+
+    def __init__(self, march):
+        self.march, self.row, self.robot = march, march.row, march.robot
+        self.knot = local(0)
+
+    def drive(self, m, start, h):
+        """τ of stage m of a step that begins at ``start``; less than 0 where a hinge cannot go to its reference."""
+        reach = carried(everything(self.robot, 1.0))
+        march, row, nv = self.march, self.row, self.robot.nv
+        held = march.plan.held != 0
+        t = start + choice(held, 0.0, STAGE.rows(row.tableau)[m].time) * h
+        k, after, part = self._between(t)
+        part = choice(held, 0.0, part)
+
+        def reference(column, i):
+            x = column[k * nv + i]
+            return x + part * (column[after * nv + i] - x)
+
+        for i in loop(nv):
+            march.tau[i] = reference(row.tau, i)
+        for _ in when(march.plan.feedback != 0):
+            v = march.v(m)
+            for i in loop(nv):
+                march.rate[i] = reference(row.v_ref, i) - v[i]
+                march.way[i] = part * row.way_ref[k * nv + i]
+            moved(self.robot, row.q_ref.part(k * self.robot.nq), lambda i: march.way[i], march.reference)
+            reach.set(march.deviate(m))
+            self._gain()
+        return reach.get()
+
+    def _gain(self):
+        """Add Kp way + Kd rate to τ."""
+        march, gains, nv = self.march, self.row.gains, self.robot.nv
+        for dense in either(march.plan.dense != 0):
+            for i in loop(nv):
+                total = carried(march.tau[i])
+                if dense:
+                    for j in loop(nv):
+                        pull = gains[i * nv + j] * march.way[j] + gains[(nv + i) * nv + j] * march.rate[j]
+                        total.set(total.get() + pull)
+                else:
+                    total.set(total.get() + (gains[i] * march.way[i] + gains[nv + i] * march.rate[i]))
+                march.tau[i] = total.get()
+
+    def _between(self, t):
+        """The knots before and after t, and how far t is from the first to the second."""
+        times, knots, knot = self.row.knot_times, self.row.knots, self.knot
+
+        def following(k):
+            return choice(k + 1 < knots, k + 1, k)
+
+        for _ in while_(lambda: (following(now(knot)) > now(knot)) & (times[following(now(knot))] <= t)):
+            knot.set(knot + 1)
+        k = now(knot)
+        after = following(k)
+        span = times[after] - times[k]
+        part = (t - times[k]) / choice(after > k, span, 1.0)
+        part = choice(
+            after > k, choice(part < 0.0, 0.0, part), 0.0
+        )  # rounding: the last step's end is this one's start
+        return k, after, part
+
+
+def march(robot, row, work):
+    """A whole motion: states at all times, the work done until then, and the interval in which a row failed, or −1."""
+    m = March(robot, row, work)
+    law, substeps, fate = Law(m), m.plan.substeps, local(everything(robot, -1.0))
+    for i in loop(robot.nq):
+        m.q(0)[i] = row.q[i]
+    for i in loop(robot.nv):
+        m.v(0)[i], m.gained[i] = row.v[i], everything(robot, 0.0)
+    m.work_done[0] = everything(robot, 0.0)
+    _write(robot, row, m, 0)
+    for i in loop(row.nt, 1):
+        start = row.times[i - 1]
+        h = (row.times[i] - start) / real(substeps)
+        for j in loop(substeps):
+            margin = step(m, law, start + real(j) * h, h)
+            fate.set(choice(margin > 0.0, now(fate), choice(now(fate) < 0.0, real(i - 1), now(fate))))
+        _write(robot, row, m, i)
+    row.fate[0] = now(fate)
+
+
+def step(march, law, t, h):
+    """One step; the least d of its stages, or −1 where it left the numbers."""
+    least = local(everything(march.robot, 1e300))
+    for m in loop(march.plan.moves):
+        for _ in when(m < march.plan.stages):
+            least.set(smaller(now(least), law.drive(m, t, h)))
+            march.resist(m)
+            least.set(smaller(now(least), march.accelerate(m, h)))
+        march.move(m, h)
+    fine = march.finish()
+    return choice(fine > 0.0, now(least), -1.0)
+
+
+def _write(robot, row, march, i):
+    row.q_all.part(i * robot.nq).copy(march.q(0), robot.nq)
+    row.v_all.part(i * robot.nv).copy(march.v(0), robot.nv)
+    row.work_all[i] = march.work_done[0]
+
+
+def one_stage(robot, row, work):
+    """From one stage of a step to the next, or to the next step, under forces that the caller knows.
+
+    ``before`` and ``after`` are what one call hands to the next: the work, v gained so far, V and Q of the stages.
+    """
+    m, h = March(robot, row, work), row.step[0]
+    stage, stages, fine = row.stage, m.plan.stages, carried(everything(robot, 1.0))
+    last = stage + 1 == stages
+    for i in loop(row.block):
+        m.block[i] = row.before[i]
+    for i in loop(robot.nv):
+        m.tau[i] = row.tau[i]
+    m.resist(stage)
+    least = m.accelerate(stage, h)
+    for i in loop(choice(last, m.plan.moves, stage + 1), stage):
+        m.move(i, h)
+    for _ in when(last):
+        fine.set(m.finish())
+    reached = choice(last, 0, stage + 1)
+    row.after.copy(m.block, row.block)
+    row.q.copy(m.q(reached), robot.nq)
+    row.v.copy(m.v(reached), robot.nv)
+    return choice(fine.get() > 0.0, least, -1.0)
+
+
+def begin(robot, row, work):
+    """The world stays as it is from row to row."""
+    March(robot, row, work).begin()
+
+
+_COMMON = [
+    Parameter("plan", "i"),
+    *(Parameter(name, "f") for name in ("tableau", "weights", "hinges", "rest", "left_inverse", "tolerance")),
+]
+_LAW = [
+    Parameter("nt", "n"), Parameter("times", "f"), Parameter("knots", "n"), Parameter("knot_times", "f"),
+    Parameter("gains", "f"),
+]  # fmt: skip
+_REFERENCES = [
+    Given(name, ("knots", size), shared=True)
+    for name, size in (("tau", "nv"), ("q_ref", "nq"), ("way_ref", "nv"), ("v_ref", "nv"))
+]
+
+MARCH = Entry(
+    march,
+    ROBOT,
+    [Q, V, *_REFERENCES, FORCES, GRAVITY],
+    [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
+    March.size,
+    begin,
+    [*_COMMON, *_LAW],
+    may_overflow=False,
+    block=8,
+)
+
+ONE_STAGE = Entry(
+    one_stage,
+    ROBOT,
+    [Given("before", ("block",)), Given("tau", ("nv",)), FORCES, GRAVITY],
+    [Given("after", ("block",)), Given("q", ("nq",)), Given("v", ("nv",))],
+    March.size,
+    begin,
+    [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f")],
+    may_overflow=False,
+)
