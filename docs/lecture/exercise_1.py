@@ -35,5 +35,6 @@ def check(answer):
 
 
 if __name__ == "__main__":
-    check(filter_of_train)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, filter_of_train)

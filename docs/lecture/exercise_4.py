@@ -31,5 +31,6 @@ def check(answer):
 
 
 if __name__ == "__main__":
-    check(locked_accelerations)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, locked_accelerations)

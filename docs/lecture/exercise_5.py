@@ -30,9 +30,10 @@ def check(answer):
         standard = np.sqrt((1 + correlation**2) / n)  # of an entry of a sample covariance
         worst = abs(error / standard).max()
         print(f"{n:7d} draws: largest error {abs(error).max():.4f}, {worst:.1f} standard errors")
-        assert worst < 4.5
+        assert worst < 4.5, "the accelerations do not have the covariance that they should"
 
 
 if __name__ == "__main__":
-    check(draw_torques)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, draw_torques)

@@ -29,5 +29,6 @@ def check(answer):
 
 
 if __name__ == "__main__":
-    check(accelerations)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, accelerations)

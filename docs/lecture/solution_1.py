@@ -19,5 +19,6 @@ def filter_of_train(m, r):
 
 
 if __name__ == "__main__":
-    check(filter_of_train)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, filter_of_train)

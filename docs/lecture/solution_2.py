@@ -22,5 +22,6 @@ def accelerations(m, r, T):
 
 
 if __name__ == "__main__":
-    check(accelerations)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, accelerations)

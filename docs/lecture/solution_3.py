@@ -19,5 +19,6 @@ def felt(ss):
 
 
 if __name__ == "__main__":
-    check(felt)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, felt)

@@ -18,5 +18,6 @@ def locked_accelerations(system, q, v, tau, locked):
 
 
 if __name__ == "__main__":
-    check(locked_accelerations)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, locked_accelerations)

@@ -23,5 +23,6 @@ def draw_torques(ss, rng, n):
 
 
 if __name__ == "__main__":
-    check(draw_torques)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, draw_torques)

@@ -20,5 +20,6 @@ def covariance_of_estimate(ss):
 
 
 if __name__ == "__main__":
-    check(covariance_of_estimate)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, covariance_of_estimate)

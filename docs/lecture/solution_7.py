@@ -28,5 +28,6 @@ def accelerations(parent, m, r, T):
 
 
 if __name__ == "__main__":
-    check(accelerations)
-    print("right")
+    from verdict import verdict
+
+    verdict(check, accelerations)

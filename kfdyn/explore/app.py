@@ -244,12 +244,12 @@ def serve(
         Where words go.
     """
     with Explorer(system, q, source, host, port) as explorer:
-        if explorer.missing:
-            say(f"{len(explorer.missing)} meshes could not be read, the first {explorer.missing[0]}")
-        say(f"{system.name!r} is at {explorer.address}; Ctrl-C ends it")
-        if open_browser:
-            webbrowser.open(explorer.address)
-        try:
+        try:  # from here on the address may be known to somebody, who may press Ctrl-C
+            if explorer.missing:
+                say(f"{len(explorer.missing)} meshes could not be read, the first {explorer.missing[0]}")
+            say(f"{system.name!r} is at {explorer.address}; Ctrl-C ends it")
+            if open_browser:
+                webbrowser.open(explorer.address)
             while True:
                 time.sleep(3600)
         except KeyboardInterrupt:

@@ -75,7 +75,7 @@ def animate(
     >>> len(list(moving.new_frame_seq()))
     9
     """
-    from matplotlib.animation import FuncAnimation
+    from kfdyn.viz.film import Film
 
     moments = _frames(trajectory, fps, speed)
     bones = [skeleton(trajectory.system, trajectory.q[i]) for i in moments]
@@ -101,7 +101,7 @@ def animate(
             mark.set_xdata([trajectory.t[moments[i]]] * 2)
         return [*lines, hinges, trace]
 
-    moving = FuncAnimation(figure, draw, frames=len(moments), interval=1000 / fps, blit=False)
+    moving = Film(figure, draw, frames=len(moments), interval=1000 / fps, blit=False)
     # Else matplotlib scolds whoever looks at it only later, or not at all.
     moving._draw_was_started = True  # type: ignore[attr-defined]
     if path is not None:

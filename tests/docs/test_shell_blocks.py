@@ -77,9 +77,8 @@ def run(block, folder):
 @pytest.mark.parametrize("name", BLOCKS)
 def test_it_runs(name, folder):
     done = run(BLOCKS[name], folder)
-    lecture = "exercise" in name  # which is to be solved first: it says what is not right yet
-    assert done.returncode == 0 or lecture, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr or lecture, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_wrong_block_would_be_found(folder):

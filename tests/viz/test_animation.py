@@ -33,6 +33,9 @@ def test_files(fall, tmp_path):
     animate(fall, tmp_path / "fall.html", fps=6, size=2)
     page = (tmp_path / "fall.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64") == 4
+    assert "http" not in page
+    assert page.count('<span aria-hidden="true">') == 9  # a sign on every button, though no font is fetched
+    assert "fa-" not in page
     animate(fall, tmp_path / "fall.gif", fps=6, size=2)
     assert (tmp_path / "fall.gif").read_bytes()[:6] in (b"GIF87a", b"GIF89a")
 
