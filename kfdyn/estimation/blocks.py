@@ -13,6 +13,7 @@ from kfdyn.errors import ShapeError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+_DOUBLE = np.dtype(np.float64)
 
 
 class Blocks(Sequence[FloatArray]):
@@ -176,6 +177,8 @@ def real_array(value: ArrayLike, name: str) -> FloatArray:
 
     A complex array is refused, for it would lose its imaginary part; what a masked array hides becomes NaN.
     """
+    if type(value) is np.ndarray and value.dtype == _DOUBLE:  # as nearly always
+        return value
     try:
         hidden = np.ma.getmask(value) if isinstance(value, np.ma.MaskedArray) else False
         array = np.asarray(value)

@@ -21,7 +21,7 @@ class Chain(NamedTuple):
     H: FloatArray
     Q: FloatArray | Shared
     R: FloatArray
-    xi: FloatArray
+    xi: FloatArray | None
 
 
 def as_chain(
@@ -71,9 +71,11 @@ def as_chain(
     for name in ("F", "Q"):
         if stack[name].shape[1:] != (n, n):
             raise ShapeError(f"{name} has blocks of shape {stack[name].shape[1:]}, but x0 says n = {n}")
-    xi = np.zeros((N, n))
-    xi[0] = mean
-    if inputs is not None:
+    xi = None
+    if inputs is not None or mean.any():
+        xi = np.zeros((N, n))
+        xi[0] = mean
+    if xi is not None and inputs is not None:
         u = real_array(inputs, "inputs")
         if u.shape != (N - 1, n):
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
@@ -88,7 +90,7 @@ def as_chain(
         which = np.ones(N, np.uint8)
         which[0] = 0
         noise = Shared(np.stack([first, stack["Q"][0]]), which)
-    return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], xi.ravel())
+    return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], None if xi is None else xi.ravel())
 
 
 def _matrix(value: ArrayLike, name: str) -> FloatArray:

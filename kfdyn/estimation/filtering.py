@@ -151,8 +151,9 @@ class Filtered:
 
         With η ≠ 0 the centred innovations are used. O(N) (SKO "determinant"; THEORY section 4).
         """
-        quadratic = np.einsum("...i,...i->...", self.eps_centered, self.nu_centered)
-        constant = int(self.observed.sum()) * np.log(2.0 * np.pi) + self.covariances.logdet
+        eps, nu = (self.eps, self.nu) if self.eta is None else (self.eps_centered, self.nu_centered)
+        quadratic = eps.dot(nu) if eps.ndim == 1 else np.einsum("...i,...i->...", eps, nu)
+        constant = np.count_nonzero(self.observed) * np.log(2.0 * np.pi) + self.covariances.logdet
         llf = -0.5 * (constant + quadratic)
         return float(llf) if llf.ndim == 0 else llf
 
@@ -255,7 +256,9 @@ def kalman_filter(
         ss.xi if xi is None else _owned(xi, ss.check_states(xi, "xi")),
         ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta")),
     ]
-    known = [None if u is None or (u.ndim == 1 and not u.any()) else u for u in known]  # zeros may carry batch axes
+    known = [
+        None if u is None or (u.ndim == 1 and not np.count_nonzero(u)) else u for u in known
+    ]  # zeros may carry batch axes
     if ss.flat is not None:
         from kfdyn.estimation.flat.filtering import flat_filter
 
@@ -280,9 +283,12 @@ def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
 
 def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
     """Which outputs are measured: the same in every batch entry, or an error."""
+    everything = np.ones(T.shape[-1], dtype=bool)
+    if sum_is_finite(T):
+        return everything
     missing = np.isnan(T)
     if not missing.any():
-        return np.ones(T.shape[-1], dtype=bool)
+        return everything
     missing = missing.reshape(-1, T.shape[-1])
     if not (missing == missing[0]).all():
         at = int(np.flatnonzero((missing != missing[0]).any(axis=0))[0])

@@ -60,7 +60,7 @@ def lost_digits(cov: Riccati, above: float = TOLERABLE) -> Loss:
     if not m.size or cov.ss.n_outputs == 0:
         return worst
     if cov.ss.common.m == 1:
-        if not (D.flat > above / _EPS * R.flat).any():  # the usual case, in one look
+        if not np.count_nonzero(D.flat > above / _EPS * R.flat):  # the usual case, in one look
             return worst
         owner, place = np.arange(m.size), np.zeros(1, dtype=np.int64)
     else:

@@ -15,6 +15,7 @@ from kfdyn.estimation._kernels.table import Arrays, table_of, table_with
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
 from kfdyn.estimation.flat.prior import flat_states
+from kfdyn.estimation.overflow import sum_is_finite
 from kfdyn.estimation.packing import (
     BlockInput,
     Packed,
@@ -107,24 +108,6 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    __slots__ = (
-        "H",
-        "Q",
-        "R",
-        "_cache",
-        "_table",
-        "arrays",
-        "common",
-        "eta",
-        "factors",
-        "flat",
-        "m",
-        "n",
-        "phi",
-        "tree",
-        "xi",
-    )
-
     tree: Tree
     phi: Blocks
     H: Blocks
@@ -171,22 +154,24 @@ class StateSpace:
         else:
             R_flat = _covariance(tree, "R", pack(tree, "R", R), m, _R_RULE).spread()
         self._set(tree, n, m, _steps(tree, phi, n), H_flat, Q_flat, R_flat)
-        for name, value in (("xi", xi), ("eta", eta)):
-            object.__setattr__(self, name, self._known(name, value))
+        self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
-            object.__setattr__(self, "factors", Factors(Q_root, R_root))
+            self.__dict__["factors"] = Factors(Q_root, R_root)
         if flat:
-            object.__setattr__(self, "flat", flat_states(tree, n, self.arrays.state, flat))
+            self.__dict__["flat"] = flat_states(tree, n, self.arrays.state, flat)
 
     def _set(
         self, tree: Tree, n: IntArray, m: IntArray, phi: Blocks, H: FloatArray, Q: FloatArray, R: FloatArray
     ) -> None:
         """Take over flat buffers that are known to be good."""
         common = Common.of(n, m)
-        state, output = offsets_of(n), offsets_of(m)
+        if common.n is not None and common.n == common.m:
+            m = n  # arrays of a million numbers are worth sharing
+        state = offsets_of(n)
+        output = state if m is n else offsets_of(m)
         blocks = {
             "phi": phi,
-            "H": Blocks(H, m, n, state if common.m == 1 else None),  # arrays of a million numbers are worth sharing
+            "H": Blocks(H, m, n, state if common.m == 1 else None),
             "Q": Blocks(Q, n, n, state if common.n == 1 else None),
             "R": Blocks(R, m, m, output if common.m == 1 else None),
         }
@@ -210,8 +195,7 @@ class StateSpace:
             "_cache": {},
             "_table": None,
         }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(values)
 
     @classmethod
     def trusted(
@@ -242,8 +226,7 @@ class StateSpace:
         """
         ss = cls.__new__(cls)
         ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, _above(tree, n), n), H, Q, R)
-        object.__setattr__(ss, "xi", xi)
-        object.__setattr__(ss, "eta", eta)
+        ss.__dict__.update(xi=xi, eta=eta)
         return ss
 
     @classmethod
@@ -370,9 +353,12 @@ class StateSpace:
         if self.factors is not None:
             kept = Factors(*(None if name in new else getattr(self.factors, name) for name in ("Q", "R")))
             values["factors"] = None if kept.Q is None and kept.R is None else kept
-        values |= {name: value for name, value in (("xi", xi), ("eta", eta)) if value is not None}
-        for name in StateSpace.__slots__:
-            object.__setattr__(other, name, values[name] if name in values else getattr(self, name))
+        if xi is not None:
+            values["xi"] = xi
+        if eta is not None:
+            values["eta"] = eta
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(values)
         return other
 
     def _known(self, name: str, value: ArrayLike | None) -> FloatArray | None:
@@ -436,7 +422,7 @@ class StateSpace:
         """
         with _TABLE_LOCK:
             if self._table is None:
-                object.__setattr__(self, "_table", table_of(self.arrays, self.common.most_states))
+                self.__dict__["_table"] = table_of(self.arrays, self.common.most_states)
             return self._table[0]
 
     @property
@@ -479,6 +465,8 @@ class StateSpace:
                 f"{name} has shape {array.shape}, but its last axis must stack the {size} {what} of the "
                 f"{len(self)} nodes in node order: shape (..., {size})"
             )
+        if sum_is_finite(array):
+            return array
         bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -539,8 +527,7 @@ def _rebuilt(
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
     ss = StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
-    object.__setattr__(ss, "flat", flat)
-    object.__setattr__(ss, "factors", factors)
+    ss.__dict__.update(flat=flat, factors=factors)
     return ss
 
 

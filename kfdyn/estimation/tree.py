@@ -89,7 +89,7 @@ class Tree:
         parent, start = np.arange(1, n_nodes + 1), np.arange(-1, n_nodes)
         parent[-1], start[0] = -1, 0
         arrays = {
-            "parent": parent, "order": order, "depth": np.arange(n_nodes - 1, -1, -1), "child_start": start,
+            "parent": parent, "order": order, "depth": order[::-1], "child_start": start,
             "child_list": order[:-1],
         }  # fmt: skip
         for name, value in arrays.items():

@@ -1,0 +1,47 @@
+"""The quick look at covariance blocks: what it passes is positive definite, and it says nothing of the rest."""
+
+import numpy as np
+import pytest
+
+from kfdyn.estimation.packing import _CLEARLY_POSITIVE as PART
+from kfdyn.estimation.recursions.covariances import clearly_positive
+
+
+def asked(blocks, plain=False):
+    sizes = np.array([len(b) for b in blocks])
+    look = clearly_positive.plain if plain else clearly_positive
+    return look(np.concatenate([b.ravel() for b in blocks]), sizes, PART, np.empty(int(sizes.max()) ** 2))
+
+
+def covariance(rng, n):
+    root = rng.normal(size=(n, n))
+    whole = root @ root.T + 0.1 * np.eye(n)
+    return 10.0 ** rng.uniform(-6, 6) * (whole + whole.T)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_it_passes_what_is_positive_and_nothing_else(seed, plain):
+    rng = np.random.default_rng(seed)
+    blocks = [covariance(rng, int(n)) for n in rng.integers(0, 7, 30)]
+    blocks += [np.zeros((4, 4)), np.zeros((0, 0))]
+    assert asked(blocks, plain) == 1
+    k = int(np.argmax([len(b) > 1 for b in blocks]))
+    good, n = blocks[k], len(blocks[k])
+
+    def instead(block):
+        return asked([*blocks[:k], block, *blocks[k + 1 :]], plain)
+
+    values, vectors = np.linalg.eigh(good)
+    values[0] = -1e-3 * values[-1]
+    indefinite = (vectors * values) @ vectors.T
+    assert instead(0.5 * (indefinite + indefinite.T)) == 0
+    skew = good.copy()
+    skew[0, 1] = np.nextafter(skew[0, 1], np.inf)
+    assert instead(skew) == 0
+    singular = np.outer(good[0], good[0])
+    assert instead(singular) == 0  # it may well be a covariance: eigenvalues are asked
+    assert instead(good * np.where(np.eye(n, dtype=bool), np.nan, 1.0)) == 0
+    zero_variance = good.copy()
+    zero_variance[0, 0] = 0.0
+    assert instead(zero_variance) == 0
