@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import AngularAcceleration, ExternalForce, ForceTorque
+from kfdyn.dynamics.sensors.body_kinds import AngularAcceleration, ExternalForce, ForceTorque, skew
 from kfdyn.dynamics.sensors.gather import Factor, at_hinge
 from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.layout import Layout, Node, Piece
 from kfdyn.dynamics.sensors.sensor import Array, Index
 
 TORQUE, ACCELERATION, FORCE = 0, 1, 2
+GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
 # Growth of entries that an order of elimination may have: digits that it costs.
 BOUND = 1e4
 # Unknowns of a node that the sweep is laid out for; more are better served by LAPACK.
@@ -25,12 +26,12 @@ MOST = 24
 
 
 class Program(NamedTuple):
-    """Parameters of the entry, in its order; ``y_start`` says where each sensor's readings begin."""
+    """Parameters of the entries, in their order; whether any body has external forces."""
 
     parameters: tuple[Any, ...]
     n_rows: int
     n_unknowns: int
-    y_start: tuple[int, ...]
+    pushed: bool
 
 
 def make_program(layout: Layout, factor: Factor) -> Program | None:
@@ -38,43 +39,46 @@ def make_program(layout: Layout, factor: Factor) -> Program | None:
     system = layout.system
     if not _served(layout, factor):
         return None
+    from kfdyn.dynamics.recursions.sensing.tables import NODE
     from kfdyn.multibody.prepared import model_of
 
     model = model_of(system)
-    turned = model.tables["frames"]
     start = np.cumsum([0, *(sensor.size(system) for sensor in layout.sensors)])
-    made = _Tables(layout, start, turned, model.place)
-    nodes = np.zeros((system.n_bodies + 1, 9), np.int64)
+    made = _Tables(layout, start, model.tables["frames"], model.place)
+    columns: dict[str, list[int]] = {name: [0] * (system.n_bodies + 1) for name in NODE.fields}
     order: list[int] = []
     pivots: list[float] = []
-    most = 1
+    most, inverse = 1, 0
+    quiet = _quiet(layout)
     # rows and unknowns in the order of bodies; the tables are looked up by place
     for k, node in enumerate(layout.nodes):
-        rows, info, push = len(made.rows), len(made.info), len(made.push)
-        R_at = made.node(node)
+        at, before = int(model.place[k]), made.counts()
+        places = made.node(node)
         sequence, sizes = _order(layout, factor, k, made)
         pair = node.n_dofs == 1 and sequence == [1, 0]
-        places = rows, len(made.rows), info, len(made.info), push, len(made.push), len(order), R_at, int(pair)
-        nodes[model.place[k]] = places
+        calm = QUIET_PARENT if node.parent >= 0 and quiet[node.parent] else QUIET
+        places |= {"way": (calm if quiet[k] else PAIR) if pair else GENERAL, "unknowns": len(order), "inverse": inverse}
+        for name, first, last in zip(("rows", "own", "seen", "push"), before, made.counts()):
+            places |= {name: first, f"{name}_end": last}
+        for name, value in places.items():
+            columns[name][at] = value
+        if quiet[k] and not pair:
+            return None
         order += sequence
         pivots += sizes
-        most = max(most, len(sequence))
+        most, inverse = max(most, len(sequence)), inverse + len(sequence) ** 2
+    tables = [NODE.filled(system.n_bodies + 1, np.int64, **columns), made.rows, made.own, made.seen, made.push, order]
+    reals = [made.frames, made.numbers, made.scale, pivots]
     parameters = (
         len(made.rows),
         len(order),
+        inverse,
         int(start[-1]),
         most,
-        nodes.reshape(-1),
-        np.array(made.rows, np.int64).reshape(-1),
-        np.array(made.info, np.int64).reshape(-1),
-        np.array(made.push, np.int64).reshape(-1),
-        np.array(order, np.int64),
-        np.array(made.frames, float).reshape(-1),
-        np.array(made.numbers, float),
-        np.array(made.scale, float).reshape(-1),
-        np.array(pivots, float),
+        *(np.array(table, np.int64).reshape(-1) for table in tables),
+        *(np.array(table, float).reshape(-1) for table in reals),
     )
-    return Program(parameters, len(made.rows), len(order), tuple(map(int, start)))
+    return Program(parameters, len(made.rows), len(order), bool(made.push))
 
 
 def _served(layout: Layout, factor: Factor) -> bool:
@@ -85,20 +89,35 @@ def _served(layout: Layout, factor: Factor) -> bool:
     return True
 
 
+def _quiet(layout: Layout) -> list[bool]:
+    """Whether nothing is known of accelerations at a node and outboard, and all there have one dof with one torque."""
+    out = [False] * len(layout.nodes)
+    for k in reversed(layout.order):
+        node = layout.nodes[k]
+        torque = node.n_rows == 1 and isinstance(layout.sensors[node.rows[0].sensor], JointTorque)
+        out[k] = node.n_dofs == 1 and torque and not node.info and all(out[j] for j in node.children)
+    return out
+
+
 class _Tables:
-    """Grows the tables, node by node."""
+    """Grows the tables, node by node; what is fixed to a body stands in its turned axes."""
 
     def __init__(self, layout: Layout, start: Index, turned: Array, place: Index) -> None:
         self.layout, self.start, self.turned, self.place = layout, start, turned, place
         self.rows: list[tuple[int, ...]] = []
-        self.info: list[tuple[int, ...]] = []
+        self.own: list[tuple[int, ...]] = []
+        self.seen: list[int] = []
         self.push: list[tuple[int, ...]] = []
         self.frames: list[Array] = [np.zeros(12)]
         self.numbers: list[float] = [0.0]
         self.scale: list[tuple[float, float]] = []
 
-    def node(self, node: Node) -> int:
-        """Add what is read at a node; where the covariance of its rows is."""
+    def counts(self) -> tuple[int, ...]:
+        """How many rows, dofs known, readings of accelerations and pushes there are."""
+        return len(self.rows), len(self.own), len(self.seen), len(self.push)
+
+    def node(self, node: Node) -> dict[str, int]:
+        """Add what is read at a node; where the covariance of its rows and the constants of its readings are."""
         for piece in node.rows:
             self._rows(node, piece)
         R = np.zeros((node.n_rows, node.n_rows))
@@ -106,28 +125,26 @@ class _Tables:
         for piece in node.rows:
             here = slice(at, at + len(piece.seen))
             R[here, here], at = piece.R, here.stop
-        for piece in node.info:
-            self._info(node, piece)
         for push in node.spread:
             sensor = self.layout.sensors[push.sensor]
             assert isinstance(sensor, ExternalForce)
-            frame, weight, first = self._frame(sensor.frame), self._keep(push.weight), len(self.push)
+            self.frames.append(np.concatenate([part.ravel() for part in self._placed(sensor.frame)]))
+            weight, first = self._keep(push.weight), len(self.push)
             shift = (0 if sensor.axes == "frame" else 6) + (0 if sensor.moment else 3)
             for i in push.seen:
                 reading = int(self.start[push.sensor] + i)
-                self.push.append((shift + int(i), frame, reading, first, len(push.seen), weight))
-        return self._keep(R)
+                self.push.append((shift + int(i), len(self.frames) - 1, reading, first, len(push.seen), weight))
+        return {"R": self._keep(R), "inform": self._inform(node)}
 
     def _keep(self, matrix: Array) -> int:
         at = len(self.numbers)
         self.numbers += matrix.ravel().tolist()
         return at
 
-    def _frame(self, name: str) -> int:
+    def _placed(self, name: str) -> tuple[Array, Array]:
         k, R, p = self.layout.system.locate(name)
         S = self.turned[self.place[k]].reshape(3, 3)
-        self.frames.append(np.concatenate([(S.T @ R).ravel(), S.T @ p]))
-        return len(self.frames) - 1
+        return S.T @ R, S.T @ p
 
     def _rows(self, node: Node, piece: Piece) -> None:
         system, sensor = self.layout.system, self.layout.sensors[piece.sensor]
@@ -137,25 +154,54 @@ class _Tables:
                 per = 1.0
                 if isinstance(sensor, MotorCurrent):
                     per = 1.0 / float(np.broadcast_to(sensor.per_ampere, (sensor.size(system),))[i])
-                self.rows.append((TORQUE, dof, 0, reading))
+                self.rows.append((TORQUE, dof, reading, 0))
                 self.scale.append((per, per * float(system.armature[dof]) * sensor.rotor))
             elif isinstance(sensor, JointAcceleration):
-                self.rows.append((ACCELERATION, dof, 0, reading))
+                self.rows.append((ACCELERATION, dof, reading, 0))
                 self.scale.append((0.0, 1.0))
             else:
                 assert isinstance(sensor, ForceTorque)
-                frame = self._frame(sensor.frame or system.body_names[node.k])
-                self.rows.append((FORCE, int(local), frame, reading))
-                self.scale.append((-1.0 if sensor.direction == "child_to_parent" else 1.0, 0.0))
+                R, p = self._placed(sensor.frame or system.body_names[node.k])
+                S = np.zeros((6, 6))  # R*[1, −p~] and R*[0, 1]
+                S[:3, :3] = S[3:, 3:] = R.T
+                S[:3, 3:] = -R.T @ skew(p)
+                sign = -1.0 if sensor.direction == "child_to_parent" else 1.0
+                self.rows.append((FORCE, 0, reading, self._keep(sign * S[local])))
+                self.scale.append((0.0, 0.0))
 
-    def _info(self, node: Node, piece: Piece) -> None:
-        sensor = self.layout.sensors[piece.sensor]
-        weight, first = self._keep(np.asarray(np.linalg.inv(piece.R), np.float64)), len(self.info)
-        frame = 0 if isinstance(sensor, JointAcceleration) else self._frame(sensor.frame)  # type: ignore[attr-defined]
-        linear = sensor.size(self.layout.system) == 3 and not isinstance(sensor, AngularAcceleration)
-        for i, local in zip(piece.seen, piece.local()):
-            of = 6 + node.dofs.start + int(local) if frame == 0 else int(local) + (3 if linear else 0)
-            self.info.append((of, frame, int(self.start[piece.sensor] + i), first, len(piece.seen), weight))
+    def _inform(self, node: Node) -> int:
+        """Readings in information form: of dofs, one by one; of the body's acceleration, as one constant matrix."""
+        J, turning, weights = np.zeros((6, 6)), np.zeros((6, 6)), []
+        for piece in node.info:
+            sensor = self.layout.sensors[piece.sensor]
+            weight = np.asarray(np.linalg.inv(piece.R), np.float64)
+            readings = [int(self.start[piece.sensor] + i) for i in piece.seen]
+            if isinstance(sensor, JointAcceleration):
+                first, at = len(self.own), self._keep(weight)
+                for local, reading in zip(piece.local(), readings):
+                    self.own.append((node.dofs.start + int(local), reading, first, len(readings), at))
+                continue
+            R, p = self._placed(sensor.frame)  # type: ignore[attr-defined]
+            K = np.zeros((6, 6))  # R*[1, 0] and R*[−p~, 1]
+            K[:3, :3] = K[3:, 3:] = R.T
+            K[3:, :3] = -R.T @ skew(p)
+            linear = sensor.size(self.layout.system) == 3 and not isinstance(sensor, AngularAcceleration)
+            rows = piece.local() + (3 if linear else 0)
+            K, pulled = K[rows], K[rows].T @ weight
+            J += pulled @ K
+            # the offset axis·(ω × (ω × p)) = Σ ω_i ω_j (axis_i p_j − δ_ij axis·p), and none of an angular row
+            for c, axis in enumerate(K[:, 3:]):
+                outer = np.outer(axis, p) - (axis @ p) * np.eye(3)
+                both = outer + outer.T - np.diag(outer.diagonal())
+                turning -= np.outer(pulled[:, c], both[np.triu_indices(3)])
+            weights.append(pulled.T)
+            self.seen += readings
+        if not weights:
+            return 0
+        at = self._keep(J[np.triu_indices(6)])
+        self._keep(turning)
+        self._keep(np.concatenate(weights))
+        return at
 
 
 def _order(layout: Layout, factor: Factor, k: int, made: _Tables) -> tuple[list[int], list[float]]:

@@ -15,7 +15,8 @@ from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.gradient import SensorGradient
-    from kfdyn.dynamics.sensors.swift import Swift
+    from kfdyn.dynamics.sensors.program import Program
+    from kfdyn.multibody import System
 
 Part = str | tuple[str, str]
 
@@ -54,10 +55,11 @@ class DynamicsEstimate:
     hinge_forces: Array
     external_forces: Array
 
-    def __init__(self, problem: Problem | Any, means: tuple[Array, ...], swift: Swift | None = None) -> None:
+    def __init__(self, problem: Problem | Any, means: tuple[Array, ...], swift: bool = False) -> None:
         self._problem = problem  # or what makes it: a single state is answered before its arguments are looked at twice
         self.a, self.tau, self.body_accelerations, self.hinge_forces, self.external_forces = means
-        self._swift = swift
+        self._swift = swift  # whether the compiled sweep has answered
+        self._straight: tuple[System, Program, Array] | None = None
         self._std: dict[str, Array] = {}
 
     @classmethod
@@ -80,7 +82,7 @@ class DynamicsEstimate:
     @cached_property
     def checks(self) -> Checks:
         """Readings held against the estimate, with the leading axes as one; O(N) a state, when first asked for."""
-        from kfdyn.dynamics.sensors.swift import hold_against
+        from kfdyn.dynamics.sensors.checks import hold_against
 
         return hold_against(self)
 

@@ -6,7 +6,7 @@ from multibody_cases import forest, state
 from sensor_cases import S, case
 
 import kfdyn as kf
-from kfdyn.dynamics.recursions import sensing
+from kfdyn.dynamics.recursions.sensing.means import SENSE
 from kfdyn.dynamics.sensors import swift
 from kfdyn.dynamics.sensors.layout import make_layout
 from kfdyn.dynamics.sensors.problem import make_problem
@@ -30,7 +30,7 @@ def both(system, q, v, sensors, readings):
         layout.programs[:] = [None]
     swift._ready.clear()
     slow = kf.estimate_dynamics(system, q, v, sensors, readings)
-    assert fast._swift is not None and slow._swift is None
+    assert fast._swift and not slow._swift
     for layout, program in zip(layouts, served):
         layout.programs[:] = [program]
     return fast, slow
@@ -94,12 +94,14 @@ def test_plain_python_computes_the_same():
     program = swift.program_of(problem, problem.groups[0])
     y = np.concatenate(problem.readings, axis=1) - np.concatenate([s.biases(system) for s in sensors])
     n = system.n_bodies
+    told = n, n, program.n_rows, program.n_unknowns
     out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(4))]
     out += [np.empty((1, program.n_rows)), np.empty((1, program.n_unknowns))]
-    arrays = (*program.parameters, problem.q, problem.v, y, problem.gravity, *out)
-    assert sensing.SENSE.plain(model_of(system), *arrays) == 1
+    arrays = (*program.parameters, *told, problem.q, problem.v, y, problem.gravity, *out)
+    assert SENSE.plain(model_of(system), *arrays) == 1
     np.testing.assert_allclose(out[0][0], compiled.a, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(out[4][0], compiled.hinge_forces, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(out[3][0], compiled.hinge_forces, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(out[4][0], compiled.external_forces, rtol=1e-10, atol=1e-10)
 
 
 def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
@@ -107,8 +109,8 @@ def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
     _, slow = both(system, q, v, sensors, readings)
     run, spoilt = swift.run, []
 
-    def partly(*args):
-        fine, answers = run(*args)
+    def partly(*args, **more):
+        fine, answers = run(*args, **more)
         for array in answers:
             array[3] = np.nan  # as the sweep marks it
         spoilt.append(fine)

@@ -1,0 +1,214 @@
+"""At a hinge: the unknowns w = (q̈, m) are eliminated through 𝒦, and what is left of the message is the parent's.
+
+An unknown has a column of twelve and a number, Γ[:, α]H* or Γ[:, λ]S* and γ; X = 𝒦⁻¹[columns*, γ]. The usual node has
+one dof with one row of its own, two by two and without loops. Others are eliminated by Gauss and Jordan in a fixed order
+of rows, which a pivot that has shrunk too much says to be wrong: then the row of the batch has no answer here.
+"""
+
+from kfdyn.dynamics.recursions.sensing.message import (
+    A_AT,
+    ALPHA_AT,
+    C_AT,
+    J_AT,
+    LAMBDA_AT,
+    SIX,
+    UPPER,
+    Message,
+    dot,
+)
+from kfdyn.dynamics.recursions.sensing.tables import FORCE, SHRUNK
+from kfdyn.multibody.recursions.robot import dofs
+from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.values import local, now
+
+
+def watch(s, place, pivot):
+    """Remember how far above the least allowed a pivot is, and the pivot itself if it is asked for."""
+    s.least.set(smaller(s.least, absolute(pivot) - SHRUNK * s.row.pivots[place]))
+    if s.means:
+        for _ in when(s.row.n_pivot != 0):
+            s.row.pivot[place] = pivot
+
+
+def pair(s, body, node, h):
+    """One dof h and its own row, det 𝒦 < 0."""
+    row, M = s.row, Message(s.here)
+    scale = row.scale[2 * node.rows]
+    r = [scale * x for x in h]
+    one = [dot([M.J(a, b) for b in SIX], h) for a in SIX] + [dot([M.A(a, b) for b in SIX], h) for a in SIX]
+    two = [dot([M.A(a, b) for a in SIX], r) for b in SIX] + [-dot([M.C(b, a) for a in SIX], r) for b in SIX]
+    k, g = local(dot(h, one)), local(dot(h, [s.here[ALPHA_AT + c] for c in SIX])) if s.means else None
+    for j in loop(node.own_end, node.own):  # of one dof, so each of one reading
+        w = row.numbers[s.own[j].weight]
+        k.set(k + w)
+        if s.means:
+            g.set(g - w * row.y[s.own[j].reading])
+    k, across, least = now(k), dot(h, two) + row.scale[2 * node.rows + 1], dot(r, two[6:]) - row.numbers[node.R]
+    det = k * least - across * across
+    inverse = 1.0 / det
+    watch(s, node.unknowns, across)
+    watch(s, node.unknowns + 1, det / across)
+    K = least * inverse, -across * inverse, k * inverse
+    if s.means:
+        y = dot(r, [s.here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
+        one, two = [*one, now(g)], [*two, y]
+    first, other = (
+        [a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2]))
+    )
+    s.keep_pair(body, node, first, other, K)
+    for _ in when(body.parent != 0):
+        here = s.here
+        for c in SIX:
+            for d in SIX:
+                here[A_AT + 6 * c + d] = M.A(c, d) - one[6 + c] * first[d] - two[6 + c] * other[d]
+        for i, (c, d) in enumerate(UPPER):
+            here[J_AT + i] = here[J_AT + i] - one[c] * first[d] - two[c] * other[d]
+            here[C_AT + i] = here[C_AT + i] + one[6 + c] * first[6 + d] + two[6 + c] * other[6 + d]
+        if s.means:
+            for c in range(12):
+                here[ALPHA_AT + c] = here[ALPHA_AT + c] - one[c] * first[12] - two[c] * other[12]
+
+
+def quiet_pair(s, body, node, h):
+    """The same where J = 0 and nothing is known of q̈: A stays symmetric, and is an articulated body inertia."""
+    row, here, M = s.row, s.here, Message(s.here)
+    scale = row.scale[2 * node.rows]
+    Ah = [dot([M.A(min(a, b), max(a, b)) for b in SIX], h) for a in SIX]
+    Ch = [dot([M.C(a, b) for b in SIX], h) for a in SIX]
+    across = scale * dot(h, Ah) + row.scale[2 * node.rows + 1]
+    least = -(scale * scale) * dot(h, Ch) - row.numbers[node.R]
+    inverse = 1.0 / across
+    watch(s, node.unknowns, across)
+    watch(s, node.unknowns + 1, across)
+    a, b = -least * inverse * inverse, inverse  # 𝒦⁻¹ = [[a, b], [b, 0]]
+    down, turned = scale * b, [(-scale * b) * x for x in Ch]
+    first = [down * x for x in Ah] + [a * x + z for x, z in zip(Ah, turned)]
+    other = [0.0] * 6 + [b * x for x in Ah]
+    if s.means:
+        y = scale * dot(h, [here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
+        first, other = [*first, b * y], [*other, 0.0]
+    s.keep_pair(body, node, first, other, (a, b, 0.0))
+    for _ in when(body.parent != 0):
+        for i, (c, d) in enumerate(UPPER):
+            here[A_AT + 6 * c + d] = M.A(c, d) - Ah[c] * first[d]
+            here[C_AT + i] = here[C_AT + i] + Ah[c] * first[6 + d] + turned[c] * Ah[d]
+        if s.means:
+            for c in SIX:
+                here[LAMBDA_AT + c] = here[LAMBDA_AT + c] - Ah[c] * first[12]
+
+
+def general(s, body, node):
+    """Any number of dofs and rows, in the order chosen."""
+    _columns(s, body, node)
+    row, M = s.row, s.matrix
+    m = body.v_end - body.v
+    count = m + node.rows_end - node.rows
+    right = 13 if s.means else 12
+    wide = count + right + (0 if s.means else count)  # for covariances 𝒦⁻¹ itself stands behind
+    for i in loop(count):  # row i of the order is that of unknown ``which``
+        which = row.order[node.unknowns + i]
+        line = M.part(wide * i)
+        for _ in when(which < m):
+            _dof_line(s, body, node, which, m, count, line)
+        for _ in when(which >= m):
+            _row_line(s, body, node, which - m, m, count, line)
+        column = s.columns.part(12 * which)
+        for c in range(12):
+            line[count + c] = column[c]
+        if not s.means:
+            for c in loop(count):
+                line[count + 12 + c] = 0.0
+            line[count + 12 + which] = 1.0
+    for p in loop(count):
+        pivot = M.part(wide * p)
+        d = pivot[p]
+        watch(s, node.unknowns + p, d)
+        inverse = 1.0 / d
+        for c in loop(wide, p + 1):
+            pivot[c] = pivot[c] * inverse
+        for i in loop(count):
+            for _ in when(i != p):
+                line = M.part(wide * i)
+                factor = line[p]
+                for c in loop(wide, p + 1):
+                    line[c] -= factor * pivot[c]
+    for i in loop(count):
+        line, X = M.part(wide * i + count), s.X.part(13 * (node.unknowns + i))
+        for c in range(right):
+            X[c] = line[c]
+    s.keep_general(body, node, count, wide)
+    for _ in when(body.parent != 0):
+        _reduce(s, node, count)
+
+
+def _reduce(s, node, count):
+    """Γ − columns X, and γ."""
+    here = s.here
+    for i in loop(count):
+        column, X = s.columns.part(12 * i), s.X.part(13 * (node.unknowns + i))
+        a, x = [column[c] for c in range(12)], [X[c] for c in range(13 if s.means else 12)]
+        for c in SIX:
+            for d in SIX:
+                here[A_AT + 6 * c + d] -= a[6 + c] * x[d]
+        for k, (c, d) in enumerate(UPPER):
+            here[J_AT + k] -= a[c] * x[d]
+            here[C_AT + k] += a[6 + c] * x[6 + d]
+        if s.means:
+            for c in range(12):
+                here[ALPHA_AT + c] -= a[c] * x[12]
+
+
+def _columns(s, body, node):
+    """Γ[:, α]H* and Γ[:, λ]S* of all unknowns; rows of S are kept."""
+    M = Message(s.here)
+    k = local(0)
+    for i in dofs(s.robot, body):
+        h, column = s.row_of_H(i), s.columns.part(12 * now(k))
+        for a in SIX:
+            column[a] = dot([M.J(a, b) for b in SIX], h)
+            column[6 + a] = dot([M.A(a, b) for b in SIX], h)
+        k += 1
+    for i in loop(node.rows_end, node.rows):
+        s.keep_row_of_S(body, i)
+        r, column = s.row_of_S(i), s.columns.part(12 * now(k))
+        for b in SIX:
+            column[b] = dot([M.A(a, b) for a in SIX], r)
+            column[6 + b] = -dot([M.C(b, a) for a in SIX], r)
+        k += 1
+
+
+def _dof_line(s, body, node, i, m, count, line):
+    """Row of 𝒦 for q̈_i: H_i times the columns, armatures and informations, and γ."""
+    row, h = s.row, s.row_of_H(body.v + i)
+    for j in loop(count):
+        line[j] = dot(h, [s.columns[12 * j + c] for c in SIX])
+    for j in loop(node.rows_end, node.rows):
+        one = s.rows[j]
+        for _ in when((one.kind != FORCE) & (one.at == body.v + i)):
+            line[m + j - node.rows] += row.scale[2 * j + 1]
+    gamma = local(dot(h, [s.here[ALPHA_AT + c] for c in SIX])) if s.means else None
+    for j in loop(node.own_end, node.own):
+        one = s.own[j]
+        for _ in when(one.dof == body.v + i):
+            for k in loop(one.first + one.count, one.first):
+                w = row.numbers[one.weight + (j - one.first) * one.count + (k - one.first)]
+                line[s.own[k].dof - body.v] += w
+                if s.means:
+                    gamma.set(gamma - w * row.y[s.own[k].reading])
+    if s.means:
+        line[count + 12] = now(gamma)
+
+
+def _row_line(s, body, node, i, m, count, line):
+    """Row of 𝒦 for m_i: S_i times the columns, less R, and γ = S b − y."""
+    row, r, one = s.row, s.row_of_S(node.rows + i), s.rows[node.rows + i]
+    for j in loop(count):
+        line[j] = dot(r, [s.columns[12 * j + 6 + c] for c in SIX])
+    for _ in when(one.kind != FORCE):
+        line[one.at - body.v] += row.scale[2 * (node.rows + i) + 1]
+    wide = node.rows_end - node.rows
+    for j in loop(wide):
+        line[m + j] -= row.numbers[node.R + i * wide + j]
+    if s.means:
+        line[count + 12] = dot(r, [s.here[LAMBDA_AT + c] for c in SIX]) - row.y[one.reading]

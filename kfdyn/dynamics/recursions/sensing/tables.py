@@ -1,0 +1,50 @@
+"""A program as the sweeps see it: at which node which readings enter, and in which order its unknowns are eliminated.
+
+Everything that is fixed to a body stands in the body's own (turned) axes, made once by ``sensors.program``; a sweep
+only turns it. Readings of a body's acceleration in information form are one constant matrix a body.
+"""
+
+from kfdyn.sweeps.algebra import Mat3, Vec3
+from kfdyn.sweeps.entry import Parameter
+from kfdyn.sweeps.records import Record
+
+#: Kinds of rows: generalised force of a dof, its acceleration, a component of a force at a frame.
+TORQUE, ACCELERATION, FORCE = 0, 1, 2
+
+#: How a node is eliminated: by its order, whatever it has; one dof with one row of its own; the same where nothing is
+#: known of accelerations there or outboard (J = 0, A symmetric), and where that holds for its parent, too.
+GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
+
+#: A node's part of the program, by body t: first and last of its rows, of what is known of its own dofs, of readings of
+#: its acceleration and of its pushes; where its unknowns and its order of elimination begin, where 𝒦⁻¹ is kept, where
+#: the covariance of its rows and the constants of its acceleration's readings are; and how it is eliminated.
+NODE = Record(
+    rows=int, rows_end=int, own=int, own_end=int, seen=int, seen_end=int, push=int, push_end=int, unknowns=int,
+    inverse=int, R=int, inform=int, way=int,
+)  # fmt: skip
+
+#: A row: kind; its dof; which reading; where its row of S in the body's axes is, if it reads a force.
+ROW = Record(kind=int, at=int, reading=int, S=int)
+
+#: What is known of a dof's acceleration in information form: one reading; its weights with the others of its piece
+#: (``count`` numbers from ``weight`` on), which begins at ``first``.
+OWN = Record(dof=int, reading=int, first=int, count=int, weight=int)
+
+#: A push: one component of an external force; ``of`` 0–5 at a frame in its axes, 6–11 in the world's; else alike.
+PUSH = Record(of=int, frame=int, reading=int, first=int, count=int, weight=int)
+
+FRAME = Record(R=Mat3, p=Vec3)
+
+#: Constants of the readings of a body's acceleration, body's axes: K*R⁻¹K (21); what ω brings, −K*R⁻¹ times offsets,
+#: by the products xx, xy, xz, yy, yz, zz of ω (6 × 6); K*R⁻¹, six for every reading.
+MATRIX, TURNING, WEIGHTS = 0, 21, 57
+
+#: A pivot that is this part of what it was when the order was chosen shows that the order is wrong.
+SHRUNK = 1e-6
+
+#: What the entries take beside states: sizes, tables and numbers; in this order.
+PROGRAM = [
+    *(Parameter(name, "n") for name in ("n_rows", "n_unknowns", "n_inverse", "n_readings", "most")),
+    *(Parameter(name, "i") for name in ("nodes", "rows", "own", "seen", "push", "order")),
+    *(Parameter(name, "f") for name in ("frames", "numbers", "scale", "pivots")),
+]
