@@ -12,6 +12,7 @@ from kfdyn.dynamics.sensors.marginals import Local, marginals
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array, Index
 from kfdyn.dynamics.sensors.solve import Load, solve
+from kfdyn.dynamics.sensors.swift import deviations, served
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
@@ -22,11 +23,25 @@ NOTHING = 1e-13
 
 
 def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
-    """All five quantities' marginal standard deviations."""
+    """All five quantities' marginal standard deviations: by the compiled sweep, and of what it leaves by numpy."""
+    if est._straight is not None:
+        fine, found = deviations(*est._straight)
+        if fine:
+            return {key: value.reshape(getattr(est, key).shape) for key, value in found.items()}
+    problem = est.problem
     out = {key: np.empty_like(getattr(est, key)) for key in QUANTITIES}
-    for members, factor in est.problem.parts():
-        for key, value in standard_deviations_of(factor).items():
-            est.flat(out[key])[members] = value
+    known = served(problem) if est._swift else None
+    for group in problem.groups:
+        left = group.members
+        if known is not None:
+            fine, found = deviations(problem.system, known[1], problem.q)
+            answered = np.isfinite(found["a"]).all(1)
+            for key, value in found.items():
+                est.flat(out[key])[:] = value
+            left = group.members[~answered]
+        for members, factor in problem.parts_of(group, left):
+            for key, value in standard_deviations_of(factor).items():
+                est.flat(out[key])[members] = value
     return out
 
 

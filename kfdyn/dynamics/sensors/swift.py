@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
 SENSE = Later("kfdyn.dynamics.recursions.sensing.means", "SENSE")
+DEVIATE = Later("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
 class Means(NamedTuple):
@@ -62,6 +63,15 @@ def run(
     out = Means(*together(shapes))
     fine = SENSE(system, size, *program.parameters, *told, q, v, y, g, *out) == FINE
     return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
+
+
+def deviations(system: System, program: Program, q: Array) -> tuple[bool, dict[str, Array]]:
+    """Marginal standard deviations (B, ·) of the five quantities: whether all states have them, and what."""
+    size, n = len(q), system.n_bodies
+    dofs, bodies, pushed = (size, system.nv), (size, n, 6), n if program.pushed else 0
+    out = together([dofs, dofs, bodies, bodies, (size, pushed, 6)])
+    fine = DEVIATE(system, size, *program.parameters, pushed, q, *out) == FINE
+    return fine, dict(zip(QUANTITIES, out if pushed else [*out[:4], np.zeros(bodies)]))
 
 
 def together(shapes: list[tuple[int, ...]]) -> list[Array]:
@@ -145,6 +155,7 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=64)
 def sizes_of(system: System, sensors: tuple[Sensor, ...]) -> tuple[int, ...]:
+    """How many numbers each sensor reads."""
     return tuple(sensor.size(system) for sensor in sensors)
 
 
@@ -157,7 +168,7 @@ _ready: dict[tuple[int, ...], _Known] = {}
 
 
 def _known(system: System, sensors: Sequence[Sensor]) -> _Known | None:
-    """A layout with all its readings there, if its program has been made and serves; these very objects are asked for."""
+    """A layout with all its readings there, if its program serves; of these very objects."""
     return _ready.get((id(system), *map(id, sensors)))
 
 

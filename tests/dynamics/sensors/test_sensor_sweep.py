@@ -6,7 +6,9 @@ from multibody_cases import forest, state
 from sensor_cases import S, case
 
 import kfdyn as kf
+from kfdyn.dynamics.recursions.sensing.deviations import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
+from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
 from kfdyn.dynamics.sensors import swift
 from kfdyn.dynamics.sensors.layout import make_layout
 from kfdyn.dynamics.sensors.problem import make_problem
@@ -29,6 +31,7 @@ def both(system, q, v, sensors, readings):
     for layout in layouts:
         layout.programs[:] = [None]
     swift._ready.clear()
+    fast.std("a"), fast.checks  # now, as long as the sweep serves
     slow = kf.estimate_dynamics(system, q, v, sensors, readings)
     assert fast._swift and not slow._swift
     for layout, program in zip(layouts, served):
@@ -42,6 +45,11 @@ def close(fast, slow, tol=1e-8):
         np.testing.assert_allclose(getattr(fast, key), getattr(slow, key), rtol=0, atol=tol * size, err_msg=key)
     np.testing.assert_allclose(fast.llf, slow.llf, rtol=1e-8, atol=1e-6)
     np.testing.assert_allclose(fast.nis, slow.nis, rtol=1e-6, atol=1e-6)
+    # a variance is a difference of what entered and what the readings take off it: the largest of its kind is the scale
+    size = max(1.0, *(np.square(slow.std(key)).max(initial=0.0) for key in MEANS))
+    for key in MEANS:
+        one, two = fast.std(key) ** 2, slow.std(key) ** 2
+        np.testing.assert_allclose(one, two, rtol=0, atol=tol * size, err_msg=f"variance of {key}")
     for one, two in zip(fast.multipliers, slow.multipliers):
         np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(two).max(initial=0.0)))
 
@@ -102,6 +110,56 @@ def test_plain_python_computes_the_same():
     np.testing.assert_allclose(out[0][0], compiled.a, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(out[3][0], compiled.hinge_forces, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(out[4][0], compiled.external_forces, rtol=1e-10, atol=1e-10)
+
+
+def test_plain_python_computes_the_same_deviations():
+    system, q, v, sensors, readings = every_kind(seed=9)
+    compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
+    problem = make_problem(system, q, v, sensors, readings, None)
+    program = swift.program_of(problem, problem.groups[0])
+    n = system.n_bodies
+    out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(3))]
+    assert DEVIATE.plain(model_of(system), *program.parameters, n, problem.q, *out) == 1
+    for key, found in zip(MEANS, out):
+        np.testing.assert_allclose(found[0], compiled.std(key), rtol=1e-9, atol=1e-10)
+
+
+def humanoid():
+    """A free base without a wrench, ball hinges, torques everywhere, inertial units, a force–torque sensor."""
+    robot = kf.models.humanoid()
+    base, *hinges = robot.hinge_names
+    tips = [name for k, name in enumerate(robot.body_names) if k not in set(robot.parent.tolist())]
+    sensors = [S.JointTorque(0.0, base), S.JointTorque(0.25, hinges)]
+    sensors += [S.Imu(robot.body_names[0], 0.01), S.Imu(tips[0], 0.02), S.ForceTorque(hinges[-1], 1.0)]
+    return robot, sensors
+
+
+def arm():
+    """A chain whose outboard half no inertial unit looks at."""
+    return kf.models.puma560(), [S.JointTorque(0.25), S.Imu("link_3", 0.01), S.ExternalForce("link_5", 2.0)]
+
+
+def slides():
+    """The same with a hinge that is not revolute outboard."""
+    return kf.models.stanford_arm(), [
+        S.JointTorque([0.0, 0.1, 0.2, 0.3, 0.0, 0.5]),
+        S.JointAcceleration(0.3, "joint_1"),
+    ]
+
+
+def test_nodes_of_every_way():
+    ways = set()
+    rng = np.random.default_rng(3)
+    for robot, sensors in (humanoid(), arm(), slides()):
+        q = np.stack([robot.neutral(), *(robot.random_configuration(rng) for _ in range(12))])
+        v = rng.normal(size=(13, robot.nv))
+        readings = [rng.normal(size=(13, s.size(robot))) for s in sensors]
+        fast, slow = both(robot, q, v, sensors, readings)
+        close(fast, slow, tol=1e-10)
+        problem = fast.problem
+        nodes = problem.layout(problem.groups[0]).programs[0].parameters[5].reshape(-1, NODE.width)
+        ways |= set(nodes[1:, NODE.place("way")].tolist())
+    assert ways == {GENERAL, PAIR, QUIET, QUIET_PARENT}
 
 
 def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):

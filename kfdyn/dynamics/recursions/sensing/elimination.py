@@ -1,8 +1,8 @@
 """At a hinge: the unknowns w = (q̈, m) are eliminated through 𝒦, and what is left of the message is the parent's.
 
 An unknown has a column of twelve and a number, Γ[:, α]H* or Γ[:, λ]S* and γ; X = 𝒦⁻¹[columns*, γ]. The usual node has
-one dof with one row of its own, two by two and without loops. Others are eliminated by Gauss and Jordan in a fixed order
-of rows, which a pivot that has shrunk too much says to be wrong: then the row of the batch has no answer here.
+one dof with one row of its own, two by two and without loops. Others are eliminated by Gauss and Jordan in a fixed
+order of rows, which a pivot that has shrunk too much says to be wrong: then the row of the batch has no answer here.
 """
 
 from kfdyn.dynamics.recursions.sensing.message import (
@@ -53,10 +53,8 @@ def pair(s, body, node, h):
     if s.means:
         y = dot(r, [s.here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
         one, two = [*one, now(g)], [*two, y]
-    first, other = (
-        [a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2]))
-    )
-    s.keep_pair(body, node, first, other, K)
+    first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
+    s.keep_pair(body, node, first, other, K, symmetric=False)
     for _ in when(body.parent != 0):
         here = s.here
         for c in SIX:
@@ -74,7 +72,7 @@ def quiet_pair(s, body, node, h):
     """The same where J = 0 and nothing is known of q̈: A stays symmetric, and is an articulated body inertia."""
     row, here, M = s.row, s.here, Message(s.here)
     scale = row.scale[2 * node.rows]
-    Ah = [dot([M.A(min(a, b), max(a, b)) for b in SIX], h) for a in SIX]
+    Ah = [dot([M.half_A(a, b) for b in SIX], h) for a in SIX]
     Ch = [dot([M.C(a, b) for b in SIX], h) for a in SIX]
     across = scale * dot(h, Ah) + row.scale[2 * node.rows + 1]
     least = -(scale * scale) * dot(h, Ch) - row.numbers[node.R]
@@ -88,7 +86,7 @@ def quiet_pair(s, body, node, h):
     if s.means:
         y = scale * dot(h, [here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
         first, other = [*first, b * y], [*other, 0.0]
-    s.keep_pair(body, node, first, other, (a, b, 0.0))
+    s.keep_pair(body, node, first, other, (a, b, 0.0), symmetric=True)
     for _ in when(body.parent != 0):
         for i, (c, d) in enumerate(UPPER):
             here[A_AT + 6 * c + d] = M.A(c, d) - Ah[c] * first[d]

@@ -30,8 +30,8 @@ def gather(s):
 def _quiet(s, body, node):
     arrive(s, body, informed=False)
     s.spread(body, node)
-    for turns in either(body.kind == REVOLUTE):
-        quiet_pair(s, body, node, _hinge(s, body, turns))
+    for h in _hinge(s, body):
+        quiet_pair(s, body, node, h)
     for _ in when(body.parent != 0):
         leave(s, body, informed=False)
         for _ in when(node.way == QUIET):
@@ -45,14 +45,15 @@ def _informed(s, body, node):
     s.spread(body, node)
     for simple in either(node.way == PAIR):
         if simple:
-            for turns in either(body.kind == REVOLUTE):
-                pair(s, body, node, _hinge(s, body, turns))
+            for h in _hinge(s, body):
+                pair(s, body, node, h)
         else:
             general(s, body, node)
     for _ in when(body.parent != 0):
         leave(s, body, informed=True)
 
 
-def _hinge(s, body, turns):
-    """The row of H of a hinge of one dof: of a revolute one half is zero."""
-    return [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v)
+def _hinge(s, body):
+    """The row of H of a hinge of one dof; of a revolute one half is zero, which pays where only means are wanted."""
+    for turns in either(body.kind == REVOLUTE) if s.means else (False,):
+        yield [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v)

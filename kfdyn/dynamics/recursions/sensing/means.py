@@ -29,7 +29,7 @@ class Means(Workspace):
         """How many numbers it works in."""
         return Workspace.size(robot, row) + 24 * (robot.n + 1) + 2 * robot.nv
 
-    def keep_pair(self, body, node, first, other, K):
+    def keep_pair(self, body, node, first, other, K, symmetric):
         """X of both unknowns."""
         X = self.X.part(13 * node.unknowns)
         for c in range(13):

@@ -36,6 +36,10 @@ class Message:
         """A_ab, row of λ and column of α."""
         return self.memory[A_AT + 6 * a + b]
 
+    def half_A(self, a, b):
+        """A_ab of a symmetric A, of which one triangle is there."""
+        return self.A(min(a, b), max(a, b))
+
     def C(self, a, b):
         """C_ab."""
         return self.memory[C_AT + upper(a, b)]
@@ -93,7 +97,7 @@ def leave(s, body, informed):
     if s.means:
         eta = s.bodies[body.t].eta
         eta = [*eta.w, *eta.v]
-        for at, block in ((LAMBDA_AT, M.A), (ALPHA_AT, M.J)) if informed else ((LAMBDA_AT, M.A),):
+        for at, block in ((LAMBDA_AT, M.A), (ALPHA_AT, M.J)) if informed else ((LAMBDA_AT, M.half_A),):
             force = [s.here[at + a] + dot([block(a, b) for b in SIX], eta) for a in SIX]
             force = Spatial.of(force).force_shifted(l)
             moved.append((at, [*force.w, *force.v]))
@@ -136,6 +140,4 @@ def shifted(entry, l):
         x = Vec3(*(rows[a][b] for a in range(3))).plus_cross(l, Vec3(*(rows[3 + a][b] for a in range(3))))
         for a, value in enumerate(x):
             rows[a][b] = value
-    return [
-        x for row in rows for x in (*Vec3(*row[:3]).plus_cross(l, Vec3(*row[3:])), *row[3:])
-    ]
+    return [x for row in rows for x in (*Vec3(*row[:3]).plus_cross(l, Vec3(*row[3:])), *row[3:])]

@@ -96,7 +96,7 @@ class Workspace:
         row, here, R = self.row, self.here, self.bodies[body.t].R
         fixed = row.numbers.part(node.inform)
         J = [fixed[MATRIX + i] for i in range(21)]
-        block = {pair: x for pair, x in zip(UPPER, J)}
+        block = dict(zip(UPPER, J))
         top = R @ Mat3(*(block[min(a, b), max(a, b)] for a in range(3) for b in range(3))) @ R.T
         side = R @ Mat3(*(block[a, 3 + b] for a in range(3) for b in range(3))) @ R.T
         low = R @ Mat3(*(block[3 + min(a, b), 3 + max(a, b)] for a in range(3) for b in range(3))) @ R.T
@@ -146,5 +146,3 @@ class Workspace:
                 q = self.push_column(body, self.pushes[j])
                 for k, (c, d) in enumerate(UPPER):
                     here[C_AT + k] += (0.5 * w) * (p[c] * q[d] + q[c] * p[d])
-
-
