@@ -41,9 +41,7 @@ def coupled_inverse_dynamics(
     method: str = "newton_euler",
 ) -> Array:
     """X*(𝓜Xa + c) (..., nv)."""
-    from kfdyn.multibody.arguments import opened
-
-    tree, q_tree, v_tree, a_tree = opened(system, q, v=v, a=a)
+    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
     return system._expansion.forces(
         inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
     )
@@ -53,9 +51,7 @@ def coupled_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c (..., nv)."""
-    from kfdyn.multibody.arguments import opened
-
-    tree, q_tree, v_tree = opened(system, q, v=v)
+    tree, q_tree, v_tree = system.opened(q, v=v)
     return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
 
 

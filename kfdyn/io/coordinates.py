@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import checked, configuration, opened
+from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.body import as_floats
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
@@ -95,7 +95,7 @@ class Pairing(NamedTuple):
                     f"system {self.whole.name!r} has {self.whole.constraints}: which hinges of the other model share "
                     "the generalised force of a coordinate is not for us to say; leave tau out"
                 )
-            _, q, v, a = opened(self.whole, q, v=v, a=a)
+            _, q, v, a = self.whole.opened(q, v=v, a=a)
         q = configuration(system, q)
         rates = [None if x is None else checked(system, x, (system.nv,), key) for key, x in _named(v, a, tau)]
         out = np.zeros((*q.shape[:-1], self.nq))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     array = checked(system, q, (system.nq,), what)
     if not system.is_tree:
-        configuration(system.open_tree, system._expansion.positions(array), what)
+        configuration(system.open_tree, system.positions(array), what)
         return array
     layout = system.layout
     turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
@@ -63,17 +63,6 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
                 "with integrate()"
             )
     return array
-
-
-def opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-    """A state of a system with couplings or loops as one of its open tree: the tree, all of q, all of each rate."""
-    if hasattr(system, "as_tree"):  # a system with flexible bodies: its attachments move
-        return tuple(system.as_tree(q, **rates))
-    every = [
-        None if value is None else system._expansion.rates(checked(system, value, (system.nv,), name))
-        for name, value in rates.items()
-    ]
-    return system.open_tree, system.expand(q), *every
 
 
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration, opened
+from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.entries import DIFFERENCE, FINE, INTEGRATE, known
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
@@ -46,12 +46,7 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     array([0.75])
     """
     if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return np.asarray(system.integrated(q, dv))  # type: ignore[attr-defined]
-        tree, here, move = opened(system, q, dv=dv)
-        own_q, own_v = system._expansion.own_q, system._expansion.own_v
-        added = np.asarray(q, float)[..., own_q] + np.asarray(dv, float)[..., own_v]
-        return system._expansion.contracted(integrate(tree, here, move), added)
+        return system.moved(q, dv)
     if type(q) is np.ndarray and q.ndim:
         out = np.empty(q.shape)
         if INTEGRATE(system, math.prod(q.shape[:-1]), q, dv, out) == FINE:
@@ -94,14 +89,7 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     array([0.1, 0.2, 0.3])
     """
     if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return np.asarray(system.differed(q, q2))  # type: ignore[attr-defined]
-        every = difference(system.open_tree, system.expand(q), system.expand(q2))
-        out = np.empty((*every.shape[:-1], system.nv))
-        e = system._expansion
-        out[..., e.here_v] = every[..., e.plain_v]
-        out[..., e.own_v] = np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q]
-        return out
+        return system.apart(q, q2)
     lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
     left_inverse = left_inverses(system)
     dv = np.empty((len(start), system.nv))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration, opened
+from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.entries import KINETIC, MOMENT, MOMENTUM, known, reading
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
@@ -37,9 +35,8 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     9.0
     """
     if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return _flexible().kinetic_energy(system, q, v)
-        return kinetic_energy(*opened(system, q, v=v))
+        own = kinetic_energy(*system.opened(q, v=v))
+        return sum((points.kinetic for points in system.beside(q, v)), own)
     return reading(system, KINETIC, ((),), "the kinetic energy", q, v)[0]
 
 
@@ -57,7 +54,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     Returns
     -------
     (...) array
-        Joule. Springs are data of the system and not counted. Cost O(N).
+        Joule. Springs of hinges are data of the system and not counted; bodies that bend count with what bends them.
+        Cost O(N).
 
     Examples
     --------
@@ -68,10 +66,6 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
-    if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return _flexible().potential_energy(system, q, gravity)
-        system, q = opened(system, q)
     g = system.gravity
     if gravity is not None:
         g = checked(system, gravity, (3,), "gravity")
@@ -79,6 +73,7 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     com = _mass_centre(system, q)
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
         energy = -system.mass * (com * g).sum(-1)
+    energy = sum((points.strain for points in system.beside(q)), energy)
     return expect_finite(system, energy, "the potential energy", q=q, gravity=g)
 
 
@@ -170,32 +165,21 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
-    if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return _flexible().mass_centre(system, q)
-        system, q = opened(system, q)
-    return reading(system, MOMENT, ((3,),), "the mass centre", q)[0] / (system.mass or 1.0)
+    tree, q_tree = system.opened(q)
+    own = reading(tree, MOMENT, ((3,),), "the mass centre", q_tree)[0]
+    return sum((points.moment for points in system.beside(q)), own) / (system.mass or 1.0)
 
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
     """Mass centre, and momentum about it; no v is at rest."""
-    if not system.is_tree:
-        if hasattr(system, "as_tree"):
-            return _flexible().centroidal_momentum(system, q, v)
-        system, q, v = opened(system, q, v=v)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
-    if not known(MOMENTUM(system, len(q_flat), q_flat, v_flat, com, h)):
+    tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
+    if not known(MOMENTUM(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
+    h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
-
-
-def _flexible() -> Any:
-    """Sums over points, for systems with flexible bodies; that room stands on this one."""
-    from kfdyn.multibody.flexible import energy
-
-    return energy
 
 
 def _require_mass(system: System) -> None:

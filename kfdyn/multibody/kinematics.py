@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import opened
 from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
 from kfdyn.multibody.prepared import frame_of
 from kfdyn.multibody.system import System
@@ -55,7 +54,7 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     array([ 0.,  0., -2.])
     """
     if not system.is_tree:
-        system, q = opened(system, q)
+        system, q = system.opened(q)
     of = frame_of(system, frame)
     return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
 
@@ -172,10 +171,8 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
            [ 0.,  0.]])
     """
     if not system.is_tree:
-        tree, q_tree = opened(system, q)
-        if hasattr(system, "as_tree"):
-            return np.asarray(jacobian(tree, q_tree, frame) @ system.expansion(q))
-        return system._expansion.forces(jacobian(tree, q_tree, frame))  # J X
+        tree, q_tree = system.opened(q)
+        return system.narrowed(q, jacobian(tree, q_tree, frame))
     of = frame_of(system, frame)[:3]
     return reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of)[0]
 
@@ -185,7 +182,7 @@ def _motion(
 ) -> Array:
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
     if not system.is_tree:
-        system, q, v, a = opened(system, q, v=v, a=a)
+        system, q, v, a = system.opened(q, v=v, a=a)
     of = frame_of(system, frame)[:3]
     v = np.zeros(system.nv) if v is None else v
     if of_order == 1:

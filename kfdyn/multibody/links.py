@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration, opened
+from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.entries import LINK_TERMS, known
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
@@ -129,5 +129,5 @@ def open_terms(
     gravity: ArrayLike | None = None,
 ) -> LinkTerms:
     """The terms of a system's open tree, in the state that its couplings give it."""
-    tree, q_tree, v_tree = (system, q, v) if system.is_tree else opened(system, q, v=v)
+    tree, q_tree, v_tree = system.opened(q, v=v)
     return link_terms(tree, q_tree, v_tree, external_forces, gravity)

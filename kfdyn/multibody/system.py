@@ -18,6 +18,7 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout, pack
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.origin import Origin
+from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -322,8 +323,53 @@ class System:
         """
         from kfdyn.multibody.arguments import configuration
 
-        array = configuration(self, q)
-        return array if self.is_tree else self._expansion.positions(array)
+        return self.positions(configuration(self, q))
+
+    def positions(self, q: Array) -> Array:
+        """:meth:`expand` of numbers that were looked at."""
+        return q if self.is_tree else self._expansion.positions(q)
+
+    def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+        """A state as one of :attr:`open_tree`: the tree, its q, and its part of each rate (v, a, dv), None if None.
+
+        Every kind of system has this method, so that what is read off a tree is read off all of them.
+        """
+        if self.is_tree:
+            return self, q, *rates.values()
+        from kfdyn.multibody.arguments import checked
+
+        every = [
+            None if value is None else self._expansion.rates(checked(self, value, (self.nv,), name))
+            for name, value in rates.items()
+        ]
+        return self.open_tree, self.expand(q), *every
+
+    def narrowed(self, q: ArrayLike, J: Array) -> Array:
+        """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
+        return J if self.is_tree else self._expansion.forces(J)
+
+    def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
+        """:func:`kfdyn.integrate` of a system with couplings or loops."""
+        from kfdyn.multibody.configuration import integrate
+
+        tree, here, move = self.opened(q, dv=dv)
+        e = self._expansion
+        added = np.asarray(q, float)[..., e.own_q] + np.asarray(dv, float)[..., e.own_v]
+        return e.contracted(integrate(tree, here, move), added)
+
+    def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
+        """:func:`kfdyn.difference` of a system with couplings or loops."""
+        from kfdyn.multibody.configuration import difference
+
+        every, e = difference(self.open_tree, self.expand(q), self.expand(q2)), self._expansion
+        out = np.empty((*every.shape[:-1], self.nv))
+        out[..., e.here_v] = every[..., e.plain_v]
+        out[..., e.own_v] = np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q]
+        return out
+
+    def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
+        """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
+        return ()
 
     def expansion(self, q: ArrayLike | None = None) -> Array:
         """Matrix X with v of the open tree = X v; the same for every q.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +16,8 @@ from kfdyn.multibody.body import Body, Frame
 from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, System
 
 Array = NDArray[np.float64]
@@ -43,8 +47,11 @@ class FlexibleSystem:
         Hinge coordinates of each body followed by its modal ones.
     dof_names : tuple of str
         One for each entry of v: the hinge's name, ``body/mode_1``, …
-    tree : System
-        The rigid tree with attachments; kinematics are read off it.
+    damping, stiffness, lower, upper, speed, effort, armature : (nv,)
+        Of the hinges, as of a :class:`System`; 0 or without limit for modes, whose own matrices the bodies have.
+    tree, open_tree : System
+        The rigid tree with attachments, on which bodies that bend have no mass of their own; kinematics are read off
+        it. ``stiff_tree`` is the same with the masses of nothing bent.
 
     Examples
     --------
@@ -60,9 +67,8 @@ class FlexibleSystem:
     """
 
     is_tree = False
-    loops: tuple[()] = ()
+    loops: tuple[Loop, ...] = ()
     couplings: tuple[()] = ()
-    constraints = "flexible bodies"
 
     def __init__(
         self,
@@ -87,12 +93,14 @@ class FlexibleSystem:
             Body(key, np.zeros((6, 6)), Hinge.free(), self.body_names[k], position=shape.place)
             for key, (k, shape) in self.attached.items()
         ]
-        self.tree = System([*on_tree, *massless], gravity, moved, name)
+        self.stiff_tree = System([*on_tree, *massless], gravity, moved, name)
+        bare = [replace(b, inertia=np.zeros((6, 6))) if b.name in self.flexible else b for b in on_tree]
+        self.tree = System([*bare, *massless], gravity, moved, name)
         self.gravity = self.tree.gravity
         up = [b.parent for b in rigid]
         self.parent = np.array([-1 if p is None else self.body_names.index(p) for p in up])
         self.n_bodies = len(rigid)
-        self.mass = self.tree.mass
+        self.mass = self.stiff_tree.mass
         self.modes = np.array([self.flexible[b.name].n_modes if b.name in self.flexible else 0 for b in rigid])
         self._index()
 
@@ -107,10 +115,7 @@ class FlexibleSystem:
             self.body_names.index(body.parent),
             self.flexible[body.parent].shape_of(body.position, body.name),
         )
-        return Body(
-            body.name, body.inertia, body.hinge, name, body.rotation, np.zeros(3), body.hinge_name, body.armature,
-            body.damping, body.stiffness, body.lower, body.upper, body.speed, body.effort,
-        )  # fmt: skip
+        return replace(body, parent=name, position=np.zeros(3))
 
     def _frame(self, key: str, frame: Frame) -> Frame:
         if frame.body not in self.flexible:
@@ -136,8 +141,47 @@ class FlexibleSystem:
             names += [name] if own == 1 else [f"{name}/{i + 1}" for i in range(own)]
             names += [f"{self.body_names[k]}/mode_{i + 1}" for i in range(self.modes[k])]
         self.dof_names = tuple(names)
-        self.armature = np.zeros(self.nv)
-        self.armature[self._v_of_hinges] = self.tree.armature[: len(self._v_of_hinges)]
+        for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
+            own = np.full(self.nv, {"lower": -np.inf, "upper": np.inf, "speed": np.inf, "effort": np.inf}.get(key, 0.0))
+            own[self._v_of_hinges] = getattr(self.tree, key)[: len(self._v_of_hinges)]
+            setattr(self, key, own)
+
+    armature: Array
+    damping: Array
+    stiffness: Array
+    lower: Array
+    upper: Array
+    speed: Array
+    effort: Array
+
+    @property
+    def open_tree(self) -> System:
+        """The tree that kinematics are read off."""
+        return self.tree
+
+    @property
+    def constraints(self) -> str:
+        """What makes it no rigid tree, in words."""
+        count = len(self.loops)
+        return "flexible bodies" + (f" and {count} loop{'s' * (count > 1)}" if count else "")
+
+    @property
+    def without_loops(self) -> FlexibleSystem:
+        """The same without loops, in the same coordinates."""
+        return self.with_loops(())
+
+    def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
+        """Return the system with these loops or contacts closed (none: open again); q, v, a and tau stay the same."""
+        every = tuple(loops)
+        for loop in every:
+            for end in (loop.frame_a, loop.frame_b):
+                if end is not None:
+                    self.locate(end)
+        if every == self.loops:
+            return self
+        closed = copy(self)
+        closed.loops = every
+        return closed
 
     def _number(self, name: str, names: tuple[str, ...], what: str) -> int:
         if name not in names:
@@ -192,7 +236,10 @@ class FlexibleSystem:
 
     def expand(self, q: ArrayLike) -> Array:
         """q of :attr:`tree`, (..., tree.nq): hinges, then where the modes have the attachments."""
-        here = self.checked(q, self.nq, "q")
+        return self.positions(self.checked(q, self.nq, "q"))
+
+    def positions(self, here: Array) -> Array:
+        """:meth:`expand` of numbers that were looked at."""
         parts = [here[..., self._q_of_hinges]]
         parts += [
             attachment_pose(shape, self.modal(here, self.body_names[k], False)) for k, shape in self.attached.values()
@@ -212,6 +259,18 @@ class FlexibleSystem:
             )
         return X
 
+    def tree_rates(self, q: Array, v: Array) -> Array:
+        """X v (..., tree.nv), without X."""
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        out = np.empty((*lead, self.tree.nv))
+        h = len(self._v_of_hinges)
+        out[..., :h] = v[..., self._v_of_hinges]
+        for i, (k, shape) in enumerate(self.attached.values()):
+            name = self.body_names[k]
+            X = attachment_map(shape, self.modal(q, name, False))
+            out[..., h + 6 * i : h + 6 * i + 6] = np.einsum("...ij,...j->...i", X, self.modal(v, name, True))
+        return out
+
     def drift(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
         here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
@@ -227,28 +286,35 @@ class FlexibleSystem:
             )
         return out
 
-    def as_tree(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+    def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
         here = self.checked(q, self.nq, "q")
-        X = self.expansion(here)
         out: list[Array | None] = []
         for key, value in rates.items():
-            if value is None:
-                out.append(None)
-                continue
-            whole = np.einsum("...ij,...j->...i", X, self.checked(value, self.nv, key))
-            if key == "a" and rates.get("v") is not None:
-                whole = whole + self.drift(here, np.asarray(rates["v"], dtype=float))
+            beside = rates.get("v") if key == "a" else None
+            whole = None if value is None else self.tree_rates(here, self.checked(value, self.nv, key))
+            if beside is not None:  # without an acceleration the drift is still there
+                drift = self.drift(here, self.checked(beside, self.nv, "v"))
+                whole = drift if whole is None else whole + drift
             out.append(whole)
-        if rates.get("v") is not None and rates.get("a", 0) is None:  # no acceleration given: the drift is still there
-            out[list(rates).index("a")] = self.drift(here, np.asarray(rates["v"], dtype=float))
-        return (self.tree, self.expand(here), *out)
+        return (self.tree, self.positions(here), *out)
+
+    def narrowed(self, q: ArrayLike, J: Array) -> Array:
+        """J X (..., nv) of rows J (..., nv of the tree)."""
+        return np.asarray(J @ self.expansion(q))
+
+    def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
+        """The points of the bodies that bend, in the world, and what bends them."""
+        from kfdyn.multibody.flexible.points import point_motion
+
+        rate = np.zeros(self.nv) if v is None else v
+        return tuple(point_motion(self, q, rate, name) for name in self.flexible)
 
     def locate(self, frame: str) -> tuple[int, Array, Array]:
         """Body index of the tree, rotation and position of the named frame or body."""
         return self.tree.locate(frame)
 
-    def integrated(self, q: ArrayLike, dv: ArrayLike) -> Array:
+    def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
         from kfdyn.multibody.configuration import integrate
 
@@ -262,8 +328,8 @@ class FlexibleSystem:
             out[..., self.mode_slice(name)] += move[..., self.mode_slice(name, True)]
         return out
 
-    def differed(self, q: ArrayLike, q2: ArrayLike) -> Array:
-        """dv with ``integrated(q, dv)`` = q2, (..., nv)."""
+    def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
+        """dv with ``moved(q, dv)`` = q2, (..., nv)."""
         from kfdyn.multibody.configuration import difference
 
         here, there = self.checked(q, self.nq, "q"), self.checked(q2, self.nq, "q2")
