@@ -71,22 +71,19 @@ def rates(system: System) -> Callable[[Array, Array], Array]:
     >>> rates(flyer)(flyer.neutral(), np.eye(20)[0])[:7]
     array([0. , 0. , 0. , 0.5, 0. , 0. , 0. ])
     """
-    layout = system.layout
-    plain = layout.coordinates == Coordinates.SCREWS
-    of_q, of_v = np.repeat(plain, np.diff(layout.q_start)), np.repeat(plain, np.diff(layout.v_start))
-    turned = np.flatnonzero(~plain)
-    posed = layout.coordinates[turned] == Coordinates.POSE
-    quaternion = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
-    position = layout.q_start[turned[posed]][:, None] + np.arange(3)
-    hinge_map = np.zeros((turned.size, 6, system.nv))  # [ω; u] = H* β of the turned hinges
-    for i, k in enumerate(turned):
-        own = slice(layout.v_start[k], layout.v_start[k + 1])
-        hinge_map[i, :, own] = layout.screws[own].T
+    turned = _turned(system)
+    posed = np.array([is_pose for is_pose, _, _, _ in turned], dtype=bool)
+    of_q, of_v = np.ones(system.nq, dtype=bool), np.ones(system.nv, dtype=bool)
+    hinge_map = np.zeros((len(turned), 6, system.nv))  # [ω; u] = H* β of the turned hinges
+    for i, (_, own_q, own_v, screws) in enumerate(turned):
+        of_q[own_q], of_v[own_v], hinge_map[i, :, own_v] = False, False, screws.T
+    quaternion = np.array([own_q.stop for _, own_q, _, _ in turned], int)[:, None] + np.arange(-4, 0)
+    position = np.array([own_q.start for is_pose, own_q, _, _ in turned if is_pose], int)[:, None] + np.arange(3)
 
     def rate(q: Array, v: Array) -> Array:
         out = np.empty(system.nq)
         out[of_q] = v[of_v]
-        if turned.size:
+        if turned:
             twist, e = hinge_map @ v, q[quaternion]
             out[quaternion] = quaternion_rate(e, twist[:, :3])
             out[position] = np.einsum("kij,kj->ki", quaternion_to_matrix(e[posed]), twist[posed, 3:])
@@ -97,15 +94,26 @@ def rates(system: System) -> Callable[[Array, Array], Array]:
 
 def normalised(system: System) -> Callable[[Array], Array]:
     """Return the function that divides the quaternions of q (..., nq) by their lengths."""
-    layout = system.layout
-    turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
-    columns = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
+    turned = _turned(system)
+    columns = np.array([own_q.stop for _, own_q, _, _ in turned], int)[:, None] + np.arange(-4, 0)
 
     def unit(q: Array) -> Array:
         out = q.copy()
-        if turned.size:
+        if turned:
             e = q[..., columns]
             out[..., columns] = e / np.sqrt((e**2).sum(-1, keepdims=True))
         return out
 
     return unit
+
+
+def _turned(system: System) -> list[tuple[bool, slice, slice, Array]]:
+    """Hinges with quaternions: whether with a position, where they are in q and in v, and their screws (m, 6)."""
+    layout = system.open_tree.layout
+    found = []
+    for k, name in enumerate(system.hinge_names):
+        kind = layout.coordinates[k]
+        if kind != Coordinates.SCREWS:
+            screws = layout.screws[layout.v_start[k] : layout.v_start[k + 1]]
+            found.append((kind == Coordinates.POSE, system.q_slice(name), system.v_slice(name), screws))
+    return found

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.cut_joint import Cut
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import System, integrate
+from kfdyn.multibody import FlexibleSystem, System, integrate
 from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, loop_slices, worst_gap
 
 Array = NDArray[np.float64]
@@ -59,7 +59,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
 
     Notes
     -----
-    Where the mass matrix is singular the steps are shortest in plain coordinates. Source: THEORY section 12.
+    Where the mass matrix is singular the steps are shortest in plain coordinates. Where bodies bend the metric is 𝓜 + K,
+    so that hinges close the loops and modes only as far as their stiffness lets them. Source: THEORY section 12.
 
     Examples
     --------
@@ -76,6 +77,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     states = States.of(system, q_guess)
     if not system.loops:
         return states["q"].reshape(*states.lead, system.nq).copy()
+    if isinstance(system, FlexibleSystem):
+        system = system.with_noise(system.elasticity[0])
 
     def step(q: Array, gap: Array) -> Array:
         try:

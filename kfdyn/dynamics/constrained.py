@@ -27,7 +27,7 @@ def constrained_forward_dynamics(
     method: str,
 ) -> Array:
     """Forward dynamics with couplings or loops."""
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         expect_method(method, ("filter", "engine"), "forward_dynamics of a flexible system")
         return _flexible().forward_dynamics(system, q, v, tau, external_forces, gravity)
     if not system.loops:
@@ -48,7 +48,7 @@ def constrained_inverse_dynamics(
     actuated: ArrayLike | None = None,
 ) -> Array:
     """Inverse dynamics with couplings or loops."""
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         return _flexible().inverse_dynamics(system, q, v, a, external_forces, gravity)
     if not system.loops:
         if actuated is not None:
@@ -63,7 +63,7 @@ def constrained_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c; refused with loops."""
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         return _flexible().bias_forces(system, q, v, external_forces, gravity)
     _refuse_loops(system, "bias_forces", "bias")
     return coupled.coupled_bias_forces(system, q, v, external_forces, gravity)
@@ -71,7 +71,7 @@ def constrained_bias_forces(
 
 def constrained_mass_matrix(system: System, q: ArrayLike, method: str) -> Array:
     """X*𝓜X; refused with loops."""
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         return _flexible().mass_matrix(system, q)
     _refuse_loops(system, "mass_matrix", "mass_matrix")
     return coupled.coupled_mass_matrix(system, q, method)
@@ -82,7 +82,7 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
     from kfdyn.dynamics.embedding import embedded_forest
     from kfdyn.estimation.riccati import riccati
 
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         return _flexible().mass_matrix_logdet(system, q)
     _refuse_loops(system, "mass_matrix_logdet", "logdet")
     forest = embedded_forest(system, q)
@@ -94,7 +94,7 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
 def constrained_sparsity(system: System) -> NDArray[np.bool_]:
     """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
     _refuse_loops(system, "mass_matrix_sparsity", "mass_matrix")
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         raise ModelError("mass_matrix_sparsity is for rigid systems; a flexible body couples its modes with its hinge")
     nodes = plan(system).nodes
     related = np.eye(len(nodes), dtype=bool)
@@ -111,7 +111,7 @@ def constrained_sparsity(system: System) -> NDArray[np.bool_]:
 
 def constrained_mass_matrix_inverse(system: System, q: ArrayLike, method: str) -> Array:
     """(X*𝓜X)⁻¹, or X(X*𝓜X)⁻¹X* with loops."""
-    if isinstance(system, FlexibleSystem):
+    if _bends(system):
         return _flexible().mass_matrix_inverse(system, q)
     expect_method(method, ("innovations",), "mass_matrix_inverse of a system with couplings or loops")
     if not system.loops:
@@ -135,6 +135,11 @@ def _refuse_loops(system: System, function: str, word: str) -> None:
             f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
             f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"
         )
+
+
+def _bends(system: System) -> bool:
+    """Whether bodies bend and no loop is closed: what there is to solve is one tree of larger nodes."""
+    return isinstance(system, FlexibleSystem) and not system.loops
 
 
 def _flexible() -> Any:

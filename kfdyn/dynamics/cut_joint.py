@@ -20,7 +20,7 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError
-from kfdyn.multibody import Pose, System, frame_acceleration, frame_velocity, kinetic_energy
+from kfdyn.multibody import FlexibleSystem, Pose, System, frame_acceleration, frame_velocity, kinetic_energy
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.closure import both_ends, cross, gap, loop_slices, moving, relative_rows
 
@@ -147,8 +147,8 @@ class Cut:
         return (self.K @ stacked[..., None])[..., 0]
 
     def external(self, f: Array) -> Array:
-        """Forces f (B, Σr) as external forces (B, n_bodies, 6) on the bodies."""
-        out = np.zeros((self.size, self.base.n_bodies, 6))
+        """Forces f (B, Σr) as external forces (B, n, 6) on the bodies, and on attachments to those that bend."""
+        out = np.zeros((self.size, self.base.open_tree.n_bodies, 6))
         stacked = (np.swapaxes(self.K, -1, -2) @ f[..., None])[..., 0]
         for i, name in enumerate(self.frames):
             own = stacked[:, 6 * i : 6 * i + 6]
@@ -160,8 +160,9 @@ class Cut:
 
     def response(self, f: Array) -> Array:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
-        zero = np.zeros((self.size, self.base.nv))
-        return forward_dynamics(self.base, self.q, None, zero, self.external(f), np.zeros(3))
+        base = self.base  # where bodies bend, what bends them is held in balance: f alone is to act
+        tau = base.elastic_forces(self.q) if isinstance(base, FlexibleSystem) else np.zeros((self.size, base.nv))
+        return forward_dynamics(base, self.q, None, tau, self.external(f), np.zeros(3))
 
     def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
         """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""

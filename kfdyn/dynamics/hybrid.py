@@ -80,7 +80,7 @@ def hybrid_dynamics(
     (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
     """
     mask = _mask(system, prescribed)
-    if isinstance(system, FlexibleSystem):
+    if isinstance(system, FlexibleSystem) and not system.loops:
         from kfdyn.dynamics import flexible
 
         return flexible.hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)

@@ -110,7 +110,8 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
         (𝓜 + hB + h²K) a = τ − c − B v − K (q + hv ⊖ rest)
 
     which is forward dynamics with R ← R + hB + h²K (THEORY section 6): every D(k) of the filter gains
-    what the damper adds, and no other line changes. Linear damping is stable for every h.
+    what the damper adds, and no other line changes. Linear damping is stable for every h. Bodies that
+    bend join with R = h²K + hC of their modes (THEORY section 17).
 
     Parameters
     ----------
@@ -133,13 +134,16 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
     >>> implicit_step(stiff, 0.0, 1.0, np.array([0.0]), np.array([1.0])).v.round(6)
     array([1.e-06])
     """
-    return _semi_implicit(motion, motion.damped(h), motion.damping + h * motion.stiffness, t, h, q, v)
+    drag, stiff = motion.damping + h * motion.stiffness, motion.elastic(h * v)
+    return _semi_implicit(motion, motion.damped(h), drag, t, h, q, v, stiff)
 
 
-def _semi_implicit(motion: Motion, system: System, drag: Array, t: float, h: float, q: Array, v: Array) -> Step:
-    """Step of a system against drag (nv,), springs as they are; forces are asked for once."""
+def _semi_implicit(
+    motion: Motion, system: System, drag: Array, t: float, h: float, q: Array, v: Array, stiff: Array | float = 0.0
+) -> Step:
+    """Step of a system against drag (nv,) and ``stiff`` forces, springs as they are; forces are asked for once."""
     driving, external = motion.driving(t, q, v), motion.external(t, q, v)
-    tau = driving - motion.resistance(v, drag) + motion.spring(q)
+    tau = driving - motion.resistance(v, drag) + motion.spring(q) - stiff
     v_new = v + h * forward_dynamics(system, q, v, tau, external, motion.gravity)
     work = h * motion.power_of(driving, external, q, v, v_new)
     return Step(integrate(motion.system, q, h * v_new), v_new, work)

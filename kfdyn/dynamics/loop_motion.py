@@ -24,7 +24,7 @@ def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array
     """The system with its contacts anchored at q (..., nq), and the state moved onto the loops, if it is near them."""
     flat_q, flat_v = q.reshape(-1, system.nq), v.reshape(-1, system.nv)
     loops = tuple(_anchored(system, loop, flat_q if q.ndim > 1 else q) for loop in system.loops)
-    held = system._of(system.open_tree, system.couplings, loops)
+    held = system.without_loops.with_loops(loops)
     if max((float(np.abs(g).max(initial=0.0)) for g in gaps(held, flat_q if q.ndim > 1 else q)), default=0.0) > NEAR:
         name, off = worst_gap(held, flat_q)
         raise ModelError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.feedback import LinearFeedback
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, difference, potential_energy
+from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
 from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.coupling import told
 from kfdyn.multibody.hinge import Coordinates
@@ -120,19 +120,21 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree = self.system.open_tree
-        layout, every = tree.layout, q if self.system.is_tree else self.system.expand(q)
-        no_spring = np.repeat(layout.coordinates == Coordinates.POSE, np.diff(layout.q_start))
-        return difference(tree, self.rest, np.where(no_spring, self.rest, every))
+        tree, every = _hinged(self.system), q if not self.system.couplings else self.system.expand(q)
+        return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, v: Array, factor: Array) -> Array:
         """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings."""
-        if self.system.is_tree:
+        if not self.system.couplings:
             return factor * v
         return self._of_hinges(factor * self.system._expansion.rates(v))
 
+    def elastic(self, v: Array) -> Array:
+        """K of bodies that bend times rates of their modes (..., nv); their forces are part of forward dynamics."""
+        return v @ self.system.elasticity[0] if isinstance(self.system, FlexibleSystem) else np.zeros_like(v)
+
     def _of_hinges(self, tau: Array) -> Array:
-        return tau if self.system.is_tree else self.system._expansion.forces(tau)
+        return tau if not self.system.couplings else self.system._expansion.forces(tau)
 
     def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
@@ -153,8 +155,11 @@ class Motion:
     def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
         """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
         power: Array = ((driving - self.resistance(rate, self.damping)) * rate).sum(-1)
+        if isinstance(self.system, FlexibleSystem):
+            power = power - (rate * (rate @ self.system.elasticity[1])).sum(-1)
         if external is not None:
-            power = power + (external * open_terms(self.system, q, v).velocity).sum((-2, -1))
+            velocity = open_terms(self.system, q, v).velocity[..., : self.system.n_bodies, :]
+            power = power + (external * velocity).sum((-2, -1))
         return power
 
     def potential(self, q: Array) -> Array:
@@ -167,9 +172,14 @@ class Motion:
     def damped(self, h: float) -> System:
         """Return the system with R ← R + hB + h²K: the measurement noise of an implicit step (THEORY section 6).
 
-        Kept, since a simulation asks for the same one at every step.
+        Matrices of bodies that bend join those of the hinges. Kept, since a simulation asks for the same one at every
+        step.
         """
         key = damped_key(h)
+        if key not in self._damped and isinstance(self.system, FlexibleSystem):
+            K, C = self.system.elasticity
+            noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
+            self._damped[key] = self.system.with_noise(noise)
         if key not in self._damped:
             tree = self.system.open_tree
             rotors = tree.armature + key * self.damping + key**2 * self.stiffness
@@ -202,7 +212,7 @@ def motion(
     >>> a, float(power)
     (array([-1.]), -2.0)
     """
-    nv, tree, layout = system.nv, system.open_tree, system.open_tree.layout
+    nv, tree, layout = system.nv, _hinged(system), system.open_tree.layout
     if isinstance(torque, LinearFeedback) and torque.system.nv != nv:
         raise ShapeError(
             f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
@@ -214,8 +224,8 @@ def motion(
         external_forces = checked(system, external_forces, (system.n_bodies, 6), "external_forces")
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     K = _per_dof(system, stiffness, tree.stiffness, "stiffness")
-    for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
-        own = K[layout.v_start[k] : layout.v_start[k + 1]]
+    for k in np.flatnonzero(layout.coordinates[: system.n_bodies] != Coordinates.SCREWS):
+        own = K[tree.v_slice(system.hinge_names[k])]
         if layout.coordinates[k] == Coordinates.POSE and own.any():
             raise ModelError(
                 f"hinge {system.hinge_names[k]!r}: a {system.bodies[k].hinge.kind} hinge takes no stiffness, since "
@@ -230,7 +240,20 @@ def motion(
     if at_rest.ndim > 1:
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
     B = _per_dof(system, damping, tree.damping, "damping")
-    return Motion(system, torque, external_forces, g, B, K, at_rest if system.is_tree else system.expand(at_rest))
+    return Motion(system, torque, external_forces, g, B, K, system.expand(at_rest) if system.couplings else at_rest)
+
+
+def _hinged(system: System) -> System:
+    """The system whose coordinates are those of the hinges: the open tree, or the system itself where bodies bend."""
+    return system if isinstance(system, FlexibleSystem) else system.open_tree
+
+
+def _without_spring(system: System) -> NDArray[np.bool_]:
+    """Entries of q (nq,) of free and custom hinges, which have no springs, and of modes, whose springs are bodies'."""
+    coordinates, out = system.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
+    for k, name in enumerate(system.hinge_names):
+        out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
+    return out
 
 
 def with_armature(system: System, armature: Array) -> System:

@@ -109,22 +109,17 @@ def simulate(
     ((201, 2), True)
     """
     times = _increasing(t)
-    if isinstance(system, FlexibleSystem):
-        from kfdyn.dynamics.flexible.simulation import simulate_flexible
-
-        if np.any(damping) or np.any(stiffness):
-            raise ModelError("a flexible system has its own stiffness and damping; add those of hinges to the torque")
-        return simulate_flexible(
-            system, q, v, times, torque, method, int(substeps), external_forces, gravity, rtol, atol
-        )
     if method not in FIXED_STEP and method not in ADAPTIVE:
         known = ", ".join([*FIXED_STEP, *ADAPTIVE])
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
-    if not system.is_tree and method in ("symplectic", *ADAPTIVE):
+    bends = isinstance(system, FlexibleSystem) and not system.loops
+    if not system.is_tree and method in (("symplectic",) if bends else ("symplectic", *ADAPTIVE)):
+        others = ", or a solver of scipy's" if bends else ""
         raise ModelError(
             f"{method} is for trees, and system {system.name!r} has {system.constraints}; take rk4, implicit or euler"
+            f"{others}"
         )
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
@@ -220,7 +215,8 @@ def step_by_step(
                 try:
                     q, v, done = step(driven.beginning(t), t, h, q, v)
                     if driven.system.loops:
-                        q, v = back_onto_loops(driven.system, q, v)
+                        bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
+                        q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
                 except KfdynError as error:
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
                         error.args = (f"{error} (in the step at t = {t:.6g} s{_of(where)})", *error.args[1:])
@@ -244,8 +240,8 @@ def _of(where: tuple[int, ...]) -> str:
 
 def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int, ...]) -> KfdynError:
     cure = "take more substeps"
-    if driven.damping.any() or driven.stiffness.any():
-        cure += ", or method 'implicit', which is stable for stiff dampers and springs"
+    if driven.damping.any() or driven.stiffness.any() or isinstance(driven.system, FlexibleSystem):
+        cure += ", or method 'implicit', which is stable for stiff dampers, springs and modes"
     return KfdynError(
         f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s{_of(where)}: {method} is "
         f"unstable with "

@@ -84,7 +84,7 @@ def modes(
     if here.shape != (body.nq,):
         raise ShapeError(f"modes are of one configuration: q must have shape ({body.nq},), got {here.shape}")
     slack = body.neutral() if rest is None else np.asarray(rest, dtype=float)
-    spring = np.zeros(body.nv) if isinstance(system, FlexibleSystem) else body.stiffness
+    spring = body.stiffness
 
     def force(step: Array) -> Array:
         """c + K_hinge (q ⊖ rest) at q moved by ``step`` (n, nv)."""

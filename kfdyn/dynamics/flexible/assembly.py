@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleBody, FlexibleSystem, LinkTerms, link_terms
+from kfdyn.multibody.body import as_floats
 from kfdyn.spatial import skew
 
 Array = NDArray[np.float64]
@@ -56,7 +58,6 @@ def flexible_forest(
     v: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
-    noise: ArrayLike | None = None,
     named: bool = False,
 ) -> FlexibleForest:
     """Read states of a flexible system as one estimation problem.
@@ -70,9 +71,8 @@ def flexible_forest(
     gravity : (3,), optional
         ``system.gravity`` if not given.
     external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at its hinge point.
-    noise : (nv, nv), optional
-        Added to the rotors, h²K + hC in an implicit step; only its blocks within a body count.
+        [moment; force] on each body, world orientation, at its hinge point; rows after those of the bodies, if there
+        are any, are of the attachments, in the order of ``system.attached``.
     named : bool
         Whether nodes bear the hinges' names (for one state).
 
@@ -83,16 +83,15 @@ def flexible_forest(
     """
     here = system.checked(q, system.nq, "q")
     rate = np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v")
-    force = np.zeros((system.n_bodies, 6)) if external_forces is None else np.asarray(external_forces, dtype=float)
+    force = _forces(system, external_forces)
     lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
     B = math.prod(lead)
     here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, -1) for x in (here, rate))
-    force = np.broadcast_to(force, (*lead, system.n_bodies, 6)).reshape(B, system.n_bodies, 6)
+    force = np.broadcast_to(force, (*lead, *force.shape[-2:])).reshape(B, -1, 6)
     X, drift = system.expansion(here), system.drift(here, rate)
     tree_rate = np.einsum("bij,bj->bi", X, rate)
     terms = link_terms(system.tree, system.expand(here), tree_rate, gravity=gravity)
-    extra = None if noise is None else np.asarray(noise, dtype=float)
-    nodes = [_node(system, k, here, rate, X, drift, terms, force[:, k], extra) for k in range(system.n_bodies)]
+    nodes = [_node(system, k, here, rate, X, drift, terms, force) for k in range(system.n_bodies)]
     first = system.n_bodies * np.arange(B)[:, None]
     parent = np.where(system.parent >= 0, system.parent + first, -1).reshape(-1)
     tree = Tree(parent, system.hinge_names if named and B == 1 else None)
@@ -123,7 +122,6 @@ def _node(
     drift: Array,
     terms: LinkTerms,
     force: Array,
-    noise: Array | None,
 ) -> _Node:
     B, n = len(q), int(system.modes[k])
     layout = system.tree.layout
@@ -133,13 +131,18 @@ def _node(
     H = np.zeros((B, m + n, n + 6))
     H[:, :m, n:] = terms.H[:, hinge]
     H[:, m + np.arange(n), np.arange(n)] = 1.0
-    R = np.diag(system.armature[own]) if noise is None else np.diag(system.armature[own]) + noise[own, own]
+    R = np.diag(system.armature[own])
+    if system.noise is not None:
+        R = R + system.noise[own, own]
     name = system.body_names[k]
     if n:
         Q, xi = _elastic(system.flexible[name], system.modal(q, name, False), system.modal(v, name, True), terms, k)
-        xi[:, n:] -= force
+        for c in system.attachments(k):
+            if c < force.shape[1]:  # a load where something may be attached
+                xi -= np.einsum("bji,bj->bi", _reach(system, c, X, terms), force[:, c])
     else:
-        Q, xi = terms.inertia[:, k], terms.xi[:, k] - force
+        Q, xi = terms.inertia[:, k], terms.xi[:, k].copy()
+    xi[:, n:] -= force[:, k]
     eta = np.zeros((B, n + 6))
     eta[:, n:], shift = _carried(system, k, X, drift, terms)
     phi = None
@@ -159,11 +162,31 @@ def _carried(system: FlexibleSystem, k: int, X: Array, drift: Array, terms: Link
         return terms.eta[:, k], down
     c = int(system.tree.parent[k])  # the attachment, a body of the tree without mass
     six = slice(int(system.tree.layout.v_start[c]), int(system.tree.layout.v_start[c + 1]))
-    Hc = np.swapaxes(terms.H[:, six], 1, 2)
-    modes = system.mode_slice(system.body_names[p], True)
-    pushed = terms.eta[:, c] + np.einsum("bij,bj->bi", Hc, drift[:, six])
+    pushed = terms.eta[:, c] + np.einsum("bji,bj->bi", terms.H[:, six], drift[:, six])
     eta = terms.eta[:, k] + np.einsum("bij,bj->bi", down, pushed)
-    return eta, np.concatenate([down @ Hc @ X[:, six, modes], down @ _shift(terms.l[:, c])], axis=2)
+    return eta, down @ _reach(system, c, X, terms)
+
+
+def _reach(system: FlexibleSystem, c: int, X: Array, terms: LinkTerms) -> Array:
+    """[Π, φ*] (B, 6, n + 6): [η̇; V] of a body that bends to the velocity of the attachment c on it."""
+    six = slice(int(system.tree.layout.v_start[c]), int(system.tree.layout.v_start[c + 1]))
+    modes = system.mode_slice(system.body_names[int(system.tree.parent[c])], True)
+    moved = np.swapaxes(terms.H[:, six], 1, 2) @ X[:, six, modes]
+    return np.concatenate([moved, _shift(terms.l[:, c])], axis=2)
+
+
+def _forces(system: FlexibleSystem, external_forces: ArrayLike | None) -> Array:
+    """Forces on bodies, (..., n_bodies, 6), and perhaps on attachments, (..., tree.n_bodies, 6)."""
+    if external_forces is None:
+        return np.zeros((system.n_bodies, 6))
+    force = as_floats(external_forces, "external_forces")
+    if force.ndim < 2 or force.shape[-1] != 6 or force.shape[-2] not in (system.n_bodies, system.tree.n_bodies):
+        raise ShapeError(
+            f"external_forces must have shape (..., {system.n_bodies}, 6) for system {system.name!r}, got {force.shape}"
+        )
+    if not np.isfinite(force).all():
+        raise ModelError(f"external_forces has entries that are not finite (system {system.name!r})")
+    return force
 
 
 def _shift(l: Array) -> Array:

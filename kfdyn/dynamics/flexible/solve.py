@@ -21,11 +21,10 @@ def forward_dynamics(
     tau: ArrayLike,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
-    noise: ArrayLike | None = None,
 ) -> Array:
     """Accelerations (..., nv) of hinges and modes; elastic forces are the system's own and not part of tau."""
     torque = system.checked(tau, system.nv, "tau")
-    forest = _forest(system, q, v, external_forces, gravity, torque, noise)
+    forest = _forest(system, q, v, external_forces, gravity, torque)
     with _named(forest):
         filt = kalman_filter(forest.ss, forest.stack(torque))
     return forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
@@ -119,13 +118,12 @@ def _forest(
     external_forces: ArrayLike | None,
     gravity: ArrayLike | None,
     other: Array | None = None,
-    noise: ArrayLike | None = None,
 ) -> FlexibleForest:
     """The forest of states, q broadcast to the leading axes of what else is given."""
     here = system.checked(q, system.nq, "q")
     if other is not None:
         here = np.broadcast_to(here, (*np.broadcast_shapes(here.shape[:-1], other.shape[:-1]), system.nq))
-    return flexible_forest(system, here, v, gravity, external_forces, noise)
+    return flexible_forest(system, here, v, gravity, external_forces)
 
 
 def _bias(forest: FlexibleForest, op: Operators, a: Array | None = None) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -69,6 +70,7 @@ class FlexibleSystem:
     is_tree = False
     loops: tuple[Loop, ...] = ()
     couplings: tuple[()] = ()
+    noise: Array | None = None
 
     def __init__(
         self,
@@ -168,20 +170,25 @@ class FlexibleSystem:
     @property
     def without_loops(self) -> FlexibleSystem:
         """The same without loops, in the same coordinates."""
-        return self.with_loops(())
+        return self._changed(loops=())
 
     def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
-        """Return the system with these loops or contacts closed (none: open again); q, v, a and tau stay the same."""
-        every = tuple(loops)
-        for loop in every:
+        """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
+        more = tuple(loops)
+        for loop in more:
             for end in (loop.frame_a, loop.frame_b):
                 if end is not None:
                     self.locate(end)
-        if every == self.loops:
-            return self
-        closed = copy(self)
-        closed.loops = every
-        return closed
+        return self._changed(loops=(*self.loops, *more))
+
+    def with_noise(self, noise: Array) -> FlexibleSystem:
+        """Return the system with more measurement noise R beside its rotors, (nv, nv): blocks of the bodies count."""
+        return self._changed(noise=noise)
+
+    def _changed(self, **parts: Any) -> FlexibleSystem:
+        other = copy(self)
+        other.__dict__.update(parts)
+        return other
 
     def _number(self, name: str, names: tuple[str, ...], what: str) -> int:
         if name not in names:
@@ -203,6 +210,22 @@ class FlexibleSystem:
         k = self._number(body, self.body_names, "body")
         end = int((self.v_start if velocity else self.q_start)[k + 1])
         return slice(end - int(self.modes[k]), end)
+
+    @cached_property
+    def elasticity(self) -> tuple[Array, Array]:
+        """K and C of the modes of all bodies, (nv, nv): zero but for blocks of bodies that bend."""
+        K, C = np.zeros((2, self.nv, self.nv))
+        for name, body in self.flexible.items():
+            own = self.mode_slice(name, True)
+            K[own, own], C[own, own] = body.stiffness, body.damping
+        return K, C
+
+    def elastic_forces(self, q: Array) -> Array:
+        """Kη (..., nv): what would hold the bent bodies as they are, at rest and without weight."""
+        out = np.zeros((*q.shape[:-1], self.nv))
+        for name, body in self.flexible.items():
+            out[..., self.mode_slice(name, True)] = self.modal(q, name, False) @ body.stiffness
+        return out
 
     @property
     def elastic(self) -> NDArray[np.bool_]:
@@ -229,6 +252,11 @@ class FlexibleSystem:
                 bent * size * rng.uniform(-1, 1, body.n_modes) / np.where(most > 0, most, 1.0) / body.n_modes
             )
         return q
+
+    def attachments(self, k: int) -> list[int]:
+        """Bodies of the tree that are the attachments to body k."""
+        first = self.n_bodies
+        return [first + i for i, (body, _) in enumerate(self.attached.values()) if body == k]
 
     def modal(self, x: Array, name: str, velocity: bool) -> Array:
         """Entries of q or v that belong to the modes of a body, (..., n)."""
