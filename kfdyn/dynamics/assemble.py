@@ -59,8 +59,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
 
     Notes
     -----
-    Where the mass matrix is singular the steps are shortest in plain coordinates. Where bodies bend the metric is 𝓜 + K,
-    so that hinges close the loops and modes only as far as their stiffness lets them. Source: THEORY section 12.
+    Where the mass matrix is singular the steps are shortest in plain coordinates. Where bodies bend the metric is
+    𝓜 + K, so that hinges close the loops, and modes as far as their stiffness lets them. Source: THEORY section 12.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def constrained_forward_dynamics(
     """Forward dynamics with couplings or loops."""
     if _bends(system):
         expect_method(method, ("filter", "engine"), "forward_dynamics of a flexible system")
-        return _flexible().forward_dynamics(system, q, v, tau, external_forces, gravity)
+        return _flexible().forward_dynamics(system, q, v, tau, external_forces, gravity, method)
     if not system.loops:
         return coupled.coupled_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
     from kfdyn.dynamics.closed import closed_forward_dynamics

@@ -160,9 +160,9 @@ class Cut:
 
     def response(self, f: Array) -> Array:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
-        base = self.base  # where bodies bend, what bends them is held in balance: f alone is to act
-        tau = base.elastic_forces(self.q) if isinstance(base, FlexibleSystem) else np.zeros((self.size, base.nv))
-        return forward_dynamics(base, self.q, None, tau, self.external(f), np.zeros(3))
+        base = self.base.slack if isinstance(self.base, FlexibleSystem) else self.base  # f alone is to act
+        zero = np.zeros((self.size, base.nv))
+        return forward_dynamics(base, self.q, None, zero, self.external(f), np.zeros(3))
 
     def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
         """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""

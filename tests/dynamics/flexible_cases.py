@@ -105,3 +105,49 @@ def weights(system):
         whole[at : at + len(b), at : at + len(b)] = b
         at += len(b)
     return whole
+
+
+HINGES = (
+    lambda: kf.Hinge.revolute([0.3, -0.5, 0.8]), lambda: kf.Hinge.prismatic([0.2, 1, 0]), kf.Hinge.ball,
+    kf.Hinge.universal, lambda: kf.Hinge.helical([0, 0, 1], 0.1), lambda: None,
+)  # fmt: skip
+
+
+def random_tree(seed):
+    """Ragged: bodies of one to five modes or none, hinges of all kinds, children of children, two roots at times.
+
+    Some bodies have no turns, some no quadratic shortening; attachments and bodies stand at right angles at times.
+    """
+    rng = np.random.default_rng(seed)
+    bodies, points = [], {}
+    for k in range(int(rng.integers(2, 7))):
+        name = f"b{k}"
+        names = list(points)
+        parent = None if not names or rng.random() < 0.1 else names[int(rng.integers(len(names)))]
+        hinge = HINGES[int(rng.integers(len(HINGES)))]() if parent else (kf.Hinge.free() if k % 2 else HINGES[0]())
+        at = rng.normal(size=3) if parent is None else points[parent][int(rng.integers(len(points[parent])))]
+        turn = np.eye(3)[rng.permutation(3)]
+        turn = turn * np.linalg.det(turn) if rng.random() < 0.5 else np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        turn = turn * np.linalg.det(turn)
+        placed = {"hinge": hinge, "parent": parent, "position": at, "rotation": turn}
+        if rng.random() < 0.65:
+            n, N = int(rng.integers(1, 6)), int(rng.integers(6, 12))
+            r, K = rng.normal(size=(N, 3)), rng.normal(size=(n, n))
+            bends = 0.1 * rng.normal(size=(N, 3, n, n)) if rng.random() < 0.5 else None
+            mass = rng.uniform(0.2, 1, N)
+            if rng.random() < 0.3:  # a consistent mass matrix
+                A = 0.1 * rng.normal(size=(N, N))
+                mass = np.diag(mass) + A @ A.T
+            bodies.append(
+                kf.FlexibleBody(
+                    name, mass, r, 0.3 * rng.normal(size=(N, 3, n)), K @ K.T + 5 * np.eye(n), 0.02,
+                    0.4 * rng.normal(size=(N, 3, n)) if rng.random() < 0.7 else None,
+                    None if bends is None else bends + bends.swapaxes(2, 3), **placed,
+                )
+            )  # fmt: skip
+            points[name] = r
+        else:
+            armature = 0.2 if rng.random() < 0.3 and hinge is not None else 0.0
+            bodies.append(kf.Body(name, inertia(rng, rng.uniform(0.3, 2)), armature=armature, **placed))
+            points[name] = rng.normal(size=(3, 3))
+    return kf.FlexibleSystem(bodies)

@@ -83,7 +83,7 @@ def flexible_forest(
     """
     here = system.checked(q, system.nq, "q")
     rate = np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v")
-    force = _forces(system, external_forces)
+    force = attached_forces(system, external_forces)
     lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
     B = math.prod(lead)
     here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, -1) for x in (here, rate))
@@ -136,7 +136,8 @@ def _node(
         R = R + system.noise[own, own]
     name = system.body_names[k]
     if n:
-        Q, xi = _elastic(system.flexible[name], system.modal(q, name, False), system.modal(v, name, True), terms, k)
+        modes = system.modal(q, name, False), system.modal(v, name, True)
+        Q, xi = _elastic(system.flexible[name], *modes, terms, k, system.is_slack)
         for c in system.attachments(k):
             if c < force.shape[1]:  # a load where something may be attached
                 xi -= np.einsum("bji,bj->bi", _reach(system, c, X, terms), force[:, c])
@@ -175,7 +176,7 @@ def _reach(system: FlexibleSystem, c: int, X: Array, terms: LinkTerms) -> Array:
     return np.concatenate([moved, _shift(terms.l[:, c])], axis=2)
 
 
-def _forces(system: FlexibleSystem, external_forces: ArrayLike | None) -> Array:
+def attached_forces(system: FlexibleSystem, external_forces: ArrayLike | None) -> Array:
     """Forces on bodies, (..., n_bodies, 6), and perhaps on attachments, (..., tree.n_bodies, 6)."""
     if external_forces is None:
         return np.zeros((system.n_bodies, 6))
@@ -197,25 +198,28 @@ def _shift(l: Array) -> Array:
     return out
 
 
-def _elastic(body: FlexibleBody, eta: Array, rate: Array, terms: LinkTerms, k: int) -> tuple[Array, Array]:
+def _elastic(body: FlexibleBody, eta: Array, rate: Array, terms: LinkTerms, k: int, slack: bool) -> tuple[Array, Array]:
     """M_m and ξ of a flexible body, world orientation: sums over its points in its own frame, then turned."""
     B, n = eta.shape
     turn = terms.rotation[:, k]
     omega = np.einsum("bji,bj->bi", turn, terms.velocity[:, k, :3])[:, None]
-    shapes = np.broadcast_to(body.shapes, (B, *body.shapes.shape))
-    s = body.points + np.einsum("iaj,bj->bia", body.shapes, eta)
+    few = body.condensed
+    shapes = np.broadcast_to(few.shapes, (B, *few.shapes.shape))
+    s = few.points + np.einsum("iaj,bj->bia", few.shapes, eta)
     bent = np.zeros_like(s)
-    if body.bends is not None:
-        quadratic = np.einsum("iajl,bl->biaj", body.bends, eta, optimize=True)
+    if few.bends is not None:
+        quadratic = np.einsum("iajl,bl->biaj", few.bends, eta)
         s = s + 0.5 * np.einsum("biaj,bj->bia", quadratic, eta)
         shapes = shapes + quadratic
-        bent = np.einsum("iajl,bj,bl->bia", body.bends, rate, rate, optimize=True)
+        bent = np.einsum("iajl,bj,bl->bia", few.bends, rate, rate)
     moved = np.einsum("biaj,bj->bia", shapes, rate)
     gamma = np.cross(omega, np.cross(omega, s)) + 2 * np.cross(omega, moved) + bent
-    J = np.concatenate([shapes, -skew(s), np.broadcast_to(np.eye(3), (*s.shape[:2], 3, 3))], axis=3)
-    Q = body.weighted(J, J)
-    xi = body.weighted(J, gamma[..., None])[..., 0]
-    xi[:, :n] += eta @ body.stiffness + rate @ body.damping
+    along = np.broadcast_to(few.weight[:, None, None] * np.eye(3), (*s.shape[:2], 3, 3))
+    J = np.concatenate([shapes, -skew(s), along], axis=3)
+    Q = np.einsum("biak,bial->bkl", J, J, optimize=True)
+    xi = np.einsum("biak,bia->bk", J, gamma, optimize=True)
+    if not slack:
+        xi[:, :n] += eta @ body.stiffness + rate @ body.damping
     T = np.zeros((B, n + 6, n + 6))
     T[:, range(n), range(n)] = 1.0
     T[:, n : n + 3, n : n + 3] = T[:, n + 3 :, n + 3 :] = turn

@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.flexible.assembly import FlexibleForest, flexible_forest
+from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
 from kfdyn.estimation.riccati import riccati
 from kfdyn.multibody import FlexibleSystem
+from kfdyn.multibody.arguments import batch
+from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.flexible.prepared import flexible_model_of
 
 Array = NDArray[np.float64]
+
+FLEXIBLE_FORWARD = Later("kfdyn.dynamics.recursions.flexible", "FLEXIBLE_FORWARD", flexible_model_of)  # type: ignore[arg-type]
 
 
 def forward_dynamics(
@@ -21,13 +26,57 @@ def forward_dynamics(
     tau: ArrayLike,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    method: str = "filter",
 ) -> Array:
-    """Accelerations (..., nv) of hinges and modes; elastic forces are the system's own and not part of tau."""
+    """Accelerations (..., nv) of hinges and modes; elastic forces are the system's own and not part of tau.
+
+    "filter" is the compiled sweep, "engine" the generic filter on the assembled model.
+    """
     torque = system.checked(tau, system.nv, "tau")
+    if method == "filter":
+        a = _swept(system, q, v, torque, external_forces, gravity)
+        if a is not None:
+            return a
     forest = _forest(system, q, v, external_forces, gravity, torque)
     with _named(forest):
         filt = kalman_filter(forest.ss, forest.stack(torque))
     return forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
+
+
+def _swept(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: Array,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+) -> Array | None:
+    """By the compiled sweep; None where it has no answer, so that the engine finds the words."""
+    noise = system.noise
+    if noise is not None and _mixed(system, noise):
+        return None
+    given = {"q": (system.checked(q, system.nq, "q"), 1), "tau": (tau, 1)}
+    given["v"] = (np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v"), 1)
+    g = system.gravity if gravity is None else np.asarray(gravity, dtype=float)
+    if g.shape != (3,):
+        given["gravity"] = (g, 1)
+    if external_forces is not None:
+        force = attached_forces(system, external_forces)
+        rest = np.zeros((*force.shape[:-2], system.tree.n_bodies - force.shape[-2], 6))
+        given["external_forces"] = (np.concatenate([force, rest], axis=-2), 2)
+    lead, arrays = batch(system, **given)  # type: ignore[arg-type]
+    by_name = dict(zip(given, arrays))
+    a = np.empty((len(arrays[0]), system.nv))
+    rows = (by_name["q"], by_name["v"], by_name["tau"], by_name.get("external_forces"), by_name.get("gravity", g))
+    fine = FLEXIBLE_FORWARD(system, len(a), *rows, a)  # type: ignore[arg-type]
+    return a.reshape(*lead, system.nv) if fine == FINE else None
+
+
+def _mixed(system: FlexibleSystem, noise: Array) -> bool:
+    """Whether noise couples dofs of one hinge, or a hinge with modes, which the sweep does not take."""
+    hinges = ~system.elastic
+    off = noise - np.diag(np.diag(noise))
+    return bool(off[hinges].any() or off[:, hinges].any())
 
 
 def bias_forces(
@@ -68,7 +117,11 @@ def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:
 
 
 def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
-    """𝓜⁻¹ from the innovations factor, (..., nv, nv)."""
+    """𝓜⁻¹, (..., nv, nv): what unit forces alone do, by the sweep; else from the innovations factor."""
+    here = system.checked(q, system.nq, "q")
+    columns = _swept(system.slack, here[..., None, :], None, np.eye(system.nv), None, np.zeros(3))
+    if columns is not None:
+        return 0.5 * (columns + np.swapaxes(columns, -1, -2))
     forest = flexible_forest(system, q, gravity=np.zeros(3))
     with _named(forest):
         factor = innovations_factor(forest.ss)

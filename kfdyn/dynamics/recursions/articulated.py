@@ -116,13 +116,9 @@ class Node:
         Unless something is prescribed, η of a hinge of one dof on the world is 0.
         """
         f, body, here = self.filter, self.body, self.here
-        slot = f.slots[body.arrives]
-        M, p = inertia_of(body, f.work)
-        P = slot.P.plus_body(M, p, body.mass)
+        P, z = self.whole()
         self.P, self.z = P, None
         if f.moving:
-            omega, z = here.omega, slot.z
-            z = Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
             state = carried(z)
             for _ in when(f.row.external_forces.given):
                 push = f.row.external_forces.part(6 * body.body)
@@ -132,6 +128,17 @@ class Node:
                 state.set(state.get() + P.applied(here.eta))
             self.z = state.get()
         self.rounding = self._bound(P)
+
+    def whole(self):
+        """P, and z less external forces and Pη; no z if nothing moves."""
+        f, body = self.filter, self.body
+        slot = f.slots[body.arrives]
+        M, p = inertia_of(body, f.work)
+        P = slot.P.plus_body(M, p, body.mass)
+        if not f.moving:
+            return P, None
+        omega, z = self.here.omega, slot.z
+        return P, Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
 
     def _bound(self, P):
         """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.

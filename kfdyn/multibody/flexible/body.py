@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.body import IDENTITY, Body, as_floats
+from kfdyn.multibody.flexible.condensed import Condensed, condensed
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.spatial import skew
 
@@ -171,6 +172,11 @@ class FlexibleBody:
         if self.mass.ndim == 1:
             return np.einsum("...iak,i,...ial->...kl", A, self.mass, B, optimize=True)
         return np.einsum("...iak,ij,...jal->...kl", A, self.mass, B, optimize=True)
+
+    @cached_property
+    def condensed(self) -> Condensed:
+        """A few points that weigh as all of them do: what dynamics sums over."""
+        return condensed(self.mass, self.points, self.shapes, self.bends)
 
     def shape_of(self, position: ArrayLike, child: str) -> Shape:
         """Shape where a child is attached, which must be one of the points unless ``shape_at`` knows others."""

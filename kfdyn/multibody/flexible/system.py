@@ -71,6 +71,8 @@ class FlexibleSystem:
     loops: tuple[Loop, ...] = ()
     couplings: tuple[()] = ()
     noise: Array | None = None
+    is_slack = False
+    model: Any = None  # what compiled code has prepared of it
 
     def __init__(
         self,
@@ -134,9 +136,9 @@ class FlexibleSystem:
         self.q_start = np.concatenate([[0], np.cumsum(hinge_q + self.modes)])
         self.v_start = np.concatenate([[0], np.cumsum(hinge_v + self.modes)])
         self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
-        self._hinge_q, self._hinge_v = hinge_q, hinge_v
-        self._q_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.q_start, hinge_q)]).astype(int)
-        self._v_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.v_start, hinge_v)]).astype(int)
+        self.hinge_q, self.hinge_v = hinge_q, hinge_v
+        self.q_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.q_start, hinge_q)]).astype(int)
+        self.v_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.v_start, hinge_v)]).astype(int)
         names: list[str] = []
         for k, name in enumerate(self.hinge_names):
             own = int(hinge_v[k])
@@ -144,9 +146,11 @@ class FlexibleSystem:
             names += [f"{self.body_names[k]}/mode_{i + 1}" for i in range(self.modes[k])]
         self.dof_names = tuple(names)
         for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
-            own = np.full(self.nv, {"lower": -np.inf, "upper": np.inf, "speed": np.inf, "effort": np.inf}.get(key, 0.0))
-            own[self._v_of_hinges] = getattr(self.tree, key)[: len(self._v_of_hinges)]
-            setattr(self, key, own)
+            every = np.full(
+                self.nv, {"lower": -np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}.get(key, np.inf)
+            )
+            every[self.v_of_hinges] = getattr(self.tree, key)[: len(self.v_of_hinges)]
+            setattr(self, key, every)
 
     armature: Array
     damping: Array
@@ -167,10 +171,10 @@ class FlexibleSystem:
         count = len(self.loops)
         return "flexible bodies" + (f" and {count} loop{'s' * (count > 1)}" if count else "")
 
-    @property
+    @cached_property
     def without_loops(self) -> FlexibleSystem:
         """The same without loops, in the same coordinates."""
-        return self._changed(loops=())
+        return self._changed(loops=()) if self.loops else self
 
     def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
@@ -179,14 +183,21 @@ class FlexibleSystem:
             for end in (loop.frame_a, loop.frame_b):
                 if end is not None:
                     self.locate(end)
-        return self._changed(loops=(*self.loops, *more))
+        return self._changed(loops=(*self.loops, *more), without_loops=self.without_loops)
 
     def with_noise(self, noise: Array) -> FlexibleSystem:
         """Return the system with more measurement noise R beside its rotors, (nv, nv): blocks of the bodies count."""
-        return self._changed(noise=noise)
+        return self._changed(noise=noise, model=None)
+
+    @cached_property
+    def slack(self) -> FlexibleSystem:
+        """The same without forces of elasticity and modal damping: what a push alone does to it."""
+        return self._changed(is_slack=True, model=None)
 
     def _changed(self, **parts: Any) -> FlexibleSystem:
         other = copy(self)
+        for made in ("slack", "without_loops"):
+            other.__dict__.pop(made, None)
         other.__dict__.update(parts)
         return other
 
@@ -198,12 +209,12 @@ class FlexibleSystem:
     def q_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in q."""
         k = self._number(hinge, self.hinge_names, "hinge")
-        return slice(int(self.q_start[k]), int(self.q_start[k] + self._hinge_q[k]))
+        return slice(int(self.q_start[k]), int(self.q_start[k] + self.hinge_q[k]))
 
     def v_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in v, a and tau."""
         k = self._number(hinge, self.hinge_names, "hinge")
-        return slice(int(self.v_start[k]), int(self.v_start[k] + self._hinge_v[k]))
+        return slice(int(self.v_start[k]), int(self.v_start[k] + self.hinge_v[k]))
 
     def mode_slice(self, body: str, velocity: bool = False) -> slice:
         """Where the modes of a body sit in q, or in v."""
@@ -220,31 +231,24 @@ class FlexibleSystem:
             K[own, own], C[own, own] = body.stiffness, body.damping
         return K, C
 
-    def elastic_forces(self, q: Array) -> Array:
-        """Kη (..., nv): what would hold the bent bodies as they are, at rest and without weight."""
-        out = np.zeros((*q.shape[:-1], self.nv))
-        for name, body in self.flexible.items():
-            out[..., self.mode_slice(name, True)] = self.modal(q, name, False) @ body.stiffness
-        return out
-
     @property
     def elastic(self) -> NDArray[np.bool_]:
         """Which entries of v are rates of modes, (nv,)."""
         mask = np.ones(self.nv, dtype=bool)
-        mask[self._v_of_hinges] = False
+        mask[self.v_of_hinges] = False
         return mask
 
     def neutral(self) -> Array:
         """q with hinges at neutral and nothing bent, (nq,)."""
         q = np.zeros(self.nq)
-        q[self._q_of_hinges] = self.tree.neutral()[: len(self._q_of_hinges)]
+        q[self.q_of_hinges] = self.tree.neutral()[: len(self.q_of_hinges)]
         return q
 
     def random_configuration(self, rng: np.random.Generator | int | None = None, bent: float = 0.05) -> Array:
         """Draw hinges as the rigid tree does, and modes that displace points by about ``bent`` of the body's length."""
         rng = np.random.default_rng(rng)
         q = self.neutral()
-        q[self._q_of_hinges] = self.tree.random_configuration(rng)[: len(self._q_of_hinges)]
+        q[self.q_of_hinges] = self.tree.random_configuration(rng)[: len(self.q_of_hinges)]
         for name, body in self.flexible.items():
             most = np.abs(body.shapes).max(axis=(0, 1))
             size = float(np.abs(body.points).max()) or 1.0
@@ -268,7 +272,7 @@ class FlexibleSystem:
 
     def positions(self, here: Array) -> Array:
         """:meth:`expand` of numbers that were looked at."""
-        parts = [here[..., self._q_of_hinges]]
+        parts = [here[..., self.q_of_hinges]]
         parts += [
             attachment_pose(shape, self.modal(here, self.body_names[k], False)) for k, shape in self.attached.values()
         ]
@@ -278,8 +282,8 @@ class FlexibleSystem:
         """X (..., tree.nv, nv) with v of the tree = X v."""
         here = self.checked(q, self.nq, "q")
         X = np.zeros((*here.shape[:-1], self.tree.nv, self.nv))
-        h = len(self._v_of_hinges)
-        X[..., np.arange(h), self._v_of_hinges] = 1.0
+        h = len(self.v_of_hinges)
+        X[..., np.arange(h), self.v_of_hinges] = 1.0
         for i, (k, shape) in enumerate(self.attached.values()):
             name = self.body_names[k]
             X[..., h + 6 * i : h + 6 * i + 6, self.mode_slice(name, True)] = attachment_map(
@@ -291,8 +295,8 @@ class FlexibleSystem:
         """X v (..., tree.nv), without X."""
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         out = np.empty((*lead, self.tree.nv))
-        h = len(self._v_of_hinges)
-        out[..., :h] = v[..., self._v_of_hinges]
+        h = len(self.v_of_hinges)
+        out[..., :h] = v[..., self.v_of_hinges]
         for i, (k, shape) in enumerate(self.attached.values()):
             name = self.body_names[k]
             X = attachment_map(shape, self.modal(q, name, False))
@@ -304,7 +308,7 @@ class FlexibleSystem:
         here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
         lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1])
         out = np.zeros((*lead, self.tree.nv))
-        h = len(self._v_of_hinges)
+        h = len(self.v_of_hinges)
         for i, (k, shape) in enumerate(self.attached.values()):
             name = self.body_names[k]
             out[..., h + 6 * i : h + 6 * i + 6] = attachment_drift(
@@ -349,9 +353,9 @@ class FlexibleSystem:
         here, move = self.checked(q, self.nq, "q"), self.checked(dv, self.nv, "dv")
         lead = np.broadcast_shapes(here.shape[:-1], move.shape[:-1])
         step = np.zeros((*lead, self.tree.nv))
-        step[..., : len(self._v_of_hinges)] = move[..., self._v_of_hinges]
+        step[..., : len(self.v_of_hinges)] = move[..., self.v_of_hinges]
         out = np.broadcast_to(here, (*lead, self.nq)).copy()
-        out[..., self._q_of_hinges] = integrate(self.tree, self.expand(here), step)[..., : len(self._q_of_hinges)]
+        out[..., self.q_of_hinges] = integrate(self.tree, self.expand(here), step)[..., : len(self.q_of_hinges)]
         for name in self.flexible:
             out[..., self.mode_slice(name)] += move[..., self.mode_slice(name, True)]
         return out
@@ -363,7 +367,7 @@ class FlexibleSystem:
         here, there = self.checked(q, self.nq, "q"), self.checked(q2, self.nq, "q2")
         every = difference(self.tree, self.expand(here), self.expand(there))
         out = np.zeros((*every.shape[:-1], self.nv))
-        out[..., self._v_of_hinges] = every[..., : len(self._v_of_hinges)]
+        out[..., self.v_of_hinges] = every[..., : len(self.v_of_hinges)]
         for name in self.flexible:
             out[..., self.mode_slice(name, True)] = there[..., self.mode_slice(name)] - here[..., self.mode_slice(name)]
         return out

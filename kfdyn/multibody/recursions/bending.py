@@ -1,0 +1,200 @@
+"""Bodies that bend in the outward sweep: where their attachments are, and what their own points weigh.
+
+A body's points are :class:`~kfdyn.multibody.flexible.condensed.Condensed`; numbers of a point or an attachment are r,
+then Ψ of every mode, then B of every pair of them where there is one (THEORY section 17).
+"""
+
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.outward import WORK
+from kfdyn.multibody.recursions.robot import ROBOT
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
+from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.functions import root, sine_cosine
+from kfdyn.sweeps.records import Record, Table
+from kfdyn.sweeps.values import choice
+
+#: What a body of the tree is: rigid; one that bends; a frame without mass on one that bends.
+RIGID, BENT, ATTACHED = 0, 1, 2
+
+#: Of a body that bends: modes, where they begin in q and v, its condensed points and where their numbers begin, whether
+#: they have B, where K and then C and R begin among the numbers, and where its rows are in the workspace. Of an
+#: attachment the same of the body it is on, its own numbers (Π_ω of every mode behind them), and the place of its Π.
+FLEX = Record(form=int, modes=int, q=int, v=int, points=int, numbers=int, bends=int, matrices=int, rows=int, map=int)
+
+#: The tables of a robot, with modes: ``most`` of one body, ``rows`` numbers that bodies and attachments keep.
+FLEXIBLE = Table(**ROBOT.fields, flex=(int,), numbers=(float,), most=int, rows=int)
+
+#: What the points of a body that bends are to its hinge, world orientation.
+OWN = Record(moment=Sym3, first=Vec3, xi=Spatial)
+
+
+class Bending:
+    """The workspace of modes: coordinates and rates of one body, shapes of one point; behind them what is kept."""
+
+    def __init__(self, robot, row, work):
+        self.robot, self.row, most = robot, row, robot.most
+        self.eta, self.rate, self.psi, self.kept = (work.part(i) for i in (0, most, 2 * most, 5 * most))
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        return 5 * robot.most + robot.rows
+
+    def flex(self, body):
+        """Indices of a body's modes."""
+        return FLEX.rows(self.robot.flex)[body.t]
+
+    def look(self, flex):
+        """Take coordinates and rates of the modes."""
+        for i in loop(flex.modes):
+            self.eta[i] = self.row.q[flex.q + i]
+            self.rate[i] = self.row.v[flex.v + i]
+
+    def point(self, flex, at):
+        """s = r + Ψη + ½η*Bη, its rate, and η̇*Bη̇; shapes Ψ + Bη go to ``psi``."""
+        numbers, n, none = self.robot.numbers, flex.modes, zeros(self.robot)
+        state = carried(vector(numbers, at) + none, none, none)
+        for i in loop(n):
+            psi, curved = carried(vector(numbers, at + 3 + 3 * i) + none), carried(none)
+            straight = psi.get()
+            for _ in when(flex.bends != 0):
+                for k in loop(n):
+                    B = vector(numbers, at + 3 + 3 * n + 3 * (i * n + k))
+                    psi.set(psi.get() + self.eta[k] * B)
+                    curved.set(curved.get() + self.rate[k] * B)
+            s, ds, bent = state.get()
+            eta, rate, shape = self.eta[i], self.rate[i], psi.get()
+            put(self.psi, 3 * i, shape)
+            state.set(s + (0.5 * eta) * (straight + shape), ds + rate * shape, bent + rate * curved.get())
+        return state.get()
+
+
+def vector(memory, at):
+    """Three numbers."""
+    return Vec3(*(memory[at + i] for i in range(3)))
+
+
+def put(memory, at, x):
+    """Keep a vector, or a spatial one."""
+    for i, number in enumerate(x if isinstance(x, Vec3) else [*x.w, *x.v]):
+        memory[at + i] = number
+
+
+def attach(bending, body, work):
+    """R, l, ω and η of a frame on a body that bends, and Π of its modes, world orientation.
+
+    With θ = Π_ωη the frame is turned by exp(θ~), whose angular velocity is J_l θ̇ in the body's axes.
+    """
+    flex = bending.flex(body)
+    n, numbers = flex.modes, bending.robot.numbers
+    bending.look(flex)
+    s, ds, bent = bending.point(flex, flex.numbers)
+    turns = flex.numbers + 3 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
+    state = carried(zeros(bending.robot), zeros(bending.robot))
+    for i in loop(n):
+        theta, dtheta = state.get()
+        turn = vector(numbers, turns + 3 * i)
+        state.set(theta + bending.eta[i] * turn, dtheta + bending.rate[i] * turn)
+    theta, dtheta = state.get()
+    a, b, da, db = exponential(theta)
+    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
+    R, omega = up.R, up.omega
+    for i in loop(n):
+        turn, psi = vector(numbers, turns + 3 * i), vector(bending.psi, 3 * i)
+        put(bending.kept, flex.map + 6 * i, Spatial(R @ swept(theta, turn, a, b), R @ psi))
+    here.R = R @ turned_by(theta, a, b) @ body.rotation
+    l, spin, slide = R @ s, R @ swept(theta, dtheta, a, b), R @ ds
+    here.l, here.omega = l, omega + spin
+    once = theta.cross(dtheta)
+    along, twice = theta.dot(dtheta), theta.cross(once)
+    drift = b * dtheta.cross(once) + along * (da * once + db * twice)
+    push = omega.cross(omega.cross(l) + 2.0 * slide) + R @ bent
+    here.eta = Spatial((R @ drift).plus_cross(omega, spin), push)
+
+
+def swept(theta, x, a, b):
+    """J_l x = x + a θ × x + b θ × (θ × x)."""
+    once = theta.cross(x)
+    return x + a * once + b * theta.cross(once)
+
+
+def turned_by(theta, a, b):
+    """exp(θ~) = 1 + (sin t/t) θ~ + a θ~², column by column; sin t/t = 1 − b t²."""
+    c = 1.0 - b * theta.dot(theta)
+    columns = []
+    for e in (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)):
+        once = theta.cross(e)
+        columns.append(e + c * once + a * theta.cross(once))
+    return Mat3.columns(*columns)
+
+
+def exponential(theta):
+    """a = (1 − cos t)/t², b = (t − sin t)/t³, and a'/t, b'/t; by series where t is small."""
+    t2 = theta.dot(theta)
+    small = t2 < 1e-2
+    t = root(choice(small, 1.0, t2))
+    s, c = sine_cosine(t)
+    inverse = 1.0 / (t * t)
+    a, b = (1.0 - c) * inverse, (t - s) * inverse / t
+    da, db = (s / t - 2.0 * a) * inverse, (a - 3.0 * b) * inverse
+    x = choice(small, t2, 0.0)
+    return (
+        choice(small, 1 / 2 - x * (1 / 24 - x * (1 / 720 - x * (1 / 40320 - x * (1 / 3628800)))), a),
+        choice(small, 1 / 6 - x * (1 / 120 - x * (1 / 5040 - x * (1 / 362880 - x * (1 / 39916800)))), b),
+        choice(small, -1 / 12 + x * (1 / 180 - x * (1 / 6720 - x * (1 / 453600 - x * (1 / 47900160)))), da),
+        choice(small, -1 / 60 + x * (1 / 1260 - x * (1 / 60480 - x * (1 / 4989600 - x * (1 / 622702080)))), db),
+    )
+
+
+def weigh(bending, body, work):
+    """M_m and ξ of a body that bends: rows [M_ff, M_fr] of its modes, their ξ, and OWN of its hinge.
+
+    Sums over condensed points in the body's axes, then turned to the world's. Rows have n + 6 numbers, of which those
+    from the diagonal on count; R of an implicit step is part of M_ff, where it does the same (modes are not passed on).
+    """
+    robot, flex = bending.robot, bending.flex(body)
+    n, numbers, kept = flex.modes, robot.numbers, bending.kept
+    wide, z_at = n + 6, flex.rows + n * (n + 6)
+    here = WORK.rows(work)[body.t]
+    bending.look(flex)
+    for i in loop(n):
+        force = carried(zeros(robot).x)
+        for k in loop(n):
+            at = flex.matrices + i * n + k
+            force.set(force.get() + numbers[at] * bending.eta[k] + numbers[at + n * n] * bending.rate[k])
+            kept[flex.rows + i * wide + k] = zeros(robot).x + numbers[at + 2 * n * n]
+        for k in range(6):
+            kept[flex.rows + i * wide + n + k] = zeros(robot).x
+        kept[z_at + i] = force.get()
+    R = here.R
+    omega = R.turned_back(here.omega)
+    none = zeros(robot)
+    total = carried(Sym3(*([none.x] * 6)), none, Spatial(none, none))
+    stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
+    for j in loop(flex.points):
+        at = flex.numbers + j * stride
+        u = numbers[at]
+        s, ds, bent = bending.point(flex, at + 1)
+        gamma = bent + omega.cross(omega.cross(s) + 2.0 * ds)
+        for i in loop(n):
+            psi, row = vector(bending.psi, 3 * i), flex.rows + i * wide
+            for k in loop(n, i):
+                kept[row + k] += psi.dot(vector(bending.psi, 3 * k))
+            arm = s.cross(psi)
+            for k, x in enumerate([*arm, *(u * psi)]):
+                kept[row + n + k] += x
+            kept[z_at + i] += psi.dot(gamma)
+        moment, first, xi = total.get()
+        x, y, z = s
+        more = Sym3(y * y + z * z, -(x * y), -(x * z), x * x + z * z, -(y * z), x * x + y * y)
+        total.set(moment + more, first + u * s, xi + Spatial(s.cross(gamma), u * gamma))
+    for i in loop(n):
+        at = flex.rows + i * wide + n
+        put(kept, at, R @ vector(kept, at))
+        put(kept, at + 3, R @ vector(kept, at + 3))
+    moment, first, xi = total.get()
+    turned = [R @ (moment @ R.row(i)) for i in range(3)]
+    own = OWN.rows(kept.part(z_at + n))[0]
+    own.moment = Sym3(turned[0].x, turned[1].x, turned[2].x, turned[1].y, turned[2].y, turned[2].z)
+    own.first, own.xi = R @ first, Spatial(R @ xi.w, R @ xi.v)
