@@ -146,13 +146,14 @@ class Plan:
         none = np.zeros((0, 0, 0))
         if name not in self.sketch:
             return Sums(y.sum(0), _scatter(y), none, none)
-        from kfdyn.duality._kernels.scatter import node_scatter
+        from kfdyn.duality.recursions.scatter import node_scatter
 
         on_states, arrays = QUANTITIES[name].on_states, self.ss.arrays
         sizes = self.ss.n if on_states else self.ss.m
-        nodes, edges = np.zeros((2, len(sizes), sizes.max(initial=0), sizes.max(initial=0)))
+        most = int(sizes.max(initial=0))
+        nodes, edges = np.zeros((2, len(sizes), most, most))
         start = arrays.state if on_states else arrays.output
-        node_scatter(np.ascontiguousarray(y.T), start, arrays.parent, nodes, edges)
+        node_scatter(np.ascontiguousarray(y.T), start, arrays.parent, nodes.reshape(-1), edges.reshape(-1), most)
         return Sums(y.sum(0), _scatter(y @ self.sketch[name]), nodes, edges)
 
 

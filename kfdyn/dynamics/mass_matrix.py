@@ -105,19 +105,16 @@ def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
     >>> mass_matrix_trace(kf.models.double_pendulum(), [0.0, 0.0])
     array(6.)
     """
-    from kfdyn.dynamics._kernels.composite import composite_inertias
+    from kfdyn.estimation import Covariances
 
     if not system.is_tree:
         return np.trace(mass_matrix(system, q), axis1=-2, axis2=-1)
     states = States.of(system, q)
     out = np.empty(states.size)
-    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
 
     def work(part: slice) -> None:
-        terms = states.link_terms(part)
-        composite_inertias(system.layout, terms.l, terms.inertia)
-        seen = np.einsum("bik,bikl,bil->b", terms.H, terms.inertia[:, owner], terms.H, optimize=True)
-        out[part] = seen + system.armature.sum()
+        own = Covariances(states.forest(part).ss).T.diagonal.diagonals()
+        out[part] = own.reshape(part.stop - part.start, system.nv).sum(axis=1)
 
     states.in_parts(work)
     return out.reshape(states.lead)

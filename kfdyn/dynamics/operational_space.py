@@ -12,6 +12,7 @@ from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
 
@@ -85,32 +86,23 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
 
 
 def _by_engine(system: System, states: States, bodies: NDArray[np.int64], positions: Array) -> Array:
-    """Λ of all bodies by the generic smoother on the assembled forest, then X_f* Λ X_g: (size, 6 k, 6 k)."""
-    from kfdyn.dynamics._kernels.compliance import compliances
-    from kfdyn.estimation.riccati import riccati
+    """Ω(f, g) = φ*(f) cov(λ(f), λ(g)) φ(g), by the generic smoother on the assembled forest: (size, 6 k, 6 k)."""
+    from kfdyn.estimation import Covariances
 
-    out = np.zeros((states.size, 6 * len(bodies), 6 * len(bodies)))
-    common = _common_ancestors(system, bodies)
+    n, k = system.n_bodies, len(bodies)
+    out = np.zeros((states.size, k, 6, k, 6))
 
     def work(part: slice) -> None:
-        ss = states.forest(part).ss
-        cov = riccati(ss)
+        costate = Covariances(states.forest(part).ss).costate
         rotation = states.link_terms(part).rotation[:, bodies]
-        lever = np.einsum("bfij,fj->bfi", rotation, positions)
-        compliances(ss.arrays, cov.G.flat, cov.smoothed.Lambda.flat, bodies, lever, common, out[part])
+        shift = rigid_transform(np.einsum("bfij,fj->bfi", rotation, positions))
+        for b, phi in enumerate(shift):
+            for f in range(k):
+                for g in range(f + 1):
+                    middle = costate.block(b * n + bodies[f], b * n + bodies[g])
+                    out[part.start + b, f, :, g] = phi[f].T @ middle @ phi[g]
 
     states.in_parts(work)
-    return out
-
-
-def _common_ancestors(system: System, bodies: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nearest common ancestor of every pair, −1 between different trees: (k, k)."""
-    from kfdyn.estimation import Tree
-
-    tree = Tree(system.parent)
-    common = np.full((len(bodies), len(bodies)), -1, dtype=np.int64)
-    for f, g in np.ndindex(common.shape):
-        ancestor = tree.nearest_common_ancestor(bodies[f], bodies[g])
-        if ancestor is not None:
-            common[f, g] = ancestor
-    return common
+    Omega = out.reshape(states.size, 6 * k, 6 * k)
+    lower = np.tri(6 * k, dtype=bool)
+    return np.where(lower, Omega, Omega.swapaxes(1, 2))

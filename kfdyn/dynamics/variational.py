@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -63,32 +62,25 @@ def lagrangian(
     >>> lagrangian(pendulum(mass=2.0), np.array([0.0]), np.array([3.0])).momentum
     array([6.])
     """
-    from kfdyn.dynamics._kernels import variational as kernels
+    from kfdyn.dynamics.recursions.lagrangian import gather, rates
 
-    terms = link_terms(system, q, v)
+    terms, layout = link_terms(system, q, v), system.layout
     lead, n, nv = terms.l.shape[:-2], system.n_bodies, system.nv
-    size = math.prod(lead)
-    g = np.ascontiguousarray(np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3)))
-    zero = np.zeros((n, 6))
-    force = np.ascontiguousarray(np.broadcast_to(zero if external_forces is None else external_forces, (*lead, n, 6)))
-    rates = np.ascontiguousarray(np.broadcast_to(v, (*lead, nv)))
-    h, f = np.empty((size, n, 6)), np.empty((size, n, 6))
-    momentum, rate = np.empty((size, nv)), np.empty((size, nv))
-    kernels.lagrangian(
-        system.layout,
-        g.reshape(size, 3),
-        force.reshape(size, n, 6),
-        rates.reshape(size, nv),
-        terms.l.reshape(size, n, 3),
-        terms.H.reshape(size, nv, 6),
-        terms.inertia.reshape(size, n, 6, 6),
-        terms.velocity.reshape(size, n, 6),
-        h,
-        f,
-        momentum,
-        rate,
-    )
-    return Lagrangian(momentum.reshape(*lead, nv), rate.reshape(*lead, nv))
+    g = np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3))
+    speeds = np.ascontiguousarray(np.broadcast_to(v, (*lead, nv))).reshape(-1)
+    h = (terms.inertia @ terms.velocity[..., None]).reshape(-1)
+    f = terms.inertia[..., 3:] @ g[..., None, :, None]
+    if external_forces is not None:
+        f = f + np.broadcast_to(external_forces, (*lead, n, 6))[..., None]
+    f = f.reshape(-1)
+    for outboard in (h, f):
+        gather(layout.order, layout.parent, terms.l.reshape(-1), outboard)
+    momentum, rate = np.empty((*lead, nv)), np.empty((*lead, nv))
+    rates(
+        layout.coordinates, layout.v_start, layout.armature, speeds, terms.H.reshape(-1), terms.velocity.reshape(-1),
+        h, f, momentum.reshape(-1), rate.reshape(-1),
+    )  # fmt: skip
+    return Lagrangian(momentum, rate)
 
 
 def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
@@ -189,13 +181,15 @@ def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
 
 
 def _transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
-    from kfdyn.dynamics._kernels import variational as kernels
+    from kfdyn.dynamics.recursions.lagrangian import transport
 
-    shape = math.prod(p.shape[:-1]), system.nv
-    p_flat, step_flat = np.ascontiguousarray(p).reshape(shape), np.ascontiguousarray(step).reshape(shape)
-    mean, moved = np.empty(shape), np.empty(shape)
-    kernels.transport(system.layout, step_flat, p_flat, mean, moved)
-    return mean.reshape(p.shape), moved.reshape(p.shape)
+    layout, steps = system.layout, np.ascontiguousarray(np.broadcast_to(step, p.shape))
+    mean, moved = np.empty(p.shape), np.empty(p.shape)
+    transport(
+        layout.coordinates, layout.v_start, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
+        mean.reshape(-1), moved.reshape(-1),
+    )  # fmt: skip
+    return mean, moved
 
 
 def _settled(update: Update, system: System, q: Array, start: Array, name: str, h: float) -> Array:

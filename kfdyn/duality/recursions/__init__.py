@@ -1,0 +1,1 @@
+"""Compiled loops of the cross-check, in the language of sweeps."""
