@@ -21,8 +21,9 @@ is given; `kfdyn identities` evaluates the second. Both come from the tables in 
 {dictionary}
 ## Identities
 
-Letters are those of [](theory.md); the residual of each is a function of `kfdyn.duality.identities`. R86, ATBI
-(articulated body inertias) and SKO (spatial kernel operators) are sources, see the [references](references.md).
+Letters are those of [](theory.md); the residual of each is a function of `kfdyn.duality.identities`. R86
+(Rodriguez's report of 1986), ATBI (Jain's lectures on articulated body inertias) and SKO (his models by spatial kernel
+operators) are sources, see the [references](references.md).
 
 {identities}"""
 

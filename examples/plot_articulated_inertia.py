@@ -8,11 +8,12 @@ inertia :math:`P(k)`. It is the prediction covariance of a Kalman filter that ru
 
 .. math::
 
-   P(k) = \varphi P^+ \varphi^* + M(k), \qquad P^+ = P - G D G^*, \qquad D = H P H^* + R ,
+   P(k) = \varphi P^+ \varphi^* + Q(k), \qquad P^+ = P - G D G^*, \qquad D = H P H^* + R ,
 
 while :math:`\mathcal R` is the covariance of the same states without any measurement,
-:math:`\mathcal R(k) = \varphi \mathcal R \varphi^* + M(k)`. Each hinge that can move is a measurement, and each
-measurement takes some covariance away: :math:`M \preceq P \preceq \mathcal R`.
+:math:`\mathcal R(k) = \varphi \mathcal R \varphi^* + Q(k)`, Q(k) being the inertia of the link itself.
+Each hinge that can move is a measurement, and each measurement takes some covariance away:
+:math:`Q \preceq P \preceq \mathcal R`.
 """
 
 import warnings

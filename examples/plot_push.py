@@ -102,7 +102,7 @@ readings = [np.zeros(6), tau_read, imu_read[:, :3], imu_read[:, 3:], a_read]
 # ------------
 #
 # A force of unknown size, 100 N say, at one body's mass centre at a time. The log-likelihood of the readings says which
-# hypothesis they like best; without a push NIS alone says that something is wrong.
+# hypothesis they like best; without a push the normalised innovations squared (NIS) alone says that something is wrong.
 
 candidates = [name for name in robot.body_names if robot.layout.mass[robot.body_index(name)] > 0]
 frames = {f"{name} (centre)": kf.Frame(name, position=robot.layout.com[robot.body_index(name)]) for name in candidates}

@@ -11,7 +11,7 @@ radius r and the normal n. That is a hinge with three degrees of freedom whose m
 
 is constant in the *table's* axes and so turns in the ball's own: no list of angles has these velocities as its rates,
 and a custom :class:`~kfdyn.multibody.Hinge`, constant in the child's frame, cannot have it. The engine does not mind.
-It wants (H, φ, M) of this moment, and whatever moves the table enters as a known acceleration, the rheonomic term of
+It wants (H, φ, Q) of this moment, and whatever moves the table enters as a known acceleration, the rheonomic term of
 the lectures: :math:`V = \phi^* V_p + H^*\beta + U(t)`.
 """
 

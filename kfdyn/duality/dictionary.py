@@ -110,7 +110,7 @@ DICTIONARY: tuple[Entry, ...] = (
     Entry("k", "time, chain → tree", "body index, tip to base", "kfdyn.Tree", lambda r: r.ss.tree.label(r.k)),
     Entry("x(k)", "state", "spatial force between body k and its parent", "kfdyn.draw"),
     Entry("φ(p,k)", "transition", "rigid body transformation (force shift)", "kfdyn.StateSpace", _shift),
-    Entry("M(k)", "process covariance", "spatial inertia", "kfdyn.StateSpace", lambda r: _block(r.ss.Q[r.k])),
+    Entry("Q(k)", "process covariance", "spatial inertia M(k)", "kfdyn.StateSpace", lambda r: _block(r.ss.Q[r.k])),
     Entry("ξ(k)", "process mean", "bias force: gyroscopic − external", "kfdyn.as_estimation",
           lambda r: _state(r.ss.xi, r)),
     Entry("H(k)", "output map", "hinge map (projection on hinge axes)", "kfdyn.StateSpace",

@@ -37,6 +37,17 @@ def quantities_table(report: Report) -> Table:
     return table
 
 
+#: Tests that are not about one quantity's covariance alone, in words that need no dictionary.
+BESIDE = {
+    "whiteness": "whiteness",
+    "NIS": "normalised squares (NIS)",
+    "NIS distribution": "their distribution",
+    "NEES": "normalised squares (NEES)",
+    "single entry": "single entry",
+    "low rank": "low rank",
+}
+
+
 def tests_table(report: Report) -> Table:
     """Tests that are not about one quantity's covariance alone, and the independent parties."""
     from rich.text import Text
@@ -45,8 +56,8 @@ def tests_table(report: Report) -> Table:
     for column in ("found", "allowed"):
         table.add_column(column, justify="right")
     for test in report.tests:
-        if test.kind in ("whiteness", "NIS", "NIS distribution", "NEES", "single entry", "low rank"):
-            table.add_row(test.kind, QUANTITIES[test.quantities[0]].symbol, f"p = {shown(test.p_value)}", "")
+        if test.kind in BESIDE:
+            table.add_row(BESIDE[test.kind], QUANTITIES[test.quantities[0]].symbol, f"p = {shown(test.p_value)}", "")
     for group in report.groups:
         symbols = ", ".join(QUANTITIES[name].symbol for name in group.quantities)
         table.add_row("one likelihood ratio", symbols, f"spread {group.spread:.0e}", f"{group.tolerance:.0e}")

@@ -251,7 +251,7 @@ def riccati_joseph(s: Symbols) -> float:  # noqa: D103
     return _gap(s.P - s.E_psi @ s.P @ s.E_psi.T - s.K @ s.R @ s.K.T, s.Q, s.P)
 
 
-@_identity("φMφ* = P + φ̃P + Pφ̃* + φKDK*φ*", "SKO:AMA-riccati")
+@_identity("φQφ* = P + φ̃P + Pφ̃* + φKDK*φ*", "SKO:AMA-riccati")
 def phi_M_phi(s: Symbols) -> float:  # noqa: D103
     left, gathered = s.phi @ s.Q @ s.phi.T, s.phi @ s.K
     return _gap(left, s.P + s.phi_strict @ s.P + s.P @ s.phi_strict.T + gathered @ s.D @ gathered.T)
@@ -262,7 +262,7 @@ def phi_M_psi(s: Symbols) -> float:  # noqa: D103
     return _gap(s.phi @ s.Q @ s.psi.T, s.P + s.phi_strict @ s.P + s.P @ s.psi_strict.T)
 
 
-@_identity("ψ(M + KRK*)ψ* = P + ψ̃P + Pψ̃*", "SKO:psiMpsi")
+@_identity("ψ(Q + KRK*)ψ* = P + ψ̃P + Pψ̃*", "SKO:psiMpsi")
 def psi_M_psi(s: Symbols) -> float:  # noqa: D103
     left = s.psi @ (s.Q + s.K @ s.R @ s.K.T) @ s.psi.T
     return _gap(left, s.P + s.psi_strict @ s.P + s.P @ s.psi_strict.T)
@@ -277,7 +277,7 @@ def innovations_covariance(s: Symbols) -> float:  # noqa: D103
 # --- Lyapunov
 
 
-@_identity("φMφ* = ℛ + φ̃ℛ + ℛφ̃*", "SKO:forward-lyapunov")
+@_identity("φQφ* = ℛ + φ̃ℛ + ℛφ̃*", "SKO:forward-lyapunov")
 def lyapunov(s: Symbols) -> float:  # noqa: D103
     right = s.composite + s.phi_strict @ s.composite + s.composite @ s.phi_strict.T
     return _gap(s.phi @ s.Q @ s.phi.T, right)
@@ -329,7 +329,7 @@ def backward_lyapunov(s: Symbols) -> float:  # noqa: D103
     return _gap(s.Lambda + cross + cross.T + _common_ancestors(s), s.Omega)
 
 
-@_identity("x − x̂: diagonal blocks of φMφ* − φMφ*H*𝓜⁻¹HφMφ* are S = P − PΛP", "R86:9.17-9.18")
+@_identity("x − x̂: diagonal blocks of φQφ* − φQφ*H*𝓜⁻¹HφQφ* are S = P − PΛP", "R86:9.17-9.18")
 def smoothed_error(s: Symbols) -> float:  # noqa: D103
     x = s.phi @ s.Q @ s.phi.T
     direct = x - x @ s.H.T @ s.mass_matrix_inv @ s.H @ x

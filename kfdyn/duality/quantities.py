@@ -51,10 +51,10 @@ class Quantity:
 QUANTITIES: dict[str, Quantity] = {
     quantity.name: quantity
     for quantity in (
-        Quantity("x", "x", "φMφ*", "state", "force between bodies", True),
+        Quantity("x", "x", "φQφ*", "state", "force between bodies", True),
         Quantity("T", "T", "𝓜", "output", "generalised force", False),
         Quantity("z", "z", "φKDK*φ*", "filter estimate", "force explained outboard", True),
-        Quantity("filter_error", "x − z", "ψ(M + KRK*)ψ*", "filter error", "force from acceleration", True),
+        Quantity("filter_error", "x − z", "ψ(Q + KRK*)ψ*", "filter error", "force from acceleration", True),
         Quantity("eps", "ε", "D", "innovation", "unexplained hinge force", False),
         Quantity("nu", "ν", "D⁻¹", "residual", "free hinge acceleration", False),
         Quantity("costate", "λ", "Ω", "co-state", "body acceleration", True),

@@ -167,7 +167,7 @@ class Report:
 
     def verdict(self) -> str:
         """The verdict in words."""
-        tests = f"{len(self.tests)} tests read together at {100 * self.level:g} % (Holm)"
+        tests = f"{len(self.tests)} tests read together at {100 * self.level:g} % (Holm's rule)"
         done = f"interrupted after {self.samples:,} of {self.requested:,} samples"
         lines = []
         if self.rejected:

@@ -54,7 +54,7 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
     is measured by the terms of its group (moments, forces; see :func:`~kfdyn.duality.groups.unit_groups`),
     in the Euclidean norm ‖·‖ that no choice of axes changes, and never by its own size alone::
 
-        x(k): t = Σ_j ‖φ(k,j)‖ s(j) + ‖M(k)^½‖        λ(k): t = ‖φ*‖ s(p) + ‖H*‖ dev[a(k)]
+        x(k): t = Σ_j ‖φ(k,j)‖ s(j) + ‖Q(k)^½‖        λ(k): t = ‖φ*‖ s(p) + ‖H*‖ dev[a(k)]
 
     s is the deviation of the group, or its t where that is all rounding. Samples and their means have errors up to
     64 εκ t (:func:`rounding_bound`; κ = 1 for the sums x and T). A component whose deviation is below ten times that,

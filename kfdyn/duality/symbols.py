@@ -70,7 +70,7 @@ class Symbols:
 
     @cached_property
     def mass_matrix(self) -> Array:
-        """𝓜 = HφMφ*H* + R."""
+        """𝓜 = HφQφ*H* + R."""
         return self.model.output_cov
 
     @cached_property

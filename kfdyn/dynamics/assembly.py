@@ -51,7 +51,7 @@ def as_estimation(
     Returns
     -------
     StateSpace
-        The triple (H, φ, M) with R, ξ and η; states of size 6, world orientation, at the hinge points.
+        The triple (H, φ, Q) with R, ξ and η; states of size 6, world orientation, at the hinge points.
 
     Notes
     -----
@@ -184,7 +184,7 @@ def as_forest(
         shape.m,                       # measurements T(k): generalised forces            R86 Table 6.1, row 3
         _transitions(shape, terms),    # transition φ(p,k): shift of a force by l(p,k)    R86 Table 6.1, row 4; (3.5)
         terms.H.reshape(-1),           # state to output map H(k): hinge axes             R86 Table 6.1, row 7; (6.5)
-        terms.inertia.reshape(-1),     # process covariance M(k): spatial inertia         R86 Table 6.1, row 5; (3.1)
+        terms.inertia.reshape(-1),     # process covariance Q = M(k), spatial inertia     R86 Table 6.1, row 5; (3.1)
         shape.R,                       # measurement noise R(k): rotor inertia            THEORY section 6
         terms.xi.reshape(-1),          # known input ξ(k): bias force, less external      R86 Table 6.1, row 6; (4.4)
         terms.eta.reshape(-1),         # co-state input η(k): Coriolis; −g at the roots   R86 (5.6), (6.4)

@@ -87,9 +87,9 @@ def fast_gain(
 
     ::
 
-        P(2) − P(1) = L M L*,   U = P H*
-        D⁺ = D + HL M (HL)*,    U⁺ = U + L M (HL)*,    G⁺ = U⁺ D⁺⁻¹
-        M⁺ = M + M (HL)* D⁻¹ HL M,                     L⁺ = F (L − G⁺ HL)
+        P(2) − P(1) = L Σ L*,   U = P H*
+        D⁺ = D + HL Σ (HL)*,    U⁺ = U + L Σ (HL)*,    G⁺ = U⁺ D⁺⁻¹
+        Σ⁺ = Σ + Σ (HL)* D⁻¹ HL Σ,                     L⁺ = F (L − G⁺ HL)
 
     Parameters
     ----------
