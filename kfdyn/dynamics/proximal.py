@@ -20,14 +20,43 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
-from kfdyn.multibody import System
+from kfdyn.multibody import System, kinetic_energy
 
 Array = NDArray[np.float64]
 
 # Softness in units of the compliance: a smaller one needs fewer sweeps but stalls at rounding/μ.
 MU = 1e-4
-MOST_SWEEPS = 200
-SETTLED = 1e-13
+MOST_SWEEPS = 1000
+# What later sweeps may still change, as part of the accelerations; where rounding keeps them changing, what they may.
+SETTLED, NOISE, LOOK_BACK = 1e-13, 1e-11, 10
+HARDEST = 1e-10
+
+
+class _Settling:
+    """When to stop: what is left to change is told from the ratio of successive changes, not from the rows.
+
+    Rows that are nearly dependent settle by μ/(μ + σ) a sweep, σ being their smallest compliance, and long before the
+    accelerations do.
+    """
+
+    def __init__(self, cut: Cut) -> None:
+        self.cut = cut
+        self.changes: list[float] = []
+
+    @property
+    def slow(self) -> bool:
+        """Whether the last sweep left more than a third of what there was to change."""
+        return len(self.changes) > 1 and self.changes[-1] > 0.3 * self.changes[-2]
+
+    def over(self, change: Array, a: Array) -> bool:
+        """Whether no later sweep will change a (B, nv), given what this one did; both measured by √(a*𝓜a)."""
+        part = np.sqrt(2 * np.abs(kinetic_energy(self.cut.base, self.cut.q, change)))
+        part /= np.maximum(self.cut.magnitude(a), 1e-300)
+        self.changes.append(float(part.max(initial=0.0)))
+        now, before = self.changes[-1], self.changes[-2] if len(self.changes) > 1 else np.inf
+        if now == 0.0 or (now < before < np.inf and now * now / (before - now) <= SETTLED):
+            return True
+        return len(self.changes) > LOOK_BACK and now <= NOISE and now >= 0.9 * self.changes[-1 - LOOK_BACK]
 
 
 def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Array]:
@@ -36,20 +65,22 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     cut = Cut(system, state, velocity)
     if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
         return _with_the_world(system, states, cut)
-    mu, count = MU * np.ones((states.size, 1)), cut.drift.shape[-1]
+    count = cut.drift.shape[-1]
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
     f = np.zeros((states.size, count))
-    scaled = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]) + mu[..., None] * np.eye(count)
-    last = np.inf
+    Omega, mu = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]), MU
+    settling = _Settling(cut)
     for _ in range(MOST_SWEEPS):
-        rows, size = cut.of_accelerations(a), cut.magnitude(a)
-        off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(size, 1e-300)).max(initial=0.0))
-        if off <= SETTLED or (off >= 0.5 * last and off <= 1e-11):
+        rows = cut.of_accelerations(a)
+        soft = Omega + mu * np.eye(count)
+        more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+        change = cut.response(more)
+        f, a = f + more, a + change
+        if settling.over(change, a):
             return a, f
-        last = off
-        more = -solve_positive(scaled, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
-        f, a = f + more, a + cut.response(more)
-    raise _stalled(system, off)
+        if settling.slow:  # the rows' own equations are small: here a harder μ costs no digits of the filter's
+            mu = max(0.1 * mu, HARDEST)
+    raise _stalled(system, settling.changes[-1])
 
 
 def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Array]:
@@ -76,7 +107,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
         Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
     model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
     y = np.zeros_like(mu)
-    T, last = forest.stack(states["tau"]), np.inf
+    T, settling, last = forest.stack(states["tau"]), _Settling(cut), np.zeros_like(states["tau"])
     for _ in range(MOST_SWEEPS):
         bias = xi.copy()
         for body, K in at_body:
@@ -85,13 +116,11 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
         a = forest.by_dof(smooth.a)
         costate = smooth.costate.flat.reshape(size, n, 6)
         rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
-        scale = cut.magnitude(a)
-        off = float((np.abs(rows / cut.scale).max(axis=-1, initial=0.0) / np.maximum(scale, 1e-300)).max(initial=0.0))
         y = y - rows / mu
-        if off <= SETTLED or (off >= 0.5 * last and off <= 1e-9):
-            return a.reshape(size, base.nv), y
-        last = off
-    raise _stalled(system, off)
+        if settling.over(a - last, a):
+            return a, y
+        last = a
+    raise _stalled(system, settling.changes[-1])
 
 
 def _costates(base: System, q: Array, v: Array | None, g: Array | None) -> Array:
@@ -104,7 +133,7 @@ def _costates(base: System, q: Array, v: Array | None, g: Array | None) -> Array
 
 def _stalled(system: System, off: float) -> ModelError:
     return ModelError(
-        f"the proximal iteration of system {system.name!r} does not settle ({off:.1e} of the accelerations is left "
-        f"after {MOST_SWEEPS} sweeps): the loops are near a singular configuration or contradict each other; "
+        f"the proximal iteration of system {system.name!r} does not settle ({off:.1e} of the accelerations still "
+        f"changes after {MOST_SWEEPS} sweeps): the loops are near a singular configuration or contradict each other; "
         "method='cut' finds which"
     )

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
@@ -58,6 +58,8 @@ def close(actual, expected, tolerance):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
+@example(826090)  # rows nearly dependent: they settle long before the accelerations do
+@example(256)
 def test_three_methods_one_answer(seed):
     s, rng = looped_tree(seed)
     if s is None:
