@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +39,8 @@ class Result:
     broken : str or None
         How its code is broken when the test is measured: "result" in what it returns, where it corrects itself or
         compiled code does the work; "refusal" where the result is an error; else in its own lines.
+    sweeps : tuple of str
+        Recursions in the language of sweeps that do the work of ``code``, if it is they that do it.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Result:
     test: str | None = None
     also: tuple[str, ...] = ()
     broken: str | None = None
+    sweeps: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -94,9 +97,17 @@ def atlas() -> dict[str, Result]:
     >>> atlas()["SKO:mass-inverse"].code
     'kfdyn.mass_matrix_inverse'
     """
-    content = tomllib.loads(Path(__file__).with_name("atlas.toml").read_text(encoding="utf-8"))
+    content, sweeps = (
+        tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+        for name in ("atlas.toml", "atlas_sweeps.toml")
+    )
     results = [
-        Result(source, key, **{**entry, "also": tuple(entry.get("also", ()))})
+        Result(
+            source,
+            key,
+            **{**entry, "also": tuple(entry.get("also", ()))},
+            sweeps=tuple(sweeps.get(f"{source}:{key}") or sweeps.get(entry.get("code"), ())),
+        )
         for source, entries in content.items()
         for key, entry in entries.items()
     ]
@@ -115,6 +126,8 @@ class Evidence:
         How often the named code was broken, and how often the named test failed then.
     survivors : tuple of str
         What was broken unnoticed.
+    recursions : dict
+        The same of the recursions behind the code, if it has some: "plain", run on plain numbers, and "compiled".
 
     Examples
     --------
@@ -128,11 +141,13 @@ class Evidence:
     mutants: int
     killed: int
     survivors: tuple[str, ...] = ()
+    recursions: dict[str, Any] = field(default_factory=dict)
 
     @property
     def proves(self) -> bool:
         """Whether the test runs the code and notices every mutant, of which there is at least one."""
-        return self.passes and self.executed and 0 < self.mutants == self.killed
+        behind = all(0 < one["mutants"] == one["killed"] for one in self.recursions.values())
+        return self.passes and self.executed and behind and 0 < self.mutants == self.killed
 
 
 @cache
@@ -159,7 +174,8 @@ def atlas_markdown() -> str:
     results, measured = list(atlas().values()), evidence()
     missing = [result for result in results if result.is_open]
     proven = [result for result in results if result.id in measured and measured[result.id].proves]
-    made = sum(one.mutants for one in measured.values())
+    counts = [_counts(one) for one in measured.values()]
+    made, killed = (sum(pair[i] for pairs in counts for pair in pairs) for i in (1, 0))
     lines = [
         "# Atlas",
         "",
@@ -167,15 +183,16 @@ def atlas_markdown() -> str:
         "would be little; so it is measured that the test runs the code, and that it fails when the code is wrong. For",
         "the last column a sign was turned, a factor put in, a term dropped or a transpose forgotten, in the lines of",
         "the named code or, where compiled code does the work or an iteration mends itself, in what it returns;",
-        "counted is how many of these mutants the named test killed. The page is generated from",
-        "`kfdyn/duality/atlas.toml` and `kfdyn/duality/atlas_evidence.json` by `python docs/duality_pages.py`;",
-        "`make atlas` measures anew.",
+        "counted is how many of these mutants the named test killed. Where a recursion in the language of sweeps does",
+        "the work, its lines were broken as well, run as they stand on plain numbers, and one of each function",
+        "compiled: second and third count. The page is generated from `kfdyn/duality/atlas.toml`, `atlas_sweeps.toml` and",
+        "`atlas_evidence.json` by `python docs/duality_pages.py`; `make atlas` measures anew.",
         "",
         "The sources by their short names: " + "; ".join(f"**{key}**, {name}" for key, name in SOURCES.items()) + ".",
         "",
         f"{len(results) - len(missing)} of {len(results)} results are computed and tested"
         + (f"; open: {', '.join(result.id for result in missing)}" if missing else "")
-        + f". Of {made} mutants {sum(one.killed for one in measured.values())} were killed; {len(proven)} results have",
+        + f". Of {made} mutants {killed} were killed; {len(proven)} results have",
         "a test that runs their code and noticed every one.",
     ]
     for source, name in SOURCES.items():
@@ -187,7 +204,7 @@ def atlas_markdown() -> str:
                 code = " ".join([code, *(f"`{name.rpartition('.')[2]}`" for name in result.also)])
                 told = _told(measured.get(result.id))
                 lines.append(f"| {result.key} | {_escaped(result.statement)} | {code} | {test} | {told} |")
-    survivors = [f"- {key}: {', '.join(one.survivors)}" for key, one in measured.items() if one.survivors]
+    survivors = [f"- {key}: {', '.join(_survivors(one))}" for key, one in measured.items() if _survivors(one)]
     if survivors:
         lines += ["", "## Survivors", "", "Mutants that the named test did not notice:", "", *map(_escaped, survivors)]
     return "\n".join(lines) + "\n"
@@ -196,7 +213,16 @@ def atlas_markdown() -> str:
 def _told(one: Evidence | None) -> str:
     if one is None:
         return ""
-    return f"{one.killed} of {one.mutants}" if one.passes and one.executed else "not run"
+    return "; ".join(f"{a} of {b}" for a, b in _counts(one)) if one.passes and one.executed else "not run"
+
+
+def _counts(one: Evidence) -> list[tuple[int, int]]:
+    """Mutants killed and made: of the code, of its recursions on plain numbers, of these compiled."""
+    return [(one.killed, one.mutants), *((part["killed"], part["mutants"]) for part in one.recursions.values())]
+
+
+def _survivors(one: Evidence) -> list[str]:
+    return [*one.survivors, *(text for part in one.recursions.values() for text in part["survivors"])]
 
 
 def _escaped(text: str) -> str:

@@ -165,13 +165,21 @@ def line_mutants(function: Any) -> Iterator[Mutant]:
     for kind, found in by_kind.items():
         for i, node in rng.sample(found, min(PER_KIND, len(found))):
             node.mark = i
-            changed = ast.fix_missing_locations(_Replace(i, kind).visit(copy.deepcopy(tree)))
+            changed = _Replace(i, kind).visit(copy.deepcopy(tree))
             del node.mark
-            code = compile(changed, f"<mutant of {function.__qualname__}>", "exec")
-            inner = next(c for c in code.co_consts if inspect.iscode(c) and c.co_name == function.__name__)
-            if inner.co_freevars == function.__code__.co_freevars:
-                where = f"{function.__qualname__}, line {node.lineno}"
-                yield Mutant(kind, where, functools.partial(setattr, function, "__code__", inner))
+            where = f"{function.__qualname__}, line {node.lineno}"
+            yield from _with_code(kind, where, function, changed)
+
+
+def _with_code(kind: str, where: str, function: Any, changed: Any) -> Iterator[Mutant]:
+    """The mutant whose code is that of the changed tree, if it fits where the old one was."""
+    if "__class__" in function.__code__.co_freevars:  # a method that says super()
+        changed.body = [ast.ClassDef("Whole", [], [], changed.body, [])]
+    code = compile(ast.fix_missing_locations(changed), f"<mutant of {function.__qualname__}>", "exec")
+    while code.co_name != function.__name__:
+        code = next(c for c in code.co_consts if inspect.iscode(c) and c.co_name in ("Whole", function.__name__))
+    if code.co_freevars == function.__code__.co_freevars:
+        yield Mutant(kind, where, functools.partial(setattr, function, "__code__", code))
 
 
 # ---- mutants of what is returned
@@ -246,13 +254,9 @@ def refusal_mutants(function: Any) -> Iterator[Mutant]:
     tree.body[0].decorator_list = []  # type: ignore[attr-defined]
     for i, node in enumerate(node for node in ast.walk(tree) if isinstance(node, ast.Raise)):
         node.mark = i  # type: ignore[attr-defined]
-        changed = ast.fix_missing_locations(_Replace(i, "refusal").visit(copy.deepcopy(tree)))
+        changed = _Replace(i, "refusal").visit(copy.deepcopy(tree))
         del node.mark  # type: ignore[attr-defined]
-        code = compile(changed, f"<mutant of {function.__qualname__}>", "exec")
-        inner = next(c for c in code.co_consts if inspect.iscode(c) and c.co_name == function.__name__)
-        if inner.co_freevars == function.__code__.co_freevars:
-            where = f"{function.__qualname__}, line {node.lineno}"
-            yield Mutant("refusal", where, functools.partial(setattr, function, "__code__", inner))
+        yield from _with_code("refusal", f"{function.__qualname__}, line {node.lineno}", function, changed)
 
 
 def mutants(result: Result) -> list[Mutant]:
@@ -410,12 +414,14 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = arguments.ids
     results = [r for r in atlas().values() if not r.is_open and (not chosen or r.id in chosen)]
-    before = json.loads(EVIDENCE.read_text(encoding="utf-8")) if chosen and EVIDENCE.exists() else {}
+    before = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else {}
     new = measure(results, lambda line: print(line, flush=True))
     if arguments.check:
         weak = {key: one for key, one in new.items() if not _proven(one)}
         sys.exit(f"not proven: {json.dumps(weak, indent=1, ensure_ascii=False)}" if weak else 0)
-    found = before | new
+    for key, one in new.items():  # what sweep_evidence.py has measured stays
+        one |= {name: before[key][name] for name in ("recursions",) if name in before.get(key, {})}
+    found = (before if chosen else {}) | new
     known = {r.id: found[r.id] for r in atlas().values() if r.id in found and not r.is_open}
     EVIDENCE.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     weak = [

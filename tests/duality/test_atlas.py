@@ -26,7 +26,7 @@ def test_every_result_is_there_once():
 
 @pytest.mark.parametrize("result", [r for r in RESULTS if not r.is_open], ids=lambda r: r.id)
 def test_code_and_test_exist_and_the_test_names_the_id(result):
-    for name in (result.code, *result.also):
+    for name in (result.code, *result.also, *result.sweeps):
         assert result.resolve(name) is not None
     path, name = result.test.split("::")
     source = (ROOT / path).read_text(encoding="utf-8")
@@ -37,12 +37,12 @@ def test_code_and_test_exist_and_the_test_names_the_id(result):
     assert re.search(re.escape(result.id) + r"(?![\w-])(?![.,]\d)", text), f"{result.test} does not name {result.id}"
 
 
-def measured_again(*arguments):
+def measured_again(*arguments, **told):
     """Break the code of some entries and run their tests, as ``make atlas`` does for all."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | told,
         capture_output=True,
         text=True,
     )
@@ -66,11 +66,41 @@ def test_the_evidence_is_of_this_atlas():
     weak = {key: one for key, one in measured.items() if not one.proves}
     assert set(weak) == set(INVARIANT), weak
     assert all(one.passes and one.executed and one.killed >= 2 for one in weak.values())
+    behind = {result.id for result in RESULTS if result.sweeps}
+    assert {key for key, one in measured.items() if one.recursions} == behind, "run make atlas"
+    assert all(set(measured[key].recursions) == {"plain", "compiled"} for key in behind)
 
 
 def test_mutants_are_killed_now():
     """The quick part: three entries measured again, a few seconds."""
     done = measured_again(*TOOL, "R86:4.4", "PART:16", "SRB:parallel-axis")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mutants_of_a_recursion_are_killed_now():
+    """The quick part: one entry whose work a recursion does, run on plain numbers and compiled."""
+    done = measured_again("tests/duality/sweep_evidence.py", "--check", "--ids", "R86:5.1-5.3")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_every_mutant_of_a_recursion_is_killed():
+    """All of them, some ten minutes."""
+    done = measured_again("tests/duality/sweep_evidence.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_mutant_that_changes_nothing_survives(kind):
+    """Else death would mean nothing, neither of plain numbers nor of compiled code."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests/duality')\n"
+        "import sweep_evidence as tool\n"
+        "tool.chosen = lambda result, kind: [tool.Mutant('none', 'nowhere', lambda: None)]\n"
+        f"found = tool.measure([tool.atlas()['R86:5.1-5.3']], '{kind}')['R86:5.1-5.3']\n"
+        "assert found.mutants == 1 and found.killed == 0, found\n"
+    )
+    done = measured_again("-c", code, KFDYN_CHECK="1" if kind == "plain" else "")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
