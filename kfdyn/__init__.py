@@ -117,6 +117,7 @@ _NAMES_OF = {
         "Hinge",
         "Loop",
         "System",
+        "absolute_angles",
         "beam",
         "center_of_mass",
         "centroidal_momentum",

@@ -1,6 +1,7 @@
 """Mechanics of trees of bodies: hinges, systems, kinematics, energy. Knows nothing of filters."""
 
 from kfdyn.multibody import models
+from kfdyn.multibody.absolute import absolute_angles
 from kfdyn.multibody.body import Body, Frame
 from kfdyn.multibody.configuration import difference, integrate, random_configuration
 from kfdyn.multibody.coupling import Coupling
@@ -38,6 +39,7 @@ __all__ = [
     "Origin",
     "Pose",
     "System",
+    "absolute_angles",
     "beam",
     "center_of_mass",
     "centroidal_momentum",

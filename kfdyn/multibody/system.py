@@ -299,6 +299,21 @@ class System:
         every = (*self.loops, *loops)
         return self._of(self.open_tree, self.couplings, every) if every else self
 
+    def with_couplings(self, couplings: Iterable[Coupling]) -> System:
+        """Return the system with hinges coupled, beside those that are; its loops stay.
+
+        Parameters
+        ----------
+        couplings : iterable of Coupling
+            What to couple.
+
+        Returns
+        -------
+        System
+        """
+        every = (*self.couplings, *couplings)
+        return self._of(self.open_tree, every, self.loops) if every else self
+
     def like(self, tree: System) -> System:
         """Return the couplings and loops of this system on another tree of the same hinges and frames."""
         return tree if self.is_tree else self._of(tree, self.couplings, self.loops)
