@@ -83,6 +83,10 @@ class Motion:
             return self
         return replace(self, torque=self.torque.beginning(t))
 
+    def onto(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state at time t, brought to where it must be: here it may be anywhere."""
+        return q, v
+
     def of_row(self, where: tuple[int, ...], lead: tuple[int, ...]) -> Motion:
         """One motion of a batch with these leading axes."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast, get_args
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.adaptive import Solver, solve_adaptively
+from kfdyn.dynamics.driven import Course, Driven
+from kfdyn.dynamics.driven import driven as follow
 from kfdyn.dynamics.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.loop_motion import back_onto_loops, onto_loops
 from kfdyn.dynamics.marching import TABLEAUX, March
@@ -47,6 +49,7 @@ def simulate(
     rest: ArrayLike | None = None,
     external_forces: Law | ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    courses: Mapping[str, Course] | None = None,
     rtol: float = 1e-9,
     atol: float = 1e-12,
     progress: bool = False,
@@ -79,6 +82,10 @@ def simulate(
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    courses : dict of str to callable(t), optional
+        Hinges that are driven as a function of time, which gives position, rate and acceleration of the hinge, as
+        many numbers as it has in q, v and v; their entries in ``q`` and ``v`` are not read, and ``tau`` tells what it
+        took. For trees and "rk4" only.
     rtol, atol : float
         Tolerances of the adaptive solvers.
     progress : bool
@@ -128,6 +135,11 @@ def simulate(
     if system.loops:
         system, q0, v0 = onto_loops(system, q0, v0)
     driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
+    if courses:
+        if method != "rk4":
+            raise ModelError(f"hinges are driven by method 'rk4' alone, got {method!r}")
+        driven = follow(driven, courses, float(times[0]))
+        q0, v0 = driven.onto(float(times[0]), q0, v0)
     tau = None
     with _bar(progress, times, f"{system.name} by {method}") as advance:
         if method in FIXED_STEP:
@@ -167,7 +179,7 @@ def _march(
     for go on step by step, which finds one, or the words.
     """
     lead, nt = q.shape[:-1], times.size
-    if method not in TABLEAUX or not driven.system.is_tree:
+    if method not in TABLEAUX or not driven.system.is_tree or isinstance(driven, Driven):
         return *step_by_step(driven, q, v, times, method, substeps, advance), None
     march = March(driven, method, substeps, lead)
     if march.is_known:
@@ -217,6 +229,7 @@ def step_by_step(
                     if driven.system.loops:
                         bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
                         q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
+                    q, v = driven.onto(t + h, q, v)
                 except KfdynError as error:
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
                         error.args = (f"{error} (in the step at t = {t:.6g} s{_of(where)})", *error.args[1:])
