@@ -107,8 +107,8 @@ def driven(motion: Motion, courses: Mapping[str, Course], t: float) -> Driven:
             name = next(n for n in courses if system.v_slice(n).start <= i < system.v_slice(n).stop)
             raise ModelError(
                 f"the course of hinge {name!r} gives {what} of {rate[i]:.6g} near t = {t:.6g} s, where that of its "
-                f"{'position' if what == 'a rate' else 'rate'} is {expected[i]:.6g}; a course returns position, rate and "
-                "acceleration"
+                f"{'position' if what == 'a rate' else 'rate'} is {expected[i]:.6g}; a course returns position, "
+                "rate and acceleration"
             )
     return result
 
