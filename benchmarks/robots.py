@@ -46,7 +46,7 @@ def robot(name: str) -> Robot:
             kf.save_urdf(system, file)
         else:
             file = packaged("example-robot-data", source)
-            system = kf.load(file, floating_base=floats)
+            system = kf.load(file, floating_base=floats, mimic="free")
         model = pin.buildModelFromUrdf(str(file), *([pin.JointModelFreeFlyer()] if floats else []))
     for hinge in system.hinge_names:
         if system.armature[system.v_slice(hinge)].any():

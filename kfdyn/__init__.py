@@ -134,6 +134,7 @@ _NAMES_OF = {
         "models",
         "momentum",
         "potential_energy",
+        "specialise",
     ),
 }
 _ROOMS = ("errors", "symbolic", "textbook", "viz")

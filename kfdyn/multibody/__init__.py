@@ -25,6 +25,7 @@ from kfdyn.multibody.kinematics import (
 from kfdyn.multibody.links import LinkTerms, link_terms
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.origin import Origin
+from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "momentum",
     "potential_energy",
     "random_configuration",
+    "specialise",
 ]

@@ -45,6 +45,7 @@ class Later:
     def one(self) -> Callable[..., int]:
         """The compiled function for one state, without anything around it: ``one(address, 0, *arrays)``.
 
+        Specialised systems take it, too: to fetch straight-line code for a single state takes longer than to run it.
         Where every index is to be checked it takes nothing, so that callers go the other way.
         """
         from kfdyn.sweeps.call import Checks
@@ -56,6 +57,8 @@ class Later:
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
         entry, model = self._entry or self.entry, self._model(system)
+        if model.specials is not None:
+            entry, arrays = model.specials.of(entry, arrays)
         status = entry(model, *arrays, rows=rows, effort=effort)
         if status >= 0:
             return status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout
 from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.sweeps.special import Specials
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -31,7 +34,7 @@ _preparing = Lock()
 
 @dataclass(frozen=True)
 class Model:
-    """What an :class:`~kfdyn.sweeps.entry.Entry` wants of a system."""
+    """What an :class:`~kfdyn.sweeps.entry.Entry` wants of a system; ``specials`` are its own, if it has any."""
 
     address: int
     size: int
@@ -41,6 +44,7 @@ class Model:
     frames: dict[str, tuple[int, Index, Array, Array]]
     own_frames: list[Model]
     placed: dict[bytes, tuple[int, Index, Array, Index]]
+    specials: Specials | None
 
 
 def model_of(system: System) -> Model:
@@ -79,6 +83,7 @@ def prepare(system: System, turned: bool = True) -> Model:
     """Number the bodies, turn their frames, hand out slots, and pack it all (see ``recursions/robot.py``)."""
     from kfdyn.multibody.recursions.robot import INDEX, LINK, ROBOT
     from kfdyn.sweeps.records import address_of
+    from kfdyn.sweeps.special import Specials
 
     layout, n = system.layout, system.n_bodies
     index, entries = _numbered(layout, turned)
@@ -97,7 +102,8 @@ def prepare(system: System, turned: bool = True) -> Model:
     tables["frames"] = real["frame"].reshape(-1, 3, 3)
     place = np.empty(n, np.int64)
     place[index["body"][1:]] = np.arange(1, n + 1)
-    return Model(address, n, tables, place, (own, *kept), {}, [], {})
+    specials = Specials(max(n, system.nv), tables) if turned and system.is_specialised else None
+    return Model(address, n, tables, place, (own, *kept), {}, [], {}, specials)
 
 
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:

@@ -70,6 +70,8 @@ class System:
         Of all bodies.
     origin : Origin or None
         The file or text it was read from, by which other tools can be asked about the same robot; None if it was built.
+    is_specialised : bool
+        Whether calls may use code compiled for this system alone (:func:`~kfdyn.specialise`).
     layout : Layout
         The same facts as flat arrays for compiled code.
     address : int
@@ -101,6 +103,7 @@ class System:
         "gravity",
         "hinge_names",
         "indefinite_inertia",
+        "is_specialised",
         "is_tree",
         "layout",
         "loops",
@@ -143,6 +146,7 @@ class System:
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_tree: bool
+    is_specialised: bool
     _hinge: dict[str, int]
     _base: System
     _expansion: Expansion
@@ -167,6 +171,7 @@ class System:
             return
         put = super().__setattr__
         put("is_tree", True)
+        put("is_specialised", False)
         put("couplings", ())
         put("loops", ())
         put("name", name)
@@ -223,7 +228,7 @@ class System:
             put("_base", self._of(tree, couplings, ()) if couplings else tree)
         expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
         same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
-        for key in (*same, "mass", "frames", "origin", "_frame", "_hinge"):
+        for key in (*same, "mass", "frames", "origin", "is_specialised", "_frame", "_hinge"):
             put(key, getattr(tree, key))
         for key in ("lower", "upper", "speed", "effort"):
             put(key, expansion.tightest(key) if couplings else getattr(tree, key))
@@ -414,7 +419,14 @@ class System:
 
     def __reduce__(self) -> tuple[object, ...]:
         tree = (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
-        return _rebuild, (*tree, self.couplings, self.loops, self.origin)
+        return _rebuild, (*tree, self.couplings, self.loops, self.origin, self.is_specialised)
+
+    def specialised(self) -> System:
+        """Return the system with leave to be compiled for; see :func:`kfdyn.specialise`."""
+        *same, _ = self.open_tree.__reduce__()[1]
+        tree = _rebuild(*same)
+        object.__setattr__(tree, "is_specialised", True)
+        return self.like(tree)
 
     def remember(self, origin: Origin) -> None:
         """Remember what the system was read from."""
@@ -448,6 +460,8 @@ class System:
             head += f", {roots} trees"
         if not self.is_tree:
             head += f", {self.constraints}"
+        if self.is_specialised:
+            head += ", specialised"
         return head + "".join(self._lines(12))
 
     def _lines(self, most: int) -> Iterable[str]:
@@ -551,6 +565,7 @@ def _rebuild(
     couplings: tuple[Coupling, ...] = (),
     loops: tuple[Loop, ...] = (),
     origin: Origin | None = None,
+    specialised: bool = False,
 ) -> System:
     """Unpickle: what was to be warned of was said when the system was first built."""
     with warnings.catch_warnings():
@@ -566,7 +581,7 @@ def _rebuild(
         )
     if origin is not None:
         system.remember(origin)
-    return system
+    return system.specialised() if specialised else system
 
 
 def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:

@@ -8,18 +8,21 @@ All are generators, since a ``for`` can run its body any number of times, none i
 - ``state = carried(P, z)`` are variables that change in loops: ``P, z = state.get()``, ``state.set(P, z)``.
 
 Where code is written, a body is run once, to write it, and ``either`` runs both. Where Python's own numbers or
-symbols are, it is run as often as it says. So nothing may leave a body early: no ``break``, no ``return``.
+symbols are, it is run as often as it says; and so it is where straight-line code is asked for (``unrolled``) and the
+condition is known. So nothing may leave a body early: no ``break``, no ``return``.
 """
 
-from kfdyn.sweeps.values import BIT, INT, Place, Value, ir_of, local, unboxed
+from kfdyn.sweeps.values import BIT, INT, Box, Place, Value, branch, ir_of, local, unboxed
 
 
 def loop(stop, start=0, step=1, until=None):
     """Over i = start, start + step, … < stop, ending early once ``until`` is not negative.
 
-    Of an unknown ``stop`` a loop is written; of one that Python knows, too, unless no code is being written.
+    Of an unknown ``stop`` a loop is written; of one that Python knows, too, unless no code is being written or
+    straight-line code is asked for.
     """
-    if Place.builder is None:
+    known = Place.unrolled and until is None and not any(isinstance(x, Value) for x in (stop, start, step))
+    if Place.builder is None or known:
         i = unboxed(start)
         while i < unboxed(stop) and (until is None or unboxed(until) < 0):
             yield i
@@ -34,7 +37,8 @@ def loop(stop, start=0, step=1, until=None):
     on = Value(i) < stop
     build.cbranch((on if until is None else on & (until < 0)).ir, body, after)
     build.position_at_end(body)
-    yield Value(i)
+    with branch():
+        yield Value(i)
     i.add_incoming(build.add(i, ir_of(step, INT), flags=("nsw",)), build.basic_block)
     build.branch(head)
     build.position_at_end(after)
@@ -48,7 +52,7 @@ def down(stop, start=0):
 
 def while_(condition):
     """Again and again while ``condition()`` holds; what it depends on is a :func:`local`."""
-    if Place.builder is None:
+    if Place.builder is None or (Place.unrolled and not isinstance(condition(), Value)):
         while unboxed(condition()):
             yield
         return
@@ -58,7 +62,8 @@ def while_(condition):
     build.position_at_end(head)
     build.cbranch(ir_of(condition(), BIT), body, after)
     build.position_at_end(body)
-    yield
+    with branch():
+        yield
     build.branch(head)
     build.position_at_end(after)
 
@@ -70,7 +75,7 @@ def when(condition, likely=None):
         if condition:
             yield
         return
-    with Place.builder.if_then(condition.ir, likely=likely):
+    with Place.builder.if_then(condition.ir, likely=likely), branch():
         yield
 
 
@@ -81,9 +86,9 @@ def either(condition):
         yield bool(condition)
         return
     with Place.builder.if_else(ir_of(condition, BIT)) as (yes, no):
-        with yes:
+        with yes, branch():
             yield True
-        with no:
+        with no, branch():
             yield False
 
 
@@ -98,9 +103,9 @@ def cases(value, known):
         yield first
         return
     with Place.builder.if_else((value == first).ir) as (yes, no):
-        with yes:
+        with yes, branch():
             yield first
-        with no:
+        with no, branch():
             yield from cases(value, rest)
 
 
@@ -122,7 +127,7 @@ class carried:
 
     def __init__(self, *values):
         self._like = values
-        self._places = [local(x) for x in flattened(values)]
+        self._places = [(Box if Place.unrolled else local)(x) for x in flattened(values)]
 
     def get(self):
         """The values now; one alone is not in a tuple."""

@@ -50,10 +50,10 @@ class Machine:
         """How many doubles are one machine vector: as many as leave a body its 32 or 16 registers."""
         return 8 if "avx512f" in self.has else 4
 
-    def target_machine(self):
+    def target_machine(self, level=3):
         """A target machine, of which each engine owns one."""
         return self.target.create_target_machine(
-            cpu=self.name, features=self.features, opt=3, reloc="static", codemodel="jitdefault", jit=True
+            cpu=self.name, features=self.features, opt=level, reloc="static", codemodel="jitdefault", jit=True
         )
 
     def key(self):
@@ -69,19 +69,20 @@ def machine():
         return _ready[0]
 
 
-def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False):
+def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False, level=3):
     """The function of Python's that does what ``write`` writes, from the cache if it is there.
 
     ``arguments`` are kinds of :mod:`wrapper`, ``module`` the name of the module whose sources the code is written
-    from, ``key`` all else that it depends on. What ``write`` returns is an integer, None for 0.
+    from, ``key`` all else that it depends on. What ``write`` returns is an integer, None for 0. ``level``, 1 to 3, is
+    the compiler's.
     """
     with _LOCK:
-        facts = (name, key, [kind.key for kind in arguments], flags, release, vectorise, machine().key())
+        facts = (name, key, [kind.key for kind in arguments], flags, release, vectorise, level, machine().key())
         known = cache.digest(module, *facts)
         code = cache.load(known)
         if code is None:
             compiling(kept=cache.folder() is not None)
-            code = _object_code(name, write, arguments, flags, release, vectorise)
+            code = _object_code(written(name, write, arguments, flags, release), vectorise, level)
             cache.save(known, code)
         return python_function(name, _linked(name, code))
 
@@ -92,7 +93,7 @@ def written(name, write, arguments, flags, release=-1):
     module.triple = machine().triple
     inner = ir.Function(module, ir.FunctionType(INT, inner_types(arguments)), f"{name}.sweep")
     inner.linkage = "internal"
-    before, Place.builder = Place.builder, ir.IRBuilder(inner.append_basic_block("entry"))
+    before, Place.builder, Place.depth = Place.builder, ir.IRBuilder(inner.append_basic_block("entry")), 0
     try:
         with arithmetic(flags):
             result = write(*proxies(arguments, inner.args))
@@ -103,11 +104,11 @@ def written(name, write, arguments, flags, release=-1):
     return str(module)
 
 
-def _object_code(name, write, arguments, flags, release, vectorise):
-    tm = machine().target_machine()
-    module = llvm.parse_assembly(written(name, write, arguments, flags, release))
+def _object_code(text, vectorise, level):
+    tm = machine().target_machine(level)
+    module = llvm.parse_assembly(text)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorise
     passes = llvm.create_pass_builder(tm, tuning)
     passes.getModulePassManager().run(module, passes)

@@ -70,6 +70,9 @@ class Entry:
         Whether answers are looked at, too: FAILED where one is not finite.
     block : int
         Rows that a thread takes at a time; few where a row is much work.
+    unroll : int
+        How large a model may be for straight-line code of its own to pay, in nodes or numbers a row (see
+        :mod:`special`); 0: none pays. Beyond, what a loop keeps in memory is no slower than what fits no register.
     """
 
     def __init__(
@@ -83,13 +86,23 @@ class Entry:
         parameters: Sequence[Parameter] = (),
         may_overflow: bool = True,
         block: int = 128,
+        unroll: int = 0,
     ) -> None:
         self.recursion, self.table, self.begin = recursion, table, begin
         self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
         self.parameters, self.name, self.may_overflow = tuple(parameters), recursion.__name__, may_overflow
         self.block = block
+        self.unroll = unroll
         self.narrow: Callable[..., int] | None = None
         self.wide: Callable[..., int] | None = None
+
+    #: What else code depends on, and how hard the compiler works at it.
+    key: tuple[Any, ...] = ()
+    level = 3
+
+    def seen(self, address: Any) -> Any:
+        """The model as the code that is being written sees it."""
+        return self.table.at(address)
 
     def compiled(self, lanes: int) -> Callable[..., int]:
         """The compiled function: ``enter(address, counter, *parameters, *given, *results)``, in so many lanes.
@@ -109,10 +122,17 @@ class Entry:
             lambda *values: write_entry(self, lanes, *values),
             arguments,
             module=self.recursion.__module__,
-            key=("entry", lanes, self.block),
+            key=("entry", lanes, self.block, *self.key),
             flags=LANEWISE,
             release=2 + len(self.parameters),
+            level=self.level,
         )
+
+    def special(self, tables: dict[str, Any], given: frozenset[str]) -> Entry:
+        """The same for one model and for calls that give these optional arguments."""
+        from kfdyn.sweeps.special import Special
+
+        return Special(self, tables, given)
 
     def make_narrow(self) -> Callable[..., int]:
         """Compile for few rows."""

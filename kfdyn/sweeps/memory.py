@@ -204,7 +204,7 @@ class Column:
     def _square(self, numbers, i):
         """Lanes to rows of as many numbers as there are lanes, by exchange of halves, quarters, …"""
         count, half, build = self.lanes, 1, Place.builder
-        rows = [numbers[i + j].ir for j in range(count)]
+        rows = [ir_of(numbers[i + j], wide(count)) for j in range(count)]
         mask = ir.VectorType(ir.IntType(32), count)
         while half < count:
             low = ir.Constant(mask, [l if not l & half else count + l - half for l in range(count)])

@@ -10,7 +10,7 @@ import numpy as np
 
 from kfdyn.sweeps.control import flattened
 from kfdyn.sweeps.memory import Checked, pointer
-from kfdyn.sweeps.values import INT, REAL, unboxed
+from kfdyn.sweeps.values import INT, REAL, Place, settled, unboxed
 
 
 class Record:
@@ -85,7 +85,7 @@ class Known:
     """
 
     def __init__(self, numbers):
-        self.numbers = list(numbers)
+        self.numbers, self.depth = list(numbers), Place.depth
 
     def __getitem__(self, i):
         if not 0 <= i < len(self.numbers):
@@ -95,6 +95,7 @@ class Known:
     def __setitem__(self, i, value):
         if not 0 <= i < len(self.numbers):
             raise IndexError(f"{i} is not in {len(self.numbers)} numbers")
+        settled(self.depth)
         self.numbers[i] = value
 
     def part(self, start, size=None):
@@ -149,6 +150,13 @@ class Table:
         for i, (name, kind) in enumerate(self.fields.items()):
             here = entries[i]
             setattr(seen, name, here if kind is int else pointer(here, REAL if kind[0] is float else INT))
+        return seen
+
+    def known(self, address, **given):
+        """The table behind an address, but for what is given: that is known while code is written."""
+        seen = self.at(address)
+        for name, value in given.items():
+            setattr(seen, name, value if self.fields[name] is int else Known(np.ravel(value).tolist()))
         return seen
 
     def plain(self, **given):

@@ -29,7 +29,7 @@ NO_MEMORY = -2
 
 def write_entry(entry, lanes, address, counter, *arrays):
     """Write the whole of a compiled entry."""
-    model = entry.table.at(address)
+    model = entry.seen(address)
     model.lanes = lanes
     row, arrays = Fields(), list(arrays)
     for parameter in entry.parameters:

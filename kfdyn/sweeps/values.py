@@ -28,13 +28,45 @@ _WORD = ir.IntType(32)
 
 
 class _Place(threading.local):
-    """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic."""
+    """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
+
+    ``unrolled``: loops over what Python knows are run and not written. ``depth``: how many branches that are not known
+    until the code runs stand around what is being written.
+    """
 
     builder: ir.IRBuilder = None
     flags: tuple[str, ...] = LANEWISE
+    unrolled: bool = False
+    depth: int = 0
 
 
 Place = _Place()
+
+
+@contextmanager
+def unrolled():
+    """Write straight-line code: variables and loops that Python can keep are Python's own."""
+    before, Place.unrolled = Place.unrolled, True
+    try:
+        yield
+    finally:
+        Place.unrolled = before
+
+
+@contextmanager
+def branch():
+    """What is written here may not run, or run again: Python's own variables must not change in it."""
+    Place.depth += 1
+    try:
+        yield
+    finally:
+        Place.depth -= 1
+
+
+def settled(depth):
+    """Make sure that what was made at this depth may change here."""
+    if Place.depth > depth:
+        raise TypeError("a variable that Python holds cannot change where it is not known whether the code will run")
 
 
 @contextmanager
@@ -207,18 +239,19 @@ class Box:
     """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
 
     def __init__(self, value):
-        self.value = value
+        self.value, self.depth = value, Place.depth
 
     def set(self, value):
         """Give it another value."""
+        settled(self.depth)
         self.value = unboxed(value)
 
     def __iadd__(self, other):
-        self.value = self.value + unboxed(other)
+        self.set(self.value + unboxed(other))
         return self
 
     def __isub__(self, other):
-        self.value = self.value - unboxed(other)
+        self.set(self.value - unboxed(other))
         return self
 
     def __index__(self):
@@ -261,9 +294,11 @@ _box_operators()
 
 
 def local(value):
-    """A new variable; in compiled code where code is being written."""
+    """A new variable; in compiled code where code is being written, unless Python can keep it."""
     if Place.builder is None or not isinstance(value, Value | int | float):
         return Box(unboxed(value))
+    if Place.unrolled and not isinstance(value, Value):
+        return Box(value)
     value = value.ir if isinstance(value, Value) else ir_of(value, INT if isinstance(value, int) else REAL)
     place = stack(value.type)
     Place.builder.store(value, place)

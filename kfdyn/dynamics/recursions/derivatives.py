@@ -318,6 +318,7 @@ INVERSE_DERIVATIVES = Entry(
     [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv"))],
     lambda robot, row: (robot.n + 1) * WORK.width + robot.nv * SCREW.width + Derivatives.size(robot),
     begin_inverse,
+    unroll=10,
 )
 
 FORWARD_DERIVATIVES = Entry(
@@ -327,4 +328,5 @@ FORWARD_DERIVATIVES = Entry(
     [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_tau", ("nv", "nv")), Given("a", ("nv",))],
     lambda robot, row: Units.size(robot) + robot.nv + Derivatives.size(robot) + robot.nv * robot.nv,
     begin_forward,
+    unroll=10,
 )

@@ -35,4 +35,5 @@ FORWARD = Entry(
     [Given("a", ("nv",))],
     lambda robot, row: Filter.size(robot),
     begin,
+    unroll=24,
 )

@@ -217,4 +217,5 @@ INVERSE = Entry(
     [Given("tau", ("nv",))],
     lambda robot, row: NewtonEuler.size(robot),
     begin,
+    unroll=10,
 )

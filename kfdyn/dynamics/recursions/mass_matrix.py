@@ -111,5 +111,11 @@ def begin(robot, row, work):
 
 
 MASS_MATRIX = Entry(
-    mass_matrix, ROBOT, [Q], [Given("matrix", ("nv", "nv"))], lambda robot, row: Composites.size(robot), begin
+    mass_matrix,
+    ROBOT,
+    [Q],
+    [Given("matrix", ("nv", "nv"))],
+    lambda robot, row: Composites.size(robot),
+    begin,
+    unroll=12,
 )

@@ -152,5 +152,11 @@ def begin(robot, row, work):
 
 
 MASS_MATRIX_INVERSE = Entry(
-    mass_matrix_inverse, ROBOT, [Q], [Given("matrix", ("nv", "nv"))], lambda robot, row: Units.size(robot), begin
+    mass_matrix_inverse,
+    ROBOT,
+    [Q],
+    [Given("matrix", ("nv", "nv"))],
+    lambda robot, row: Units.size(robot),
+    begin,
+    unroll=16,
 )
