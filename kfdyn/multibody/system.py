@@ -423,10 +423,11 @@ class System:
 
     def specialised(self) -> System:
         """Return the system with leave to be compiled for; see :func:`kfdyn.specialise`."""
-        *same, _ = self.open_tree.__reduce__()[1]
-        tree = _rebuild(*same)
-        object.__setattr__(tree, "is_specialised", True)
-        return self.like(tree)
+        tree = self.open_tree
+        same = (tree.bodies, tree.gravity, dict(tree.frames), tree.name, tree.indefinite_inertia)
+        own = _rebuild(*same, origin=tree.origin)
+        object.__setattr__(own, "is_specialised", True)
+        return self.like(own)
 
     def remember(self, origin: Origin) -> None:
         """Remember what the system was read from."""
