@@ -10,10 +10,10 @@ import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
+from kfdyn.symbolic.nodes import solve
 from kfdyn.symbolic.robot import Inputs, Robot, robot, values
 from kfdyn.symbolic.tape import Tape, Term, operands
 from kfdyn.textbook import sko
-from kfdyn.textbook.algebra import zeros
 
 if TYPE_CHECKING:
     import sympy
@@ -280,7 +280,7 @@ def forward_dynamics(system: System, *, parameters: bool = False) -> Formula:
 
     Notes
     -----
-    The recursion is that of :func:`kfdyn.textbook.sko.forward_dynamics`. Source: R86 sections 8 and 11.
+    The recursions are those of the engine and of compiled dynamics, run on symbols. Source: R86 sections 8 and 11.
 
     Examples
     --------
@@ -290,9 +290,7 @@ def forward_dynamics(system: System, *, parameters: bool = False) -> Formula:
     """
     found = robot(system, moving=True, forced=True, parameters=parameters)
     tau = np.array([found.tape.leaf(name) for name in found.inputs.tau], dtype=object)
-    return _formula(
-        found, sko.forward_dynamics(found.model, tau), "forward_dynamics", f"joint accelerations of {system.name}"
-    )
+    return _formula(found, solve(found.model, tau), "forward_dynamics", f"joint accelerations of {system.name}")
 
 
 def bias_forces(system: System, *, parameters: bool = False) -> Formula:
@@ -365,28 +363,12 @@ def filter_quantity(system: System, letter: str, hinge: str, *, parameters: bool
 
 def _inverse(model: sko.Model, columns: list[int] | None = None) -> Any:
     """𝓜⁻¹, or some columns of it: unit forces filtered inward and smoothed outward, all with one set of gains."""
-    cov, size = sko.articulated(model), sum(len(H) for H in model.H)
+    size = sum(len(H) for H in model.H)
     wanted = list(range(size)) if columns is None else columns
     unit = np.zeros((size, len(wanted)), dtype=object)
     for c, j in enumerate(wanted):
         unit[j, c] = 1
-    given = model.by_node(unit)
-    z_plus: list[Any] = [None] * len(model.M)
-    nu: list[Any] = [None] * len(model.M)
-    for k in model.inward:
-        z = zeros((len(model.M[k]), len(wanted)), model.M[k])
-        for j in model.children(k):
-            z = z + model.A[j] @ z_plus[j]
-        eps = given[k] - model.H[k] @ z
-        nu[k], z_plus[k] = cov.D_inverse[k] @ eps, z + cov.G[k] @ eps
-    alpha: list[Any] = [None] * len(model.M)
-    out: list[Any] = [None] * len(model.M)
-    for k in model.outward:
-        p = model.parent[k]
-        plus = model.A[k].T @ alpha[p] if p >= 0 else zeros((len(model.M[k]), len(wanted)), model.M[k])
-        out[k] = nu[k] - cov.G[k].T @ plus
-        alpha[k] = plus + model.H[k].T @ out[k]
-    full = np.concatenate(out)
+    full = solve(model, unit)
     if columns is None:  # symmetric: written once
         for i in range(size):
             for j in range(i):

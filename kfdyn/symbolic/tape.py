@@ -65,8 +65,8 @@ class Term:
         if isinstance(other, Term):
             i, j = sorted((self.at, other.at))
             return Term(self.tape, self.coefficient * other.coefficient, self.tape.write(("mul", i, j)))
-        if isinstance(other, np.ndarray):
-            return NotImplemented
+        if not isinstance(other, int | float | np.number):
+            return NotImplemented  # an array, or a vector, which knows how
         return Term(self.tape, self.coefficient * float(other), self.at) if other else 0
 
     __rmul__ = __mul__
