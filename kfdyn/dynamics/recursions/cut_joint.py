@@ -1,0 +1,226 @@
+"""Cut joints in lanes: the loops' rows are filtered like forces, update the innovations, and one scatter does the rest.
+
+A row of a loop is a pair of forces. Filtered hinge by hinge to the world, E = (1 − HψK)J* is what the dofs see of it;
+with the filter's own ν and d (THEORY sections 4 and 12)
+
+    Ω = J𝓜⁻¹J* = E*D⁻¹E,     J a + J̇v = E*ν + Σ x*η + drift,     (Ω + R) f = c − (J a + J̇v),     ν ← ν + D⁻¹E f
+
+so that the smoother runs once, on innovations that know of the loops. Dependent rows are those whose pivots are
+nothing but rounding: they are left out, and must agree with the others. Where a pivot is neither, or they do not agree,
+a row of the batch has no answer here; the long way then finds the rank, or the words.
+"""
+
+from kfdyn.dynamics.recursions.articulated import Filter, everything
+from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
+from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, LoopRows
+from kfdyn.multibody.recursions.outward import sweep_outward
+from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SLIDE
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import choice
+
+#: Pivots below this part of what they are made of are rounding; above the other they leave twelve digits.
+ROUNDING, REGULAR = 1e-14, 1e-4
+
+#: What dependent rows may ask for differently, as part of what rows ask for.
+CONSISTENT = 1e-7
+
+#: Of the forces of a loop that walks: how large, squared, what cancelled where its two ways met.
+LOST = Record(w=float, v=float)
+
+#: Kept for each row: what Ω's diagonal is made of, before anything cancels; c − (J a + J̇v), and then its force.
+SOLVED = Record(made_of=float, force=float)
+
+
+class CutRows(LoopRows):
+    """The rows of the loops, filtered: beside what they show, Ω and what solves for the forces."""
+
+    def __init__(self, robot, row, f):
+        self.filter = f
+        super().__init__(robot, row, f.rest, f.work, f.H, moving=True)
+        self.lost, at = LOST.rows(self.rest), 6 * LOST.width
+        self.solved = SOLVED.rows(self.rest.part(at))
+        self.Omega = self.rest.part(at + row.rows * SOLVED.width)
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers it works in, with the filter."""
+        own = 6 * LOST.width + row.rows * (SOLVED.width + row.rows)
+        return Filter.size(robot) + LoopRows.size(robot, row) + own
+
+    def clear(self):
+        """Begin a state."""
+        clear(self.Omega, self.row.rows * self.row.rows)
+        for r in loop(self.row.rows):
+            self.solved[r].made_of = 0.0
+
+    def begin_walk(self, count):
+        """Nothing has cancelled yet."""
+        for c in loop(count):
+            self.lost[c].w = 0.0
+            self.lost[c].v = 0.0
+
+    def meet(self, count):
+        """Go on as one, and remember how large both were."""
+        for c in loop(count):
+            a, b, lost = self.columns[c].h, self.columns[6 + c].h, self.lost[c]
+            lost.w = a.w.dot(a.w) + b.w.dot(b.w)
+            lost.v = a.v.dot(a.v) + b.v.dot(b.v)
+        super().meet(count)
+
+    def show(self, first, c, i, kind, x, seen):
+        """Keep what dof i sees; ν tells the row's acceleration, |h||x| what Ω is made of."""
+        super().show(first, c, i, kind, x, seen)
+        kept, out, solved, lost = self.filter.dofs[i], self.forces[first + c], self.solved[first + c], self.lost[c]
+        out.drift = out.drift + seen * kept.nu
+        turn, move = x.w.dot(x.w) + lost.w, x.v.dot(x.v) + lost.v
+        if kind not in (REVOLUTE, SLIDE):
+            h = self.rows_of_H[i].h
+            size = h.w.dot(h.w) * turn + h.v.dot(h.v) * move
+        else:
+            size = turn if kind == REVOLUTE else move
+        solved.made_of = solved.made_of + kept.inverse * size
+
+    def taken(self, x, seen, i):
+        """The filter's: x − g (h x), or φ of it."""
+        return x - seen * self.filter.dofs[i].gain
+
+    def shown(self, first, count, i):
+        """Ω += (h x)* d⁻¹ (h x) with all rows before."""
+        nv, rows, inverse = self.robot.nv, self.row.rows, self.filter.dofs[i].inverse
+        for c in loop(first + count, first):
+            weighed = inverse * self.seen[c * nv + i]
+            for other in loop(c + 1):
+                place = c * rows + other
+                self.Omega[place] = self.Omega[place] + weighed * self.seen[other * nv + i]
+
+    def passed(self, body, side, first, count):
+        """Levers make moments of what cancelled; the world's acceleration is −g."""
+        l = self.bodies[body.t].l
+        for c in loop(count):
+            lost = self.lost[c]
+            lost.w = lost.w + l.dot(l) * lost.v
+        for _ in when(body.parent == 0):
+            g = self._gravity()
+            for c in loop(count):
+                out = self.forces[first + c]
+                out.drift = out.drift - self.columns[side + c].h.v.dot(g)
+
+    def _put_forces(self, one, a, b):
+        """Bodies accelerate by g more than the filter says."""
+        super()._put_forces(one, a, b)
+        g = self._gravity()
+        for r in loop(one.last, one.first):
+            out = self.forces[r]
+            falls = carried(out.drift)
+            for end, force in ((one.a, out.on_a), (one.b, out.on_b)):
+                for _ in when(end != 0):
+                    falls.set(falls.get() + force.v.dot(g))
+            out.drift = falls.get()
+
+    def _gravity(self):
+        return Vec3(*(self.row.gravity[i] for i in range(3)))
+
+    def solve(self):
+        """Forces of the rows by L D L*, dependent ones left out; 1, or −1 where they are not found."""
+        rows, Omega, solved, row = self.row.rows, self.Omega, self.solved, self.row
+        none = everything(self.robot, 0.0)
+        fine, left, most, rank = (carried(none + x) for x in (1.0, 0.0, 0.0, 0.0))
+        for r in loop(rows):
+            asked = carried(none - self.forces[r].drift)
+            for _ in when(row.reference.given):
+                asked.set(asked.get() + row.reference[r])
+            solved[r].force = asked.get()
+            for _ in when(row.noise.given):
+                Omega[r * rows + r] = Omega[r * rows + r] + row.noise[r]
+            made_of = solved[r].made_of
+            made_of = choice(made_of > 0.0, made_of, none + 1.0)
+            solved[r].made_of = made_of
+            most.set(larger(most.get(), absolute(asked.get()) / root(made_of)))
+        for j in loop(rows):
+            pivot, made_of, y = Omega[j * rows + j], solved[j].made_of, solved[j].force
+            kept, dropped = pivot > REGULAR * made_of, pivot <= ROUNDING * made_of
+            fine.set(choice(kept | dropped, fine.get(), none - 1.0))
+            left.set(choice(kept, left.get(), larger(left.get(), absolute(y) / root(made_of))))
+            inverse = choice(kept, 1.0 / choice(kept, pivot, none + 1.0), none)
+            rank.set(rank.get() + choice(kept, none + 1.0, none))
+            Omega[j * rows + j] = inverse
+            for i in loop(rows, j + 1):
+                weighed = Omega[i * rows + j] * inverse
+                for k in loop(i + 1, j + 1):
+                    place = i * rows + k
+                    Omega[place] = Omega[place] - weighed * Omega[k * rows + j]
+                solved[i].force = solved[i].force - weighed * y
+        for back in loop(rows):
+            j = rows - 1 - back
+            total = carried(solved[j].force)
+            for i in loop(rows, j + 1):
+                total.set(total.get() - Omega[i * rows + j] * solved[i].force)
+            solved[j].force = Omega[j * rows + j] * total.get()
+        agree = left.get() <= CONSISTENT * most.get()
+        row.rank[0] = rank.get()
+        return choice(agree, fine.get(), none - 1.0)
+
+    def innovate(self):
+        """ν ← ν + D⁻¹E f."""
+        nv, dofs = self.robot.nv, self.filter.dofs
+        for i in loop(nv):
+            total = carried(everything(self.robot, 0.0))
+            for r in loop(self.row.rows):
+                total.set(total.get() + self.seen[r * nv + i] * self.solved[r].force)
+            dofs[i].nu = dofs[i].nu + dofs[i].inverse * total.get()
+        for r in loop(self.row.rows):
+            self.row.force[r] = self.solved[r].force
+
+
+def larger(a, b):
+    """The larger of two numbers, lane by lane."""
+    return choice(a < b, b, a)
+
+
+def cut_joint(robot, row, work):
+    """Accelerations and forces of a system with loops; beside forward dynamics some 40 flops a row and hinge."""
+    f = Filter(robot, row, work, moving=True)
+    sweep_outward(robot, row, f.work, f.H, moving=True)
+    least = f.gather()
+    rows = CutRows(robot, row, f)
+    rows.clear()
+    rows.write()
+    fine = rows.solve()
+    rows.innovate()
+    f.scatter()
+    return smaller(least, fine)
+
+
+def begin(robot, row, work):
+    """What stays from row to row."""
+    f = Filter(robot, row, work, moving=True)
+    f.begin()
+    CutRows(robot, row, f).begin()
+
+
+CUT_JOINT = Entry(
+    cut_joint,
+    ROBOT,
+    [
+        Q,
+        V,
+        Given("tau", ("nv",)),
+        FORCES,
+        GRAVITY,
+        ENDS,
+        Given("noise", ("rows",), optional=True),
+        Given("reference", ("rows",), optional=True),
+    ],
+    [Given("a", ("nv",)), Given("force", ("rows",)), Given("rank", ())],
+    CutRows.size,
+    begin,
+    LOOPS,
+)
+
+__all__ = ["CUT_JOINT"]

@@ -1,0 +1,63 @@
+"""The loops of a system as compiled code finds them: tables of loops and rows, and where the frames of the ends are."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.multibody.entries import Later
+from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.prepared import Model, model_of
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_rows", "LOOP_ROWS")
+
+
+class LoopTables(NamedTuple):
+    """What entries with loops take: rows, loops, ``loop_table``, ``row_table``; and ``ends`` (..., loops, 24)."""
+
+    of: tuple[int, int, Index, Index]
+    ends: Array
+
+
+@lru_cache(maxsize=64)
+def loop_tables(system: System) -> LoopTables:
+    """Tables of the loops of a system without couplings; anchors of a batch of states give ``ends`` a leading axis."""
+    tree, model = system.open_tree, model_of(system.open_tree)
+    loops, rows, ends, at = [], [], [], 0
+    for loop in system.loops:
+        places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in (loop.frame_a, loop.frame_b)]
+        loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions)))
+        at += len(loop.rows)
+        rows += [_row(loop, row) for row in loop.rows]
+        ends += [_end(tree, model, loop, name) for name in (loop.frame_a, loop.frame_b)]
+    lead = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
+    table = np.stack([np.broadcast_to(end, (*lead, 12)) for end in ends], axis=-2)
+    of = (at, len(loops), np.array(loops, np.int64).reshape(-1), np.array(rows, np.int64).reshape(-1))
+    return LoopTables(of, np.ascontiguousarray(table.reshape(*lead, len(loops), 24)))
+
+
+def _row(loop: Loop, row: int) -> tuple[int, int, int, int]:
+    """Kind and axes: one angular row alone keeps two axes at a right angle."""
+    from kfdyn.multibody.recursions.loop_rows import ACROSS, ANGULAR, LINEAR
+
+    i = row % 3
+    kind = LINEAR if row >= 3 else ACROSS if len(loop.angular) == 1 and loop.holds_positions else ANGULAR
+    return kind, i, (i + 1) % 3, (i + 2) % 3
+
+
+def _end(tree: System, model: Model, loop: Loop, name: str | None) -> Array:
+    """Turn and place (..., 12) of an end in its body, whose frame the tables have turned; or of the anchor."""
+    if name is None:
+        turn, arm = (np.eye(3), np.zeros(3)) if loop.anchor is None else loop.anchor
+    else:
+        body, rotation, position = tree.locate(name)
+        own = model.tables["frames"][model.place[body]]
+        turn, arm = own.T @ rotation, own.T @ position
+    return np.concatenate([turn.reshape(*turn.shape[:-2], 9), arm], axis=-1)

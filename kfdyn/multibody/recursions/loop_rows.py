@@ -1,0 +1,228 @@
+"""Rows of loops: the forces on both ends that a row is dual to, how it drifts, and the walk of such forces to the world.
+
+A row of a loop is K_a V_a + K_b V_b; K_a*, K_b* are forces on its two ends. Carried inward from both ends, hinge by
+hinge, they show every dof its part of the row, h x: that is a row of J. Where the two ways meet they go on as one.
+"""
+
+from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
+from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
+from kfdyn.multibody.recursions.spatial import Screw, Slide, Spatial, Turn
+from kfdyn.sweeps.algebra import Mat3, Vec3
+from kfdyn.sweeps.control import cases, either, loop, when, while_
+from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import choice, local, now, real
+
+#: What a row holds: a turn about an axis of frame_a, a move along one, or axis j of frame_a across axis k of frame_b.
+ANGULAR, LINEAR, ACROSS = 0, 1, 2
+
+#: A loop: bodies of its ends (0 is the world), its rows first … last, and whether it holds positions.
+LOOP = Record(a=int, b=int, first=int, last=int, holds=int)
+
+#: A row: its kind, axis i, and j, k.
+ROW = Record(kind=int, i=int, j=int, k=int)
+
+#: An end: how its frame is turned in its body, and where it is.
+END = Record(turn=Mat3, arm=Vec3)
+
+#: Kept for each row: its forces on the bodies of both ends at their origins, and its acceleration when β̇ = 0.
+FORCES = Record(on_a=Spatial, on_b=Spatial, drift=float)
+
+#: Rows of one loop.
+MOST = 6
+
+
+class End:
+    """A frame at one end of a loop: R, x, and its lever from the body's origin; ω, velocity and ω × (ω × lever)."""
+
+    def __init__(self, rows, t, place):
+        end, here, at = END.rows(rows.row.ends)[place], rows.bodies[t], rows.places[t]
+        self.R, self.lever = here.R @ end.turn, here.R @ end.arm
+        self.x = at.x + self.lever
+        if rows.moving:
+            self.omega = here.omega
+            self.speed = at.speed.plus_cross(self.omega, self.lever)
+            self.inward = self.omega.cross(self.omega.cross(self.lever))
+
+
+class LoopRows:
+    """The rows of all loops of a robot whose outward sweep is done, in a workspace of their own."""
+
+    def __init__(self, robot, row, memory, work, H, moving):
+        self.robot, self.row, self.work, self.moving = robot, row, work, moving
+        self.bodies, self.rows_of_H = WORK.rows(work), SCREW.rows(H)
+        self.memory, self.places = memory, PLACE.rows(memory)
+        at = (robot.n + 1) * PLACE.width
+        self.forces = FORCES.rows(memory.part(at))
+        at = at + row.rows * FORCES.width
+        self.columns, self.axes = SCREW.rows(memory.part(at)), memory.part(at + 2 * MOST * SCREW.width)
+        at = at + 2 * MOST * SCREW.width + 18
+        self.seen, self.rest = memory.part(at), memory.part(at + row.rows * robot.nv)
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers they want."""
+        own = (robot.n + 1) * PLACE.width + 2 * MOST * SCREW.width + 18
+        return own + row.rows * (FORCES.width + robot.nv)
+
+    def begin(self):
+        """The world, and what rows show to dofs that are on no way to the world."""
+        clear(self.memory, PLACE.width)
+        clear(self.seen, self.row.rows * self.robot.nv)
+
+    def write(self):
+        """Where all bodies are; then loop by loop its forces, and their walk."""
+        for body in outward(self.robot):
+            self.places[body.t].x = self.places[body.parent].x + self.bodies[body.t].l
+            if self.moving:
+                speed_of(self.robot, body, self.row, self)
+        for i in loop(self.row.loops):
+            one = LOOP.rows(self.row.loop_table)[i]
+            self._put_forces(one, End(self, one.a, 2 * i), End(self, one.b, 2 * i + 1))
+            self._walk(one.a, one.b, one.first, one.last - one.first)
+
+    def _put_forces(self, one, a, b):
+        """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.closure.relative_rows`."""
+        holds = real(one.holds)
+        d = holds * (b.x - a.x)
+        for i, x in enumerate([*a.R.m, *b.R.m]):
+            self.axes[i] = x
+        if self.moving:
+            turns, turn = a.omega.cross(b.omega), b.omega - a.omega
+            drags = a.omega.cross(a.omega.cross(d)) - (1.0 + holds) * a.omega.cross(b.speed - a.speed)
+            drags = drags + (b.inward - a.inward)
+        for r in loop(one.last, one.first):
+            row, out = ROW.rows(self.row.row_table)[r], self.forces[r]
+            for kind in cases(row.kind, (ANGULAR, LINEAR, ACROSS)):
+                if kind == LINEAR:
+                    e = self._axis(row.i)
+                    out.on_b = Spatial(b.lever.cross(e), e)
+                    out.on_a = -Spatial((d + a.lever).cross(e), e)
+                    drift = e.dot(drags) if self.moving else 0.0
+                else:
+                    j, k = self._axis(row.j), self._axis(row.k, 9)
+                    e = self._axis(row.i) if kind == ANGULAR else j.cross(k)
+                    out.on_b, out.on_a = Spatial(e, Vec3.zero()), Spatial(-e, Vec3.zero())
+                    drift = -e.dot(turns) if self.moving else 0.0
+                    if kind == ACROSS and self.moving:
+                        drift = drift + j.cross(turn.cross(k)).dot(turn)
+                out.drift = drift
+
+    def _axis(self, i, start=0):
+        return Vec3(*(self.axes[start + 3 * n + i] for n in range(3)))
+
+    def _walk(self, a, b, first, count):
+        """Carry the forces of a loop's rows from body a and body b inward to the world."""
+        for c in loop(count):
+            self.columns[c].h = self.forces[first + c].on_a
+            self.columns[MOST + c].h = self.forces[first + c].on_b
+        at_a, at_b = local(a), local(b)
+        self.begin_walk(count)
+        for _ in while_(lambda: now(at_a) + now(at_b) != 0):
+            for _ in when(now(at_a) == now(at_b)):
+                self.meet(count)
+                at_b.set(0)
+            of_a = now(at_a) >= now(at_b)
+            body = Body(self.robot, choice(of_a, now(at_a), now(at_b)))
+            self._cross(body, choice(of_a, 0, MOST), first, count)
+            for yes in either(of_a):
+                (at_a if yes else at_b).set(body.parent)
+
+    def begin_walk(self, count):
+        """What is to be done before a walk."""
+
+    def meet(self, count):
+        """Go on as one."""
+        for c in loop(count):
+            self.columns[c].h = self.columns[c].h + self.columns[MOST + c].h
+
+    def _cross(self, body, side, first, count):
+        """Show a body's hinge the forces x, and pass them on to its parent: h x, then φ x less what the hinge took."""
+        here = self.bodies[body.t]
+        if self.moving:
+            for c in loop(count):
+                out = self.forces[first + c]
+                out.drift = out.drift + self.columns[side + c].h.dot(here.eta)
+        for kind in cases(body.kind, KINDS):
+            if kind in (REVOLUTE, SLIDE):
+                h = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
+                for c in loop(count):
+                    x = self.columns[side + c].h
+                    seen = h.dot(x)
+                    self.show(first, c, body.v, kind, x, seen)
+                    self.columns[side + c].h = self.taken(x.force_shifted(here.l), seen, body.v)
+                self.shown(first, count, body.v)
+            else:
+                for i in dofs(self.robot, body):
+                    h = Screw(self.rows_of_H[i].h)
+                    for c in loop(count):
+                        x = self.columns[side + c].h
+                        seen = h.dot(x)
+                        self.show(first, c, i, kind, x, seen)
+                        self.columns[side + c].h = self.taken(x, seen, i)
+                    self.shown(first, count, i)
+                for c in loop(count):
+                    self.columns[side + c].h = self.columns[side + c].h.force_shifted(here.l)
+        self.passed(body, side, first, count)
+
+    def show(self, first, c, i, kind, x, seen):
+        """Keep what dof i sees of a row."""
+        self.seen[(first + c) * self.robot.nv + i] = seen
+
+    def taken(self, x, seen, i):
+        """What is left of a force when dof i has answered: all of it, where hinges are only looked at."""
+        return x
+
+    def shown(self, first, count, i):
+        """All rows of a loop have been shown to dof i."""
+
+    def passed(self, body, side, first, count):
+        """All rows of a loop have gone on from a body to its parent."""
+
+
+class Readings(LoopRows):
+    """The rows alone: an outward sweep before them in the same workspace."""
+
+    def __init__(self, robot, row, work):
+        H = work.part((robot.n + 1) * WORK.width)
+        super().__init__(robot, row, H.part(robot.nv * SCREW.width), work, H, moving=True)
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers it works in."""
+        return (robot.n + 1) * WORK.width + robot.nv * SCREW.width + LoopRows.size(robot, row)
+
+
+def loop_rows(robot, row, work):
+    """J and J̇v of the rows of all loops; O(depth) a row."""
+    rows = Readings(robot, row, work)
+    sweep_outward(robot, row, work, work.part((robot.n + 1) * WORK.width), moving=True)
+    rows.write()
+    row.J.copy(rows.seen, row.rows * robot.nv)
+    for r in loop(row.rows):
+        row.drift[r] = rows.forces[r].drift
+
+
+def begin(robot, row, work):
+    """What stays from row to row."""
+    place_world(work)
+    Readings(robot, row, work).begin()
+
+
+#: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
+LOOPS = [Parameter("rows", "n"), Parameter("loops", "n"), Parameter("loop_table", "i"), Parameter("row_table", "i")]
+ENDS = Given("ends", ("loops", 24), shared=True)
+
+LOOP_ROWS = Entry(
+    loop_rows,
+    ROBOT,
+    [Q, V, ENDS],
+    [Given("J", ("rows", "nv")), Given("drift", ("rows",))],
+    Readings.size,
+    begin,
+    LOOPS,
+)
+
+__all__ = ["ENDS", "LOOPS", "LOOP_ROWS", "LoopRows"]
