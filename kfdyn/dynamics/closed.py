@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.coupled import by_embedding
 from kfdyn.dynamics.cut_joint import Cut, cut_joint
+from kfdyn.dynamics.entries import fused_cut_joint, quick_cut_joint
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.mass_matrix import mass_matrix
@@ -14,6 +17,7 @@ from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.closure import RANK, loop_slices, scaled_jacobian
+from kfdyn.multibody.loop_tables import loop_tables
 
 Array = NDArray[np.float64]
 
@@ -39,7 +43,7 @@ def closed_forward_dynamics(
             'method="cut"'
         )
     if method in ("filter", "cut"):
-        return cut_joint(system, q, v, tau, external_forces, gravity).a
+        return _by_cut(system, q, v, tau, external_forces, gravity)[0]
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     if method == "proximal":
         from kfdyn.dynamics.proximal import proximal_forward_dynamics
@@ -48,6 +52,36 @@ def closed_forward_dynamics(
     else:
         a = by_embedding(system, states)
     return a.reshape(*states.lead, system.nv)
+
+
+def _by_cut(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    least_norm: bool = False,
+) -> tuple[Array, Array]:
+    """Accelerations (..., nv) and forces (..., Σr): in lanes where the rows' rank is plain to see, else with its rank.
+
+    Of dependent rows the lanes give some forces; ``least_norm`` asks for the least ones.
+    """
+    if system.couplings:
+        found = cut_joint(system, q, v, tau, external_forces, gravity)
+        return found.a, np.concatenate(found.forces, axis=-1)
+    quick = quick_cut_joint(system, q, v, tau, external_forces, gravity)
+    if quick is not None and not (least_norm and (quick[2] < quick[1].shape[-1]).any()):
+        return quick[:2]
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    a, f, rank = fused_cut_joint(states)
+    left = np.flatnonzero(~(rank >= (f.shape[-1] if least_norm else 0)))  # NaN is not, either
+    if left.size:
+        which: Any = left if loop_tables(system).ends.ndim == 2 else slice(None)  # anchors are those of the whole batch
+        state, velocity, force, g = states.part(which)
+        found = cut_joint(system, state, velocity, states["tau"][which], force, g)
+        a[which], f[which] = found.a, np.concatenate(found.forces, axis=-1)
+    return a.reshape(*states.lead, -1), f.reshape(*states.lead, -1)
 
 
 def constraint_forces(
@@ -97,7 +131,8 @@ def constraint_forces(
     """
     if not system.loops:
         raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
-    return cut_joint(system, q, v, tau, external_forces, gravity).forces
+    f = _by_cut(system, q, v, tau, external_forces, gravity, least_norm=True)[1]
+    return [f[..., own] for own in loop_slices(system)]
 
 
 def free_rates(system: System, q: Array) -> tuple[Array, NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError
 from kfdyn.multibody import FlexibleSystem, Pose, System, frame_acceleration, frame_velocity, kinetic_energy
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.closure import both_ends, cross, gap, loop_slices, moving, relative_rows
+from kfdyn.multibody.closure import both_ends, cross, gap, loop_slices, made_of, moving, relative_rows
 
 Array = NDArray[np.float64]
 
@@ -89,12 +89,10 @@ class Cut:
         self.move(q, v)
         Omega = operational_space_compliance(self.base, q, self.frames) if self.frames else np.zeros((self.size, 0, 0))
         self.Omega = self.K @ Omega @ np.swapaxes(self.K, -1, -2)
-        # the diagonal before what both ends do alike cancels: to it, a zero is zero
-        each = np.zeros(self.drift.shape)
+        # what the diagonal is made of before anything cancels: to it, a zero is zero
+        variance, each = np.einsum("...ii->...i", Omega), np.zeros(self.drift.shape)
         for i in range(0, 6 * len(self.frames), 6):
-            own = slice(i, i + 6)
-            K = self.K[:, :, own]
-            each += ((K @ Omega[:, own, own]) * K).sum(-1)
+            each += made_of(self.K[:, :, i : i + 6], variance[:, i : i + 6])
         self.scale = np.sqrt(np.where(each > 0, each, 1.0))
 
     def move(self, q: Array, v: Array | None) -> None:

@@ -20,6 +20,7 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.memory import room
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import FINE, Later, known
+from kfdyn.multibody.loop_tables import loop_tables
 from kfdyn.multibody.prepared import Model, address_of, model_of
 
 Array = NDArray[np.float64]
@@ -31,6 +32,7 @@ MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
 MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE")
 HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
 COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
+CUT_JOINT = Later("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
 
 
 def _rows(shape: tuple[int, ...]) -> int:
@@ -117,6 +119,41 @@ def quick_operational_space_compliance(
     out = room(_rows(shape) * wide, wide).reshape(*shape, wide, wide)
     of = _placed(model_of(system), system, bodies, positions)
     return out if COMPLIANCE(system, _rows(shape), wide, *of, q, out) == FINE else None
+
+
+def quick_cut_joint(
+    system: System, q: Any, v: Any, tau: Any, force: Any, gravity: Any
+) -> tuple[Array, Array, Array] | None:
+    """Accelerations (..., nv), forces (..., Σr) and ranks (...) of a tree with loops, or None."""
+    tables = loop_tables(system)
+    if type(q) is not ndarray or not q.ndim:
+        return None
+    shape = q.shape[:-1]
+    out = empty((*shape, system.nv)), empty((*shape, tables.of[0])), empty(shape)
+    v, g = np.zeros_like(out[0]) if v is None else v, system.gravity if gravity is None else gravity
+    given = (*tables.of, q, v, tau, force, g, tables.ends, None, None)
+    if not shape:
+        one, tree = CUT_JOINT._one or CUT_JOINT.one, system.open_tree
+        return out if one(tree.address or address_of(tree), 0, *given, *out) == FINE else None
+    return out if CUT_JOINT(system.open_tree, _rows(shape), *given, *out) == FINE else None
+
+
+def fused_cut_joint(
+    states: States, noise: Array | None = None, reference: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Accelerations (size, nv), forces (size, Σr) and ranks (size,) of a tree with loops; NaN where not decided.
+
+    The loops' rows are filtered as forces and change the innovations before the one scatter (THEORY section 12). Not
+    decided are states whose rows are neither clearly dependent nor clearly not, or contradict each other.
+    """
+    system, tables = states.system, loop_tables(states.system)
+    count = tables.of[0]
+    out = np.empty((states.size, system.nv)), np.empty((states.size, count)), np.empty(states.size)
+    given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
+    fine = known(CUT_JOINT(system.open_tree, states.size, *tables.of, *given, tables.ends, noise, reference, *out))
+    if not fine:  # answers that overflow are none
+        out[2][~(np.isfinite(out[0]).all(axis=1) & np.isfinite(out[1]).all(axis=1))] = np.nan
+    return out
 
 
 def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:

@@ -81,7 +81,7 @@ class States:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""
         return link_terms(self.system, self["q"][part])
 
-    def part(self, part: slice) -> tuple[Array, Array | None, Array | None, Array | None]:
+    def part(self, part: slice | NDArray[np.int64]) -> tuple[Array, Array | None, Array | None, Array | None]:
         """q, v, external forces and gravity of some of the states, None where not given."""
         v, force, g = (self.arrays.get(name) for name in ("v", "external_forces", "gravity"))
         return self["q"][part], *(None if x is None else x[part] for x in (v, force, g))  # type: ignore[return-value]

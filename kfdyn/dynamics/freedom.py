@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.aggregation import Node, described
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, integrate
-from kfdyn.multibody.closure import RANK, Moving, both_ends, relative_rows
+from kfdyn.multibody.closure import RANK, Moving, both_ends, made_of, relative_rows
 from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
@@ -135,7 +135,8 @@ def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Arr
         K = relative_rows(loop, a, b)
         parts = [part @ own for part, (own, _) in zip((K.of_a, K.of_b), moved)]
         J.append(parts[0] + parts[1])
-        scale.append(np.sqrt((parts[0] ** 2 + parts[1] ** 2).sum(-1)))
+        both = zip((K.of_a, K.of_b), moved)
+        scale.append(np.sqrt(sum(made_of(part, (own**2).sum(-1)) for part, (own, _) in both)))
         drift.append(K.drift + sum((part @ acc[..., None])[..., 0] for part, (_, acc) in zip((K.of_a, K.of_b), moved)))
     return _Gap(*(np.concatenate(x, axis=1) for x in (J, drift, scale)))
 

@@ -154,10 +154,20 @@ def scaled_jacobian(system: System, q: ArrayLike, positions_only: bool = False) 
             continue
         rows = relative_rows(loop, *ends(system, loop, q))
         both = ((rows.of_a, loop.frame_a), (rows.of_b, loop.frame_b))
-        parts = [K @ jacobian(system, q, name) for K, name in both if name]
-        blocks.append(sum(parts[1:], parts[0]))
-        sizes.append(np.sqrt(sum((part**2).sum(-1) for part in parts)))
+        ends_J = [(K, jacobian(system, q, name)) for K, name in both if name]
+        blocks.append(sum(K @ J for K, J in ends_J))
+        sizes.append(np.sqrt(sum(made_of(K, (J**2).sum(-1)) for K, J in ends_J)))
     return np.concatenate(blocks, axis=-2), np.concatenate(sizes, axis=-1)
+
+
+def made_of(K: Array, square: Array) -> Array:
+    """What the squares of rows K (..., r, 6) of a frame's motion are made of, (..., r), before anything cancels.
+
+    ``square`` (..., 6) are squares of that motion, or its variances. Angular and linear parts are taken whole: along an
+    axis that a planar linkage cannot move along, rounding is all there is, and it is not to be measured by itself.
+    """
+    parts = ((K[..., own] ** 2).sum(-1) * square[..., None, own].sum(-1) for own in (slice(0, 3), slice(3, 6)))
+    return np.asarray(sum(parts))
 
 
 def constraint_drift(system: System, q: ArrayLike, v: ArrayLike) -> Array:
