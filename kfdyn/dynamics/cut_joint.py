@@ -3,13 +3,12 @@
     Ω = J𝓜⁻¹J*,     a ← a + 𝓜⁻¹J*(Ω + R)⁻¹(c − Ja)                    SKO "cut-joint", THEORY section 12
 
 a ~ N(·, 𝓜⁻¹) is what forward dynamics knows without the loop, c = −J̇v what the loop reports about it: R = 0 is a
-rigid loop, R > 0 one that gives way, as MuJoCo's equality constraints do. J is never formed: frames tell their own
-accelerations, Ω is the co-state's covariance at them, and 𝓜⁻¹J*f is forward dynamics under the forces f at the frames.
+rigid loop, R > 0 one that gives way, as MuJoCo's equality constraints do. Ω and 𝓜⁻¹J* come from the filter: a row of a
+loop is a force, filtered to the world and smoothed back (``recursions/cut_joint.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.operational_space import operational_space_compliance
+from kfdyn.dynamics.loop_responses import responses
 from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError
-from kfdyn.multibody import FlexibleSystem, Pose, System, frame_acceleration, frame_velocity, kinetic_energy
+from kfdyn.multibody import System, kinetic_energy
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.closure import both_ends, cross, gap, loop_slices, made_of, moving, relative_rows
+from kfdyn.multibody.closure import gaps, loop_slices, rows_that_hold_positions
+from kfdyn.multibody.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
 
@@ -83,84 +83,43 @@ class Cut:
     """
 
     def __init__(self, system: System, q: Array, v: Array | None = None, positions_only: bool = False) -> None:
-        self.base, self.size = system.without_loops, len(q)
-        self.loops = [loop for loop in system.loops if loop.holds_positions or not positions_only]
-        self.frames = list(dict.fromkeys(f for loop in self.loops for f in (loop.frame_a, loop.frame_b) if f))
+        self.system, self.base, self.size = system, system.without_loops, len(q)
+        self.held = rows_that_hold_positions(system)
+        self.rows = slice(None) if not positions_only or self.held.all() else self.held
         self.move(q, v)
-        Omega = operational_space_compliance(self.base, q, self.frames) if self.frames else np.zeros((self.size, 0, 0))
-        self.Omega = self.K @ Omega @ np.swapaxes(self.K, -1, -2)
-        # what the diagonal is made of before anything cancels: to it, a zero is zero
-        variance, each = np.einsum("...ii->...i", Omega), np.zeros(self.drift.shape)
-        for i in range(0, 6 * len(self.frames), 6):
-            each += made_of(self.K[:, :, i : i + 6], variance[:, i : i + 6])
-        self.scale = np.sqrt(np.where(each > 0, each, 1.0))
+        Omega, made_of, response = responses(system, q, self.read)
+        self.Omega, self.W = Omega[:, self.rows][:, :, self.rows], np.swapaxes(response, -1, -2)[..., self.rows]
+        self.scale = np.sqrt(np.where(made_of > 0, made_of, 1.0))[:, self.rows]
 
     def move(self, q: Array, v: Array | None) -> None:
-        """Take the rows in other states; Ω stays as it was, for states that are near."""
+        """Take the rows in other states; Ω and 𝓜⁻¹J* stay as they were, for states that are near."""
         self.q, self.v = q, v
-        at = {name: moving(self.base, name, q, v) for name in self.frames}
-        self.ends = [both_ends(loop, at.get(loop.frame_a or ""), at.get(loop.frame_b or "")) for loop in self.loops]
-        count = sum(len(loop.rows) for loop in self.loops)
-        self.K = np.zeros((self.size, count, 6 * len(self.frames)))
-        self.drift = np.zeros((self.size, count))
-        self.levers: dict[str, Array] = {}
-        first = 0
-        for loop, (a, b) in zip(self.loops, self.ends):
-            rows = relative_rows(loop, a, b)
-            own = slice(first, first + len(loop.rows))
-            first = own.stop
-            self.drift[:, own] = rows.drift
-            for name, end, K in ((loop.frame_a, a, rows.of_a), (loop.frame_b, b, rows.of_b)):
-                if name:
-                    i = 6 * self.frames.index(name)
-                    self.K[:, own, i : i + 6] += K
-                    _, R, p = self.base.locate(name)
-                    self.levers[name] = end.rotation @ (R.T @ p)
+        self.read = loop_readings(self.system, q, v)
+        self.J, self.drift = self.read.J[:, self.rows], self.read.drift[:, self.rows]
 
     def gap(self) -> Array:
         """How far the loops that hold positions are from closed, (B, Σr); zero for the others."""
-        found = [
-            gap(loop, Pose(a.rotation, a.position), Pose(b.rotation, b.position)) * loop.holds_positions
-            for loop, (a, b) in zip(self.loops, self.ends)
-        ]
-        return np.concatenate([np.zeros((self.size, 0)), *found], axis=-1)
+        gap = np.where(self.held, self.read.gap, 0.0)
+        if np.isnan(gap).any():
+            gap[:, self.held] = np.concatenate(gaps(self.system, self.q), axis=-1)
+        return gap[:, self.rows]
 
     def of_rates(self, v: Array) -> Array:
         """J v (B, Σr)."""
-        return self._rows(lambda name: frame_velocity(self.base, self.q, v, name))
+        return (self.J @ v[..., None])[..., 0]
 
     def of_accelerations(self, a: Array) -> Array:
         """J a + J̇v (B, Σr)."""
-        v = np.zeros((self.size, self.base.nv)) if self.v is None else self.v
-        alpha = {name: frame_acceleration(self.base, self.q, v, a, name) for name in self.frames}
-        return self._rows(alpha.__getitem__) + self.drift
+        return self.of_rates(a) + self.drift
 
     def magnitude(self, a: Array) -> Array:
         """How large rows may be in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
         size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
         return np.asarray(size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a))))
 
-    def _rows(self, motion: Callable[[str], Array]) -> Array:
-        stacked = np.concatenate([motion(name) for name in self.frames], axis=-1)
-        return (self.K @ stacked[..., None])[..., 0]
-
-    def external(self, f: Array) -> Array:
-        """Forces f (B, Σr) as external forces (B, n, 6) on the bodies, and on attachments to those that bend."""
-        out = np.zeros((self.size, self.base.open_tree.n_bodies, 6))
-        stacked = (np.swapaxes(self.K, -1, -2) @ f[..., None])[..., 0]
-        for i, name in enumerate(self.frames):
-            own = stacked[:, 6 * i : 6 * i + 6]
-            body = self.base.locate(name)[0]
-            out[:, body] += own
-            if self.levers[name].any():
-                out[:, body, :3] += cross(self.levers[name], own[:, 3:])
-        return out
-
     def response(self, f: Array) -> Array:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
-        base = self.base.slack if isinstance(self.base, FlexibleSystem) else self.base  # f alone is to act
-        zero = np.zeros((self.size, base.nv))
-        return forward_dynamics(base, self.q, None, zero, self.external(f), np.zeros(3))
+        return (self.W @ f[..., None])[..., 0]
 
     def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
         """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""
@@ -229,7 +188,7 @@ def cut_joint(
 
     Notes
     -----
-    O(N + r³) for r rows, two forward dynamics and one compliance. Dependent rows are found by the rank of Ω, and share
+    O(rN + r³) for r rows. Dependent rows are found by the rank of Ω, and share
     their force with the least norm. MuJoCo's ``efc_R`` as noise and ``efc_aref`` as reference give its ``qacc``.
     Source: SKO "cut-joint"; THEORY section 12.
 

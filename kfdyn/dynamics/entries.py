@@ -33,6 +33,7 @@ MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MA
 HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
 COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
 CUT_JOINT = Later("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
+LOOP_RESPONSES = Later("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
 
 
 def _rows(shape: tuple[int, ...]) -> int:

@@ -21,6 +21,7 @@ from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody.closure import loop_slices
 
 Array = NDArray[np.float64]
 
@@ -92,11 +93,11 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     n = base.n_bodies
     Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
     xi = np.array(ss.xi).reshape(size, n, 6)
-    at_body: list[tuple[int, Array]] = []
-    for i, name in enumerate(cut.frames):  # rows on the body's own acceleration
-        K = np.array(cut.K[:, :, 6 * i : 6 * i + 6])
-        K[..., :3] += np.cross(cut.levers[name][:, None], K[..., 3:])  # k·(α × l) = (l × k)·α
-        at_body.append((base.locate(name)[0], K))
+    at_body: list[tuple[int, Array]] = []  # rows on the bodies' own accelerations
+    for loop, own in zip(system.loops, loop_slices(system)):
+        K = np.zeros((size, cut.drift.shape[-1], 6))
+        K[:, own] = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
+        at_body.append((base.locate(loop.frame_a or loop.frame_b or "")[0], K))
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
     at_rest = cut.of_accelerations(zero)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.configuration import integrate
-from kfdyn.multibody.kinematics import Pose, frame_bias_acceleration, frame_pose, frame_velocity, jacobian
+from kfdyn.multibody.kinematics import Pose, frame_pose
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.loop_tables import loop_readings
 from kfdyn.multibody.system import System
 from kfdyn.spatial import matrix_to_rotation_vector
 
@@ -102,21 +103,6 @@ def gap(loop: Loop, a: Pose, b: Pose) -> Array:
     return out[..., list(loop.rows)]
 
 
-def moving(system: System, frame: str, q: ArrayLike, v: ArrayLike | None = None) -> Moving:
-    """Pose and velocity of a frame; no v is at rest."""
-    pose = frame_pose(system, q, frame)
-    still = np.zeros((*pose.position.shape[:-1], 6))
-    return Moving(*pose, still if v is None else frame_velocity(system, q, v, frame))
-
-
-def ends(system: System, loop: Loop, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Moving, Moving]:
-    """Poses and velocities of both ends of a loop; no v is at rest."""
-    system = system.without_loops
-    a = None if loop.frame_a is None else moving(system, loop.frame_a, q, v)
-    b = None if loop.frame_b is None else moving(system, loop.frame_b, q, v)
-    return both_ends(loop, a, b)
-
-
 def both_ends(loop: Loop, a: Moving | None, b: Moving | None) -> tuple[Moving, Moving]:
     """The ends of a loop, of which one may be the world's: at its anchor, or without one at the frame."""
     if a is not None and b is not None:
@@ -132,55 +118,58 @@ def both_ends(loop: Loop, a: Moving | None, b: Moving | None) -> tuple[Moving, M
 
 def gaps(system: System, q: ArrayLike) -> list[Array]:
     """How far each loop is from closed, (..., r) each; without rows where a loop holds rates alone."""
+    every = loop_readings(system, np.asarray(q, float)).gap
     out = []
-    for loop in system.loops:
-        a, b = ends(system, loop, q)
-        found = gap(loop, Pose(a.rotation, a.position), Pose(b.rotation, b.position))
-        out.append(found if loop.holds_positions else found[..., :0])
+    for loop, own in zip(system.loops, loop_slices(system)):
+        found = every[..., own] if loop.holds_positions else every[..., :0]
+        out.append(found if not np.isnan(found).any() else _opposite(system, loop, q))
     return out
+
+
+def _opposite(system: System, loop: Loop, q: ArrayLike) -> Array:
+    """The gap of a loop whose axes are opposite somewhere."""
+    a, b = _at_rest(system, loop, q)
+    return gap(loop, Pose(a.rotation, a.position), Pose(b.rotation, b.position))
+
+
+def _at_rest(system: System, loop: Loop, q: ArrayLike) -> tuple[Moving, Moving]:
+    """Both ends of a loop at rest."""
+    base, still = system.without_loops, np.zeros(6)
+    poses = [None if name is None else frame_pose(base, q, name) for name in (loop.frame_a, loop.frame_b)]
+    return both_ends(loop, *(None if pose is None else Moving(*pose, still) for pose in poses))
 
 
 def constraint_jacobian(system: System, q: ArrayLike, positions_only: bool = False) -> Array:
     """Rates of all loops' rows J v, (..., Σr, nv); ``positions_only`` leaves out loops that hold rates alone."""
-    return scaled_jacobian(system, q, positions_only)[0]
+    J = loop_readings(system, np.asarray(q, float)).J
+    return J[..., rows_that_hold_positions(system), :] if positions_only else J
 
 
-def scaled_jacobian(system: System, q: ArrayLike, positions_only: bool = False) -> tuple[Array, Array]:
-    """J, and how large its rows (..., Σr) are before what both ends do alike cancels: to that, a zero is zero."""
-    lead = np.shape(q)[:-1]
-    blocks, sizes = [np.zeros((*lead, 0, system.nv))], [np.zeros((*lead, 0))]
-    for loop in system.loops:
-        if positions_only and not loop.holds_positions:
-            continue
-        rows = relative_rows(loop, *ends(system, loop, q))
-        both = ((rows.of_a, loop.frame_a), (rows.of_b, loop.frame_b))
-        ends_J = [(K, jacobian(system, q, name)) for K, name in both if name]
-        blocks.append(sum(K @ J for K, J in ends_J))
-        sizes.append(np.sqrt(sum(made_of(K, (J**2).sum(-1)) for K, J in ends_J)))
-    return np.concatenate(blocks, axis=-2), np.concatenate(sizes, axis=-1)
+def scaled_jacobian(system: System, q: ArrayLike) -> tuple[Array, Array]:
+    """J, and how large its rows (..., Σr) are before anything cancels: to that, a zero is zero."""
+    found = loop_readings(system, np.asarray(q, float))
+    weights = (system._expansion.X**2).sum(axis=1) if system.couplings else np.ones(system.nv)
+    return found.J, np.sqrt(found.made_of @ weights)
+
+
+def constraint_drift(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """J̇ v of all loops' rows, (..., Σr): the loops hold where J a = −J̇ v."""
+    return loop_readings(system, np.asarray(q, float), np.asarray(v, float)).drift
+
+
+def rows_that_hold_positions(system: System) -> NDArray[np.bool_]:
+    """Which rows (Σr,) belong to loops that hold positions, and not rates alone."""
+    return np.concatenate([np.zeros(0, bool), *([loop.holds_positions] * len(loop.rows) for loop in system.loops)]) > 0
 
 
 def made_of(K: Array, square: Array) -> Array:
     """What the squares of rows K (..., r, 6) of a frame's motion are made of, (..., r), before anything cancels.
 
-    ``square`` (..., 6) are squares of that motion, or its variances. Angular and linear parts are taken whole: along an
-    axis that a planar linkage cannot move along, rounding is all there is, and it is not to be measured by itself.
+    ``square`` (..., 6) are squares of that motion. Angular and linear parts are taken whole: along an axis that a
+    planar linkage cannot move along, rounding is all there is, and it is not to be measured by itself.
     """
     parts = ((K[..., own] ** 2).sum(-1) * square[..., None, own].sum(-1) for own in (slice(0, 3), slice(3, 6)))
     return np.asarray(sum(parts))
-
-
-def constraint_drift(system: System, q: ArrayLike, v: ArrayLike) -> Array:
-    """J̇ v of all loops' rows, (..., Σr): the loops hold where J a = −J̇ v."""
-    parts = []
-    for loop in system.loops:
-        rows = relative_rows(loop, *ends(system, loop, q, v))
-        drift = rows.drift
-        for K, name in ((rows.of_a, loop.frame_a), (rows.of_b, loop.frame_b)):
-            if name:
-                drift = drift + _turn(K, frame_bias_acceleration(system, q, v, name))
-        parts.append(drift)
-    return np.concatenate(parts, axis=-1)
 
 
 def worst_gap(system: System, q: Array) -> tuple[str, float]:
@@ -228,7 +217,7 @@ def close_loops(system: System, q: Array, step: Callable[[Array, Array], Array],
 
 def _size(system: System, q: Array) -> float:
     """The length, at least 1, to which a gap is small or large: how far the ends of loops are from the origin."""
-    far = [np.abs(m.position).max(initial=0.0) for loop in system.loops for m in ends(system, loop, q)]
+    far = [np.abs(m.position).max(initial=0.0) for loop in system.loops for m in _at_rest(system, loop, q)]
     return max(1.0, *map(float, far))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.multibody.entries import Later
+from kfdyn.multibody.arguments import configuration, opened
+from kfdyn.multibody.entries import Later, known
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import Model, model_of
 from kfdyn.multibody.system import System
 
@@ -17,6 +20,30 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_rows", "LOOP_ROWS")
+
+
+class LoopReadings(NamedTuple):
+    """What the rows of all loops say of states.
+
+    Attributes
+    ----------
+    J : (..., Σr, nv)
+        Rates of the rows are J v.
+    made_of : (..., Σr, nv_tree)
+        What the squares of J of the open tree are made of, before anything cancels: to that, a zero is zero.
+    drift : (..., Σr)
+        J̇v.
+    gap : (..., Σr)
+        How far the rows are from closed, metres and radians; NaN where axes are opposite.
+    forces : (..., Σr, 12)
+        A unit force of each row as it acts on the bodies of frame_a and frame_b, at their origins.
+    """
+
+    J: Array
+    made_of: Array
+    drift: Array
+    gap: Array
+    forces: Array
 
 
 class LoopTables(NamedTuple):
@@ -33,7 +60,8 @@ def loop_tables(system: System) -> LoopTables:
     loops, rows, ends, at = [], [], [], 0
     for loop in system.loops:
         places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in (loop.frame_a, loop.frame_b)]
-        loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions)))
+        third = min({0, 1, 2} - set(loop.angular), default=0)
+        loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions), len(loop.angular), third))
         at += len(loop.rows)
         rows += [_row(loop, row) for row in loop.rows]
         ends += [_end(tree, model, loop, name) for name in (loop.frame_a, loop.frame_b)]
@@ -61,3 +89,23 @@ def _end(tree: System, model: Model, loop: Loop, name: str | None) -> Array:
         own = model.tables["frames"][model.place[body]]
         turn, arm = own.T @ rotation, own.T @ position
     return np.concatenate([turn.reshape(*turn.shape[:-2], 9), arm], axis=-1)
+
+
+def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadings:
+    """Read the rows of all loops in states (..., nq), (..., nv); no v is at rest. O(depth) a row."""
+    tables = loop_tables(system)
+    if system.couplings:
+        tree, q, v = opened(system, q, v=v)
+    else:
+        tree = system.open_tree
+    q = np.ascontiguousarray(q, dtype=float)
+    if tables.ends.ndim > 2 and q.ndim == 1:
+        q = np.tile(q, (len(tables.ends), 1))
+    lead, rows = q.shape[:-1], tables.of[0]
+    v = np.zeros((*lead, tree.nv)) if v is None else np.array(np.broadcast_to(v, (*lead, tree.nv)), order="C")
+    tails = ((rows, tree.nv), (rows, tree.nv), (rows,), (rows,), (rows, 12))
+    out = LoopReadings(*(np.empty((*lead, *tail)) for tail in tails))
+    if not known(LOOP_ROWS(tree, math.prod(lead), *tables.of, q, v, tables.ends, *out)):
+        configuration(tree, q)  # says what is wrong with it
+        raise overflow(tree, "the rates of its loops", q=q, v=v)
+    return out if not system.couplings else out._replace(J=system._expansion.forces(out.J))

@@ -15,7 +15,8 @@ from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, LoopRows
 from kfdyn.multibody.recursions.outward import sweep_outward
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SLIDE
+from kfdyn.multibody.recursions.robot import ROBOT, outward
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given
@@ -30,9 +31,6 @@ ROUNDING, REGULAR = 1e-14, 1e-4
 #: What dependent rows may ask for differently, as part of what rows ask for.
 CONSISTENT = 1e-7
 
-#: Of the forces of a loop that walks: how large, squared, what cancelled where its two ways met.
-LOST = Record(w=float, v=float)
-
 #: Kept for each row: what Ω's diagonal is made of, before anything cancels; c − (J a + J̇v), and then its force.
 SOLVED = Record(made_of=float, force=float)
 
@@ -42,16 +40,14 @@ class CutRows(LoopRows):
 
     def __init__(self, robot, row, f):
         self.filter = f
-        super().__init__(robot, row, f.rest, f.work, f.H, moving=True)
-        self.lost, at = LOST.rows(self.rest), 6 * LOST.width
-        self.solved = SOLVED.rows(self.rest.part(at))
-        self.Omega = self.rest.part(at + row.rows * SOLVED.width)
+        super().__init__(robot, row, f.rest, f.work, f.H, f.moving)
+        self.solved = SOLVED.rows(self.rest)
+        self.Omega = self.rest.part(row.rows * SOLVED.width)
 
     @staticmethod
     def size(robot, row):
         """How many numbers it works in, with the filter."""
-        own = 6 * LOST.width + row.rows * (SOLVED.width + row.rows)
-        return Filter.size(robot) + LoopRows.size(robot, row) + own
+        return Filter.size(robot) + LoopRows.size(robot, row) + row.rows * (SOLVED.width + row.rows)
 
     def clear(self):
         """Begin a state."""
@@ -59,31 +55,12 @@ class CutRows(LoopRows):
         for r in loop(self.row.rows):
             self.solved[r].made_of = 0.0
 
-    def begin_walk(self, count):
-        """Nothing has cancelled yet."""
-        for c in loop(count):
-            self.lost[c].w = 0.0
-            self.lost[c].v = 0.0
-
-    def meet(self, count):
-        """Go on as one, and remember how large both were."""
-        for c in loop(count):
-            a, b, lost = self.columns[c].h, self.columns[6 + c].h, self.lost[c]
-            lost.w = a.w.dot(a.w) + b.w.dot(b.w)
-            lost.v = a.v.dot(a.v) + b.v.dot(b.v)
-        super().meet(count)
-
-    def show(self, first, c, i, kind, x, seen):
-        """Keep what dof i sees; ν tells the row's acceleration, |h||x| what Ω is made of."""
-        super().show(first, c, i, kind, x, seen)
-        kept, out, solved, lost = self.filter.dofs[i], self.forces[first + c], self.solved[first + c], self.lost[c]
-        out.drift = out.drift + seen * kept.nu
-        turn, move = x.w.dot(x.w) + lost.w, x.v.dot(x.v) + lost.v
-        if kind not in (REVOLUTE, SLIDE):
-            h = self.rows_of_H[i].h
-            size = h.w.dot(h.w) * turn + h.v.dot(h.v) * move
-        else:
-            size = turn if kind == REVOLUTE else move
+    def show(self, r, i, seen, size):
+        """Keep what dof i sees; ν tells the row's acceleration, the size what Ω is made of."""
+        super().show(r, i, seen, size)
+        kept, out, solved = self.filter.dofs[i], self.forces[r], self.solved[r]
+        if self.moving:
+            out.drift = out.drift + seen * kept.nu
         solved.made_of = solved.made_of + kept.inverse * size
 
     def taken(self, x, seen, i):
@@ -100,12 +77,8 @@ class CutRows(LoopRows):
                 self.Omega[place] = self.Omega[place] + weighed * self.seen[other * nv + i]
 
     def passed(self, body, side, first, count):
-        """Levers make moments of what cancelled; the world's acceleration is −g."""
-        l = self.bodies[body.t].l
-        for c in loop(count):
-            lost = self.lost[c]
-            lost.w = lost.w + l.dot(l) * lost.v
-        for _ in when(body.parent == 0):
+        """The world's acceleration is −g."""
+        for _ in when(body.parent == 0 if self.moving else False):
             g = self._gravity()
             for c in loop(count):
                 out = self.forces[first + c]
@@ -114,6 +87,8 @@ class CutRows(LoopRows):
     def _put_forces(self, one, a, b):
         """Bodies accelerate by g more than the filter says."""
         super()._put_forces(one, a, b)
+        if not self.moving:
+            return
         g = self._gravity()
         for r in loop(one.last, one.first):
             out = self.forces[r]
@@ -223,4 +198,49 @@ CUT_JOINT = Entry(
     LOOPS,
 )
 
-__all__ = ["CUT_JOINT"]
+
+class Unit:
+    """Where the scatter of a row's unit force puts its accelerations."""
+
+    def __init__(self, column, start):
+        self.column, self.start, self.a = column, start, self
+
+    def __setitem__(self, i, value):
+        self.column[self.start + i] = value
+
+
+def loop_responses(robot, row, work):
+    """Ω = J𝓜⁻¹J*, what its diagonal is made of, and 𝓜⁻¹J* of the loops' rows: a scatter for each of them."""
+    f = Filter(robot, row, work, moving=False)
+    sweep_outward(robot, row, f.work, f.H, moving=False)
+    least = f.gather()
+    rows = CutRows(robot, row, f)
+    rows.clear()
+    rows.write()
+    nv, count, nothing = robot.nv, row.rows, Spatial.zero()
+    for r in loop(count):
+        row.made_of[r] = rows.solved[r].made_of
+        for c in loop(r + 1):
+            row.Omega[r * count + c] = rows.Omega[r * count + c]
+            row.Omega[c * count + r] = rows.Omega[r * count + c]
+        for i in loop(nv):
+            f.dofs[i].nu = f.dofs[i].inverse * rows.seen[r * nv + i]
+        for body in outward(robot):
+            f.bodies[body.t].eta = nothing
+        f.row = Unit(row.response, r * nv)
+        for body in outward(robot):
+            f.smoothed(body)
+    return least
+
+
+LOOP_RESPONSES = Entry(
+    loop_responses,
+    ROBOT,
+    [Q, ENDS],
+    [Given("Omega", ("rows", "rows")), Given("made_of", ("rows",)), Given("response", ("rows", "nv"))],
+    CutRows.size,
+    begin,
+    LOOPS,
+)
+
+__all__ = ["CUT_JOINT", "LOOP_RESPONSES"]

@@ -5,12 +5,14 @@ hinge, they show every dof its part of the row, h x: that is a row of J. Where t
 """
 
 from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
+from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.spatial import Screw, Slide, Spatial, Turn
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import cases, either, loop, when, while_
+from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.functions import arc_tangent, root
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice, local, now, real
@@ -18,8 +20,9 @@ from kfdyn.sweeps.values import choice, local, now, real
 #: What a row holds: a turn about an axis of frame_a, a move along one, or axis j of frame_a across axis k of frame_b.
 ANGULAR, LINEAR, ACROSS = 0, 1, 2
 
-#: A loop: bodies of its ends (0 is the world), its rows first … last, and whether it holds positions.
-LOOP = Record(a=int, b=int, first=int, last=int, holds=int)
+#: A loop: bodies of its ends (0 is the world), its rows first … last, whether it holds positions, how many of them are
+#: angular, and which axis the angular ones leave out.
+LOOP = Record(a=int, b=int, first=int, last=int, holds=int, angular=int, third=int)
 
 #: A row: its kind, axis i, and j, k.
 ROW = Record(kind=int, i=int, j=int, k=int)
@@ -29,6 +32,9 @@ END = Record(turn=Mat3, arm=Vec3)
 
 #: Kept for each row: its forces on the bodies of both ends at their origins, and its acceleration when β̇ = 0.
 FORCES = Record(on_a=Spatial, on_b=Spatial, drift=float)
+
+#: Of a force that walks: how large, squared, what cancelled where the two ways of its loop met.
+LOST = Record(w=float, v=float)
 
 #: Rows of one loop.
 MOST = 6
@@ -59,12 +65,13 @@ class LoopRows:
         at = at + row.rows * FORCES.width
         self.columns, self.axes = SCREW.rows(memory.part(at)), memory.part(at + 2 * MOST * SCREW.width)
         at = at + 2 * MOST * SCREW.width + 18
+        self.lost, at = LOST.rows(memory.part(at)), at + MOST * LOST.width
         self.seen, self.rest = memory.part(at), memory.part(at + row.rows * robot.nv)
 
     @staticmethod
     def size(robot, row):
         """How many numbers they want."""
-        own = (robot.n + 1) * PLACE.width + 2 * MOST * SCREW.width + 18
+        own = (robot.n + 1) * PLACE.width + MOST * (2 * SCREW.width + LOST.width) + 18
         return own + row.rows * (FORCES.width + robot.nv)
 
     def begin(self):
@@ -118,11 +125,11 @@ class LoopRows:
         for c in loop(count):
             self.columns[c].h = self.forces[first + c].on_a
             self.columns[MOST + c].h = self.forces[first + c].on_b
+            self.lost[c].w, self.lost[c].v = 0.0, 0.0
         at_a, at_b = local(a), local(b)
-        self.begin_walk(count)
         for _ in while_(lambda: now(at_a) + now(at_b) != 0):
             for _ in when(now(at_a) == now(at_b)):
-                self.meet(count)
+                self._meet(count)
                 at_b.set(0)
             of_a = now(at_a) >= now(at_b)
             body = Body(self.robot, choice(of_a, now(at_a), now(at_b)))
@@ -130,13 +137,13 @@ class LoopRows:
             for yes in either(of_a):
                 (at_a if yes else at_b).set(body.parent)
 
-    def begin_walk(self, count):
-        """What is to be done before a walk."""
-
-    def meet(self, count):
-        """Go on as one."""
+    def _meet(self, count):
+        """Go on as one, and remember how large both were."""
         for c in loop(count):
-            self.columns[c].h = self.columns[c].h + self.columns[MOST + c].h
+            a, b, lost = self.columns[c].h, self.columns[MOST + c].h, self.lost[c]
+            self.columns[c].h = a + b
+            lost.w = a.w.dot(a.w) + b.w.dot(b.w)
+            lost.v = a.v.dot(a.v) + b.v.dot(b.v)
 
     def _cross(self, body, side, first, count):
         """Show a body's hinge the forces x, and pass them on to its parent: h x, then φ x less what the hinge took."""
@@ -151,7 +158,8 @@ class LoopRows:
                 for c in loop(count):
                     x = self.columns[side + c].h
                     seen = h.dot(x)
-                    self.show(first, c, body.v, kind, x, seen)
+                    turn, move = self._size(x, c)
+                    self.show(first + c, body.v, seen, turn if kind == REVOLUTE else move)
                     self.columns[side + c].h = self.taken(x.force_shifted(here.l), seen, body.v)
                 self.shown(first, count, body.v)
             else:
@@ -160,16 +168,23 @@ class LoopRows:
                     for c in loop(count):
                         x = self.columns[side + c].h
                         seen = h.dot(x)
-                        self.show(first, c, i, kind, x, seen)
+                        turn, move = self._size(x, c)
+                        self.show(first + c, i, seen, h.h.w.dot(h.h.w) * turn + h.h.v.dot(h.h.v) * move)
                         self.columns[side + c].h = self.taken(x, seen, i)
                     self.shown(first, count, i)
                 for c in loop(count):
                     self.columns[side + c].h = self.columns[side + c].h.force_shifted(here.l)
+        for c in loop(count):  # levers make moments of what cancelled
+            self.lost[c].w = self.lost[c].w + here.l.dot(here.l) * self.lost[c].v
         self.passed(body, side, first, count)
 
-    def show(self, first, c, i, kind, x, seen):
-        """Keep what dof i sees of a row."""
-        self.seen[(first + c) * self.robot.nv + i] = seen
+    def _size(self, x, c):
+        """Squares of a force's moment and force, with what cancelled in them."""
+        return x.w.dot(x.w) + self.lost[c].w, x.v.dot(x.v) + self.lost[c].v
+
+    def show(self, r, i, seen, size):
+        """Keep what dof i sees of row r; ``size`` is |h|²|x|², what its square is made of before anything cancels."""
+        self.seen[r * self.robot.nv + i] = seen
 
     def taken(self, x, seen, i):
         """What is left of a force when dof i has answered: all of it, where hinges are only looked at."""
@@ -188,21 +203,67 @@ class Readings(LoopRows):
     def __init__(self, robot, row, work):
         H = work.part((robot.n + 1) * WORK.width)
         super().__init__(robot, row, H.part(robot.nv * SCREW.width), work, H, moving=True)
+        self.made_of = self.rest
 
     @staticmethod
     def size(robot, row):
         """How many numbers it works in."""
-        return (robot.n + 1) * WORK.width + robot.nv * SCREW.width + LoopRows.size(robot, row)
+        own = (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + row.rows)
+        return own + LoopRows.size(robot, row)
+
+    def begin(self):
+        """What stays 0."""
+        super().begin()
+        clear(self.made_of, self.row.rows * self.robot.nv)
+
+    def show(self, r, i, seen, size):
+        """Keep the size, too."""
+        super().show(r, i, seen, size)
+        self.made_of[r * self.robot.nv + i] = size
+
+    def _put_forces(self, one, a, b):
+        """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
+        super()._put_forces(one, a, b)
+        apart, turned = b.x - a.x, carried(zeros(self.robot))
+        for most in either(one.angular == 3):
+            if most:  # sin angle · axis is half of what is skew in R_b R_a*
+                x, y, z = (a.R.column(i).cross(b.R.column(i)) for i in range(3))
+                cosine = 0.5 * (sum(a.R.column(i).dot(b.R.column(i)) for i in range(3)) - 1.0)
+                turned.set(_rotation(0.5 * (x + y + z), cosine))
+            else:
+                for _ in when(one.angular == 2):
+                    x, y = self._axis(one.third), self._axis(one.third, 9)
+                    turned.set(_rotation(x.cross(y), x.dot(y)))
+        for r in loop(one.last, one.first):
+            row = ROW.rows(self.row.row_table)[r]
+            for kind in cases(row.kind, (ANGULAR, LINEAR, ACROSS)):
+                if kind == ACROSS:
+                    self.row.gap[r] = -self._axis(row.j).dot(self._axis(row.k, 9))
+                else:
+                    self.row.gap[r] = self._axis(row.i).dot(apart if kind == LINEAR else turned.get())
+
+
+def _rotation(sine, cosine):
+    """Angle · axis of sin angle · axis and cos angle."""
+    size = root(sine.dot(sine))
+    tiny, opposite = size < 1e-12, (size < 1e-6) & (cosine < 0.0)
+    safe = choice(tiny, size + 1.0, size)
+    ratio = choice(tiny, safe / safe, arc_tangent(size, cosine) / safe)
+    return choice(opposite, safe * float("nan"), ratio) * sine
 
 
 def loop_rows(robot, row, work):
-    """J and J̇v of the rows of all loops; O(depth) a row."""
+    """J, what its squares are made of, J̇v, and the gaps of the rows of all loops; O(depth) a row."""
     rows = Readings(robot, row, work)
     sweep_outward(robot, row, work, work.part((robot.n + 1) * WORK.width), moving=True)
     rows.write()
     row.J.copy(rows.seen, row.rows * robot.nv)
+    row.made_of.copy(rows.made_of, row.rows * robot.nv)
     for r in loop(row.rows):
-        row.drift[r] = rows.forces[r].drift
+        forces = rows.forces[r]
+        row.drift[r] = forces.drift
+        for i, x in enumerate([*forces.on_a.w, *forces.on_a.v, *forces.on_b.w, *forces.on_b.v]):
+            row.forces[12 * r + i] = x
 
 
 def begin(robot, row, work):
@@ -219,10 +280,17 @@ LOOP_ROWS = Entry(
     loop_rows,
     ROBOT,
     [Q, V, ENDS],
-    [Given("J", ("rows", "nv")), Given("drift", ("rows",))],
+    [
+        Given("J", ("rows", "nv")),
+        Given("made_of", ("rows", "nv")),
+        Given("drift", ("rows",)),
+        Given("gap", ("rows",)),
+        Given("forces", ("rows", 12)),
+    ],
     Readings.size,
     begin,
     LOOPS,
+    may_overflow=False,
 )
 
 __all__ = ["ENDS", "LOOPS", "LOOP_ROWS", "LoopRows"]
