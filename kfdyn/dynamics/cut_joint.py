@@ -121,6 +121,14 @@ class Cut:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
         return (self.W @ f[..., None])[..., 0]
 
+    def inverse(self) -> Array:
+        """Ω⁺ (B, Σr, Σr), of the rank that Ω has in units of ``scale``."""
+        units = self.scale[:, :, None] * self.scale[:, None, :]
+        values, vectors = np.linalg.eigh(self.Omega / units)
+        kept = values > RANK * np.maximum(values[:, -1:], 1.0)
+        weighed = vectors * np.divide(1.0, values, out=np.zeros_like(values), where=kept)[:, None]
+        return np.asarray(weighed @ np.swapaxes(vectors, -1, -2) / units)
+
     def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
         """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""
         count = b.shape[-1]

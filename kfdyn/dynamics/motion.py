@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +54,7 @@ class Motion:
     stiffness: Array
     rest: Array
     _damped: dict[float, System] = field(default_factory=dict, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
 
     def driving(self, t: float, q: Array, v: Array) -> Array:
         """Driving torque τ(t, q, v), shape of v."""

@@ -99,7 +99,8 @@ def simulate(
     Notes
     -----
     With loops, positions and velocities are brought back onto them after every step, by the shortest way in the
-    metric 𝓜 ("rk4", "implicit", "euler"); a contact without an anchor is anchored where the motion begins.
+    metric 𝓜 ("rk4", "implicit", "euler"), or are on them by construction ("symplectic", there RATTLE, which knows no
+    non-holonomic loops); a contact without an anchor is anchored where the motion begins.
 
     Fixed steps of a tree ("rk4", "euler", "implicit") are one compiled loop over steps and motions; where a torque or
     a force is a function of Python's, that is called once at every stage and nothing else is Python. The work of
@@ -121,12 +122,12 @@ def simulate(
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
-    bends = isinstance(system, FlexibleSystem) and not system.loops
-    if not system.is_tree and method in (("symplectic",) if bends else ("symplectic", *ADAPTIVE)):
-        others = ", or a solver of scipy's" if bends else ""
+    bends = isinstance(system, FlexibleSystem)
+    left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
+    if not system.is_tree and method in left_out:
+        others = "rk4, implicit, euler or a solver of scipy's" if method == "symplectic" else "rk4, implicit or euler"
         raise ModelError(
-            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take rk4, implicit or euler"
-            f"{others}"
+            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take {others}"
         )
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
@@ -226,7 +227,7 @@ def step_by_step(
             with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
                 try:
                     q, v, done = step(driven.beginning(t), t, h, q, v)
-                    if driven.system.loops:
+                    if driven.system.loops and method != "symplectic":  # which is on them by itself
                         bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
                         q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
                     q, v = driven.onto(t + h, q, v)

@@ -16,6 +16,8 @@ from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody import System, integrate, kinetic_energy, link_terms
+from kfdyn.multibody.arguments import opened
+from kfdyn.multibody.hinge import Coordinates
 
 Array = NDArray[np.float64]
 
@@ -64,6 +66,10 @@ def lagrangian(
     """
     from kfdyn.dynamics.recursions.lagrangian import gather, rates
 
+    if system.couplings:
+        tree, q_tree, v_tree = system.opened(q, v=v)
+        found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
+        return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
     terms, layout = link_terms(system, q, v), system.layout
     lead, n, nv = terms.l.shape[:-2], system.n_bodies, system.nv
     g = np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3))
@@ -133,36 +139,45 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     >>> step.v.round(8)
     array([-0.00981])
     """
+    if motion.system.loops:
+        from kfdyn.dynamics.rattle import rattle_step
+
+        return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
     p = lagrangian(system, q, v).momentum
 
     def force(time: float, q_now: Array, u: Array) -> Array:
-        tau, external = motion.force(time, q_now, u)
-        return tau + lagrangian(system, q_now, u, external, motion.gravity).force
+        return generalised_force(motion, system, time, q_now, u)
 
     solve_here = _inverse(system, q)
 
     def kick(u: Array, part: Array) -> Array:
-        mean, _ = _transport(system, part * half * u, p + part * half * force(t, q, u))
+        mean, _ = transport(system, part * half * u, p + part * half * force(t, q, u))
         return solve_here(mean)
 
     u = _settled(kick, system, q, v, "kick", h)
     work = motion.power(t, q, u)
-    _, p_half = _transport(system, half * u, p + half * force(t, q, u))
+    _, p_half = transport(system, half * u, p + half * force(t, q, u))
     q_half = integrate(system, q, half * u)
 
     def move(w: Array, part: Array) -> Array:
-        mean, _ = _transport(system, part * half * w, p_half)
-        return _solve(system, integrate(system, q_half, part * half * w), mean)
+        mean, _ = transport(system, part * half * w, p_half)
+        return solve_mass(system, integrate(system, q_half, part * half * w), mean)
 
-    w = _settled(move, system, q_half, _solve(system, q_half, p_half), "move", h)
-    _, p_end = _transport(system, half * w, p_half)
+    w = _settled(move, system, q_half, solve_mass(system, q_half, p_half), "move", h)
+    _, p_end = transport(system, half * w, p_half)
     q_end = integrate(system, q_half, half * w)
-    v_end = _solve(system, q_end, p_end + half * force(t + h, q_end, w))
+    v_end = solve_mass(system, q_end, p_end + half * force(t + h, q_end, w))
     return Step(q_end, v_end, half * (work + motion.power(t + h, q_end, w)))
 
 
-def _solve(system: System, q: Array, p: Array) -> Array:
+def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
+    """F(q, v) of :func:`lagrangian` and the driving force (..., nv); ``system`` is the motion's, loops left out."""
+    tau, external = motion.force(t, q, v)
+    return tau + lagrangian(system, q, v, external, motion.gravity).force
+
+
+def solve_mass(system: System, q: Array, p: Array) -> Array:
     """𝓜^-1(q) p, once: forward dynamics at rest and without gravity."""
     return forward_dynamics(system, q, None, p, gravity=np.zeros(3))
 
@@ -171,6 +186,8 @@ def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
     """Return p ↦ 𝓜^-1(q) p for many p, by the innovations factor: (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
     from kfdyn.estimation import innovations_factor
 
+    if not system.is_tree:
+        return lambda p: solve_mass(system, q, p)
     forest = as_forest(system, q)
     try:
         factor = innovations_factor(forest.ss)
@@ -180,12 +197,24 @@ def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
     return lambda p: forest.by_dof(factor.solve(forest.stack(p)))
 
 
-def _transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
-    from kfdyn.dynamics.recursions.lagrangian import transport
+def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
+    """J*p and Ad*p of a move exp(step): p itself for hinges with coordinates."""
+    from kfdyn.dynamics.recursions import lagrangian as sweeps
 
-    layout, steps = system.layout, np.ascontiguousarray(np.broadcast_to(step, p.shape))
+    layout = system.open_tree.layout
+    if not (layout.coordinates != Coordinates.SCREWS).any():
+        return p, p
+    if system.couplings:  # coupled hinges have coordinates
+        tree, e = system.open_tree, system._expansion
+        step_tree, p_tree = np.zeros((2, *p.shape[:-1], tree.nv))
+        step_tree[..., e.plain_v], p_tree[..., e.plain_v] = step[..., e.here_v], p[..., e.here_v]
+        out = np.array([p, p])
+        for x, y in zip(out, transport(tree, step_tree, p_tree)):
+            x[..., e.here_v] = y[..., e.plain_v]
+        return out[0], out[1]
+    steps = np.ascontiguousarray(np.broadcast_to(step, p.shape))
     mean, moved = np.empty(p.shape), np.empty(p.shape)
-    transport(
+    sweeps.transport(
         layout.coordinates, layout.v_start, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
         mean.reshape(-1), moved.reshape(-1),
     )  # fmt: skip

@@ -59,12 +59,13 @@ def loop_tables(system: System) -> LoopTables:
     tree, model = system.open_tree, model_of(system.open_tree)
     loops, rows, ends, at = [], [], [], 0
     for loop in system.loops:
-        places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in (loop.frame_a, loop.frame_b)]
+        names = (loop.frame_a, loop.frame_b)
+        places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in names]
         third = min({0, 1, 2} - set(loop.angular), default=0)
         loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions), len(loop.angular), third))
         at += len(loop.rows)
         rows += [_row(loop, row) for row in loop.rows]
-        ends += [_end(tree, model, loop, name) for name in (loop.frame_a, loop.frame_b)]
+        ends += [_end(tree, model, loop, name) for name in names]
     lead = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
     table = np.stack([np.broadcast_to(end, (*lead, 12)) for end in ends], axis=-2)
     of = (at, len(loops), np.array(loops, np.int64).reshape(-1), np.array(rows, np.int64).reshape(-1))

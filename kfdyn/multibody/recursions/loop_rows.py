@@ -1,4 +1,4 @@
-"""Rows of loops: the forces on both ends that a row is dual to, how it drifts, and the walk of such forces to the world.
+"""Rows of loops: the forces on both ends that a row is dual to, how it drifts, and the walk of forces to the world.
 
 A row of a loop is K_a V_a + K_b V_b; K_a*, K_b* are forces on its two ends. Carried inward from both ends, hinge by
 hinge, they show every dof its part of the row, h x: that is a row of J. Where the two ways meet they go on as one.
