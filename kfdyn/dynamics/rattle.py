@@ -1,4 +1,4 @@
-"""The variational step on loops (RATTLE): symplectic as on a tree, with forces that keep positions and rates on them."""
+"""The variational step on loops (RATTLE): symplectic as on a tree, its forces keep positions and rates on them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     f = -_times(here.inverse, here.cut.of_rates(free) + drift)
     u = w = v + half * (free + _times(W, f)).reshape(v.shape)
     last = np.inf
-    for _ in range(MOST_SWEEPS):
+    for sweep in range(MOST_SWEEPS):
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
         mean, _ = transport(base, half * u, p + half * pull)
         u_new = solve_mass(base, q, mean)
@@ -92,7 +92,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
         worst = max(off / SETTLED, open_by / SHUT)
         if worst <= 1.0 or (worst >= 0.5 * last and off <= 100 * SETTLED and open_by <= CLOSED):
             break
-        if not np.isfinite(worst):
+        if not np.isfinite(worst) or (sweep > 3 and worst > 2 * last):
             raise _too_long(system, h)
         last = worst
         if open_by > SHUT:  # else 2/h² times rounding would keep the velocities from settling
@@ -146,6 +146,6 @@ def _change(base: System, q: Array, changes: tuple[Array, ...], sizes: tuple[Arr
 
 def _too_long(system: System, h: float) -> KfdynError:
     return KfdynError(
-        f"the equations of the symplectic step on the loops of system {system.name!r} do not settle at h = {h:.3g}; take "
-        "a shorter step (more substeps), or method 'rk4'"
+        f"the equations of the symplectic step on the loops of system {system.name!r} do not settle at h = {h:.3g}; "
+        "take a shorter step (more substeps), or method 'rk4'"
     )
