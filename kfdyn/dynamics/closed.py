@@ -67,7 +67,7 @@ def _by_cut(
 
     Of dependent rows the lanes give some forces; ``least_norm`` asks for the least ones.
     """
-    if system.couplings:
+    if not system.without_loops.is_tree:
         found = cut_joint(system, q, v, tau, external_forces, gravity)
         return found.a, np.concatenate(found.forces, axis=-1)
     quick = quick_cut_joint(system, q, v, tau, external_forces, gravity)

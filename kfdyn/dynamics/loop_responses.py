@@ -17,18 +17,19 @@ Array = NDArray[np.float64]
 def responses(system: System, q: Array, read: LoopReadings) -> tuple[Array, Array, Array]:
     """Ω (B, r, r) of all rows, what its diagonal (B, r) is made of before anything cancels, and J𝓜⁻¹ (B, r, nv).
 
-    With couplings, or where a hinge has so little inertia that the lanes do not decide, by 𝓜⁻¹, which finds the words.
+    With couplings or bodies that bend, or where a hinge has so little inertia that the lanes do not decide, by 𝓜⁻¹,
+    which finds the words.
     """
     tables = loop_tables(system)
     rows, base = tables.of[0], system.without_loops
-    if not system.couplings:
+    if base.is_tree:
         out = np.empty((len(q), rows, rows)), np.empty((len(q), rows)), np.empty((len(q), rows, system.nv))
         if LOOP_RESPONSES(base, len(q), *tables.of, q, tables.ends, *out) == FINE:
             return out
     inverse = mass_matrix_inverse(base, q)
     response = read.J @ inverse
     Omega = response @ np.swapaxes(read.J, -1, -2)
-    X = system._expansion.X if system.couplings else np.eye(system.nv)
+    X = np.eye(system.nv) if base.is_tree else base.expansion(q)
     variance = ((X @ inverse) * X).sum(-1)
     made_of = (read.made_of @ variance[..., None])[..., 0]
     return 0.5 * (Omega + np.swapaxes(Omega, -1, -2)), made_of, response

@@ -19,6 +19,8 @@ from kfdyn.multibody.loop_tables import loop_readings
 Array = NDArray[np.float64]
 
 MOST_SWEEPS = 60
+# Velocities that are so many times those at the beginning are no answer.
+FAR = 1e6
 # Velocities, as part of themselves, and gaps of 1 m or 1 rad: what is left then is rounding.
 SETTLED, SHUT = 4e-15, 0.02 * CLOSED
 
@@ -76,7 +78,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     free = _flat(solve_mass(base, q, generalised_force(motion, base, t, q, v)))
     f = -_times(here.inverse, here.cut.of_rates(free) + drift)
     u = w = v + half * (free + _times(W, f)).reshape(v.shape)
-    last = np.inf
+    last, most = np.inf, FAR * max(np.abs(u).max(initial=0.0), np.abs(v).max(initial=0.0))
     for sweep in range(MOST_SWEEPS):
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
         mean, _ = transport(base, half * u, p + half * pull)
@@ -86,6 +88,8 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
         mean, _ = transport(base, half * w, p_half)
         w_new = solve_mass(base, integrate(base, q_half, half * w), mean)
         q_end = integrate(base, q_half, half * w_new)
+        if not max(np.abs(u_new).max(initial=0.0), np.abs(w_new).max(initial=0.0)) <= most:
+            raise _too_long(system, h)
         gap = loop_readings(system, _flat(q_end)).gap
         off = _change(base, q, (u_new - u, w_new - w), (u_new, w_new))
         u, w, open_by = u_new, w_new, float(np.abs(gap).max(initial=0.0))

@@ -126,9 +126,7 @@ def simulate(
     left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
     if not system.is_tree and method in left_out:
         others = "rk4, implicit, euler or a solver of scipy's" if method == "symplectic" else "rk4, implicit or euler"
-        raise ModelError(
-            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take {others}"
-        )
+        raise ModelError(f"{method} is for trees, and system {system.name!r} has {system.constraints}; take {others}")
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
     )

@@ -16,7 +16,6 @@ from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody import System, integrate, kinetic_energy, link_terms
-from kfdyn.multibody.arguments import opened
 from kfdyn.multibody.hinge import Coordinates
 
 Array = NDArray[np.float64]

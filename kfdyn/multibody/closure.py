@@ -148,8 +148,10 @@ def constraint_jacobian(system: System, q: ArrayLike, positions_only: bool = Fal
 def scaled_jacobian(system: System, q: ArrayLike) -> tuple[Array, Array]:
     """J, and how large its rows (..., Σr) are before anything cancels: to that, a zero is zero."""
     found = loop_readings(system, np.asarray(q, float))
-    weights = (system._expansion.X**2).sum(axis=1) if system.couplings else np.ones(system.nv)
-    return found.J, np.sqrt(found.made_of @ weights)
+    if system.without_loops.is_tree:
+        return found.J, np.sqrt(found.made_of.sum(-1))
+    weights = (system.expansion(q) ** 2).sum(-1)
+    return found.J, np.sqrt((found.made_of @ weights[..., None])[..., 0])
 
 
 def constraint_drift(system: System, q: ArrayLike, v: ArrayLike) -> Array:

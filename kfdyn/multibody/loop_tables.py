@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.multibody.arguments import configuration, opened
+from kfdyn.multibody.arguments import configuration
 from kfdyn.multibody.entries import Later, known
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import overflow
@@ -55,7 +55,7 @@ class LoopTables(NamedTuple):
 
 @lru_cache(maxsize=64)
 def loop_tables(system: System) -> LoopTables:
-    """Tables of the loops of a system without couplings; anchors of a batch of states give ``ends`` a leading axis."""
+    """Tables of the loops of a system, in its open tree; anchors of a batch of states give ``ends`` a leading axis."""
     tree, model = system.open_tree, model_of(system.open_tree)
     loops, rows, ends, at = [], [], [], 0
     for loop in system.loops:
@@ -94,11 +94,12 @@ def _end(tree: System, model: Model, loop: Loop, name: str | None) -> Array:
 
 def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadings:
     """Read the rows of all loops in states (..., nq), (..., nv); no v is at rest. O(depth) a row."""
-    tables = loop_tables(system)
-    if system.couplings:
-        tree, q, v = opened(system, q, v=v)
-    else:
+    tables, given, a = loop_tables(system), q, None
+    plain = system.without_loops.is_tree
+    if plain:
         tree = system.open_tree
+    else:
+        tree, q, v, a = system.opened(q, v=v, a=None)
     q = np.ascontiguousarray(q, dtype=float)
     if tables.ends.ndim > 2 and q.ndim == 1:
         q = np.tile(q, (len(tables.ends), 1))
@@ -109,4 +110,7 @@ def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadi
     if not known(LOOP_ROWS(tree, math.prod(lead), *tables.of, q, v, tables.ends, *out)):
         configuration(tree, q)  # says what is wrong with it
         raise overflow(tree, "the rates of its loops", q=q, v=v)
-    return out if not system.couplings else out._replace(J=system._expansion.forces(out.J))
+    if plain:
+        return out
+    drift = out.drift if a is None else out.drift + (out.J @ a[..., None])[..., 0]  # attachments to what bends: Ẋv
+    return out._replace(J=system.narrowed(given, out.J), drift=drift)
