@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from docutils import nodes
+from sphinx_gallery.directives import imgsgnode
 
 import kfdyn
 
@@ -121,6 +122,18 @@ def letter_equations(app, doctree):
             equations[node["label"]] = (app.env.docname, node["number"])
 
 
+def figure_first(app, doctree):
+    """Show the first figure of a gallery page below its title: it is the point, the script only draws it."""
+    if not app.env.docname.startswith("gallery/plot_"):
+        return
+    section = next(doctree.findall(nodes.section))
+    for node in doctree.findall():
+        if isinstance(node, imgsgnode) or "sphx-glr-animation" in getattr(node, "attributes", {}).get("classes", ()):
+            node.parent.remove(node)
+            section.insert(section.first_child_matching_class(nodes.title) + 1, node)
+            return
+
+
 def formulas():
     """Labels of equations by the full name of what computes them."""
     rooms = tomllib.loads((HERE / "formulas.toml").read_text(encoding="utf-8"))["kfdyn"]
@@ -163,6 +176,7 @@ def link_theory(app, what, name, obj, options, lines):
 
 def setup(app):
     app.connect("doctree-read", letter_equations)
+    app.connect("doctree-read", figure_first)
     app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
     app.connect("autodoc-process-docstring", link_theory, priority=610)

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,12 @@ POINTS = """
 
 def test_there_are_examples():
     assert {path.stem for path in EXAMPLES} >= {f"plot_{name}" for name in POINTS.split()}
+
+
+def test_the_way_through_the_gallery_names_every_example_once():
+    """Else it stands behind the last theme, in the order of the alphabet."""
+    header = (EXAMPLES[0].parent / "GALLERY_HEADER.rst").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"sphx_glr_gallery_(plot_\w+)\.py", header)) == [path.stem for path in EXAMPLES]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

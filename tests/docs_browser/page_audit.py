@@ -22,8 +22,10 @@ def audit(browser, page, root):
     complaints += [f"{report['empty']} formulas of no width"] * bool(report["empty"])
     complaints += [f"raw TeX in the text: {text}" for text in report["raw"]]
     complaints += [f"the page is {report['wide']} pixels wider than its window"] * (report["wide"] > 0)
-    on_phone = browser.at_width(PHONE, "document.documentElement.scrollWidth") - PHONE
-    complaints += [f"the page is {on_phone} pixels wider than a phone"] * (on_phone > 0)
+    complaints += [f"equation {number} overprints its number" for number in report["overprinted"]]
+    width, overprinted = browser.at_width(PHONE, "[document.documentElement.scrollWidth, overprinted()]")
+    complaints += [f"the page is {width - PHONE} pixels wider than a phone"] * (width > PHONE)
+    complaints += [f"on a phone equation {number} overprints its number" for number in overprinted]
     complaints += ["no title"] * (not report["title"])
     for event in browser.happened("Network.requestWillBeSent"):
         url = event["request"]["url"]

@@ -1,4 +1,13 @@
 // Waits until images and formulas are there, then reports on them. Text in code and formulas is no raw TeX.
+// Numbers of equations that the formula is printed over, at the width that the window has now.
+function overprinted() {
+  const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+  return [...document.querySelectorAll("div.math")].filter((block) => {
+    const [number, formula] = [block.querySelector("span.eqno"), block.querySelector("mjx-container svg")];
+    return number && formula && !apart(number.getBoundingClientRect(), formula.getBoundingClientRect());
+  }).map((block) => block.querySelector("span.eqno").textContent.trim());
+}
+
 (async () => {
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -27,6 +36,7 @@
     images: images.filter((image) => !image.complete || !image.naturalWidth).map((image) => image.src),
     unrendered: math.filter((element) => !element.querySelector("mjx-container svg")).map(words),
     wrong: wrong.map((element) => element.getAttribute("data-mjx-error") || words(element.closest(".math") || element)),
+    overprinted: overprinted(),
     empty: all("mjx-container svg").filter((svg) => !svg.getBoundingClientRect().width).length,
     raw: raw,
     formulas: math.length,

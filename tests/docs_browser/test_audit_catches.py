@@ -71,6 +71,21 @@ def test_a_page_without_title_is_found(tmp_path, browser):
     assert audit(browser, path, path.parent)[0] == ["no title"]
 
 
+@pytest.mark.parametrize(
+    ("left", "expected"), [("40px", "equation (7) overprints"), ("600px", "on a phone equation (7)")]
+)
+def test_a_number_that_is_printed_over_is_found(left, expected, tmp_path, browser, mathjax):
+    """At 40 pixels always; further right only where the window is narrow, so that the formula is shifted there."""
+    style = f"position:absolute;top:0;left:min({left}, 50vw)"
+    body = (
+        '<div class="math notranslate" style="position:relative;width:80vw;font-size:40px">'
+        f'<span class="eqno" style="{style}">(7)</span>\\[aaaaaaaaaaaa\\]</div>'
+    )
+    path = page(tmp_path, body, '<script src="mathjax.js"></script>')
+    shutil.copy(mathjax, path.parent / "mathjax.js")
+    assert any(expected in complaint for complaint in audit(browser, path, path.parent)[0])
+
+
 def test_a_formula_passes(tmp_path, browser, mathjax):
     path = typeset(tmp_path, mathjax, r"\(\mathcal M = H \varphi M \varphi^* H^* + R\)")
     complaints, report = audit(browser, path, path.parent)

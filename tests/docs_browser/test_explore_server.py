@@ -1,6 +1,7 @@
 """``kfdyn explore`` in a headless Chromium: buttons are pressed, sliders and the handle dragged, as a person would."""
 
 import base64
+import contextlib
 import io
 import os
 import time
@@ -149,9 +150,13 @@ def test_handle_pulls_the_tip(puma, window):
     axis = np.array([0.0, 0.0, 1.0])
     grab = project(client.camera, tip + 0.75 * puma.handle.scale * axis)
     aim = project(client.camera, tip + (0.75 * puma.handle.scale + 0.1) * axis)
-    shot(window, "handle")
-    drag(window, grab, aim, pause=0.5)
-    wait(lambda: not np.array_equal(puma.moment.q, q))
+    wait(lambda: np.ptp(shot(window, "handle")[150:700, 300:850]) > 0.6)  # the scene fades in, slowly on a slow machine
+    for _ in range(5):  # the renderer may be busy when the pointer comes: grab again, as one does
+        drag(window, grab, aim, pause=0.5)
+        with contextlib.suppress(AssertionError):
+            wait(lambda: not np.array_equal(puma.moment.q, q), 15)
+            break
+    assert not np.array_equal(puma.moment.q, q)
     time.sleep(0.5)
     moved = puma._tip_place() - tip
     assert moved[2] > 0.02
