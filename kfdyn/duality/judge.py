@@ -15,9 +15,9 @@ from kfdyn.duality.stream import BINS, Moments, Plan, Sums, block_index
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test, whiteness
+from kfdyn.estimation.consistency.moments import whitened_covariance_test, whitened_mean_test
+from kfdyn.estimation.consistency.whitening import Whitening, whitening
 from kfdyn.estimation.entry_score import entry_score
-from kfdyn.estimation.moments import whitened_covariance_test, whitened_mean_test
-from kfdyn.estimation.whitening import Whitening, whitening
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.roots import root_limit
-from kfdyn.estimation.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 Array = NDArray[np.float64]
 

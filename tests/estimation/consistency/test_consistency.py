@@ -21,8 +21,8 @@ from kfdyn.estimation.consistency import (
     tree_portmanteau,
     whiteness,
 )
+from kfdyn.estimation.consistency.whitening import whitening
 from kfdyn.estimation.dense import DenseModel, dense_filter, dense_posterior
-from kfdyn.estimation.whitening import whitening
 
 
 def assert_uniform(p_values, tail=0.02):

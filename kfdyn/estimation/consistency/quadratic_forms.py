@@ -1,8 +1,4 @@
-"""Is the filter's own account of its errors true? NIS, NEES, and the door to every calibrated test.
-
-Each p-value is uniform when the model is right, at any dimension and sample size the test accepts; see
-`wishart` for the null distributions beyond χ², `moments` and `whiteness` for the tests that use them.
-"""
+"""Is the filter's own account of its errors true? NIS and NEES: quadratic forms that are χ² if it is."""
 
 from __future__ import annotations
 
@@ -13,25 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.moments import EntryVerdict, covariance_test, largest_entry_test, mean_test, scatter
-from kfdyn.estimation.verdict import Verdict, holm
-from kfdyn.estimation.whiteness import tree_portmanteau, whiteness
-from kfdyn.estimation.whitening import whitening
-
-__all__ = [
-    "EntryVerdict",
-    "QuadraticVerdict",
-    "Verdict",
-    "covariance_test",
-    "holm",
-    "largest_entry_test",
-    "mean_test",
-    "nees",
-    "nis",
-    "scatter",
-    "tree_portmanteau",
-    "whiteness",
-]
+from kfdyn.estimation.consistency.verdict import Verdict
+from kfdyn.estimation.consistency.whitening import whitening
 
 Array = NDArray[np.float64]
 

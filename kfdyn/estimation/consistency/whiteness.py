@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.moments import counted_scatter, stein_loss
-from kfdyn.estimation.verdict import Verdict
-from kfdyn.estimation.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.moments import counted_scatter, stein_loss
+from kfdyn.estimation.consistency.verdict import Verdict
+from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["tree_portmanteau", "whiteness"]
 

@@ -1,0 +1,31 @@
+"""Every calibrated test: is the filter's own account of its errors true?
+
+Each p-value is uniform when the model is right, at any dimension and sample size the test accepts; see `wishart` for
+the null distributions beyond χ², `moments` and `whiteness` for the tests that use them.
+"""
+
+from kfdyn.estimation.consistency.moments import (
+    EntryVerdict,
+    covariance_test,
+    largest_entry_test,
+    mean_test,
+    scatter,
+)
+from kfdyn.estimation.consistency.quadratic_forms import QuadraticVerdict, nees, nis
+from kfdyn.estimation.consistency.verdict import Verdict, holm
+from kfdyn.estimation.consistency.whiteness import tree_portmanteau, whiteness
+
+__all__ = [
+    "EntryVerdict",
+    "QuadraticVerdict",
+    "Verdict",
+    "covariance_test",
+    "holm",
+    "largest_entry_test",
+    "mean_test",
+    "nees",
+    "nis",
+    "scatter",
+    "tree_portmanteau",
+    "whiteness",
+]
