@@ -110,8 +110,12 @@ def _lowest(K: Any, M: Any, count: int, eigsh: Any, where: str) -> Array:
 
     try:
         if count < K.shape[0] - 1 and K.shape[0] > 60:
-            return np.asarray(eigsh(K, count, M, sigma=0.0, which="LM")[1])
-        return np.asarray(eigh(K.toarray(), M.toarray(), subset_by_index=[0, count - 1])[1])
+            start = 1.0 + np.arange(K.shape[0]) / K.shape[0]  # not drawn: the same modes at every call
+            shapes = eigsh(K, count, M, sigma=0.0, which="LM", v0=start)[1]
+        else:
+            shapes = eigh(K.toarray(), M.toarray(), subset_by_index=[0, count - 1])[1]
+        largest = np.abs(shapes).argmax(axis=0)
+        return np.asarray(shapes * np.sign(shapes[largest, np.arange(count)]))
     except (RuntimeError, LinAlgError) as error:
         raise ModelError(
             f"{where}: the held model has no modes ({error}); is the stiffness singular, that is, too few nodes "
