@@ -12,6 +12,7 @@ PARTS = {
     "dynamics": "robots beside Pinocchio and MuJoCo",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
+    "flexible": "bodies that bend, and PART's split of their modes",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",
 }

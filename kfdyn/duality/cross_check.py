@@ -29,7 +29,7 @@ from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
 from kfdyn.duality.theirs import take_claims
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
-from kfdyn.multibody import System
+from kfdyn.multibody import FlexibleSystem, System
 
 Array = NDArray[np.float64]
 
@@ -139,7 +139,8 @@ def cross_check(
             f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
             f"singular; give at least {largest}, better {20 * largest}"
         )
-    own, bound, names = claims(ss), rounding_bound(ss), _output_names(ss)
+    own, bound = claims(ss), rounding_bound(ss)
+    names = system.dof_names if isinstance(system, FlexibleSystem) else _output_names(ss)
     if bound > _NO_DIGIT:
         _refuse(ss, bound)
     taken, notes = take_claims(claimed or {}, own, ss, bound)
@@ -193,7 +194,7 @@ def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None
         if q is not None or v is not None:
             raise KfdynError("a StateSpace has its state inside; leave q and v out, or pass the system")
         return system, f"a model of {len(system)} nodes"
-    if not isinstance(system, System):
+    if not isinstance(system, System | FlexibleSystem):
         raise KfdynError(f"cross_check takes a System or a StateSpace, not {type(system).__name__}")
     if not system.nv:
         raise ModelError(
@@ -204,7 +205,8 @@ def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None
         raise ShapeError(f"system {system.name!r} has {system.nq} coordinates; give its configuration q")
     from kfdyn.dynamics import as_estimation
 
-    return as_estimation(system, q, v), str(system.name)
+    known: Any = system
+    return as_estimation(known, q, v), str(system.name)
 
 
 def _count(value: Any, name: str, least: int = 1) -> int:

@@ -31,7 +31,7 @@ from kfdyn.dynamics.mass_matrix import (
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.dynamics.minimal import MinimalCoordinates, minimal_coordinates
 from kfdyn.dynamics.operational_space import operational_space_compliance
-from kfdyn.dynamics.partition import Partition, partition_hinges, succession
+from kfdyn.dynamics.partition import Partition, behind_modes, partition_hinges, succession
 from kfdyn.dynamics.sensors import (
     DynamicsEstimate,
     Observability,
@@ -67,6 +67,7 @@ __all__ = [
     "as_estimation",
     "as_forest",
     "assemble",
+    "behind_modes",
     "bias_forces",
     "causes_of_outputs",
     "composite_inertias",

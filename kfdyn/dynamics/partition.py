@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import expect_tree
-from kfdyn.dynamics.parts import share_out, split_node
+from kfdyn.dynamics.parts import Parts, share_out, split_node
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import Blocks, StateSpace, Tree
 from kfdyn.estimation.riccati import Riccati, riccati
-from kfdyn.multibody import System
+from kfdyn.multibody import FlexibleSystem, System
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -144,7 +144,7 @@ def partition_hinges(
     ss: StateSpace,
     groups: Groups | None = None,
     *,
-    transitions: Mapping[int, ArrayLike] | None = None,
+    transitions: Mapping[int, ArrayLike | Sequence[ArrayLike]] | None = None,
     correlated: Literal["raise", "block", "decorrelate"] = "raise",
 ) -> Partition:
     """Split every node with several outputs into a succession of nodes, all but the outermost without mass.
@@ -163,8 +163,9 @@ def partition_hinges(
     groups : sequence over the nodes, optional
         ``groups[k]`` lists the outputs of each part, outermost part first: ``[[2], [0, 1]]``; None for one output
         each in their own order, which is also the default. See :func:`succession` for robots.
-    transitions : mapping from node to array (parts − 1, n_k, n_k), optional
-        φ(k′,k), φ(k″,k′), ...: where the mass-less bodies sit. The identity where not given.
+    transitions : mapping from node to array (parts − 1, n_k, n_k) or sequence of arrays, optional
+        φ(k′,k), φ(k″,k′), ...: where the mass-less bodies sit. The identity where not given. They may lead to fewer
+        states, of which alone later parts and the parent may ask: see :func:`behind_modes`.
     correlated : {"raise", "block", "decorrelate"}
         What to do where R(k) couples different parts, which no succession of nodes can: refuse; keep the coupled
         parts together as one; or measure N⁻¹T with R = N r N*, r diagonal.
@@ -227,8 +228,8 @@ def partition_hinges(
         [block for parts in nodes for block in parts.H],
         [block for parts in nodes for block in parts.Q],
         [block for parts in nodes for block in parts.R],
-        xi=_placed(ss, ss.xi, count, [None] * len(ss)),
-        eta=_placed(ss, ss.eta, count, [parts.carried for parts in nodes]),
+        xi=_placed(ss, ss.xi, nodes, inward=False),
+        eta=_placed(ss, ss.eta, nodes, inward=True),
     )
     return Partition(ss, split, body, base, owner, [parts.mix for parts in nodes])
 
@@ -237,7 +238,7 @@ def succession(system: System) -> list[list[list[int]]]:
     """Groups that split every hinge of a robot into its single degrees of freedom, as its axes follow one another.
 
     The first degree of freedom is next to the parent, the last next to the body (PART section 2), so the last comes
-    first here.
+    first here. The modes of a body that bends are its own, one group before those of its hinge.
 
     Parameters
     ----------
@@ -256,19 +257,68 @@ def succession(system: System) -> list[list[list[int]]]:
     >>> succession(arm)
     [[[1], [0]]]
     """
+    if isinstance(system, FlexibleSystem):  # modes first: they are the body's own, the hinge is behind them
+        hinges, modes = system.hinge_v.tolist(), system.modes.tolist()
+        return [
+            [[m + i for i in range(n)]] * (n > 0) + [[i] for i in reversed(range(m))] for m, n in zip(hinges, modes)
+        ]
     expect_tree(system, "succession")
     return [[[i] for i in reversed(range(body.hinge.nv))] for body in system.bodies]
 
 
-def _placed(ss: StateSpace, u: Array | None, count: Index, carried: Sequence[Array | None]) -> Array | None:
+def behind_modes(system: FlexibleSystem) -> dict[int, list[Array]]:
+    """Transitions that leave the modes of bodies that bend behind: [0, 1], from their n + 6 states to six.
+
+    With :func:`succession` this is PART's split of modes from hinge: the hinge is at a mass-less node of six states, as
+    a rigid body's is, and only the modes pay for their number.
+
+    Parameters
+    ----------
+    system : FlexibleSystem
+        The robot; of a rigid one there is nothing to leave behind.
+
+    Returns
+    -------
+    dict of int to list of arrays
+        ``transitions`` of :func:`partition_hinges`.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> from kfdyn.dynamics import behind_modes, partition_hinges, succession
+    >>> rod = kf.beam("rod", 1.0, 2.0, bending=(0.0, 50.0), modes=3, hinge=kf.Hinge.revolute([0, 1, 0]))
+    >>> arm = kf.FlexibleSystem([rod])
+    >>> whole = kf.as_estimation(arm, arm.neutral())
+    >>> split = partition_hinges(whole, succession(arm), transitions=behind_modes(arm))
+    >>> whole.n, whole.m, split.ss.n, split.ss.m
+    (array([9]), array([4]), array([9, 6]), array([3, 1]))
+    """
+    found = {}
+    for k, (n, m) in enumerate(zip(system.modes.tolist(), system.hinge_v.tolist())):
+        if n and m:
+            found[k] = [np.eye(n + 6)[n:]] + [np.eye(6)] * (m - 1)
+    return found
+
+
+def _placed(ss: StateSpace, u: Array | None, nodes: Sequence[Parts], inward: bool) -> Array | None:
     """A stacked input at the bodies (ξ), or moved inward to the innermost parts (η: φ*(k′,k) η(k′) = η(k))."""
     if u is None:
         return None
     pieces = [np.zeros((*u.shape[:-1], 0))]
-    for k, own in enumerate(ss.state_blocks(u)):
-        nothing, moved = np.zeros((*u.shape[:-1], int(ss.n[k] * (count[k] - 1)))), carried[k]
-        pieces += [own, nothing] if moved is None else [nothing, np.linalg.solve(moved.T, own[..., None])[..., 0]]
+    for k, (own, parts) in enumerate(zip(ss.state_blocks(u), nodes)):
+        sizes = [len(Q) for Q in parts.Q]
+        if not inward:
+            pieces += [own, np.zeros((*u.shape[:-1], sum(sizes[1:])))]
+            continue
+        moved = own @ np.linalg.pinv(parts.carried) if sizes[-1] < sizes[0] else _solved(parts.carried, own)
+        if np.abs(moved @ parts.carried - own).max(initial=0.0) > 1e-9 * np.abs(own).max(initial=0.0):
+            raise ModelError(f"transitions of {ss.tree.label(k)} leave states behind in which η is not 0; keep them")
+        pieces += [np.zeros((*u.shape[:-1], sum(sizes[:-1]))), moved]
     return np.concatenate(pieces, axis=-1)
+
+
+def _solved(carried: Array, own: Array) -> Array:
+    return np.asarray(np.linalg.solve(carried.T, own[..., None])[..., 0])
 
 
 def _bordered(inverse: Array, reach: Array, D_part: Array) -> Array:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-12  # of a matrix, what leaving states behind may miss of it
+
 
 class Parts(NamedTuple):
     """The succession of nodes that one node becomes, outermost (the body itself) first; PART (5).
 
-    ``phi`` lead from each part to the next, the last to the parent (None at a root); ``H`` (m_i, n), ``Q`` (n, n),
-    ``R`` (m_i, m_i); ``carried`` (n, n) is φ from the body to the innermost part; ``mix`` (m, m) is W.
+    ``phi`` lead from each part to the next, the last to the parent (None at a root); ``H`` (m_i, n_i), ``Q``
+    (n_i, n_i), ``R`` (m_i, m_i); ``carried`` (n_i, n) is φ from the body to the innermost part; ``mix`` (m, m) is W.
     """
 
     phi: list[Array | None]
@@ -29,7 +31,7 @@ class Parts(NamedTuple):
     mix: Array
 
 
-def split_node(ss: StateSpace, k: int, groups: list[list[int]], given: ArrayLike | None, decorrelate: bool) -> Parts:
+def split_node(ss: StateSpace, k: int, groups: list[list[int]], given: Any, decorrelate: bool) -> Parts:
     """Split node k: H(k′) = H_C φ⁻¹(k′,k), Q(k′) = 0, and φ(p,k′) = φ(p,k) φ⁻¹(k′,k)."""
     n = int(ss.n[k])
     W, R = mixing(ss.R[k], [i for group in groups for i in group], decorrelate)
@@ -42,10 +44,10 @@ def split_node(ss: StateSpace, k: int, groups: list[list[int]], given: ArrayLike
             carried = steps[part - 1] @ carried
         rows = slice(at, at + len(group))
         at = rows.stop
-        out.H.append(_behind(H[rows], carried))
-        out.Q.append(np.zeros((n, n)) if part else ss.Q[k])
+        out.H.append(_behind(ss, k, H[rows], carried))
+        out.Q.append(np.zeros((len(carried), len(carried))) if part else ss.Q[k])
         out.R.append(R[rows, rows])
-    out.phi.append(_behind(ss.phi[k], carried) if ss.tree.parent[k] >= 0 else None)
+    out.phi.append(_behind(ss, k, ss.phi[k], carried) if ss.tree.parent[k] >= 0 else None)
     return out._replace(carried=carried)
 
 
@@ -91,21 +93,36 @@ def mixing(R: Array, order: list[int], decorrelate: bool) -> tuple[Array, Array]
     return W, np.diag(r)
 
 
-def _steps(ss: StateSpace, k: int, count: int, given: ArrayLike | None) -> Array:
-    """Transitions between the parts of node k, (count, n_k, n_k), invertible."""
+def _steps(ss: StateSpace, k: int, count: int, given: Any) -> list[Array]:
+    """Transitions between the parts of node k, (n_i+1, n_i) each, of full rank and never to more states."""
     n = int(ss.n[k])
     if given is None:
-        return np.broadcast_to(np.eye(n), (count, n, n))
-    steps = np.asarray(given, dtype=np.float64)
-    if steps.shape != (count, n, n):
+        return [np.eye(n)] * count
+    steps = [np.asarray(step, dtype=np.float64) for step in given]
+    sizes = [n, *(len(step) if step.ndim == 2 else -1 for step in steps)]
+    shapes = [step.shape for step in steps]
+    if len(steps) != count or any(
+        shape != (there, here) or not 0 < there <= here for shape, here, there in zip(shapes, sizes, sizes[1:])
+    ):
+        told = shapes[0] if len(set(shapes)) == 1 else shapes
         raise ShapeError(
-            f"transitions of {ss.tree.label(k)} have shape {steps.shape}; its {count + 1} parts need {(count, n, n)}"
+            f"transitions of {ss.tree.label(k)} have shape {(len(steps), *told) if isinstance(told, tuple) else told}; "
+            f"its {count + 1} parts need {(count, n, n)}, or fewer states from one part to the next"
         )
-    if not np.isfinite(steps).all() or (np.linalg.matrix_rank(steps) < n).any():
+    if not all(np.isfinite(step).all() and np.linalg.matrix_rank(step) == len(step) for step in steps):
         raise ModelError(f"transitions of {ss.tree.label(k)} must be finite and invertible, as a rigid shift is")
     return steps
 
 
-def _behind(matrix: Array, carried: Array) -> Array:
-    """The matrix times the inverse of ``carried``."""
-    return np.asarray(np.linalg.solve(carried.T, matrix.T).T, dtype=np.float64)
+def _behind(ss: StateSpace, k: int, matrix: Array, carried: Array) -> Array:
+    """The matrix times the inverse of ``carried``; where that leaves states behind, the matrix may not ask for them."""
+    if carried.shape[0] == carried.shape[1]:
+        return np.asarray(np.linalg.solve(carried.T, matrix.T).T, dtype=np.float64)
+    out = np.asarray(matrix @ np.linalg.pinv(carried), dtype=np.float64)
+    missed = float(np.abs(out @ carried - matrix).max(initial=0.0))
+    if missed > ROUNDING * float(np.abs(matrix).max(initial=0.0)):
+        raise ModelError(
+            f"transitions of {ss.tree.label(k)} leave states behind that a later part or the parent asks for (by "
+            f"{missed:.3g}); measure those first, or keep them"
+        )
+    return out

@@ -1,6 +1,6 @@
 """A two-link flexible arm against exudyn's floating frame of reference formulation: one motion, from other equations.
 
-exudyn takes nodes, M, K and the mode basis, works in absolute coordinates with Euler parameters, and holds the joints by
+exudyn takes nodes, M, K and the mode basis, works in absolute coordinates with Euler parameters and holds the joints by
 constraints. Modes are clamped at the hinge in both, so that the coordinates of modes are the same. Its trapezoidal rule
 is of second order: two steps and Richardson's extrapolation leave 1e-6 of the motion. Weights are given node by node:
 exudyn's load proportional to mass takes the mass centre of the undeformed body in its equation of rotation, which would
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-
 
 exu = pytest.importorskip("exudyn", reason="exudyn is not installed (extra peers)")
 
