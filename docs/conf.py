@@ -17,6 +17,9 @@ from mathjax_config import MATHJAX_CONFIG
 
 HERE = Path(__file__).parent
 logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every letter it takes from another font
+# Of limits that equal axes widen, and of which writer makes a GIF, it need not tell either.
+for noisy in ("matplotlib.axes._base", "matplotlib.animation"):
+    logging.getLogger(noisy).setLevel(logging.ERROR)
 
 project = "kfdyn"
 author = "kfdyn founders"

@@ -86,7 +86,7 @@ for ax, seen, title in ((left, before, "one unit, in the pelvis"), (middle, afte
     marks = draw_observability(ax, seen, plane="yz", largest=largest)
     ax.set(title=title, xlabel="y [m]")
 left.set_ylabel("z [m]")
-left.legend(loc="upper left", fontsize=7, bbox_to_anchor=(-1.7, 1.0))
+left.legend(loc="upper left", fontsize=7)
 figure.colorbar(marks, ax=[left, middle], label="standard deviation of a hinge's acceleration [rad/s²]", shrink=0.8)
 draw_system(right, robot, q, plane="yz", color=COLORS["pale"], linewidth=2)
 for covs, color, word, style in zip(ellipses, ("vermilion", "blue"), ("before", "after"), ("-", "--")):
@@ -101,7 +101,7 @@ for covs, color, word, style in zip(ellipses, ("vermilion", "blue"), ("before", 
         }
         draw_ellipse(right, 0.03**2 * cov[1:, 1:], at, **shape)
 right.margins(0.3, 0.05)
-right.set(aspect="equal", xlabel="y [m]", title="accelerations: 1σ, 3 cm for 1 m/s²")
+right.set(aspect="equal", xlabel="y [m]", title="accelerations: 1σ\n(3 cm for 1 m/s²)")
 right.legend(loc="lower left")
 
 plt.show()

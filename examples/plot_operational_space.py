@@ -64,7 +64,7 @@ for ax, q, cloud, Omega in zip(axes, postures, clouds, compliances):
     draw_system(ax, arm, q, color=COLORS["grey"], linewidth=2.4)
     heavy, light = 1 / np.linalg.eigvalsh(Omega)
     ax.set(aspect="equal", xlabel="x [m]", title=f"feels like {light:.2g} to {heavy:.2g} kg")
-    ax.set(xlim=(-0.6, 1.3), ylim=(-0.45, 1.45))
+    ax.set(xlim=(-0.6, 1.3), ylim=(-0.45, 1.45), xticks=(-0.5, 0, 0.5, 1))
 axes[0].set_ylabel("z [m]")
 axes[0].plot([], [], "o", color=COLORS["sky"], label="random torques", markersize=4)
 axes[0].plot([], [], color=COLORS["vermilion"], linewidth=2, label=r"$2\,\Omega^{1/2}$")
