@@ -29,6 +29,7 @@ Quick = Callable[..., Array | None]
 FORWARD = Later("kfdyn.dynamics.recursions.forward", "FORWARD")
 INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE")
 MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
+TRACE = Later("kfdyn.dynamics.recursions.mass_matrix", "TRACE")
 MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE")
 HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
 COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")

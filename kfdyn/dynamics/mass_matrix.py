@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import fused_mass_matrix, quick_mass_matrix
+from kfdyn.dynamics.entries import TRACE, fused_mass_matrix, quick_mass_matrix
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.entries import reading
 from kfdyn.multibody.overflow import expect_finite
 
 if TYPE_CHECKING:
@@ -105,19 +106,9 @@ def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
     >>> mass_matrix_trace(kf.models.double_pendulum(), [0.0, 0.0])
     array(6.)
     """
-    from kfdyn.estimation import Covariances
-
     if not system.is_tree:
         return np.trace(mass_matrix(system, q), axis1=-2, axis2=-1)
-    states = States.of(system, q)
-    out = np.empty(states.size)
-
-    def work(part: slice) -> None:
-        own = Covariances(states.forest(part).ss).T.diagonal.diagonals()
-        out[part] = own.reshape(part.stop - part.start, system.nv).sum(axis=1)
-
-    states.in_parts(work)
-    return out.reshape(states.lead)
+    return reading(system, TRACE, ((),), "the trace of the mass matrix", q)[0]
 
 
 def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:

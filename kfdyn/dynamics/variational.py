@@ -63,23 +63,22 @@ def lagrangian(
     >>> lagrangian(pendulum(mass=2.0), np.array([0.0]), np.array([3.0])).momentum
     array([6.])
     """
-    from kfdyn.dynamics.recursions.lagrangian import gather, rates
+    from kfdyn.dynamics.recursions.lagrangian import forces, momenta, rates
 
     if system.couplings:
         tree, q_tree, v_tree = system.opened(q, v=v)
         found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
         return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
     terms, layout = link_terms(system, q, v), system.layout
-    lead, n, nv = terms.l.shape[:-2], system.n_bodies, system.nv
-    g = np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3))
+    lead, nv = terms.l.shape[:-2], system.nv
+    g = np.ascontiguousarray(np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3)))
     speeds = np.ascontiguousarray(np.broadcast_to(v, (*lead, nv))).reshape(-1)
-    h = (terms.inertia @ terms.velocity[..., None]).reshape(-1)
-    f = terms.inertia[..., 3:] @ g[..., None, :, None]
+    h, f = np.empty(terms.velocity.size), np.zeros(terms.velocity.size)
     if external_forces is not None:
-        f = f + np.broadcast_to(external_forces, (*lead, n, 6))[..., None]
-    f = f.reshape(-1)
-    for outboard in (h, f):
-        gather(layout.order, layout.parent, terms.l.reshape(-1), outboard)
+        f.reshape(terms.velocity.shape)[:] = external_forces
+    outboard = layout.order, layout.parent, terms.l.reshape(-1), terms.inertia.reshape(-1)
+    momenta(*outboard, terms.velocity.reshape(-1), h)
+    forces(*outboard, g.reshape(-1), f)
     momentum, rate = np.empty((*lead, nv)), np.empty((*lead, nv))
     rates(
         layout.coordinates, layout.v_start, layout.armature, speeds, terms.H.reshape(-1), terms.velocity.reshape(-1),

@@ -14,7 +14,7 @@ from kfdyn.multibody.hinge import Coordinates
 @pytest.fixture(params=["compiled", "plain"])
 def way(request, monkeypatch):
     if request.param == "plain":
-        for name in ("gather", "rates", "transport"):
+        for name in ("momenta", "forces", "rates", "transport"):
             monkeypatch.setattr(sweeps, name, getattr(sweeps, name).plain)
 
 

@@ -13,16 +13,38 @@ LEVER = Record(l=Vec3)
 
 
 @sweep(flags=IN_ORDER)
-def gather(order, parent, l, f):
-    """f(k) ← Σ φ(k,j) f(j) over all that is outboard, in place: (batch, n, 6), with levers (batch, n, 3), flat."""
+def momenta(order, parent, l, inertia, V, h):
+    """Σ φ(k,j) M(j) V(j) over all that is outboard of k: (batch, n, 6), with levers (batch, n, 3), flat."""
     n = parent.size
-    for b in loop(l.size // (3 * n)):
-        levers, forces = LEVER.rows(l.part(3 * n * b)), SCREW.rows(f.part(6 * n * b))
-        for step in down(n):
-            k = order[step]
-            for _ in when(parent[k] >= 0):
-                above = forces[parent[k]]
-                above.h = above.h + forces[k].h.force_shifted(levers[k].l)
+    for at in loop(V.size // 6):
+        M = inertia.matrix(36 * at, 6, 6)
+        for i in range(6):
+            h[6 * at + i] = sum(M[i, j] * V[6 * at + j] for j in range(6))
+    for b in loop(V.size // (6 * n)):
+        gather(order, parent, l.part(3 * n * b), h.part(6 * n * b))
+
+
+@sweep(flags=IN_ORDER)
+def forces(order, parent, l, inertia, gravity, f):
+    """Σ φ(k,j) (f(j) + M(j) [0; g]) over all that is outboard of k; ``gravity`` is (batch, 3)."""
+    n = parent.size
+    for b in loop(gravity.size // 3):
+        for k in loop(n):
+            at = n * b + k
+            M = inertia.matrix(36 * at, 6, 6)
+            for i in range(6):
+                f[6 * at + i] = f[6 * at + i] + sum(M[i, 3 + j] * gravity[3 * b + j] for j in range(3))
+        gather(order, parent, l.part(3 * n * b), f.part(6 * n * b))
+
+
+def gather(order, parent, l, f):
+    """f(k) ← Σ φ(k,j) f(j) over all that is outboard, in place."""
+    levers, gathered = LEVER.rows(l), SCREW.rows(f)
+    for step in down(parent.size):
+        k = order[step]
+        for _ in when(parent[k] >= 0):
+            above = gathered[parent[k]]
+            above.h = above.h + gathered[k].h.force_shifted(levers[k].l)
 
 
 @sweep(flags=IN_ORDER)
@@ -35,7 +57,7 @@ def rates(coordinates, v_start, armature, v, H, V, h, f, momentum, rate):
     n, nv = coordinates.size, armature.size
     for b in loop(V.size // (6 * n)):
         at, rows = nv * b, SCREW.rows(H.part(6 * nv * b))
-        motions, outboard, forces = (SCREW.rows(x.part(6 * n * b)) for x in (V, h, f))
+        motions, outboard, pulls = (SCREW.rows(x.part(6 * n * b)) for x in (V, h, f))
         for k in loop(n):
             first, last, screws = v_start[k], v_start[k + 1], coordinates[k] == SCREWS
             group = in_group(coordinates, v_start, k)
@@ -43,11 +65,11 @@ def rates(coordinates, v_start, armature, v, H, V, h, f, momentum, rate):
             for _ in when(group):
                 for i in loop(last, first):
                     moving.set(moving.get() - v[at + i] * rows[i].h)
-            own, force = outboard[k].h, forces[k].h
+            own, pull = outboard[k].h, pulls[k].h
             for i in down(last, first):
                 row = rows[i].h
                 momentum[at + i] = row.dot(own) + armature[i] * v[at + i]
-                rate[at + i] = turned(moving.get(), row).dot(own) + row.dot(force)
+                rate[at + i] = turned(moving.get(), row).dot(own) + row.dot(pull)
                 for _ in when(screws):  # an earlier screw is carried by those before it alone
                     moving.set(moving.get() - v[at + i] * row)
             for _ in when(group):  # rotors are not turned with the body: take back what transport will do to R v

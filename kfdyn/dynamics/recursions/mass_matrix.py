@@ -1,6 +1,7 @@
 """The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
 
 from kfdyn.multibody.recursions.energy import Q
+from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, Body, dofs, inward
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -44,6 +45,10 @@ class Composites:
         self.entries[i * nv + j] = value
         self.entries[j * nv + i] = value
 
+    def own(self, i, value):
+        """𝓜(i, i)."""
+        self.entries[i * self.robot.nv + i] = value
+
     def weigh(self, body):
         """ℛ of a body, what its hinge asks of the hinges inboard of it, and ℛ(p) += φ ℛ φ* (R86 7.9).
 
@@ -56,7 +61,7 @@ class Composites:
             if revolute:
                 w = axis_of(body.t, self.work)
                 moment = J @ w
-                self.entries[body.v * self.robot.nv + body.v] = w.dot(moment) + body.armature
+                self.own(body.v, w.dot(moment) + body.armature)
                 self.walk(body, body.v, Spatial(moment, w.cross(p)))
             else:
                 self._weigh_hinge(body, J, p, m)
@@ -74,13 +79,13 @@ class Composites:
         for i in dofs(self.robot, body):
             h = self.rows_of_H[i].h
             f = Spatial((J @ h.w).plus_cross(p, h.v), (m * h.v).plus_cross(h.w, p))
-            for other in loop(i, body.v):
-                self.put(i, other, self.rows_of_H[other].h.dot(f))
-            self.put(i, i, h.dot(f) + self.robot.armature[i])
+            self.own(i, h.dot(f) + self.robot.armature[i])
             self.walk(body, i, f)
 
     def walk(self, body, i, f):
-        """f = ℛ h of dof i, seen by the hinges inboard of the body: 𝓜(i, j) = h(j) φ f."""
+        """f = ℛ h of dof i, seen by dofs of its own hinge and by the hinges inboard: 𝓜(i, j) = h(j) φ f."""
+        for other in loop(i, body.v):
+            self.put(i, other, self.rows_of_H[other].h.dot(f))
         j, state = local(body.parent), carried(f.w, self.bodies[body.t].l)
         for _ in while_(lambda: j != 0):
             other = Body(self.robot, now(j))
@@ -94,6 +99,40 @@ class Composites:
                         self.put(i, k, self.rows_of_H[k].h.dot(Spatial(moment, f.v)))
             state.set(moment, self.bodies[other.t].l)
             j.set(other.parent)
+
+
+class Diagonal(Composites):
+    """The sum of the 𝓜(i, i), which needs no walks and keeps no entries."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.total = carried(zeros(robot).x)
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        return (robot.n + 1) * WORK.width + robot.nv * SCREW.width + robot.slots * COMPOSITE.width
+
+    def begin(self):
+        """Slot 0 and the world."""
+        clear(self.memory, COMPOSITE.width)
+        place_world(self.work)
+
+    def own(self, i, value):
+        """Add it."""
+        self.total.set(self.total.get() + value)
+
+    def walk(self, body, i, f):
+        """Nowhere."""
+
+
+def trace(robot, row, work):
+    """Σ 𝓜(i, i) = Σ h ℛ h* + r (SKO "trace"). O(N)."""
+    sweep = Diagonal(robot, row, work)
+    sweep_outward(robot, row, sweep.work, sweep.H, moving=False)
+    for body in inward(robot):
+        sweep.weigh(body)
+    row.trace[0] = sweep.total.get()
 
 
 def mass_matrix(robot, row, work):
@@ -118,4 +157,12 @@ MASS_MATRIX = Entry(
     lambda robot, row: Composites.size(robot),
     begin,
     unroll=12,
+)
+TRACE = Entry(
+    trace,
+    ROBOT,
+    [Q],
+    [Given("trace", ())],
+    lambda robot, row: Diagonal.size(robot),
+    lambda robot, row, work: Diagonal(robot, row, work).begin(),
 )
