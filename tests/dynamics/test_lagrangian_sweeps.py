@@ -44,7 +44,7 @@ def star(x):
 def test_transport_is_the_exponential(way, seed):
     system, _, p, rng = state(seed)
     step = rng.uniform(-0.5, 0.5, size=system.nv)
-    mean, moved = variational._transport(system, step, p)
+    mean, moved = variational.transport(system, step, p)
     for k, body in enumerate(system.bodies):
         own = slice(system.layout.v_start[k], system.layout.v_start[k + 1])
         size = own.stop - own.start
