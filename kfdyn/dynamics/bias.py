@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.entries import quick_inverse_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.multibody import System
+from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
 
@@ -18,6 +19,8 @@ def bias_forces(
     v: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """Bias c = Hφ(ξ + Mφ*η) of the equations of motion 𝓜 a + c = tau: the mean of T in the estimation problem.
 
@@ -33,6 +36,8 @@ def bias_forces(
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    out : (..., nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -52,8 +57,8 @@ def bias_forces(
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_bias_forces
 
-        return constrained_bias_forces(system, q, v, external_forces, gravity)
-    quick = quick_inverse_dynamics(system, q, v, None, external_forces, gravity)
+        return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))
+    quick = quick_inverse_dynamics(system, q, v, None, external_forces, gravity, out)
     if quick is not None:
-        return quick
-    return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity)
+        return quick if out is None else out
+    return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity, out=out)

@@ -3,7 +3,8 @@
 The ``quick_`` functions take what their public namesakes take and return their answer, or None where they do not know
 one: an argument is no float64 array, or the leading axes differ, or an entry is not finite, or a quaternion is not of
 unit length, or a hinge has no inertia. The long way then converts, broadcasts and comes back with :class:`States`, or
-says what is wrong, so that nothing here needs words.
+says what is wrong, so that nothing here needs words. ``out`` is an array of the caller's that the answer goes to; one
+that compiled code cannot write to as it stands is no answer either.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from numpy import empty, ndarray
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.memory import room
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.loop_tables import loop_tables
 from kfdyn.multibody.prepared import Model, address_of, model_of
+from kfdyn.multibody.results import straight
 
 Array = NDArray[np.float64]
 Quick = Callable[..., Array | None]
@@ -44,42 +45,40 @@ def _rows(shape: tuple[int, ...]) -> int:
 def _of_states(entry: Later) -> Quick:
     """Forward or inverse dynamics, u being what they take beside q and v."""
 
-    def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> Array | None:
-        if type(q) is not ndarray or not q.ndim:
-            return None
+    def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any, out: Any = None) -> Array | None:
         if gravity is None:
             gravity = system.gravity
-        if q.ndim == 1:  # what loops call: nothing else stands between
-            out = empty(system.nv)
-            if v is None:
-                v = np.zeros(system.nv)
-            one, model = entry._one or entry.one, system.address or address_of(system)
-            if one(model, 0, q, v, u, force, gravity, out) == FINE:
-                return out
-        shape = q.shape[:-1]
-        out = empty((*shape, system.nv))
+        nv = system.nv
         if v is None:
-            v = np.zeros(out.shape)
-        return out if entry(system, _rows(shape), q, v, u, force, gravity, out) == FINE else None
+            v = np.zeros((*q.shape[:-1], nv)) if type(q) is ndarray else None
+        if out is None:  # what loops call: nothing else stands between
+            alone = empty(nv)
+            one = entry._one or entry.one
+            if one(system.address or address_of(system), 0, q, v, u, force, gravity, alone) == FINE:
+                return alone
+        if type(q) is not ndarray or not q.ndim:
+            return None
+        shape = q.shape[:-1]
+        answer = _answer(out, (*shape, nv), q, v, u, force, gravity)
+        fine = answer is not None and entry(system, _rows(shape), q, v, u, force, gravity, answer) == FINE
+        return answer if fine else None
 
     return quick
+
+
+def _answer(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:
+    """A new array for the answer, or ``out`` if it can be written to straight away."""
+    return empty(shape) if out is None else straight(out, shape, *given)
 
 
 def _of_configurations(entry: Later) -> Quick:
     """𝓜 or 𝓜⁻¹."""
 
-    def quick(system: System, q: Any) -> Array | None:
+    def quick(system: System, q: Any, out: Any = None) -> Array | None:
         if type(q) is not ndarray or not q.ndim:
             return None
-        nv = system.nv
-        if q.ndim == 1:
-            out = empty((nv, nv))
-            if (entry._one or entry.one)(system.address or address_of(system), 0, q, out) == FINE:
-                return out
-        shape = q.shape[:-1]
-        rows = _rows(shape)
-        out = room(rows * nv, nv).reshape(*shape, nv, nv)
-        return out if entry(system, rows, q, out) == FINE else None
+        answer = _answer(out, (*q.shape[:-1], system.nv, system.nv), q)
+        return answer if answer is not None and entry(system, _rows(q.shape[:-1]), q, answer) == FINE else None
 
     return quick
 
@@ -112,15 +111,17 @@ def quick_hybrid_dynamics(
 
 
 def quick_operational_space_compliance(
-    system: System, q: Any, bodies: NDArray[np.int64], positions: Array
+    system: System, q: Any, bodies: NDArray[np.int64], positions: Array, out: Any = None
 ) -> Array | None:
     """Ω (..., 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), or None."""
     if type(q) is not ndarray or not q.ndim:
         return None
     shape, wide = q.shape[:-1], 6 * len(bodies)
-    out = room(_rows(shape) * wide, wide).reshape(*shape, wide, wide)
+    answer = _answer(out, (*shape, wide, wide), q)
+    if answer is None:
+        return None
     of = _placed(model_of(system), system, bodies, positions)
-    return out if COMPLIANCE(system, _rows(shape), wide, *of, q, out) == FINE else None
+    return answer if COMPLIANCE(system, _rows(shape), wide, *of, q, answer) == FINE else None
 
 
 def quick_cut_joint(
@@ -247,7 +248,7 @@ def _placed(
 
 
 def _matrices(states: States, wide: int) -> Array:
-    return room(states.size * wide, wide).reshape(states.size, wide, wide)
+    return np.empty((states.size, wide, wide))
 
 
 def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.results import filled
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Filtered, Smoothed
@@ -30,6 +31,7 @@ def forward_dynamics(
     gravity: ArrayLike | None = None,
     *,
     method: Literal["filter", "engine", "mass_matrix", "embedding", "cut", "proximal"] = "filter",
+    out: Array | None = None,
 ) -> Array:
     """Joint accelerations a = 𝓜⁻¹(tau − c) by one Kalman filter gather and one Bryson–Frazier scatter.
 
@@ -61,6 +63,8 @@ def forward_dynamics(
         The last three are for couplings and loops: "embedding" makes one node of the bodies of a gear or a loop
         (minimal coordinates, O(N) for local loops, refuses a dead centre), "cut" updates the accelerations without
         loops through Ω (what "filter" does with loops), "proximal" gives the loops as information, little by little.
+    out : (..., nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -82,14 +86,27 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
+    if system.is_tree and method == "filter":
+        quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity, out)
+        if quick is not None:
+            return quick if out is None else out
+    return filled(out, _checked(system, q, v, tau, external_forces, gravity, method))
+
+
+def _checked(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: Any,
+) -> Array:
+    """The long way: arguments checked by name and broadcast, and an answer, or the words why there is none."""
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_forward_dynamics
 
         return constrained_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
-    if method == "filter":
-        quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity)
-        if quick is not None:
-            return quick
     expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
     if method == "mass_matrix":
         return _by_mass_matrix(system, q, v, tau, external_forces, gravity)

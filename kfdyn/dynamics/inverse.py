@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,7 @@ def inverse_dynamics(
     *,
     method: Literal["newton_euler", "operators", "composite"] = "newton_euler",
     actuated: ArrayLike | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Generalised forces tau = 𝓜 a + c that cause given accelerations.
 
@@ -56,6 +58,8 @@ def inverse_dynamics(
         operators; or through composite body inertias ℛ. Same answers.
     actuated : (nv,) of bool, optional
         With loops: which coordinates have a motor; all if not given.
+    out : (..., nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -73,16 +77,30 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
+    if system.is_tree and method == "newton_euler" and actuated is None:
+        quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
+        if quick is not None:
+            return quick if out is None else out
+    return filled(out, _checked(system, q, v, a, external_forces, gravity, method, actuated))
+
+
+def _checked(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: Any,
+    actuated: ArrayLike | None,
+) -> Array:
+    """The long way: arguments checked by name and broadcast."""
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_inverse_dynamics
 
         return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method, actuated)
     if actuated is not None:
         raise ModelError("actuated is for systems with loops: without them every coordinate has its own force")
-    if method == "newton_euler":
-        quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity)
-        if quick is not None:
-            return quick
     expect_method(method, ("newton_euler", "operators", "composite"), "inverse_dynamics")
     states = States.of(system, q, v, external_forces, gravity, a=a)
     if method == "newton_euler":

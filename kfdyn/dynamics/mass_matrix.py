@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import TRACE, fused_mass_matrix, quick_mass_matrix
+from kfdyn.dynamics.entries import MASS_MATRIX, TRACE, fused_mass_matrix, quick_mass_matrix
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.entries import reading
+from kfdyn.multibody.entries import FINE, reading
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.prepared import address_of
+from kfdyn.multibody.results import filled
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Blocks, StateSpace
@@ -26,6 +28,7 @@ def mass_matrix(
     q: ArrayLike,
     *,
     method: Literal["composite", "columns", "operator", "covariance"] = "composite",
+    out: Array | None = None,
 ) -> Array:
     """Mass matrix 𝓜 = HφMφ*H* + R, symmetric to the bit: the covariance of T in the estimation problem.
 
@@ -44,6 +47,8 @@ def mass_matrix(
         Configurations.
     method : {"composite", "columns", "operator", "covariance"}
         The first is fused, O(N depth), and the one to use; the others agree with it and are there to show why.
+    out : (..., nv, nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -61,14 +66,23 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
+    if system.is_tree and method == "composite":
+        if out is None:  # what loops call: nothing else stands between
+            alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX._one or MASS_MATRIX.one
+            if one(system.address or address_of(system), 0, q, alone) == FINE:
+                return alone
+        quick = quick_mass_matrix(system, q, out)
+        if quick is not None:
+            return quick if out is None else out
+    return filled(out, _checked(system, q, method))
+
+
+def _checked(system: System, q: ArrayLike, method: Any) -> Array:
+    """The long way: arguments checked by name, and an answer, or the words why there is none."""
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_mass_matrix
 
         return constrained_mass_matrix(system, q, method)
-    if method == "composite":
-        quick = quick_mass_matrix(system, q)
-        if quick is not None:
-            return quick
     expect_method(method, METHODS, "mass_matrix")
     states = States.of(system, q)
     if method == "composite":

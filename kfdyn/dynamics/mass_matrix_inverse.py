@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.entries import fused_mass_matrix_inverse, quick_mass_matrix_inverse
+from kfdyn.dynamics.entries import MASS_MATRIX_INVERSE, fused_mass_matrix_inverse, quick_mass_matrix_inverse
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.multibody import System
+from kfdyn.multibody.entries import FINE
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.prepared import address_of
+from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
 METHODS = ("innovations", "engine", "blocks", "columns")
 
 
 def mass_matrix_inverse(
-    system: System, q: ArrayLike, *, method: Literal["innovations", "engine", "blocks", "columns"] = "innovations"
+    system: System,
+    q: ArrayLike,
+    *,
+    method: Literal["innovations", "engine", "blocks", "columns"] = "innovations",
+    out: Array | None = None,
 ) -> Array:
     """Inverse mass matrix 𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK): the covariance of a in the estimation problem.
 
@@ -38,6 +45,8 @@ def mass_matrix_inverse(
         Configurations.
     method : {"innovations", "engine", "blocks", "columns"}
         The first is the fastest and symmetric to the bit; all are O(N²) or O(N² depth).
+    out : (..., nv, nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -56,14 +65,23 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
+    if system.is_tree and method == "innovations":
+        if out is None:  # what loops call: nothing else stands between
+            alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX_INVERSE._one or MASS_MATRIX_INVERSE.one
+            if one(system.address or address_of(system), 0, q, alone) == FINE:
+                return alone
+        quick = quick_mass_matrix_inverse(system, q, out)
+        if quick is not None:
+            return quick if out is None else out
+    return filled(out, _checked(system, q, method))
+
+
+def _checked(system: System, q: ArrayLike, method: Any) -> Array:
+    """The long way: arguments checked by name, and an answer, or the words why there is none."""
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_mass_matrix_inverse
 
         return constrained_mass_matrix_inverse(system, q, method)
-    if method == "innovations":
-        quick = quick_mass_matrix_inverse(system, q)
-        if quick is not None:
-            return quick
     expect_method(method, METHODS, "mass_matrix_inverse")
     states = States.of(system, q)
     if method == "innovations":

@@ -12,12 +12,15 @@ from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.results import filled
 from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
 
 
-def operational_space_compliance(system: System, q: ArrayLike, frames: str | Sequence[str]) -> Array:
+def operational_space_compliance(
+    system: System, q: ArrayLike, frames: str | Sequence[str], *, out: Array | None = None
+) -> Array:
     """Compliance Ω = J 𝓜⁻¹ J* of frames on any bodies, without J and without 𝓜.
 
     ::
@@ -36,6 +39,8 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
         Configurations.
     frames : str or sequence of str
         Names of bodies or of ``system.frames``; k of them, repetition allowed.
+    out : (..., 6k, 6k) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -70,19 +75,19 @@ def operational_space_compliance(system: System, q: ArrayLike, frames: str | Seq
     if not system.is_tree:
         from kfdyn.dynamics.constrained import constrained_compliance
 
-        return constrained_compliance(system, q, names)
+        return filled(out, constrained_compliance(system, q, names))
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)
-    quick = quick_operational_space_compliance(system, q, bodies, positions)
+    quick = quick_operational_space_compliance(system, q, bodies, positions, out)
     if quick is not None:
-        return quick
+        return quick if out is None else out
     states = States.of(system, q)
     Omega = fused_operational_space_compliance(states, bodies, positions)
     if Omega is None:
         Omega = _by_engine(system, states, bodies, positions)  # it names the hinge that has no inertia
         expect_finite(system, Omega, "the compliance", q=q)
-    return Omega.reshape((*states.lead, *Omega.shape[1:]))
+    return filled(out, Omega.reshape((*states.lead, *Omega.shape[1:])))
 
 
 def _by_engine(system: System, states: States, bodies: NDArray[np.int64], positions: Array) -> Array:

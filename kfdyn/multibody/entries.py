@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy import empty, ndarray
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.overflow import overflow
-from kfdyn.multibody.prepared import Model, address_of, in_own_frames, model_of
+from kfdyn.multibody.prepared import Model, in_own_frames, model_of
+from kfdyn.multibody.results import straight
 from kfdyn.multibody.system import System
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def known(status: int) -> bool:
 
 
 KINETIC = Later("kfdyn.multibody.recursions.energy", "KINETIC")
+POTENTIAL = Later("kfdyn.multibody.recursions.energy", "POTENTIAL")
 MOMENT = Later("kfdyn.multibody.recursions.energy", "MOMENT")
 JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN")
 POSE = Later("kfdyn.multibody.recursions.frames", "POSE")
@@ -94,22 +96,26 @@ MOMENTUM = Later("kfdyn.multibody.recursions.energy", "MOMENTUM")
 
 
 def reading(
-    system: System, entry: Later, tails: tuple[Shape, ...], meaning: str, q: Any, *more: Any, of: tuple[Any, ...] = ()
+    system: System,
+    entry: Later,
+    tails: tuple[Shape, ...],
+    meaning: str,
+    q: Any,
+    *more: Any,
+    of: tuple[Any, ...] = (),
+    out: Any = None,
 ) -> tuple[Array, ...]:
     """What an entry says (..., *tail) of configurations q (..., nq), and of v and a (..., nv) if it takes them.
 
     ``of`` is what the entry takes beside: a frame, for example. An entry looks at the numbers it is given and has no
-    answer if one is not sound; then the checks find the words, or ``meaning`` has overflown.
+    answer if one is not sound; then the checks find the words, or ``meaning`` has overflown. An answer goes to ``out``
+    if compiled code can write to that. For one state callers try :attr:`Later.one` themselves: here every line costs.
     """
-    if type(q) is ndarray and q.ndim == 1 and entry._model is model_of:
-        alone = tuple([empty(tail) for tail in tails])
-        if (entry._one or entry.one)(system.address or address_of(system), 0, *of, q, *more, *alone) == FINE:
-            return alone
     if type(q) is ndarray and q.ndim:
         lead = q.shape[:-1]
-        out = tuple([np.empty(lead + tail) for tail in tails])
-        if entry(system, math.prod(lead) if lead else 1, *of, q, *more, *out) == FINE:
-            return out
+        answers = tuple([_where(out, lead + tail, q, *more) for tail in tails])
+        if answers[0] is not None and entry(system, math.prod(lead) if lead else 1, *of, q, *more, *answers) == FINE:
+            return cast(tuple[Array, ...], answers)
     looked_at = {"q": (configuration(system, q), 1)}
     for name, x in zip(("v", "a"), more):
         if x is not None:
@@ -117,7 +123,11 @@ def reading(
     lead, arrays = batch(system, **looked_at)
     by_name = dict(zip(looked_at, arrays))
     given = [by_name.get(name) for name, _ in zip(("q", "v", "a"), (q, *more))]
-    out = tuple([np.empty((math.prod(lead), *tail)) for tail in tails])
-    if not known(entry(system, math.prod(lead), *of, *given, *out)):
+    flat = tuple([np.empty((math.prod(lead), *tail)) for tail in tails])
+    if not known(entry(system, math.prod(lead), *of, *given, *flat)):
         raise overflow(system, meaning, **by_name)
-    return tuple([x.reshape(lead + x.shape[1:]) for x in out])
+    return tuple([x.reshape(lead + x.shape[1:]) for x in flat])
+
+
+def _where(out: Any, shape: Shape, *given: Any) -> Array | None:
+    return empty(shape) if out is None else straight(out, shape, *given)

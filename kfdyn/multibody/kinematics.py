@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy import empty
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
+from kfdyn.multibody.entries import ACCELERATION, FINE, JACOBIAN, POSE, VELOCITY, reading
 from kfdyn.multibody.prepared import frame_of
+from kfdyn.multibody.results import filled
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -56,6 +58,9 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     if not system.is_tree:
         system, q = system.opened(q)
     of = frame_of(system, frame)
+    pair = empty((3, 3)), empty(3)
+    if (POSE._one or POSE.one)(system.address, 0, *of, q, *pair) == FINE:  # what loops call
+        return Pose._make(pair)
     return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
 
 
@@ -143,7 +148,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: s
     return _motion(system, q, v, None, frame, of_order=2)
 
 
-def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
+def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = None) -> Array:
     """Jacobian of a frame: V = J v, with columns φ*(k, frame) H*(k) for k on its path.
 
     Parameters
@@ -153,6 +158,8 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     q : (..., nq)
     frame
         Name of a body or of one of ``system.frames``.
+    out : (..., 6, nv) array of float64, optional
+        Where the answer goes, instead of a new array; returned. It may overlap arguments.
 
     Returns
     -------
@@ -172,9 +179,14 @@ def jacobian(system: System, q: ArrayLike, frame: str) -> Array:
     """
     if not system.is_tree:
         tree, q_tree = system.opened(q)
-        return system.narrowed(q, jacobian(tree, q_tree, frame))
-    of = frame_of(system, frame)[:3]
-    return reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of)[0]
+        return filled(out, system.narrowed(q, jacobian(tree, q_tree, frame)))
+    length, path, arm, _ = frame_of(system, frame)
+    if out is None:
+        alone = empty((6, system.nv))
+        if (JACOBIAN._one or JACOBIAN.one)(system.address, 0, length, path, arm, q, alone) == 1:  # what loops call
+            return alone
+    of = (length, path, arm)
+    return filled(out, reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of, out=out)[0])
 
 
 def _motion(
@@ -185,6 +197,8 @@ def _motion(
         system, q, v, a = system.opened(q, v=v, a=a)
     of = frame_of(system, frame)[:3]
     v = np.zeros(system.nv) if v is None else v
-    if of_order == 1:
-        return reading(system, VELOCITY, ((6,),), f"the velocity of frame {frame!r}", q, v, of=of)[0]
-    return reading(system, ACCELERATION, ((6,),), f"the acceleration of frame {frame!r}", q, v, a, of=of)[0]
+    entry, more, word = (VELOCITY, (v,), "velocity") if of_order == 1 else (ACCELERATION, (v, a), "acceleration")
+    alone = empty(6)
+    if (entry._one or entry.one)(system.address, 0, *of, q, *more, alone) == FINE:
+        return alone
+    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of)[0]

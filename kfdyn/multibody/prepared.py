@@ -109,9 +109,12 @@ def prepare(system: System, turned: bool = True) -> Model:
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
     """How long the path from a root to a frame is, its bodies, and the frame's place and turn in the last of them.
 
-    Bodies and frames as they are in the tables, which have turned the bodies' own frames.
+    Bodies and frames as they are in the tables, which have turned the bodies' own frames. The system is prepared then.
     """
-    model = model_of(system)
+    try:
+        return system._kept[0].frames[frame]  # type: ignore[attr-defined]
+    except (AttributeError, KeyError):  # for the first time
+        model = model_of(system)
     known = model.frames.get(frame)
     if known is None:
         body, rotation, position = system.locate(frame)

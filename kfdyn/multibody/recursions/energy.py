@@ -48,8 +48,8 @@ def speed_of(robot, body, row, swept):
     return speed.get()
 
 
-def mass_moment(robot, row, work):
-    """Σ m c: the mass centre times the mass."""
+def _moment(robot, row, work):
+    """Σ m c."""
     swept, total = Swept(robot, work), carried(zeros(robot))
     sweep_outward(robot, row, swept.work, swept.H, moving=False)
     for body in outward(robot):
@@ -57,8 +57,19 @@ def mass_moment(robot, row, work):
         x = swept.places[body.parent].x + here.l
         swept.places[body.t].x = x
         total.set(total.get() + (body.mass * x + here.R @ body.first))
-    for i, x in enumerate(total.get()):
+    return total.get()
+
+
+def mass_moment(robot, row, work):
+    """Σ m c: the mass centre times the mass."""
+    for i, x in enumerate(_moment(robot, row, work)):
         row.moment[i] = x
+
+
+def potential_energy(robot, row, work):
+    """−Σ m g·c."""
+    x, y, z = _moment(robot, row, work)
+    row.energy[0] = -(row.gravity[0] * x + row.gravity[1] * y + row.gravity[2] * z)
 
 
 def kinetic_energy(robot, row, work):
@@ -98,5 +109,8 @@ Q = Given("q", ("nq",), sound=configuration_is_sound)
 V = Given("v", ("nv",))
 
 MOMENT = Entry(mass_moment, ROBOT, [Q], [Given("moment", (3,))], Swept.size, begin)
+POTENTIAL = Entry(
+    potential_energy, ROBOT, [Q, Given("gravity", (3,), shared=True)], [Given("energy", ())], Swept.size, begin
+)
 KINETIC = Entry(kinetic_energy, ROBOT, [Q, V], [Given("energy", ())], Swept.size, begin)
 MOMENTUM = Entry(momentum, ROBOT, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))], Swept.size, begin)

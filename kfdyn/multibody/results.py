@@ -1,0 +1,44 @@
+"""Where answers go: a caller's own array, if it can be written to as it stands, or by way of a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+
+Array = NDArray[np.float64]
+
+
+def straight(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:
+    """``out`` as compiled code can write to it, or None: it is not such an array, or a part of what is given.
+
+    Rows are answered while others are still to be read, so that nothing that is given may change meanwhile.
+    """
+    if not isinstance(out, np.ndarray):
+        return None
+    plain = np.asarray(out)  # a memory map, for example, is seen as an array
+    flags = plain.flags
+    if plain.shape != shape or plain.dtype != np.float64 or not (flags.c_contiguous and flags.behaved):
+        return None
+    if any(isinstance(x, np.ndarray) and np.may_share_memory(plain, x) for x in given):
+        return None
+    return plain
+
+
+def filled(out: Any, answer: Array) -> Array:
+    """``answer``, or ``out`` with its numbers in it; refuse what cannot hold them."""
+    if out is None or answer is out:
+        return answer
+    if not isinstance(out, np.ndarray):
+        raise ModelError(f"out must be an array of NumPy's to write the answer to, got {type(out).__name__}")
+    if out.shape != answer.shape:
+        raise ShapeError(f"out must have the shape of the answer, {answer.shape}, got {out.shape}")
+    if out.dtype.kind != "f" or out.dtype.itemsize != 8:
+        raise ModelError(f"out must be an array of float64, got {out.dtype}")
+    if not out.flags.writeable:
+        raise ModelError("out cannot be written to: it is read-only; give a copy of it")
+    np.copyto(out, answer)
+    return out
