@@ -148,10 +148,10 @@ def test_handle_pulls_the_tip(puma, window):
     wait(lambda: client.camera.image_width)
     tip, q = puma._tip_place(), puma.moment.q.copy()
     axis = np.array([0.0, 0.0, 1.0])
-    grab = project(client.camera, tip + 0.75 * puma.handle.scale * axis)
-    aim = project(client.camera, tip + (0.75 * puma.handle.scale + 0.1) * axis)
     wait(lambda: np.ptp(shot(window, "handle")[150:700, 300:850]) > 0.6)  # the scene fades in, slowly on a slow machine
-    for _ in range(5):  # the renderer may be busy when the pointer comes: grab again, as one does
+    for _ in range(5):  # the renderer may be busy, or the camera still on its way: grab again, as one does
+        grab = project(client.camera, tip + 0.75 * puma.handle.scale * axis)
+        aim = project(client.camera, tip + (0.75 * puma.handle.scale + 0.1) * axis)
         drag(window, grab, aim, pause=0.5)
         with contextlib.suppress(AssertionError):
             wait(lambda: not np.array_equal(puma.moment.q, q), 15)

@@ -33,3 +33,13 @@ def test_the_pages_with_formulas_and_figures_were_among_them(browser, docs, math
     assert audit(browser, docs / "theory.html", docs)[1]["formulas"] > 50
     assert audit(browser, docs / "gallery" / "index.html", docs)[1]["pictures"] >= 16
     assert audit(browser, docs / "gallery" / "plot_nile.html", docs)[1]["pictures"] >= 1
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PAGES if name.startswith("gallery/plot_")] or ["gallery/plot_nile.html"]
+)
+def test_the_figure_comes_before_the_script(name, docs):
+    text = (docs / name).read_text(encoding="utf-8")
+    figure = re.search(r"sphx-glr-(?:single-img|animation)", text)
+    assert figure, "a gallery page without a figure"
+    assert text.index("</h1>") < figure.start() < text.index('<div class="highlight-Python')
