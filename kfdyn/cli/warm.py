@@ -98,9 +98,12 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
         for method in ("rk4", "symplectic", "implicit"):
             kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], method=method)
         kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], lambda t, q, v: -v)
+        q, v, a = states(arm, ())
+        kf.computed_torque(arm, q, v, q, v, a, 1.0, 1.0)
+        kf.operational_space_control(arm, q, v, tip, kf.frame_pose(arm, q, tip), 1.0, 1.0, axes=(3, 4, 5))
 
     yield "dynamics of robots", dynamics
     yield "kinematics and energy", kinematics
     yield "filter, smoother, factor, sampling", estimation
-    yield "simulation", motion
+    yield "simulation and control", motion
     yield "the cross-check", checking

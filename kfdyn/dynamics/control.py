@@ -7,14 +7,18 @@ space controller is one: its mass matrix, bias forces and null space all come ou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.feedback import gain_of
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
-from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import (
     Pose,
     System,
@@ -25,10 +29,18 @@ from kfdyn.multibody import (
     jacobian,
 )
 from kfdyn.multibody.arguments import checked, configuration
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.configuration import REACH_TOLERANCE
+from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.prepared import address_of, frame_of, model_of
 from kfdyn.spatial import matrix_to_rotation_vector
 
 Array = NDArray[np.float64]
+
+COMPUTED_TORQUE = Later("kfdyn.dynamics.recursions.control", "COMPUTED_TORQUE")
+OPERATIONAL_SPACE_CONTROL = Later("kfdyn.dynamics.recursions.control", "OPERATIONAL_SPACE_CONTROL")
+
+STILL = (0.0,) * 6
+_STILL, _REACH = np.zeros(6), np.array([REACH_TOLERANCE])
 
 # A compliance whose smallest eigenvalue is this part of its largest has lost half of all digits.
 SINGULAR = 1e-8
@@ -82,6 +94,10 @@ def computed_torque(
     array([10.])
     """
     nv = system.nv
+    if system.is_tree:
+        quick = _quick_torque(system, q, v, q_d, v_d, a_d, kp, kd, external_forces, gravity)
+        if quick is not None:
+            return quick
     error = difference(system, q, configuration(system, q_d, "q_d"))
     rate = checked(system, v_d, (nv,), "v_d") - checked(system, v, (nv,), "v")
     correction = _apply(kd, rate, nv, "kd") + _apply(kp, error, nv, "kp")
@@ -96,8 +112,8 @@ def operational_space_control(
     target: Pose,
     kp: ArrayLike,
     kd: ArrayLike,
-    velocity: ArrayLike = (0.0,) * 6,
-    acceleration: ArrayLike = (0.0,) * 6,
+    velocity: ArrayLike = STILL,
+    acceleration: ArrayLike = STILL,
     posture: ArrayLike | None = None,
     axes: Sequence[int] = (0, 1, 2, 3, 4, 5),
     external_forces: ArrayLike | None = None,
@@ -160,8 +176,14 @@ def operational_space_control(
     >>> bool(np.abs(forward_dynamics(arm, q, np.zeros(6), tau)).max() < 1e-9)
     True
     """
-    rows = _rows(axes)
+    rows, numbers = _rows(tuple(axes))
     nv, m = system.nv, len(rows)
+    if system.is_tree:
+        quick = _quick_control(
+            system, q, v, frame, target, kp, kd, velocity, acceleration, posture, numbers, external_forces, gravity
+        )
+        if quick is not None:
+            return quick
     now = frame_pose(system, q, frame)
     R_d, p_d = target
     turn = matrix_to_rotation_vector(
@@ -193,18 +215,60 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
     return np.asarray(np.linalg.solve(Omega, right[..., None])[..., 0], dtype=np.float64)
 
 
+def _quick_torque(
+    system: System, q: Any, v: Any, q_d: Any, v_d: Any, a_d: Any, kp: Any, kd: Any, force: Any, gravity: Any
+) -> Array | None:
+    """Computed torque in one compiled call, or None where the arguments are not plain arrays, or there is no answer."""
+    if type(q) is not np.ndarray or not q.ndim:
+        return None
+    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if gravity is None else gravity
+    of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
+    return tau if _entered(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, force, g), tau) else None
+
+
+def _quick_control(
+    system: System, q: Any, v: Any, frame: str, target: Any, kp: Any, kd: Any, velocity: Any, acceleration: Any,
+    posture: Any, rows: NDArray[np.int64], force: Any, gravity: Any,
+) -> Array | None:  # fmt: skip
+    """Operational space control in one compiled call, or None, as above."""
+    if type(q) is not np.ndarray or not q.ndim:
+        return None
+    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if gravity is None else gravity
+    _, path, arm, turn = frame_of(system, frame)
+    of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
+    motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
+    given = (q, v, *target, *motion, posture, force, g)
+    return tau if _entered(OPERATIONAL_SPACE_CONTROL, system, of, given, tau) else None
+
+
+def _entered(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...], tau: Array) -> bool:
+    """Whether an entry has answered; without anything around it for one state."""
+    if tau.ndim == 1 and (entry._one or entry.one)(address_of(system), 0, *of, *given, tau) == FINE:
+        return True
+    return entry(system, tau.size // max(1, tau.shape[-1]), *of, *given, tau) == FINE
+
+
+def _gains(kp: Any, kd: Any, size: int) -> tuple[int, Array]:
+    """Whether gains are matrices; Kp and Kd, (2, size) or (2, size, size)."""
+    if type(kp) is float and type(kd) is float and isfinite(kp) and isfinite(kd):
+        gains = np.empty((2, size))
+        gains[0], gains[1] = kp, kd
+        return 0, gains
+    both = gain_of(kp, size, "kp"), gain_of(kd, size, "kd")
+    if max(K.ndim for K in both) == 1:
+        return 0, np.stack(both)
+    return 1, np.stack([np.diag(K) if K.ndim == 1 else K for K in both])
+
+
 def _apply(gain: ArrayLike, error: Array, size: int, what: str) -> Array:
     """Gain times error, for a scalar, diagonal or full gain."""
-    K = as_floats(gain, what)
-    if not np.isfinite(K).all():
-        raise ModelError(f"{what} has entries that are not finite")
-    if K.shape not in ((), (size,), (size, size)):
-        raise ShapeError(f"{what} must be a scalar or have shape ({size},) or ({size}, {size}), got {K.shape}")
+    K = gain_of(gain, size, what)
     return (K @ error[..., None])[..., 0] if K.ndim == 2 else K * error
 
 
-def _rows(axes: Sequence[int]) -> list[int]:
+@lru_cache(maxsize=100)
+def _rows(axes: tuple[int, ...]) -> tuple[list[int], NDArray[np.int64]]:
     rows = [int(i) for i in axes]
     if not rows or len(set(rows)) < len(rows) or not all(0 <= i < 6 for i in rows):
         raise ModelError(f"axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5), got {tuple(axes)}")
-    return rows
+    return rows, np.array(rows, dtype=np.int64)

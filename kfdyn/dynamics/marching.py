@@ -15,9 +15,9 @@ from kfdyn.dynamics.feedback import LinearFeedback
 from kfdyn.dynamics.motion import Motion, damped_key
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.configuration import REACH_TOLERANCE, left_inverses
+from kfdyn.multibody.configuration import REACH_TOLERANCE
 from kfdyn.multibody.entries import FINE, Later, known
-from kfdyn.multibody.prepared import address_of
+from kfdyn.multibody.prepared import address_of, model_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -114,7 +114,7 @@ class March:
         tolerance = _ANYWHERE if law is not None and law.reaches_all else REACH_TOLERANCE
         return (
             np.array(plan, np.int64), np.array(t.stages), np.array(t.moves, np.float64), hinges, driven.rest,
-            left_inverses(driven.system), np.array([tolerance]),
+            model_of(driven.system).left_inverse, np.array([tolerance]),
         )  # fmt: skip
 
     @cached_property

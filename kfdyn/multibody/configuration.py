@@ -12,6 +12,7 @@ from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.entries import DIFFERENCE, FINE, INTEGRATE, known
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
+from kfdyn.multibody.prepared import model_of
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -91,7 +92,7 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     if not system.is_tree:
         return system.apart(q, q2)
     lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
-    left_inverse = left_inverses(system)
+    left_inverse = model_of(system).left_inverse
     dv = np.empty((len(start), system.nv))
     if not known(DIFFERENCE(system, len(start), left_inverse, np.array([REACH_TOLERANCE]), start, end, dv)):
         raise ModelError(
@@ -99,16 +100,6 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
             "hinge map does not allow at constant velocity; go there by several integrate() steps"
         )
     return dv.reshape((*lead, system.nv))
-
-
-def left_inverses(system: System) -> Array:
-    """Rows (nv, 6) of H^-*, which give back the dv of a twist H* dv."""
-    layout = system.layout
-    left_inverse = layout.screws.copy()
-    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
-        own = slice(layout.v_start[k], layout.v_start[k + 1])
-        left_inverse[own] = np.linalg.pinv(layout.screws[own]).T
-    return left_inverse
 
 
 def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:

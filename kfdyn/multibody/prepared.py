@@ -44,6 +44,7 @@ class Model:
     frames: dict[str, tuple[int, Index, Array, Array]]
     own_frames: list[Model]
     placed: dict[bytes, tuple[int, Index, Array, Index]]
+    left_inverse: Array
     specials: Specials | None
 
 
@@ -103,7 +104,16 @@ def prepare(system: System, turned: bool = True) -> Model:
     place = np.empty(n, np.int64)
     place[index["body"][1:]] = np.arange(1, n + 1)
     specials = Specials(max(n, system.nv), tables) if turned and system.is_specialised else None
-    return Model(address, n, tables, place, (own, *kept), {}, [], {}, specials)
+    return Model(address, n, tables, place, (own, *kept), {}, [], {}, _left_inverses(layout), specials)
+
+
+def _left_inverses(layout: Layout) -> Array:
+    """Rows (nv, 6) of H^-*, which give back the dv of a twist H* dv."""
+    rows = layout.screws.copy()
+    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
+        own = slice(layout.v_start[k], layout.v_start[k + 1])
+        rows[own] = np.linalg.pinv(layout.screws[own]).T
+    return rows
 
 
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:

@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from multibody_cases import close, seeds, state
 from scipy.linalg import expm
 
+import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.dynamics import bias_forces, forward_dynamics, mass_matrix
+from kfdyn.dynamics import bias_forces, control, forward_dynamics, mass_matrix
 from kfdyn.dynamics.control import computed_torque, operational_space_control
 from kfdyn.dynamics.simulation import simulate
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix
+from kfdyn.sweeps.call import Checks
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
 COORDINATES = tuple(kind for kind in KINDS if kind not in ("custom", "ball", "free"))
@@ -201,3 +204,78 @@ def test_bad_input_to_operational_space_control(change, error, match):
     }
     with pytest.raises(error, match=match):
         operational_space_control(mb.models.puma560(), **{**given, **change})
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds, st.sampled_from([(), (3,), (2, 2)]), st.sampled_from([0, 1, 2]))
+def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
+    """The long way calls difference, inverse and forward dynamics, Jacobian, compliance, each for itself."""
+    rng = np.random.default_rng(seed)
+    kinds = ("free", "ball", "gimbal", "cylindrical", "revolute", "prismatic", "universal", "planar", "helical")
+    system = mb.models.random_tree(7, seed, hinges=kinds, branching=0.3)
+    q, v = state(system, rng, lead)
+    u, f, nv = rng.normal(size=(*lead, system.nv)), rng.normal(size=(*lead, system.n_bodies, 6)), system.nv
+    kp = rng.normal(size=(nv,) * matrix) if matrix else 2.0
+    wanted = kf.integrate(system, q, 0.3 * u), u, v, kp, 1.5, f
+    quick = control._quick_torque(system, q, v, *wanted, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control, "_quick_torque", lambda *_: None)
+        close(quick, computed_torque(system, q, v, *wanted), 1e-13)
+    rows, frame = np.array([3, 0, 5], dtype=np.int64), system.body_names[-1]
+    kp = rng.normal(size=(3,) * matrix) if matrix else 2.0
+    target = mb.Pose(rotation_vector_to_matrix(rng.normal(size=3)), rng.normal(size=3))
+    motion = rng.normal(size=(2, 6))
+    quick = control._quick_control(system, q, v, frame, target, kp, 1.5, *motion, u, rows, f, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control, "_quick_control", lambda *_: None)
+        try:
+            slow = operational_space_control(
+                system, q, v, frame, target, kp, 1.5, *motion, posture=u, axes=tuple(rows), external_forces=f
+            )
+        except SingularError:
+            assert quick is None
+            return
+    condition = np.linalg.cond(kf.operational_space_compliance(system, q, frame)[..., rows, :][..., rows]).max()
+    if quick is None:
+        assert condition > 1e8 / 40  # 36 of which the bound may be too careful
+        return
+    close(quick, slow, 1e-13, size=condition * np.abs(slow).max())
+
+
+def test_one_sweep_with_every_index_checked(monkeypatch):
+    arm, rng = mb.models.puma560(), np.random.default_rng(0)
+    q, v = state(arm, rng, (2,))
+    target, rows = mb.frame_pose(arm, q[0] + 0.1, "link_6"), np.array([3, 4, 5], dtype=np.int64)
+    still = np.zeros(6)
+
+    def both():
+        tau = control._quick_torque(arm, q, v, q + 0.1, v, v, 3.0, np.eye(6), None, None)
+        return tau, control._quick_control(arm, q, v, "link_6", target, 3.0, 1.0, still, still, None, rows, None, None)
+
+    compiled = both()
+    monkeypatch.setattr(Checks, "on", True)
+    for mine, theirs in zip(compiled, both()):
+        close(mine, theirs, 1e-13)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1.0, np.pi - 1e-7, np.pi])
+def test_the_turn_to_a_target_near_half_a_revolution(angle):
+    """scipy's rotation vectors are the judge; at π either way round is right."""
+    from scipy.spatial.transform import Rotation
+
+    box = kf.System([kf.Body("box", np.eye(6), kf.Hinge.free())], gravity=[0, 0, 0])
+    q, axis = box.neutral(), np.array([2.0, -1.0, 2.0]) / 3
+    for first in (axis, np.roll(axis, 1), np.array([0.0, 0.0, 1.0])):
+        R = Rotation.from_rotvec(angle * first).as_matrix()
+        tau = operational_space_control(box, q, np.zeros(6), "box", mb.Pose(R, np.zeros(3)), 1.0, 0.0)
+        turn = tau[:3] if tau[:3] @ first >= 0 or angle < np.pi else -tau[:3]
+        close(turn, angle * first, 1e-8 if angle > 3 else 1e-14)
+
+
+def test_a_target_that_is_no_rotation_goes_the_long_way():
+    arm, q = mb.models.puma560(), np.full(6, 0.4)
+    rows, still = np.array([3, 4, 5], dtype=np.int64), np.zeros(6)
+    for R in (np.diag([1.0, 1.0, -1.0]), 1.001 * np.eye(3)):
+        target = mb.Pose(R, np.zeros(3))
+        given = (arm, q, still, "link_6", target, 1.0, 1.0, still, still, None, rows, None, None)
+        assert control._quick_control(*given) is None

@@ -20,14 +20,14 @@ from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import local, now
 
 #: Numbers of a path: X column by column 36, h x 6, S row by row 36 (what is above its diagonal is not used).
-_SEEN, _ANSWER, _PATH = 36, 42, 78
+_SEEN, ANSWER, _PATH = 36, 42, 78
 
 
 class Compliance:
     """The workspace of the compliance: the filter's, a path, blocks of Ω between kept bodies, the result."""
 
-    def __init__(self, robot, row, work):
-        self.robot, self.row, self.filter = robot, row, Filter(robot, row, work, moving=False)
+    def __init__(self, robot, row, work, moving=False):
+        self.robot, self.row, self.filter = robot, row, Filter(robot, row, work, moving)
         self.width = row.kept + 1
         rest = self.filter.rest
         self.path, self.X = rest, SCREW.rows(rest)
@@ -40,11 +40,16 @@ class Compliance:
         width = row.kept + 1
         return Filter.size(robot) + _PATH + row.wide * row.wide + 36 * width * width
 
+    @staticmethod
+    def moving_size(robot, row):
+        """How many numbers it works in where it follows one frame of a robot that moves."""
+        return Filter.size(robot) + _PATH + 36 + 36 * 4
+
     def filter_force(self, t):
         """X = ψ(p, t) and S of unit forces on body t, p being the kept body next inboard, or the world; return p."""
         for i in range(36):
             self.path[i] = 1.0 if i % 7 == 0 else 0.0
-            self.path[_ANSWER + i] = 0.0
+            self.path[ANSWER + i] = 0.0
         at, going = local(t), local(1)
         for _ in while_(lambda: going != 0):
             body = Body(self.robot, now(at))
@@ -82,7 +87,7 @@ class Compliance:
         for i in loop(6):
             weighed = inverse * self.path[_SEEN + i]
             for j in loop(i + 1):
-                place = _ANSWER + 6 * i + j
+                place = ANSWER + 6 * i + j
                 self.path[place] = self.path[place] + weighed * self.path[_SEEN + j]
 
     def answer_force(self, r, p):
@@ -105,7 +110,7 @@ class Compliance:
                 for i in loop(6):  # a column of Ω(p, p) X; the place of h x is free now
                     self.path[_SEEN + i] = self._column_by(6 * j, blocks, above + 6 * i, 1)
             for i in loop(6, j):
-                value = carried(self.path[_ANSWER + 6 * i + j])
+                value = carried(self.path[ANSWER + 6 * i + j])
                 for _ in when(p != 0):
                     value.set(value.get() + self._column_by(6 * i, self.path, _SEEN, 1))
                 blocks[own + 6 * i + j] = value.get()

@@ -11,12 +11,13 @@ five moves, semi-implicit Euler one of each (see :mod:`kfdyn.dynamics.marching`,
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY, forward_dynamics
+from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.multibody.recursions.displacement import difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import carried, either, loop, when, while_
+from kfdyn.sweeps.control import carried, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given, Parameter
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear
@@ -181,22 +182,8 @@ class Law:
                 march.way[i] = part * row.way_ref[k * nv + i]
             moved(self.robot, row.q_ref.part(k * self.robot.nq), lambda i: march.way[i], march.reference)
             reach.set(march.deviate(m))
-            self._gain()
+            add_gains(nv, march.plan.dense, row.gains, march.way, march.rate, march.tau)
         return reach.get()
-
-    def _gain(self):
-        """Add Kp way + Kd rate to τ."""
-        march, gains, nv = self.march, self.row.gains, self.robot.nv
-        for dense in either(march.plan.dense != 0):
-            for i in loop(nv):
-                total = carried(march.tau[i])
-                if dense:
-                    for j in loop(nv):
-                        pull = gains[i * nv + j] * march.way[j] + gains[(nv + i) * nv + j] * march.rate[j]
-                        total.set(total.get() + pull)
-                else:
-                    total.set(total.get() + (gains[i] * march.way[i] + gains[nv + i] * march.rate[i]))
-                march.tau[i] = total.get()
 
     def _between(self, t):
         """The knots before and after t, and how far t is from the first to the second."""
