@@ -42,7 +42,7 @@ def hold_against(est: DynamicsEstimate) -> Checks:
             left = group.members[~answered]
         for members, factor in problem.parts_of(group, left):
             own = [y[members] for y in problem.readings]
-            read_rest(factor, own, solve(factor, load_of(factor, own)), out, members)
+            read_rest(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
     return out
 
 
@@ -51,12 +51,12 @@ def _completed(est: DynamicsEstimate, group: Group, members: Index, found: Means
     problem = est.problem
     layout, terms = problem.layout(group), problem.terms(members)
     nodes: dict[int, NodeFactor] = {}
-    none = np.zeros((0, 0))
+    empty = np.zeros((0, 0))
     m_of, at = {}, 0
     for k, node in enumerate(layout.nodes):
         data = node_data(layout, node, terms)
         nodes[k] = NodeFactor(
-            data, none, none, np.zeros(0, np.int64), np.zeros(0, np.int64), none, none, none, none, none
+            data, empty, empty, np.zeros(0, np.int64), np.zeros(0, np.int64), empty, empty, empty, empty, empty
         )
         m_of[k] = found.m[members, at : at + node.n_rows, None]
         at += node.n_rows
@@ -64,4 +64,4 @@ def _completed(est: DynamicsEstimate, group: Group, members: Index, found: Means
     alpha = found.alpha[members]
     alpha[:, :, 3:] -= problem.gravity[members, None]
     alpha, lam, f, q = (x[..., None] for x in (alpha, found.lam[members], found.f[members], found.a[members]))
-    return Factor(layout, terms, nodes, log_det, np.zeros(len(members)), {}), Answer(alpha, lam, f, q, m_of, {})
+    return Factor(layout, terms, nodes, log_det, np.zeros(len(members)), {}), Answer(alpha, lam, f, q, m_of, {}, {})

@@ -9,14 +9,16 @@ always right to carry one on; the bound is for accuracy alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kfdyn.dynamics.sensors.sensor import Array, Index
 
-# Largest entry that an elimination may leave behind, in natural scales: when a choice is made, and in other states.
-BOUND, BOUND_AGAIN = 1e3, 1e6
+# Growth of entries that an elimination may bring: when a choice is made, and in other states. From node to node it
+# multiplies, and with it what rounding costs.
+BOUND, BOUND_AGAIN = 5.0, 1e3
 # A pivot below this, in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
@@ -31,14 +33,18 @@ class Choice(NamedTuple):
     scale: Array
 
 
-def choose(matrix: Array, scale: Array, first: int, is_root: bool) -> Choice:
-    """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes."""
+def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequence[int] = ()) -> Choice:
+    """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes.
+
+    Those ``held`` are carried on in any case.
+    """
     count = len(matrix) - first
     everything = np.arange(count)
     if is_root:
         return Choice(everything, everything[:0], scale[first:])
     G = matrix * np.outer(scale, scale)
-    left, done = list(range(first, len(matrix))), []
+    size = sizes(G[None], first)[0]
+    left, done = [i for i in range(first, len(matrix)) if i not in held], []
     while left:
         pivot = _pivot(G, left)
         rest = [i for i in range(len(G)) if i not in pivot and i not in done]
@@ -46,12 +52,28 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool) -> Choice:
         if np.abs(block).max() < TINY or not abs(np.linalg.det(block)) > 0:
             break
         update = beside.T @ np.linalg.solve(block, beside)
-        if np.abs(update).max(initial=0.0) > BOUND:
+        if growth(update, size[np.ix_(rest, rest)]) > BOUND:
             break
         G[np.ix_(rest, rest)] -= update
         done += pivot
         left = [i for i in left if i not in pivot]
-    return Choice(np.sort(np.array(done, int)) - first, np.array(left, int) - first, scale[first:])
+    return Choice(np.sort(np.array(done, int)) - first, np.sort(np.array([*left, *held], int)) - first, scale[first:])
+
+
+def sizes(G: Array, first: int) -> Array:
+    """How large the entries of G (B, n, n) are, block by block: α and λ (six each), and the unknowns; at least 1."""
+    out = np.ones_like(G)
+    cuts = (slice(0, 6), slice(6, first), slice(first, G.shape[-1]))
+    for a in cuts:
+        for b in cuts:
+            block = np.abs(G[:, a, b])
+            out[:, a, b] = np.maximum(1.0, block.max((1, 2), initial=0.0))[:, None, None]
+    return out
+
+
+def growth(update: Array, size: Array) -> float:
+    """Largest entry of an update against what was there."""
+    return float((np.abs(update) / size).max(initial=0.0))
 
 
 def _pivot(G: Array, left: list[int]) -> list[int]:

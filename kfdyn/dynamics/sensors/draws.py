@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.layout import Node
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array
+from kfdyn.dynamics.sensors.sharing import coordinate_maps
 from kfdyn.dynamics.sensors.solve import Load, solve
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def draw(est: DynamicsEstimate, rng: np.random.Generator, n: int) -> dict[str, A
 def _errors(factor: Factor, rng: np.random.Generator, n: int) -> dict[str, Array]:
     """Truth less estimate of n made-up truths, columns last."""
     layout, size = factor.layout, len(factor.terms.l)
-    n_bodies, nv = layout.system.n_bodies, layout.system.nv
+    n_bodies, nv = len(layout.nodes), layout.system.open_tree.nv
     force, f = np.zeros((size, n_bodies, 6, n)), np.zeros((size, n_bodies, 6, n))
     for k in reversed(layout.order):
         node, own = layout.nodes[k], factor.nodes[k]
@@ -54,18 +56,42 @@ def _errors(factor: Factor, rng: np.random.Generator, n: int) -> dict[str, Array
         data = factor.nodes[k].data
         if node.rows:
             rows[k] = -(data.S @ f[:, k] + _normal(rng, data.R, size, n))
+            if node.geared:
+                rows[k][:, -1] = 0.0  # its coupling is read instead
         for part, weight in data.info:
             pulled = np.asarray(weight @ _normal(rng, np.asarray(np.linalg.inv(weight), np.float64), size, n))
             if part.K is not None:
                 alpha[:, k] -= part.K.swapaxes(-1, -2) @ pulled
             if part.e is not None:
                 q[:, node.dofs] -= part.e.swapaxes(-1, -2) @ pulled
-    guess = quantities(factor, solve(factor, Load(alpha=alpha, q=q, rows=rows), n))
     tau = np.zeros((size, nv, n))
     for k, node in enumerate(layout.nodes):
         tau[:, node.dofs] = factor.nodes[k].data.H @ f[:, k]
-    truth = {"tau": tau, "hinge_forces": f, "external_forces": force}
+    joined = {k: _of_joins(factor, node, tau, rng) for k, node in enumerate(layout.nodes) if node.joins}
+    guess = quantities(factor, solve(factor, Load(alpha=alpha, q=q, rows=rows, joined=joined), n))
+    maps, bodies = coordinate_maps(layout.system), layout.system.n_bodies
+    tau = tau if maps is None else maps[0].T @ tau
+    truth = {"tau": tau, "hinge_forces": f[:, :bodies], "external_forces": force[:, :bodies]}
     return {key: truth.get(key, 0.0) - guess[key] for key in QUANTITIES}
+
+
+def _of_joins(factor: Factor, node: Node, tau: Array, rng: np.random.Generator) -> Array:
+    """Readings of couplings of a made-up truth, as linear terms (size, ·, n); their accelerations are zero."""
+    size, _, n = tau.shape
+    parts = []
+    for join in node.joins:
+        out = np.zeros((size, len(join.new), n))
+        dofs = [i for i, tag in enumerate(join.old) if tag[0] == "q"]
+        turned = [i for i, tag in enumerate(join.old) if tag[0] == "row"]
+        for piece, places in join.rows:
+            out[:, places] = -_normal(rng, piece.R, size, n)
+            if turned:  # m at hinge i is T_ij m_j, so reading j is Σ T_ij tau_i
+                own = tau[:, [join.old[i][1] for i in dofs]]
+                out[:, places] -= join.T[np.ix_(turned, places)].T @ own
+        for piece, places in join.info:
+            out[:, places] -= np.linalg.inv(piece.R) @ _normal(rng, piece.R, size, n)
+        parts.append(out)
+    return np.concatenate(parts, axis=1)
 
 
 def _normal(rng: np.random.Generator, cov: Array, size: int, n: int) -> Array:

@@ -39,7 +39,9 @@ def estimate_dynamics(
     Parameters
     ----------
     system : System
-        The robot; open trees (no couplings or loops).
+        The robot; with couplings and loops, too. Torques and accelerations are those of its coordinates. A loop is a
+        flat force between its ends and an exact reading that they do not accelerate against each other; of rows that
+        follow from the others no force is assumed.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
@@ -87,6 +89,6 @@ def estimate_dynamics(
     for group, left in means(problem, out):
         for members, factor in problem.parts_of(group, left):
             own = [reading[members] for reading in problem.readings]
-            read_out(factor, own, solve(factor, load_of(factor, own)), out, members)
+            read_out(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
     remember(problem)
     return out

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce, skew
-from kfdyn.dynamics.sensors.choice import BOUND_AGAIN, Choice, choose
+from kfdyn.dynamics.sensors.choice import BOUND_AGAIN, Choice, choose, sizes
 from kfdyn.dynamics.sensors.layout import Layout, Node, Push, dof_units
 from kfdyn.dynamics.sensors.sensor import Array, Index, Rows
+from kfdyn.dynamics.sensors.sharing import Tag, joined, loop_terms
 from kfdyn.multibody import LinkTerms
 
 ALPHA, LAMBDA = slice(0, 6), slice(6, 12)
@@ -30,6 +31,7 @@ class NodeData(NamedTuple):
 
     ``K_info``, ``e_info`` and ``weight`` (list of R⁻¹) belong to rows in information form; ``P_spread`` (B, 6, s) with
     ``cov`` and ``P_loose`` (B, 6, u) with ``loose`` to external forces. ``offset``, ``offset_info`` lie under readings.
+    ``ends`` are rows (B, r, 6) of loops on the body's acceleration.
     """
 
     H: Array
@@ -43,6 +45,7 @@ class NodeData(NamedTuple):
     cov: Array
     P_loose: Array
     loose: Array
+    ends: tuple[Array, ...] = ()
 
 
 class NodeFactor(NamedTuple):
@@ -61,6 +64,16 @@ class NodeFactor(NamedTuple):
     beside: Array
     reduced: Array
     phi: Array
+    T: Array | None = None  # unknowns as they arrive, by those that are left when couplings and loops are joined
+    names: tuple[Tag, ...] = ()  # of all unknowns, with couplings and loops
+
+    def parted(self, z: Array) -> Array:
+        """(α, λ, unknowns) (B, n, c) as they arrived, before they were joined."""
+        return z if self.T is None else np.concatenate([z[:, :12], self.T @ z[:, 12:]], axis=1)
+
+    def parted_covariance(self, Z: Array) -> Array:
+        """The same of a covariance (B, n, n)."""
+        return Z if self.T is None else self.parted(self.parted(Z).swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 class Factor(NamedTuple):
@@ -85,15 +98,22 @@ def gather(
     factors: dict[int, NodeFactor] = {}
     made: dict[int, Choice] = dict(choices or {})
     log_det, growth = np.zeros(size), np.zeros(size)
+    passed: dict[int, list[Tag]] = {}
     for k in reversed(layout.order):
         node = layout.nodes[k]
         data = node_data(layout, node, terms)
         Gamma = _before_hinge(node, data, terms, factors)
+        T, inner, names = joined(node.joins, _arrived(node, passed) if layout.waiting else [])
+        if T is not None:
+            Gamma = _joined(Gamma, T, inner)
+        names = [*names, *_of_hinge(node)] if layout.waiting else []
         E, whole = at_hinge(node, data, Gamma)
         first = 12
         if k not in made:
-            made[k] = choose(whole[0], _scales(layout, node, data, made), first, node.parent < 0)
+            held = [i for i, name in enumerate(names, first) if name in layout.waiting]
+            made[k] = choose(whole[0], _scales(layout, node, data, made, T), first, node.parent < 0, held)
         choice = made[k]
+        passed[k] = [names[i] for i in choice.carry] if layout.waiting else []
         gone, keep = choice.eliminate + first, np.concatenate([np.arange(first), choice.carry + first])
         scale = choice.scale[choice.eliminate]
         block = whole[:, gone[:, None], gone] * scale[:, None] * scale
@@ -106,21 +126,24 @@ def gather(
         reduced = whole[:, keep[:, None], keep] - beside.swapaxes(-1, -2) @ X
         reduced = 0.5 * (reduced + reduced.swapaxes(-1, -2))
         log_det += sign_log - 2.0 * np.log(scale).sum()
-        growth = np.maximum(growth, _growth(layout, node, choice, inverse, beside, X))
+        growth = np.maximum(growth, _growth(layout, node, choice, whole, inverse, beside, X))
         phi = shift(terms.l[:, k])
-        factors[k] = NodeFactor(data, Gamma, E, keep, gone, inverse, X, beside, reduced, phi)
+        factors[k] = NodeFactor(data, Gamma, E, keep, gone, inverse, X, beside, reduced, phi, T, tuple(names))
     return Factor(layout, terms, factors, log_det, growth, made)
 
 
-def _growth(layout: Layout, node: Node, choice: Choice, inverse: Array, beside: Array, X: Array) -> Array:
-    """Largest entry (B,) that the elimination left, in natural scales; at a root, infinite where 𝒦 is singular."""
+def _growth(layout: Layout, node: Node, choice: Choice, whole: Array, inverse: Array, beside: Array, X: Array) -> Array:
+    """How far (B,) entries grew by the elimination, in natural scales; at a root, infinite where 𝒦 is singular."""
     scale = choice.scale[choice.eliminate]
     if node.parent < 0:
         size = np.abs(inverse / scale[:, None] / scale).max((1, 2), initial=0.0)
         return np.where(size <= ROOT_CONDITION, 0.0, np.inf)
     outer = np.concatenate([layout.unit, choice.scale[choice.carry]])
     left = (beside * outer).swapaxes(-1, -2) @ (X * outer)
-    growth = np.abs(left).max((1, 2), initial=0.0)
+    every = np.concatenate([layout.unit, choice.scale])
+    keep = np.concatenate([np.arange(12), 12 + choice.carry])
+    size = sizes(whole * every[:, None] * every, 12)[:, keep[:, None], keep]
+    growth = (np.abs(left) / size).max((1, 2), initial=0.0)
     return np.where(np.isfinite(growth), growth, np.inf)
 
 
@@ -174,7 +197,13 @@ def node_data(layout: Layout, node: Node, terms: LinkTerms) -> NodeData:
         )
     spread, cov = _wrenches(layout, node.spread, terms)
     loose, weight = _wrenches(layout, node.loose, terms)
-    return NodeData(H, S, K, e, R, offset, tuple(info), spread, cov, loose, weight)
+    if node.geared:
+        S[:, -1:], e[:, -1:] = H, system.open_tree.armature[node.dofs]
+    ends = []
+    for end in node.ends:
+        rows, _ = loop_terms(system, terms, np.zeros((size, 3)), end.loop)
+        ends.append(rows[end.side][:, list(end.rows)])
+    return NodeData(H, S, K, e, R, offset, tuple(info), spread, cov, loose, weight, tuple(ends))
 
 
 def _wrenches(layout: Layout, pushes: tuple[Push, ...], terms: LinkTerms) -> tuple[Array, Array]:
@@ -192,7 +221,7 @@ def _wrenches(layout: Layout, pushes: tuple[Push, ...], terms: LinkTerms) -> tup
 
 def _before_hinge(node: Node, data: NodeData, terms: LinkTerms, factors: dict[int, NodeFactor]) -> Array:
     """Γ of body k with all that is outboard: its inertia, information, external forces, and its children."""
-    size, own = len(terms.l), data.loose.shape[0]
+    size, own = len(terms.l), node.n_own
     n = 12 + own + sum(len(factors[j].keep) - 12 for j in node.children)
     Gamma = np.zeros((size, n, n))
     Gamma[:, LAMBDA, ALPHA] = terms.inertia[:, node.k]
@@ -200,9 +229,13 @@ def _before_hinge(node: Node, data: NodeData, terms: LinkTerms, factors: dict[in
         if rows.K is not None:
             Gamma[:, ALPHA, ALPHA] += rows.K.swapaxes(-1, -2) @ (weight @ rows.K)
     Gamma[:, LAMBDA, LAMBDA] = -(data.P_spread @ data.cov) @ data.P_spread.swapaxes(-1, -2)
-    Gamma[:, LAMBDA, 12 : 12 + own] = -data.P_loose
-    Gamma[:, 12 : 12 + own, 12 : 12 + own] = data.loose
-    at = 12 + own
+    at = 12 + node.n_loose
+    Gamma[:, LAMBDA, 12:at] = -data.P_loose
+    Gamma[:, 12:at, 12:at] = data.loose
+    for K in data.ends:  # a force K*ν on the body, and a reading of Kα
+        r, back = K.shape[1], K.swapaxes(-1, -2)
+        Gamma[:, LAMBDA, at : at + r], Gamma[:, ALPHA, at + r : at + 2 * r] = -back, back
+        at += 2 * r
     for j in node.children:
         child = factors[j]
         here = slice(at, at + len(child.keep) - 12)
@@ -213,9 +246,34 @@ def _before_hinge(node: Node, data: NodeData, terms: LinkTerms, factors: dict[in
         at = here.stop
     # the other triangle: λα was filled for the body alone, so both triangles of the children's are already there
     Gamma[:, ALPHA, LAMBDA] += terms.inertia[:, node.k].swapaxes(-1, -2)
-    Gamma[:, 12 : 12 + own, LAMBDA] = -data.P_loose.swapaxes(-1, -2)
+    Gamma[:, 12 : 12 + own, :12] = Gamma[:, :12, 12 : 12 + own].swapaxes(-1, -2)
     Gamma[:, :12, 12 + own :] = Gamma[:, 12 + own :, :12].swapaxes(-1, -2)
     return Gamma
+
+
+def _joined(Gamma: Array, T: Array, inner: Array) -> Array:
+    """Γ by the unknowns that are left when couplings and loops are joined."""
+    whole = np.zeros((12 + T.shape[0], 12 + T.shape[1]))
+    whole[:12, :12], whole[12:, 12:] = np.eye(12), T
+    out = np.asarray(whole.T @ Gamma @ whole)
+    out[:, 12:, 12:] += inner
+    return out
+
+
+def _arrived(node: Node, passed: dict[int, list[Tag]]) -> list[Tag]:
+    """Names of the unknowns that arrive at a node."""
+    out: list[Tag] = [("loose", node.k, i) for i in range(node.n_loose)]
+    for end in node.ends:
+        out += [(kind, end.loop, end.side, i) for kind in ("nu", "mu") for i in range(len(end.rows))]
+    for j in node.children:
+        out += passed[j]
+    return out
+
+
+def _of_hinge(node: Node) -> list[Tag]:
+    """Names of q̈ and m."""
+    own: list[Tag] = [("q", i) for i in range(node.dofs.start, node.dofs.stop)]
+    return own + [("read", node.k, i) for i in range(node.n_rows - node.geared)] + [("row", node.k)] * node.geared
 
 
 def _shifted(reduced: Array, phi: Array) -> Array:
@@ -251,7 +309,7 @@ def at_hinge(node: Node, data: NodeData, Gamma: Array) -> tuple[Array, Array]:
     return E, whole
 
 
-def _scales(layout: Layout, node: Node, data: NodeData, made: dict[int, Choice]) -> Array:
+def _scales(layout: Layout, node: Node, data: NodeData, made: dict[int, Choice], T: Array | None) -> Array:
     """Natural sizes of (α', g, u, q̈, m) at a node, in its first state."""
     unit = layout.unit
     force = 1.0 / unit[6:]
@@ -261,7 +319,15 @@ def _scales(layout: Layout, node: Node, data: NodeData, made: dict[int, Choice])
     row = (data.S[0] * force) ** 2, (data.K[0] * unit[:6]) ** 2, (data.e[0] * of_dofs) ** 2
     size = np.sqrt(sum(part.sum(-1) for part in row))
     of_rows = 1.0 / np.where(size > 0, size, 1.0)
-    return np.concatenate([unit, of_loose, *carried, of_dofs, of_rows])
+    of_ends = []
+    for K in data.ends:
+        for scale in (unit[6:], unit[:6]):
+            of_ends.append(1.0 / np.sqrt(((K[0] * scale) ** 2).sum(-1)))
+    arrived = np.concatenate([of_loose, *of_ends, *carried])
+    if T is not None:
+        size = np.abs(T) / arrived[:, None]
+        arrived = 1.0 / np.where(size.any(0), size.max(0, initial=0.0), 1.0)
+    return np.concatenate([unit, arrived, of_dofs, of_rows])
 
 
 def shift(l: Array) -> Array:

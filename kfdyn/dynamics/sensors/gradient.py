@@ -64,12 +64,15 @@ def gradient(est: DynamicsEstimate) -> SensorGradient:
     cov = [np.zeros((*m.shape, m.shape[-1])) for m in est.multipliers]
     inertia = np.zeros((*lead, system.n_bodies, 10))
     for members, factor in est.problem.parts():
-        answer = solve(factor, load_of(factor, [reading[members] for reading in est.problem.readings]))
+        own = [reading[members] for reading in est.problem.readings]
+        answer = solve(factor, load_of(factor, own, est.problem.gravity[members]))
         for local in marginals(factor):
             for i, seen, spread in local_multipliers(factor, local):
                 m = est.flat(est.multipliers[i])[members][:, seen]
                 block = 0.5 * (m[:, :, None] * m[:, None] - spread)
                 est.flat(cov[i])[members[:, None, None], seen[:, None], seen] = block
+            if local.k == system.n_bodies:  # the world has no inertia
+                continue
             lam, alpha = answer.lam[:, local.k, :, 0], answer.alpha[:, local.k, :, 0]
             pull = lam[:, :, None] * alpha[:, None] + local.lam_alpha
             est.flat(inertia)[members, local.k] = _inertial(factor, local.k, pull, lam)

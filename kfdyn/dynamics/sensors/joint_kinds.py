@@ -35,6 +35,10 @@ class AtHinges(Sensor):
         for name in names:
             k = system.hinge_index(name)
             m = system.bodies[k].hinge.nv
+            if not has_own(system, k):  # it follows another hinge
+                if self.hinges is not None:
+                    system.v_slice(name)  # says whom
+                continue
             if m == 0 and self.hinges is not None:
                 raise ModelError(f"{self.name}: hinge {name!r} is fixed and has no dof; ForceTorque reads its force")
             if m:
@@ -97,7 +101,8 @@ class JointTorque(AtHinges):
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """S = H, e = armature."""
         own = _dofs(system, site.k)
-        e = np.diag(system.armature[own])[None] if self.rotor and system.armature[own].any() else None
+        armature = system.open_tree.armature[own]
+        e = np.diag(armature)[None] if self.rotor and armature.any() else None
         return Rows(S=terms.H[:, own], e=e)
 
 
@@ -212,6 +217,11 @@ class JointPrior(JointAcceleration):
     prior: ClassVar[bool] = True
 
 
+def has_own(system: System, k: int) -> bool:
+    """Whether a hinge has coordinates of its own, and does not follow others."""
+    return bool(system.is_tree or system._expansion.has_own[k])
+
+
 def _dofs(system: System, k: int) -> slice:
-    start = system.layout.v_start
+    start = system.open_tree.layout.v_start
     return slice(int(start[k]), int(start[k + 1]))

@@ -10,8 +10,9 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.choice import Choice
+from kfdyn.dynamics.sensors.joint_kinds import AtHinges
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor, Site
-from kfdyn.errors import ModelError
+from kfdyn.dynamics.sensors.sharing import End, Join, Tag, coupled_hinges, join_coupling, join_loop, meeting_place
 from kfdyn.multibody import LinkTerms, System, link_terms
 
 Pattern = tuple[tuple[bool, ...], ...]
@@ -54,6 +55,14 @@ class Node(NamedTuple):
     rows: tuple[Piece, ...]
     spread: tuple[Push, ...]
     loose: tuple[Push, ...]
+    ends: tuple[End, ...] = ()  # of loops
+    joins: tuple[Join, ...] = ()  # of couplings and loops whose parts have all arrived here
+    geared: bool = False  # whether a coupling wants to know its torque: one row more, after all others
+
+    @property
+    def n_own(self) -> int:
+        """Unknowns that come in at the body: forces, and forces and multipliers of loops."""
+        return self.n_loose + sum(2 * len(end.rows) for end in self.ends)
 
     @property
     def n_loose(self) -> int:
@@ -63,7 +72,7 @@ class Node(NamedTuple):
     @property
     def n_rows(self) -> int:
         """Rows of its own."""
-        return sum(len(piece.seen) for piece in self.rows)
+        return sum(len(piece.seen) for piece in self.rows) + self.geared
 
     @property
     def n_dofs(self) -> int:
@@ -77,8 +86,9 @@ class Layout:
 
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
-    ``choices`` keeps what was chosen for the first state seen, for the next call, and ``programs`` what the compiled
-    sweep runs, or None where it does not serve.
+    ``waiting`` are unknowns that are carried until they are joined with others; without couplings and loops there are
+    none, and otherwise the world is a node, too, the last one. ``choices`` keeps what was chosen for the first state
+    seen, for the next call, and ``programs`` what the compiled sweep runs, or None where it does not serve.
     """
 
     system: System
@@ -90,16 +100,24 @@ class Layout:
     n_rows: int
     n_data: int
     n_flat: int
+    waiting: frozenset[Tag] = frozenset()
     choices: dict[int, Choice] = field(default_factory=dict)
     programs: list[Any] = field(default_factory=list)
 
 
 @lru_cache(maxsize=64)
-def make_layout(system: System, sensors: tuple[Sensor, ...], pattern: Pattern) -> Layout:
-    """Share the sensors out over the nodes; ``pattern`` says which entries of each reading are there."""
-    at_rest = _flat(link_terms(system, system.neutral()))
-    unit = natural_units(system)
-    n, start = system.n_bodies, system.layout.v_start
+def make_layout(
+    system: System, sensors: tuple[Sensor, ...], pattern: Pattern, loop_rows: tuple[tuple[int, ...], ...] = ()
+) -> Layout:
+    """Share the sensors out over the nodes; ``pattern`` says which entries of each reading are there.
+
+    Of loops those rows are held that are named, which do not follow from the others.
+    """
+    tree = system.open_tree
+    at_rest = _flat(link_terms(tree, tree.neutral()))
+    unit = natural_units(tree)
+    n, start, geared = system.n_bodies, tree.layout.v_start, coupled_hinges(system)
+    of_coupling: list[tuple[list[Piece], list[Piece]]] = [([], []) for _ in system.couplings]
     info: list[list[Piece]] = [[] for _ in range(n)]
     rows: list[list[Piece]] = [[] for _ in range(n)]
     spread: list[list[Push]] = [[] for _ in range(n)]
@@ -120,12 +138,13 @@ def make_layout(system: System, sensors: tuple[Sensor, ...], pattern: Pattern) -
             piece = Piece(i, site, seen, R[np.ix_(seen, seen)])
             n_rows += seen.size
             n_data += 0 if sensor.prior else seen.size
+            shared = of_coupling[geared[site.k]] if site.k in geared and isinstance(sensor, AtHinges) else None
             scale = _row_scale(system, sensor, piece, at_rest, unit)
             if scale is not None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
-                info[site.k].append(piece)
+                (info[site.k] if shared is None else shared[1]).append(piece)
                 log_weights -= 0.5 * float(np.linalg.slogdet(piece.R)[1])
             else:
-                rows[site.k].append(piece)
+                (rows[site.k] if shared is None else shared[0]).append(piece)
     children: list[list[int]] = [[] for _ in range(n)]
     for k, p in enumerate(system.parent):
         if p >= 0:
@@ -143,8 +162,43 @@ def make_layout(system: System, sensors: tuple[Sensor, ...], pattern: Pattern) -
         )
         for k in range(n)
     )
-    order = tuple(map(int, system.layout.order))
-    return Layout(system, sensors, nodes, order, unit, log_weights, n_rows, n_data, n_flat)
+    order = tuple(map(int, tree.layout.order))
+    known = log_weights, n_rows, n_data, n_flat
+    if system.is_tree:
+        return Layout(system, sensors, nodes, order, unit, *known)
+    nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
+    return Layout(system, sensors, nodes, (n, *order), unit, *known, waiting)
+
+
+def _shared(
+    system: System,
+    sensors: tuple[Sensor, ...],
+    nodes: tuple[Node, ...],
+    of_coupling: list[tuple[list[Piece], list[Piece]]],
+    loop_rows: tuple[tuple[int, ...], ...],
+) -> tuple[tuple[Node, ...], frozenset[Tag]]:
+    """The world as a node after all others; couplings and loops, where they enter and where they are joined."""
+    n = system.n_bodies
+    roots = tuple(k for k in range(n) if system.parent[k] < 0)
+    nv = system.open_tree.nv
+    out = [node._replace(parent=n) if node.parent < 0 else node for node in nodes]
+    out.append(Node(n, -1, roots, slice(nv, nv), (), (), (), ()))
+    joins: list[tuple[int, Join]] = []
+    for c, coupling in enumerate(system.couplings):
+        bodies = [system.hinge_index(name) for name in coupling.hinges]
+        join = join_coupling(system, sensors, c, *of_coupling[c])
+        for k in bodies:
+            out[k] = out[k]._replace(geared=("row", k) in join.old)
+        joins.append((meeting_place(system, [int(system.parent[k]) for k in bodies]), join))
+    for i, (loop, rows) in enumerate(zip(system.loops, loop_rows)):
+        sides = [(side, name) for side, name in (("a", loop.frame_a), ("b", loop.frame_b)) if name is not None]
+        at = [system.locate(name)[0] for _, name in sides]
+        for k, (side, _) in zip(at, sides):
+            out[k] = out[k]._replace(ends=(*out[k].ends, End(i, side, rows)))
+        joins.append((meeting_place(system, at), join_loop(i, len(rows), [side for side, _ in sides])))
+    for place, join in joins:
+        out[place] = out[place]._replace(joins=(*out[place].joins, join))
+    return tuple(out), frozenset(tag for _, join in joins for tag in join.old)
 
 
 def natural_units(system: System) -> Array:
@@ -155,16 +209,6 @@ def natural_units(system: System) -> Array:
     length = float(max(reach)) or float(np.sqrt(np.abs(layout.J).max(initial=0.0) / mass)) or 1.0
     move = np.repeat([1.0 / length, 1.0], 3)
     return np.concatenate([move, 1.0 / (mass * np.repeat([length, 1.0], 3))])
-
-
-def refuse_coupled(system: System) -> None:
-    """Say that couplings and loops are not served here."""
-    for what in ("couplings", "loops"):
-        if getattr(system, what, None):
-            raise ModelError(
-                f"system {system.name!r} has {what}; estimate_dynamics takes open trees: load it with mimic='free' or "
-                "take system.open_tree, where every hinge is read for itself"
-            )
 
 
 def _flat(terms: LinkTerms) -> LinkTerms:
@@ -197,7 +241,7 @@ def _row_scale(system: System, sensor: Sensor, piece: Piece, terms: LinkTerms, u
         return None
     if own.K is not None:
         return np.asarray(np.sqrt(((own.K[0] * unit[:6]) ** 2).sum(-1)))[piece.local()]
-    start = system.layout.v_start[piece.site.k]
+    start = system.open_tree.layout.v_start[piece.site.k]
     own_dofs = slice(int(start), int(start) + system.bodies[piece.site.k].hinge.nv)
     return dof_units(terms.H[:, own_dofs], unit)[0][piece.local()]
 

@@ -53,7 +53,7 @@ def marginals(factor: Factor) -> Iterator[Local]:
         to_f = own.Gamma[:, LAMBDA]
         H, back = own.data.H, own.data.H.swapaxes(-1, -2)
         to_tau = H @ to_f @ T
-        to_tau[:, :, n : n + m] += np.diag(layout.system.armature[node.dofs])
+        to_tau[:, :, n : n + m] += np.diag(layout.system.open_tree.armature[node.dofs])
         spread = (own.data.P_spread @ own.data.cov) @ own.data.P_spread.swapaxes(-1, -2)
         to_x = np.zeros((size, 6, n))
         to_x[:, :, LAMBDA] = spread
@@ -69,7 +69,7 @@ def marginals(factor: Factor) -> Iterator[Local]:
             Z[:, LAMBDA, ALPHA],
             Z,
         )
-        at = 12 + node.n_loose
+        at, Z = 12 + node.n_own, own.parted_covariance(Z)
         for j in node.children:
             child = factor.nodes[j]
             count = len(child.keep) - 12

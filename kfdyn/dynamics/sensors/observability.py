@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.gather import gather, unsuited
-from kfdyn.dynamics.sensors.layout import Layout, refuse_coupled
+from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
@@ -109,7 +109,6 @@ def observability(
     >>> seen.unseen, seen.std("a").round(3)
     ((("hinge 'elbow'",),), array([0.316,   inf]))
     """
-    refuse_coupled(system)
     blank = [np.zeros(sensor.size(system)) for sensor in sensors]
     problem = make_problem(system, q, v, sensors, blank, gravity)
     system, size = problem.system, problem.size

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.gather import Factor, gather, unsuited
-from kfdyn.dynamics.sensors.layout import Layout, make_layout, refuse_coupled
+from kfdyn.dynamics.sensors.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.dynamics.sensors.undetermined import undetermined
-from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.links import open_terms
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
 AT_ONCE = 256
@@ -40,7 +42,8 @@ class Problem:
 
     def layout(self, group: Group) -> Layout:
         """Where the readings of a group of states enter."""
-        return make_layout(self.system, self.sensors, group.pattern)
+        rows = independent_rows(self.system, self.q[0].tobytes()) if self.system.loops else ()
+        return make_layout(self.system, self.sensors, group.pattern, rows)
 
     def parts(self) -> Iterator[tuple[Index, Factor]]:
         """Indices of states, and their factor, until all had their turn."""
@@ -71,8 +74,15 @@ class Problem:
             members, first = members[wrong], False
 
     def terms(self, members: Index) -> LinkTerms:
-        """Link terms of some states."""
-        return link_terms(self.system, self.q[members], self.v[members], gravity=self.gravity[members])
+        """Link terms of some states; of couplings and loops those of the open tree, and the world as one body more."""
+        terms = open_terms(self.system, self.q[members], self.v[members], gravity=self.gravity[members])
+        if self.system.is_tree:
+            return terms
+        ends = [np.zeros((len(members), 1, *x.shape[2:])) for x in terms]
+        ends[0][:] = np.eye(3)
+        return LinkTerms(
+            *(x if i == 3 else np.concatenate([x, end], axis=1) for i, (x, end) in enumerate(zip(terms, ends)))
+        )
 
 
 def make_problem(
@@ -84,7 +94,6 @@ def make_problem(
     gravity: ArrayLike | None,
 ) -> Problem:
     """Check and broadcast what :func:`estimate_dynamics` is given."""
-    refuse_coupled(system)
     made = check_sensors(sensors)
     given = check_readings(system, made, readings)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")

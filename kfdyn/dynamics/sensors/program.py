@@ -20,7 +20,7 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 TORQUE, ACCELERATION, FORCE = 0, 1, 2
 GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
 # Growth of entries that an order of elimination may have: digits that it costs.
-BOUND = 1e4
+BOUND = 1e2
 # Unknowns of a node that the sweep is laid out for; more are better served by LAPACK.
 MOST = 24
 

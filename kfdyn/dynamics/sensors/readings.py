@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.gather import Factor
-from kfdyn.dynamics.sensors.layout import Pattern
+from kfdyn.dynamics.sensors.layout import Layout, Pattern
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.sharing import Join, loop_terms
 from kfdyn.dynamics.sensors.solve import Load
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
@@ -76,13 +77,13 @@ def group_by_missing(flat: list[Array], size: int) -> list[Group]:
     ]
 
 
-def load_of(factor: Factor, readings: list[Array]) -> Load:
+def load_of(factor: Factor, readings: list[Array], gravity: Array) -> Load:
     """The linear terms of F: ξ, η, and the readings (B, size) less biases and offsets."""
     layout, terms, size = factor.layout, factor.terms, len(factor.terms.l)
     clean = [y - sensor.biases(layout.system) for y, sensor in zip(readings, layout.sensors)]
-    alpha, lam = np.zeros((size, layout.system.n_bodies, 6)), terms.xi.copy()
-    q = np.zeros((size, layout.system.nv))
-    rows, loose = {}, {}
+    alpha, lam = np.zeros((size, len(layout.nodes), 6)), terms.xi.copy()
+    q = np.zeros((size, layout.system.open_tree.nv))
+    rows, loose, joined = {}, {}, {}
     for k, node in enumerate(layout.nodes):
         data = factor.nodes[k].data
         for piece, (part, weight) in zip(node.info, data.info):
@@ -95,12 +96,44 @@ def load_of(factor: Factor, readings: list[Array]) -> Load:
                     "bri,br->bi", np.broadcast_to(part.e, (size, *part.e.shape[1:])), y @ weight
                 )
         if node.rows:
-            stacked = np.concatenate([clean[piece.sensor][:, piece.seen] for piece in node.rows], axis=1)
-            rows[k] = (data.offset - stacked)[..., None]
+            stacked = [clean[piece.sensor][:, piece.seen] for piece in node.rows] + [np.zeros((size, 1))] * node.geared
+            rows[k] = (data.offset - np.concatenate(stacked, axis=1))[..., None]
+        if node.joins:
+            joined[k] = np.concatenate([_of_join(layout, join, clean, size) for join in node.joins], axis=1)
         if node.spread:
             mean = np.concatenate([clean[push.sensor][:, push.seen] for push in node.spread], axis=1)
             lam[:, k] -= np.einsum("bij,bj->bi", data.P_spread, mean)
         if node.loose:
             mean = np.concatenate([clean[push.sensor][:, push.seen] for push in node.loose], axis=1)
             loose[k] = -(mean @ data.loose)[..., None]
-    return Load(alpha[..., None], lam[..., None], q[..., None], rows, loose, terms.eta[..., None])
+    ends = loop_drifts(factor, gravity)
+    return Load(
+        alpha[..., None], lam[..., None], q[..., None], rows, loose, terms.eta[..., None], ends=ends, joined=joined
+    )
+
+
+def _of_join(layout: Layout, join: Join, clean: list[Array], size: int) -> Array:
+    """The linear terms (B, ·, 1) of what a coupling reads."""
+    out = np.zeros((size, len(join.new), 1))
+    for piece, places in join.rows:
+        out[:, places, 0] = -clean[piece.sensor][:, piece.seen]
+    for piece, places in join.info:
+        out[:, places, 0] -= clean[piece.sensor][:, piece.seen] @ np.linalg.inv(piece.R)
+    return out
+
+
+def loop_drifts(factor: Factor, gravity: Array) -> dict[int, Array]:
+    """The linear terms (B, ·, 1) of loops' multipliers, by node: the drift, at the first end of each."""
+    layout, done, out = factor.layout, set(), {}
+    for k, node in enumerate(layout.nodes):
+        if not node.ends:
+            continue
+        out[k], at = np.zeros((len(gravity), node.n_own - node.n_loose, 1)), 0
+        for end in node.ends:
+            r = len(end.rows)
+            if end.loop not in done:
+                done.add(end.loop)
+                _, drift = loop_terms(layout.system, factor.terms, gravity, end.loop)
+                out[k][:, at + r : at + 2 * r, 0] = drift[:, list(end.rows)]
+            at += 2 * r
+    return out

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.gather import Factor
-from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.joint_kinds import AtHinges, JointTorque, MotorCurrent
+from kfdyn.dynamics.sensors.layout import Node
+from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.sharing import Join, coordinate_maps, coupled_hinges
 from kfdyn.dynamics.sensors.solve import Answer
 
 if TYPE_CHECKING:
@@ -19,13 +23,13 @@ QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces
 
 def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None) -> dict[str, Array]:
     """The five quantities with columns last, (B, ..., c), accelerations less gravity; ``means`` are the readings."""
-    system = factor.layout.system
+    system, armature = factor.layout.system, factor.layout.system.open_tree.armature
     tau = np.empty_like(answer.q)
     external = np.zeros_like(answer.f)
     for k, node in enumerate(factor.layout.nodes):
         data = factor.nodes[k].data
         own = node.dofs
-        tau[:, own] = data.H @ answer.f[:, k] + system.armature[own, None] * answer.q[:, own]
+        tau[:, own] = data.H @ answer.f[:, k] + armature[own, None] * answer.q[:, own]
         if node.spread:
             back = data.P_spread.swapaxes(-1, -2)
             x = data.cov @ (back @ answer.lam[:, k])
@@ -34,12 +38,13 @@ def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None)
             external[:, k] += data.P_spread @ x
         if node.loose:
             external[:, k] += data.P_loose @ answer.u[k]
+    maps, n = coordinate_maps(system), system.n_bodies
     return {
-        "a": answer.q,
-        "tau": tau,
-        "body_accelerations": answer.alpha,
-        "hinge_forces": answer.f,
-        "external_forces": external,
+        "a": answer.q if maps is None else maps[1] @ answer.q,
+        "tau": tau if maps is None else maps[0].T @ tau,
+        "body_accelerations": answer.alpha[:, :n],
+        "hinge_forces": answer.f[:, :n],
+        "external_forces": external[:, :n],
     }
 
 
@@ -107,13 +112,29 @@ def multipliers(factor: Factor, readings: list[Array], answer: Answer) -> list[A
             P = sensor.wrench(layout.system, factor.terms)[:, :, push.seen]
             # x = μ + ΣP*λ, so Σ⁻¹(x − μ) is P*λ, also where Σ has no inverse
             out[push.sensor][:, push.seen] = (P.swapaxes(-1, -2) @ answer.lam[:, k])[..., 0]
+        for join, here in joins_of(node, answer.joined.get(k)):
+            for piece, places in join.rows:
+                out[piece.sensor][:, piece.seen] = here[:, places, 0]
+            for piece, places in join.info:
+                clean = readings[piece.sensor] - layout.sensors[piece.sensor].biases(layout.system)
+                out[piece.sensor][:, piece.seen] = (here[:, places, 0] - clean[:, piece.seen]) @ np.linalg.inv(piece.R)
     return out
+
+
+def joins_of(node: Node, stacked: Array | None) -> Iterator[tuple[Join, Array]]:
+    """The joins of a node with their own part (B, ·, ...) of what is stacked for all of them."""
+    at = 0
+    for join in node.joins:
+        assert stacked is not None
+        yield join, stacked[:, at : at + len(join.new)]
+        at += len(join.new)
 
 
 def predictions(factor: Factor, readings: list[Array], answer: Answer) -> list[Array]:
     """What each sensor should have read, (B, size), missing entries too; for an external force its estimate."""
     layout, terms, size = factor.layout, factor.terms, len(factor.terms.l)
     system = layout.system
+    geared = coupled_hinges(system)
     out = []
     for i, sensor in enumerate(layout.sensors):
         y = np.zeros((size, sensor.size(system)))
@@ -121,6 +142,9 @@ def predictions(factor: Factor, readings: list[Array], answer: Answer) -> list[A
             k = site.k
             if isinstance(sensor, ExternalForce):
                 y = _external(factor, i, readings[i], answer)
+                continue
+            if k in geared and isinstance(sensor, AtHinges):
+                y[:, site.rows] = _of_coupling(factor, sensor, k, answer)
                 continue
             rows = sensor.rows(system, site, terms)
             dofs = answer.q[:, layout.nodes[k].dofs]
@@ -130,6 +154,26 @@ def predictions(factor: Factor, readings: list[Array], answer: Answer) -> list[A
             if rows.offset is not None:
                 y[:, site.rows] += rows.offset
         out.append(y + sensor.biases(system))
+    return out
+
+
+def _of_coupling(factor: Factor, sensor: Sensor, k: int, answer: Answer) -> Array:
+    """What a sensor should have read (B, 1) of the coordinate of a coupling that is named after hinge k."""
+    layout = factor.layout
+    system, maps = layout.system, coordinate_maps(layout.system)
+    assert maps is not None
+    own = system.v_slice(system.hinge_names[k])
+    if not isinstance(sensor, JointTorque):
+        return np.asarray((maps[1] @ answer.q)[:, own, 0])
+    force = np.zeros_like(answer.q)
+    for j, node in enumerate(layout.nodes):
+        force[:, node.dofs] = factor.nodes[j].data.H @ answer.f[:, j]
+    if sensor.rotor:
+        force += system.open_tree.armature[:, None] * answer.q
+    out = np.asarray((maps[0].T @ force)[:, own, 0])
+    if isinstance(sensor, MotorCurrent):
+        site = next(site for site in sensor.sites(system) if site.k == k)
+        out = out / np.broadcast_to(sensor.per_ampere, (sensor.size(system),))[site.rows]
     return out
 
 

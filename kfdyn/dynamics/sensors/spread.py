@@ -11,6 +11,7 @@ from kfdyn.dynamics.sensors.gather import Factor
 from kfdyn.dynamics.sensors.marginals import Local, marginals
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.sharing import Join, coordinate_maps
 from kfdyn.dynamics.sensors.solve import Load, solve
 from kfdyn.dynamics.sensors.swift import deviations, served
 from kfdyn.errors import ModelError
@@ -48,14 +49,31 @@ def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
 def standard_deviations_of(factor: Factor) -> dict[str, Array]:
     """The same for the states of one factor."""
     system, size = factor.layout.system, len(factor.terms.l)
-    of_dofs = {key: np.zeros((size, system.nv)) for key in ("a", "tau")}
+    of_dofs = {key: np.zeros((size, system.open_tree.nv)) for key in ("a", "tau")}
     of_bodies = {key: np.zeros((size, system.n_bodies, 6)) for key in QUANTITIES[2:]}
     for local in marginals(factor):
+        if local.k == system.n_bodies:  # the world
+            continue
         own = factor.layout.nodes[local.k].dofs
         of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(local.tau)
         for key, value in zip(QUANTITIES[2:], (local.alpha, local.f, local.external)):
             of_bodies[key][:, local.k] = _root(value)
+    if system.couplings:
+        of_dofs = {key: _of_couplings(factor, key, value) for key, value in of_dofs.items()}
     return of_dofs | of_bodies
+
+
+def _of_couplings(factor: Factor, key: str, of_tree: Array) -> Array:
+    """Deviations (B, nv) from those of the open tree; a coordinate that several hinges share takes a pair of sweeps."""
+    system, shared = factor.layout.system, factor.layout.system._expansion
+    out = np.empty((len(of_tree), system.nv))
+    out[:, shared.here_v] = of_tree[:, shared.plain_v]
+    own = np.asarray(shared.own_v)
+    source = np.zeros((len(of_tree), system.nv, len(own)))
+    source[:, own, range(len(own))] = 1.0
+    found = _respond(factor, key, source)[key][:, own]
+    out[:, own] = _root(found)
+    return out
 
 
 def _root(cov: Array) -> Array:
@@ -82,14 +100,20 @@ def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
     """Means' response to a source −s*X in F, which is cov(·, X) s."""
     layout = factor.layout
     system, (size, _, count) = layout.system, source.shape
-    by_body = source.reshape(size, -1, 6, count) if of not in ("a", "tau") else None
+    n, armature, maps = len(layout.nodes), layout.system.open_tree.armature, coordinate_maps(system)
+    by_body = None
+    if of not in ("a", "tau"):
+        by_body = np.zeros((size, n, 6, count))
+        by_body[:, : system.n_bodies] = source.reshape(size, -1, 6, count)
+    elif maps is not None:
+        source = (maps[1].T if of == "a" else maps[0]) @ source
     if of == "a":
         return quantities(factor, solve(factor, Load(q=-source), count))
     if of == "tau":
-        shift = np.zeros((size, system.n_bodies, 6, count))
+        shift = np.zeros((size, n, 6, count))
         for k, node in enumerate(layout.nodes):
             shift[:, k] = factor.nodes[k].data.H.swapaxes(-1, -2) @ source[:, node.dofs]
-        return quantities(factor, solve(factor, Load(q=-system.armature[:, None] * source, shift=shift), count))
+        return quantities(factor, solve(factor, Load(q=-armature[:, None] * source, shift=shift), count))
     assert by_body is not None
     if of == "body_accelerations":
         return quantities(factor, solve(factor, Load(alpha=-by_body), count))
@@ -103,7 +127,7 @@ def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
         if node.loose:
             loose[k] = -(data.P_loose.swapaxes(-1, -2) @ by_body[:, k])
     out = quantities(factor, solve(factor, Load(lam=lam, loose=loose), count))
-    out["external_forces"] = out["external_forces"] - lam  # x = μ + ΣP*λ, and the source moves μ
+    out["external_forces"] = out["external_forces"] - lam[:, : system.n_bodies]  # x = μ + ΣP*λ, and the source moves μ
     return out
 
 
@@ -150,9 +174,25 @@ def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index
         if not push.flat:
             yield push.sensor, push.seen, push.weight - push.weight @ local.z[:, here, here] @ push.weight
         at = here.stop
+    for join, cov in _joined(factor, local):
+        for piece, places in join.rows:
+            yield piece.sensor, piece.seen, -cov[:, places[:, None], places]
+        for piece, places in join.info:
+            weight = np.asarray(np.linalg.inv(piece.R), np.float64)
+            yield piece.sensor, piece.seen, weight - weight @ cov[:, places[:, None], places] @ weight
     for push in node.spread:
         P = factor.layout.sensors[push.sensor].wrench(factor.layout.system, factor.terms)[:, :, push.seen]  # type: ignore[attr-defined]
         yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, 6:12, 6:12] @ P)
+
+
+def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:
+    """Covariances (B, ·, ·) of what couplings and loops have at a node, join by join; the last unknowns of it."""
+    node = factor.layout.nodes[local.k]
+    at = local.z.shape[-1] - sum(len(join.new) for join in node.joins)
+    for join in node.joins:
+        here = slice(at, at + len(join.new))
+        yield join, local.z[:, here, here]
+        at = here.stop
 
 
 def normalised_residuals(est: DynamicsEstimate) -> list[Array]:

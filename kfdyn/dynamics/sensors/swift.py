@@ -99,7 +99,7 @@ def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
 
 def served(problem: Problem) -> tuple[Group, Program] | None:
     """The group and the program, if there is one group and the sweep serves it."""
-    if len(problem.groups) != 1 or not problem.size or not problem.system.nv:
+    if len(problem.groups) != 1 or not problem.size or not problem.system.nv or not problem.system.is_tree:
         return None
     (group,) = problem.groups
     program = program_of(problem, group)
@@ -174,7 +174,7 @@ def _known(system: System, sensors: Sequence[Sensor]) -> _Known | None:
 
 def remember(problem: Problem) -> None:
     """Let the next call with the same sensors go straight into the sweep."""
-    if len(problem.groups) != 1 or not problem.sensors:
+    if len(problem.groups) != 1 or not problem.sensors or not problem.system.is_tree:
         return
     (group,) = problem.groups
     if not all(all(part) for part in group.pattern):

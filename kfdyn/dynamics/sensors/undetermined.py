@@ -9,6 +9,7 @@ import numpy as np
 from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, Factor, at_hinge, gather
 from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.sensor import Array
+from kfdyn.dynamics.sensors.sharing import READ, coordinate_maps
 from kfdyn.errors import UnobservableError
 from kfdyn.multibody import LinkTerms
 
@@ -56,15 +57,18 @@ def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), e
     names, readings = _unknown_names(layout), _row_names(layout)
     unseen = tuple(_parts(vector, [name for name, _ in names]) for vector in unknowns)
     repeated = tuple(_parts(vector, readings) for vector in rows)
-    nv = layout.system.nv
+    nv, maps = layout.system.open_tree.nv, coordinate_maps(layout.system)
     forces = np.zeros((len(unknowns), layout.system.n_bodies, 6))
     at = nv
     for k in layout.order:
+        if k == layout.system.n_bodies:  # the world
+            continue
         P = factor.nodes[k].data.P_loose[0]
         forces[:, k] = unknowns[:, at : at + P.shape[1]] @ P.T if len(unknowns) else 0.0
         at += P.shape[1]
     text = _sentence(layout, unknowns, names, unseen, repeated, lead, entry)
-    return Undetermined(unknowns[:, :nv], forces, unseen, repeated, text, pins)
+    moved = unknowns[:, :nv] if maps is None else unknowns[:, :nv] @ maps[1].T
+    return Undetermined(moved, forces, unseen, repeated, text, pins)
 
 
 def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
@@ -78,7 +82,9 @@ def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
     null = np.abs(values) <= len(block) / ROOT_CONDITION
     vectors = vectors[:, null]
     # an unknown is pinned by information, a row by noise: the sign follows where the vector lies
-    kind = np.concatenate([np.ones(own.Gamma.shape[-1] - 12 + node.n_dofs), -np.ones(node.n_rows)])
+    kind = np.where([name[0] in READ for name in own.names], -1.0, 1.0)
+    if not own.names:
+        kind = np.concatenate([np.ones(own.Gamma.shape[-1] - 12 + node.n_dofs), -np.ones(node.n_rows)])
     sign = np.where((kind[:, None] * vectors**2).sum(0) >= 0, 1.0, -1.0)
     return vectors, sign
 
@@ -86,7 +92,7 @@ def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
 def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
     """Back-substitute a null vector: scaled q̈ and unknown forces, and scaled multipliers of the rows."""
     layout = factor.layout
-    q, loose = np.zeros(layout.system.nv), {k: np.zeros(layout.nodes[k].n_loose) for k in layout.order}
+    q, loose = np.zeros(layout.system.open_tree.nv), {k: np.zeros(layout.nodes[k].n_loose) for k in layout.order}
     m = {k: np.zeros(layout.nodes[k].n_rows) for k in layout.order}
     state: dict[int, Array] = {}
     for k in layout.order:
@@ -105,7 +111,7 @@ def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
         n = own.Gamma.shape[-1]
         z = whole[:n].copy()
         z[:12] += own.E[0] @ whole[n:]
-        state[k] = z
+        state[k] = own.parted(z[None, :, None])[0, :, 0]
         scale = choice.scale
         at = node.n_loose
         loose[k] = whole[12 : 12 + at] / scale[:at]
@@ -118,7 +124,7 @@ def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
 def _carried(factor: Factor, k: int, above: Array) -> Array:
     """What node k had carried on to its parent, out of the parent's z."""
     parent = factor.layout.nodes[factor.layout.nodes[k].parent]
-    at = 12 + parent.n_loose
+    at = 12 + parent.n_own
     for j in parent.children:
         count = len(factor.nodes[j].keep) - 12
         if j == k:
@@ -169,6 +175,8 @@ def _row_names(layout: Layout) -> list[str]:
             at_hinge = len(layout.sensors[piece.sensor].sites(layout.system)) > 1
             where = f" at hinge {layout.system.hinge_names[k]!r}" if at_hinge else ""
             out += [f"{layout.sensors[piece.sensor]}{where}"] * len(piece.seen)
+        if layout.nodes[k].geared:
+            out.append(f"torque at the coupled hinge {layout.system.hinge_names[k]!r}")
     return out
 
 
@@ -189,7 +197,7 @@ def _sentence(
         told = "; ".join(" with ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in unseen[:4])
         more = f"; and {len(unseen) - 4} more" if len(unseen) > 4 else ""
         said.append(f"the sensors leave undetermined: {told}{more}{where}")
-        node = names[int(np.abs(unknowns[0]).argmax())][1]
+        node = names[int(np.abs(unknowns[0]).argmax())][1] if len(unknowns) else 0
         hinge, body = layout.system.hinge_names[node], layout.system.body_names[node]
         if any("force" in part for part in unseen[0]):
             said.append(f"a ForceTorque inboard of {body!r}, or a finite covariance of that force, would cure it")

@@ -12,6 +12,10 @@ from multibody_cases import skew
 
 import kfdyn as kf
 import kfdyn.multibody as mb
+from kfdyn.multibody.closure import constraint_drift, constraint_jacobian, ends, relative_rows
+
+# A row of the KKT matrix below this is the rounding of zero, and is not scaled up: what it stands for is undetermined.
+ROUNDING = 1e-13
 
 
 class Dense(NamedTuple):
@@ -37,14 +41,22 @@ def wrench_about(r):
     return out
 
 
-def dense(system, q, v, sensors, readings, gravity=None):
-    terms = mb.link_terms(system, q, v, gravity=gravity)
+def dense(system, q, v, sensors, readings, gravity=None, loop_rows=()):
+    """``loop_rows`` are the rows of all loops that are held, the others following from them."""
+    loop_rows = list(loop_rows)
+    tree = system.open_tree
+    X = np.asarray(system.expansion(q))
+    terms = mb.link_terms(tree, system.expand(q), X @ v, gravity=gravity)
     g = system.gravity if gravity is None else np.asarray(gravity)
     nv, n = system.nv, system.n_bodies
     forces = [i for i, s in enumerate(sensors) if isinstance(s, kf.sensors.ExternalForce)]
     sizes = [sensors[i].size(system) for i in forces]
     start = dict(zip(forces, nv + np.cumsum([0, *sizes])[:-1]))
-    total = nv + sum(sizes)
+    held = system.loops and [
+        np.asarray(x)[loop_rows] for x in (constraint_jacobian(system, q), constraint_drift(system, q, v))
+    ]
+    first = nv + sum(sizes)
+    total = first + (len(loop_rows) if system.loops else 0)
     # accelerations, bodies and frames: J q̈ + J̇v
     alpha, alpha0 = np.zeros((n, 6, total)), np.zeros((n, 6))
     for k, name in enumerate(system.body_names):
@@ -56,8 +68,17 @@ def dense(system, q, v, sensors, readings, gravity=None):
         k = system.locate(s.frame)[0]
         pose = mb.frame_pose(system, q, s.frame)
         axes = np.eye(3) if s.axes == "world" else pose.rotation
-        X = wrench_about(pose.position - terms.position[k]) @ np.kron(np.eye(2), axes)
-        external[k][:, start[i] : start[i] + s.size(system)] += X[:, -s.size(system) :]
+        W = wrench_about(pose.position - terms.position[k]) @ np.kron(np.eye(2), axes)
+        external[k][:, start[i] : start[i] + s.size(system)] += W[:, -s.size(system) :]
+    pushed = external.copy()
+    for at, (loop, i) in enumerate(loop_places(system, loop_rows) if system.loops else (), first):
+        # virtual work: the force of a row on an end is what its rate is read off
+        rows = relative_rows(loop, *ends(system, loop, q))
+        for of, name in ((rows.of_a, loop.frame_a), (rows.of_b, loop.frame_b)):
+            if name:
+                k = system.locate(name)[0]
+                lever = mb.frame_pose(system, q, name).position - terms.position[k]
+                pushed[k][:, at] += wrench_about(lever) @ of[i]
     f, f0 = np.zeros((n, 6, total)), np.zeros((n, 6))
     for k in range(n):
         for j in range(n):
@@ -66,16 +87,17 @@ def dense(system, q, v, sensors, readings, gravity=None):
                 up = system.parent[up]
             if up != k:
                 continue
-            X = wrench_about(terms.position[j] - terms.position[k])
+            W = wrench_about(terms.position[j] - terms.position[k])
             with_g = alpha0[j] - np.r_[0, 0, 0, g]
-            f[k] += X @ (terms.inertia[j] @ alpha[j] - external[j])
-            f0[k] += X @ (terms.inertia[j] @ with_g + terms.xi[j])
+            f[k] += W @ (terms.inertia[j] @ alpha[j] - pushed[j])
+            f0[k] += W @ (terms.inertia[j] @ with_g + terms.xi[j])
     q_map = np.eye(total)[:nv]
-    tau, tau0 = np.zeros((nv, total)), np.zeros(nv)
-    for k, name in enumerate(system.hinge_names):
-        own = system.v_slice(name)
-        tau[own], tau0[own] = terms.H[own] @ f[k], terms.H[own] @ f0[k]
-    tau += system.armature[:, None] * q_map
+    strain, tau0 = np.zeros((tree.nv, total)), np.zeros(tree.nv)
+    for k, name in enumerate(tree.hinge_names):
+        own = tree.v_slice(name)
+        strain[own], tau0[own] = terms.H[own] @ f[k], terms.H[own] @ f0[k]
+    strain, tau0 = X.T @ strain, X.T @ tau0
+    tau = strain + X.T @ (tree.armature[:, None] * X) @ q_map
     G, c, R, y = [], [], [], []
     n_prior_rows, n_flat = 0, nv
     for i, (s, reading) in enumerate(zip(sensors, readings)):
@@ -91,11 +113,17 @@ def dense(system, q, v, sensors, readings, gravity=None):
             n_prior_rows += len(rows)
             n_flat += len(rows)
             continue
-        g_i, c_i = reading_map(system, q, v, s, terms, g, alpha, alpha0, f, f0, q_map, total)
+        g_i, c_i = reading_map(system, q, v, s, terms, g, (tau, strain, tau0), f, f0, q_map, total)
         seen = ~np.isnan(z)
         G.append(g_i[seen]), c.append(c_i[seen] + np.broadcast_to(s.bias, z.shape)[seen]), y.append(z[seen])
         R.append(cov[np.ix_(seen, seen)])
         n_prior_rows += int(seen.sum()) if s.prior else 0
+    if system.loops:
+        J = np.zeros((len(loop_rows), total))
+        J[:, :nv] = held[0]
+        G.append(J), c.append(held[1]), y.append(np.zeros(len(J))), R.append(np.zeros((len(J), len(J))))
+        n_prior_rows += len(J)
+        n_flat += len(J)
     G, c, y = np.concatenate(G), np.concatenate(c), np.concatenate(y)
     big = np.zeros((len(y), len(y)))
     at = 0
@@ -113,7 +141,7 @@ def dense(system, q, v, sensors, readings, gravity=None):
     scale = np.ones(len(K))
     for _ in range(20):
         largest = np.abs(K * np.outer(scale, scale)).max(1)
-        scale /= np.sqrt(np.where(largest > 0, largest, 1.0))
+        scale /= np.sqrt(np.where(largest > ROUNDING, largest, 1.0))
     Ks = K * np.outer(scale, scale)
     condition = np.linalg.cond(Ks)
     if condition > 1e11:
@@ -134,21 +162,24 @@ def dense(system, q, v, sensors, readings, gravity=None):
     return Dense(means, covs, maps, nis, len(y) - n_flat, llf, condition, G, big, y - c, P)
 
 
-def reading_map(system, q, v, s, terms, g, alpha, alpha0, f, f0, q_map, total):
+def loop_places(system, loop_rows):
+    """Loop and row of each of the rows held."""
+    every = [(loop, i) for loop in system.loops for i in range(len(loop.rows))]
+    return [every[i] for i in loop_rows]
+
+
+def reading_map(system, q, v, s, terms, g, torques, f, f0, q_map, total):
     """Rows of one sensor in θ, and what they are offset by."""
     S = kf.sensors
     nv = system.nv
     if isinstance(s, S.JointTorque | S.JointAcceleration):
-        names = system.hinge_names if s.hinges is None else s.hinges
+        every = [h for c in system.couplings for h in c.hinges if h not in c.named]
+        names = [h for h in system.hinge_names if h not in every] if s.hinges is None else s.hinges
         own = np.concatenate([np.arange(nv)[system.v_slice(name)] for name in names])
         if isinstance(s, S.JointAcceleration):
             return q_map[own], np.zeros(len(own))
-        rows, offset = np.zeros((nv, total)), np.zeros(nv)
-        for k, name in enumerate(system.hinge_names):
-            at = system.v_slice(name)
-            rows[at], offset[at] = terms.H[at] @ f[k], terms.H[at] @ f0[k]
-        if s.rotor:
-            rows = rows + system.armature[:, None] * q_map
+        tau, strain, offset = torques
+        rows = tau if s.rotor else strain
         if isinstance(s, S.MotorCurrent):
             per = np.broadcast_to(s.per_ampere, (len(own),))
             return rows[own] / per[:, None], offset[own] / per

@@ -31,8 +31,8 @@ def compare(seed, n=None, full=FULL):
     if not sensors or not system.nv:
         return "skipped"
     d = dense(system, q, v, sensors, readings)
-    if 1e10 < d.condition < 1e14:
-        return "skipped"  # neither plainly determined nor plainly not
+    if 1e9 < d.condition < 1e14:
+        return "skipped"  # neither plainly determined nor plainly not: the rounding of coefficients moves the answer
     if d.condition >= 1e14:
         with pytest.raises(UnobservableError):
             kf.estimate_dynamics(system, q, v, sensors, readings)
