@@ -163,18 +163,6 @@ def test_bad_input_is_named():
             kf.estimate_dynamics(arm, [0.1, 0.2], None, sensors, readings)
 
 
-def test_couplings_and_loops_are_refused():
-    arm = kf.models.double_pendulum()
-    geared = kf.System(arm.bodies, couplings=[kf.Coupling(["shoulder", "elbow"], [[1.0], [2.0]])])
-    for system in (geared, arm.with_loops([kf.Loop("lower", None, rows="point")])):
-        for ask in (
-            lambda s: kf.estimate_dynamics(s, [0.1], None, [S.JointTorque(0.1)], [[0.0]]),
-            lambda s: kf.observability(s, [0.1], [S.JointTorque(0.1)]),
-        ):
-            with pytest.raises(ModelError, match=r"has (couplings|loops); estimate_dynamics takes open trees"):
-                ask(system)
-
-
 def test_sensors_are_values():
     assert S.Imu("head", 0.1) == S.Imu("head", 0.1) != S.Imu("head", 0.2)
     assert len({S.JointTorque(0.0), S.JointTorque(0.0), S.JointAcceleration(0.0)}) == 2
