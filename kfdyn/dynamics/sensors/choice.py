@@ -19,6 +19,8 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 # Growth of entries that an elimination may bring: when a choice is made, and in other states. From node to node it
 # multiplies, and with it what rounding costs.
 BOUND, BOUND_AGAIN = 5.0, 1e3
+# Condition of a node's matrix, in natural scales, up to which all its unknowns may be eliminated together.
+CONDITION = 1e7
 # A pivot below this, in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
@@ -45,6 +47,8 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
     G = matrix * np.outer(scale, scale)
     size = sizes(G[None], first)[0]
     left, done = [i for i in range(first, len(matrix)) if i not in held], []
+    if _all_at_once(G, size, left):
+        left, done = [], left
     while left:
         pivot = _pivot(G, left)
         rest = [i for i in range(len(G)) if i not in pivot and i not in done]
@@ -58,6 +62,15 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
         done += pivot
         left = [i for i in left if i not in pivot]
     return Choice(np.sort(np.array(done, int)) - first, np.sort(np.array([*left, *held], int)) - first, scale[first:])
+
+
+def _all_at_once(G: Array, size: Array, every: list[int]) -> bool:
+    """Whether all unknowns may go: what matters is the growth that they bring together, not one after the other."""
+    block, rest = G[np.ix_(every, every)], [i for i in range(len(G)) if i not in every]
+    if not every or not np.linalg.cond(block) < CONDITION:
+        return False
+    beside = G[np.ix_(every, rest)]
+    return growth(beside.T @ np.linalg.solve(block, beside), size[np.ix_(rest, rest)]) <= BOUND
 
 
 def sizes(G: Array, first: int) -> Array:

@@ -87,7 +87,7 @@ def _of_joins(factor: Factor, node: Node, tau: Array, rng: np.random.Generator) 
             out[:, places] = -_normal(rng, piece.R, size, n)
             if turned:  # m at hinge i is T_ij m_j, so reading j is Σ T_ij tau_i
                 own = tau[:, [join.old[i][1] for i in dofs]]
-                out[:, places] -= join.T[np.ix_(turned, places)].T @ own
+                out[:, places] -= join.T[turned][:, places].T @ own
         for piece, places in join.info:
             out[:, places] -= np.linalg.inv(piece.R) @ _normal(rng, piece.R, size, n)
         parts.append(out)

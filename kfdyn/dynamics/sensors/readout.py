@@ -112,12 +112,12 @@ def multipliers(factor: Factor, readings: list[Array], answer: Answer) -> list[A
             P = sensor.wrench(layout.system, factor.terms)[:, :, push.seen]
             # x = μ + ΣP*λ, so Σ⁻¹(x − μ) is P*λ, also where Σ has no inverse
             out[push.sensor][:, push.seen] = (P.swapaxes(-1, -2) @ answer.lam[:, k])[..., 0]
-        for join, here in joins_of(node, answer.joined.get(k)):
+        for join, part in joins_of(node, answer.joined.get(k)):
             for piece, places in join.rows:
-                out[piece.sensor][:, piece.seen] = here[:, places, 0]
+                out[piece.sensor][:, piece.seen] = part[:, places, 0]
             for piece, places in join.info:
                 clean = readings[piece.sensor] - layout.sensors[piece.sensor].biases(layout.system)
-                out[piece.sensor][:, piece.seen] = (here[:, places, 0] - clean[:, piece.seen]) @ np.linalg.inv(piece.R)
+                out[piece.sensor][:, piece.seen] = (part[:, places, 0] - clean[:, piece.seen]) @ np.linalg.inv(piece.R)
     return out
 
 

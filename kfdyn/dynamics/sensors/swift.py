@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.layout import make_layout
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.program import Program, make_program
 from kfdyn.dynamics.sensors.readings import Group
@@ -180,7 +179,7 @@ def remember(problem: Problem) -> None:
     if not all(all(part) for part in group.pattern):
         return
     system, sensors = problem.system, problem.sensors
-    layout = make_layout(system, sensors, group.pattern)
+    layout = problem.layout(group)
     if layout.programs and layout.programs[0] is not None:
         if len(_ready) >= 64:
             _ready.clear()
