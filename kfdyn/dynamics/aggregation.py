@@ -72,7 +72,9 @@ def plan(system: System) -> Plan:
     ]
     of_loop = []
     for loop in system.loops:
-        ends = [system.locate(end)[0] if end is not None else -1 for end in (loop.frame_a, loop.frame_b)]
+        ends = [
+            system.locate(loop.moves_with(end))[0] if end is not None else -1 for end in (loop.frame_a, loop.frame_b)
+        ]
         of_loop.append(_between(system, tree, ends, hinges=False))
     root = _joined(system.n_bodies, [*groups, *of_loop])
     members: dict[int, list[int]] = {}

@@ -121,14 +121,16 @@ def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Arr
                 ends.append(None)
                 moved.append((np.zeros((size, 6, len(node.own))), np.zeros((size, 6))))
                 continue
-            body, R, p = system.locate(name)
-            lever = terms.rotation[:, body] @ p
-            V = _shifted(terms.velocity[:, body], lever)
-            ends.append(Moving(terms.rotation[:, body] @ R, terms.position[:, body] + lever, V))
+            carrier, R, p = system.locate(name)
+            body = system.locate(loop.moves_with(name))[0]  # another one where something rolls
+            arm = terms.rotation[:, carrier] @ p
+            lever = arm + (terms.position[:, carrier] - terms.position[:, body])
+            V, turning = _shifted(terms.velocity[:, body], lever), terms.velocity[:, carrier, :3]
+            ends.append(Moving(terms.rotation[:, carrier] @ R, terms.position[:, carrier] + arm, V, turning))
             j = place.get(body)
-            w = terms.velocity[:, body, :3]
+            moves = np.cross(turning, arm) + (terms.velocity[:, carrier, 3:] - terms.velocity[:, body, 3:])
             alpha = np.zeros((size, 6)) if j is None else _shifted(bias[:, j], lever)
-            alpha[:, 3:] += np.cross(w, np.cross(w, lever))
+            alpha[:, 3:] += np.cross(terms.velocity[:, body, :3], moves)
             columns = np.zeros((size, len(node.dofs), 6)) if j is None else _shifted(rows[:, :, j], lever[:, None])
             moved.append((np.swapaxes(columns, -1, -2) @ node.X, alpha))
         a, b = both_ends(loop, *ends)

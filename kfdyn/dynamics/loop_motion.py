@@ -69,6 +69,8 @@ def integrable(loop: Loop) -> bool:
     All three rows of a kind are. Some linear rows along axes that turn with the frame are not (a skate, a wheel); along
     the world's axes they are. One or two angular rows never are.
     """
+    if loop.rolling is not None:
+        return False
     linear = len(loop.rows) - len(loop.angular)
     if len(loop.angular) not in (0, 3):
         return False

@@ -97,7 +97,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     for loop, own in zip(system.loops, loop_slices(system)):
         K = np.zeros((size, cut.drift.shape[-1], 6))
         K[:, own] = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
-        at_body.append((base.locate(loop.frame_a or loop.frame_b or "")[0], K))
+        at_body.append((base.locate(loop.moves_with(loop.frame_a or loop.frame_b or ""))[0], K))
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
     at_rest = cut.of_accelerations(zero)

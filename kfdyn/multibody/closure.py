@@ -26,11 +26,15 @@ RANK = 1e-9
 
 
 class Moving(NamedTuple):
-    """Pose and velocity of one end of a loop: rotation (..., 3, 3), position (..., 3), V (..., 6)."""
+    """Pose and velocity of one end of a loop: rotation (..., 3, 3), position (..., 3), V (..., 6).
+
+    ``turning`` (..., 3) is the angular velocity of its axes where that is not V's: where something rolls.
+    """
 
     rotation: Array
     position: Array
     velocity: Array
+    turning: Array | None = None
 
 
 class Rows(NamedTuple):
@@ -61,9 +65,10 @@ def relative_rows(loop: Loop, a: Moving, b: Moving) -> Rows:
     times = 2.0 if loop.holds_positions else 1.0
     drift = np.zeros((*lead, 6))
     (wa, va), (wb, vb) = ((x.velocity[..., :3], x.velocity[..., 3:]) for x in (a, b))
-    if wa.any():  # where a stands still, so does what it drags along
-        drift[..., :3] = _turn(Rt, -cross(wa, wb))
-        drift[..., 3:] = _turn(Rt, cross(wa, cross(wa, d)) - times * cross(wa, vb - va))
+    axes = wa if a.turning is None else a.turning
+    if axes.any():  # where a stands still, so does what it drags along
+        drift[..., :3] = _turn(Rt, -cross(axes, wb - wa))
+        drift[..., 3:] = _turn(Rt, cross(axes, cross(axes, d)) - times * cross(axes, vb - va))
     if len(loop.angular) == 1 and loop.holds_positions:
         _universal(loop.angular[0], Rt @ b.rotation, _turn(Rt, wb - wa), of_a, of_b, drift)
     rows = list(loop.rows)

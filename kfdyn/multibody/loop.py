@@ -39,6 +39,10 @@ class Loop:
         :func:`kfdyn.simulate` then anchors it where its motion begins, if the rows are rates of positions: all three of
         a kind, or linear ones along the world's axes (``frame_a`` None). Others, such as the sideways row of a skate
         or a wheel, hold rates for good: they are non-holonomic.
+    rolling : str, optional
+        Of a contact with the world: the body that rolls. The contact is where the frame is, which some other body
+        carries (the axle, or what leans with the disc but does not spin), and the point of this body that happens to be
+        there does not move along the rows. Held as rates.
     name : str, optional
         For messages; the frames' names if not given.
 
@@ -56,6 +60,11 @@ class Loop:
     Loop(frame_a=None, frame_b='foot', rows=(0, 1, 2, 3, 4, 5))
     >>> kf.Loop("rocker_end", "coupler_end", rows="axis").rows
     (0, 1, 3, 4, 5)
+
+    A wheel that does not slip, touching the ground at a frame of the car below its axle:
+
+    >>> kf.Loop(None, "below_the_axle", rows="point", rolling="wheel").holds_positions
+    False
     """
 
     frame_a: str | None
@@ -63,6 +72,7 @@ class Loop:
     rows: tuple[int, ...]
     anchor: tuple[Array, Array] | None = field(repr=False)
     name: str = field(repr=False)
+    rolling: str | None = field(repr=False)
 
     def __init__(
         self,
@@ -71,6 +81,7 @@ class Loop:
         rows: str | Sequence[int] = "pose",
         anchor: Any = None,
         name: str | None = None,
+        rolling: str | None = None,
     ) -> None:
         ends = [end for end in (frame_a, frame_b) if end is not None]
         if not ends or not all(isinstance(end, str) for end in ends):
@@ -80,17 +91,26 @@ class Loop:
         label = name or (f"{ends[0]!r} to {ends[1]!r}" if len(ends) == 2 else f"{ends[0]!r} to the world")
         if anchor is not None and len(ends) == 2:
             raise ModelError(f"loop {label}: it joins two frames of the system and takes no anchor in the world")
+        if rolling is not None and (anchor is not None or len(ends) == 2):
+            raise ModelError(
+                f"loop {label}: what rolls touches the world wherever the frame is; name one frame, and give no anchor"
+            )
         put = object.__setattr__
         put(self, "frame_a", frame_a)
         put(self, "frame_b", frame_b)
         put(self, "rows", _rows(rows, label))
         put(self, "anchor", None if anchor is None else _anchor(anchor, label))
         put(self, "name", label)
+        put(self, "rolling", rolling)
 
     @property
     def holds_positions(self) -> bool:
         """Whether it closes on positions, and not on rates alone."""
         return self.anchor is not None or (self.frame_a is not None and self.frame_b is not None)
+
+    def moves_with(self, frame: str) -> str:
+        """The body or frame whose motion is held at one of its frames: the frame's own, or what rolls there."""
+        return self.rolling or frame
 
     @property
     def angular(self) -> tuple[int, ...]:

@@ -60,7 +60,8 @@ def loop_tables(system: System) -> LoopTables:
     loops, rows, ends, at = [], [], [], 0
     for loop in system.loops:
         names = (loop.frame_a, loop.frame_b)
-        places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in names]
+        held = [None if name is None else loop.moves_with(name) for name in names]
+        places = [0 if name is None else int(model.place[tree.locate(name)[0]]) for name in (*held, *names)]
         third = min({0, 1, 2} - set(loop.angular), default=0)
         loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions), len(loop.angular), third))
         at += len(loop.rows)

@@ -221,7 +221,7 @@ class System:
                 if not isinstance(one, kind):
                     raise ModelError(f"system {tree.name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
         for loop in loops:
-            for end in (loop.frame_a, loop.frame_b):
+            for end in (loop.frame_a, loop.frame_b, loop.rolling):
                 if end is not None:
                     tree.locate(end)
         if loops:

@@ -20,9 +20,9 @@ from kfdyn.sweeps.values import choice, local, now, real
 #: What a row holds: a turn about an axis of frame_a, a move along one, or axis j of frame_a across axis k of frame_b.
 ANGULAR, LINEAR, ACROSS = 0, 1, 2
 
-#: A loop: bodies of its ends (0 is the world), its rows first … last, whether it holds positions, how many of them are
-#: angular, and which axis the angular ones leave out.
-LOOP = Record(a=int, b=int, first=int, last=int, holds=int, angular=int, third=int)
+#: A loop: bodies of its ends (0 is the world), bodies that carry their frames (others where something rolls), its rows
+#: first … last, whether it holds positions, how many of them are angular, and which axis the angular ones leave out.
+LOOP = Record(a=int, b=int, at_a=int, at_b=int, first=int, last=int, holds=int, angular=int, third=int)
 
 #: A row: its kind, axis i, and j, k.
 ROW = Record(kind=int, i=int, j=int, k=int)
@@ -41,16 +41,19 @@ MOST = 6
 
 
 class End:
-    """A frame at one end of a loop: R, x, and its lever from the body's origin; ω, velocity and ω × (ω × lever)."""
+    """A frame at one end of a loop: R, x, its lever from the body's origin; what turns its axes; and ω, velocity and
+    ω × (rate of the lever) of the body's point that is there.
+    """
 
-    def __init__(self, rows, t, place):
-        end, here, at = END.rows(rows.row.ends)[place], rows.bodies[t], rows.places[t]
-        self.R, self.lever = here.R @ end.turn, here.R @ end.arm
-        self.x = at.x + self.lever
+    def __init__(self, rows, t, carrier, place):
+        end, body, here = END.rows(rows.row.ends)[place], rows.bodies[t], rows.bodies[carrier]
+        own, at = rows.places[t], rows.places[carrier]
+        arm = here.R @ end.arm
+        self.R, self.lever, self.x = here.R @ end.turn, arm + (at.x - own.x), at.x + arm
         if rows.moving:
-            self.omega = here.omega
-            self.speed = at.speed.plus_cross(self.omega, self.lever)
-            self.inward = self.omega.cross(self.omega.cross(self.lever))
+            self.axes, self.omega = here.omega, body.omega
+            self.speed = own.speed.plus_cross(self.omega, self.lever)
+            self.inward = self.omega.cross(here.omega.cross(arm) + (at.speed - own.speed))
 
 
 class LoopRows:
@@ -87,7 +90,7 @@ class LoopRows:
                 speed_of(self.robot, body, self.row, self)
         for i in loop(self.row.loops):
             one = LOOP.rows(self.row.loop_table)[i]
-            self._put_forces(one, End(self, one.a, 2 * i), End(self, one.b, 2 * i + 1))
+            self._put_forces(one, End(self, one.a, one.at_a, 2 * i), End(self, one.b, one.at_b, 2 * i + 1))
             self._walk(one.a, one.b, one.first, one.last - one.first)
 
     def _put_forces(self, one, a, b):
@@ -97,8 +100,9 @@ class LoopRows:
         for i, x in enumerate([*a.R.m, *b.R.m]):
             self.axes[i] = x
         if self.moving:
-            turns, turn = a.omega.cross(b.omega), b.omega - a.omega
-            drags = a.omega.cross(a.omega.cross(d)) - (1.0 + holds) * a.omega.cross(b.speed - a.speed)
+            turn = b.omega - a.omega
+            turns = a.axes.cross(turn)
+            drags = a.axes.cross(a.axes.cross(d)) - (1.0 + holds) * a.axes.cross(b.speed - a.speed)
             drags = drags + (b.inward - a.inward)
         for r in loop(one.last, one.first):
             row, out = ROW.rows(self.row.row_table)[r], self.forces[r]
