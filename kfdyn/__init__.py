@@ -111,6 +111,8 @@ _NAMES_OF = {
     "kfdyn.multibody": (
         "Body",
         "Coupling",
+        "Rotor",
+        "with_rotors",
         "FlexibleBody",
         "FlexibleSystem",
         "Frame",

@@ -25,6 +25,7 @@ from kfdyn.multibody.kinematics import (
 from kfdyn.multibody.links import LinkTerms, link_terms
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.origin import Origin
+from kfdyn.multibody.rotor import Rotor, with_rotors
 from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
 
@@ -39,6 +40,7 @@ __all__ = [
     "Loop",
     "Origin",
     "Pose",
+    "Rotor",
     "System",
     "absolute_angles",
     "beam",
@@ -60,4 +62,5 @@ __all__ = [
     "potential_energy",
     "random_configuration",
     "specialise",
+    "with_rotors",
 ]

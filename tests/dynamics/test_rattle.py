@@ -69,7 +69,7 @@ def test_momentum_of_a_ring_afloat():
     momentum = motion.momentum[:, 3:]
     assert np.abs(momentum - momentum[0]).max() < 1e-11
     angular = motion.momentum[:, :3]
-    assert np.abs(angular - angular[0]).max() < 1e-10  # about the mass centre
+    assert np.abs(angular - angular[0]).max() < 1e-10
     assert np.abs(gaps(s, motion.q)[0]).max() < 1e-12
     assert np.abs(motion.energy - motion.energy[0]).max() < 2e-3 * motion.kinetic[0]
 
