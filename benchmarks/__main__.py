@@ -10,6 +10,7 @@ PARTS = {
     "batch": "100,000 right-hand sides on one tree",
     "startup": "import, first call, later calls",
     "dynamics": "robots beside Pinocchio and MuJoCo",
+    "loops": "loops, gears and contacts beside Pinocchio",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "flexible": "bodies that bend, and PART's split of their modes",
