@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,10 +16,15 @@ from kfdyn.dynamics.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.dynamics.integrators import Step
 from kfdyn.dynamics.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
-from kfdyn.multibody import System, integrate, kinetic_energy, link_terms
+from kfdyn.multibody import System, integrate, kinetic_energy
+from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.entries import FINE, Later
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
+
+LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
 
 
 class Lagrangian(NamedTuple):
@@ -63,28 +69,22 @@ def lagrangian(
     >>> lagrangian(pendulum(mass=2.0), np.array([0.0]), np.array([3.0])).momentum
     array([6.])
     """
-    from kfdyn.dynamics.recursions.lagrangian import forces, momenta, rates
-
     if system.couplings:
         tree, q_tree, v_tree = system.opened(q, v=v)
         found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
         return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
-    terms, layout = link_terms(system, q, v), system.layout
-    lead, nv = terms.l.shape[:-2], system.nv
-    g = np.ascontiguousarray(np.broadcast_to(system.gravity if gravity is None else gravity, (*lead, 3)))
-    speeds = np.ascontiguousarray(np.broadcast_to(v, (*lead, nv))).reshape(-1)
-    h, f = np.empty(terms.velocity.size), np.zeros(terms.velocity.size)
+    g = system.gravity if gravity is None else np.asarray(gravity, float)
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    if q.shape[:-1] != lead or v.shape[:-1] != lead:
+        q, v = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v))
+    if g.ndim > 1:
+        g = np.array(np.broadcast_to(g, (*lead, 3)))
     if external_forces is not None:
-        f.reshape(terms.velocity.shape)[:] = external_forces
-    outboard = layout.order, layout.parent, terms.l.reshape(-1), terms.inertia.reshape(-1)
-    momenta(*outboard, terms.velocity.reshape(-1), h)
-    forces(*outboard, g.reshape(-1), f)
-    momentum, rate = np.empty((*lead, nv)), np.empty((*lead, nv))
-    rates(
-        layout.coordinates, layout.v_start, layout.armature, speeds, terms.H.reshape(-1), terms.velocity.reshape(-1),
-        h, f, momentum.reshape(-1), rate.reshape(-1),
-    )  # fmt: skip
-    return Lagrangian(momentum, rate)
+        external_forces = np.array(np.broadcast_to(external_forces, (*lead, system.n_bodies, 6)))
+    out = Lagrangian(np.empty((*lead, system.nv)), np.empty((*lead, system.nv)))
+    if LAGRANGIAN(system, math.prod(lead), q, v, external_forces, g, *out) != FINE:
+        raise overflow(system, "the momentum", q=configuration(system, q), v=v)
+    return out
 
 
 def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:

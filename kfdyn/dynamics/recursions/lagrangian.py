@@ -1,81 +1,109 @@
 """Lagrange's side of a motion: generalised momenta, forces from the Lagrangian, and their transport."""
 
+from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.recursions.robot import SCREW
+from kfdyn.multibody.recursions.energy import Q, Swept, V, begin, speed_of
+from kfdyn.multibody.recursions.outward import axis_of, inertia_of, sweep_outward
+from kfdyn.multibody.recursions.robot import BALL as BODY_BALL
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SLIDE, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps import IN_ORDER, Record, Vec3, carried, choice, down, local, loop, real, sweep, when
+from kfdyn.sweeps import IN_ORDER, Record, Vec3, carried, cases, choice, local, loop, real, sweep, when
+from kfdyn.sweeps.entry import Entry, Given
 
 SCREWS, BALL = int(Coordinates.SCREWS), int(Coordinates.BALL)
 # Terms of the exponential series: |ad| = 2 leaves 2^40 / 40! = 1e-36.
 TERMS = 40
 
-LEVER = Record(l=Vec3)
+#: Kept for each body: the momentum and the force of all that is outboard.
+OUTBOARD = Record(h=Spatial, f=Spatial)
 
 
-@sweep(flags=IN_ORDER)
-def momenta(order, parent, l, inertia, V, h):
-    """Σ φ(k,j) M(j) V(j) over all that is outboard of k: (batch, n, 6), with levers (batch, n, 3), flat."""
-    n = parent.size
-    for at in loop(V.size // 6):
-        M = inertia.matrix(36 * at, 6, 6)
+class Lagrange(Swept):
+    """The workspace: bodies, rows of H, velocities, what is outboard, and what rotors of a hinge are turned by."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, work)
+        at = Swept.size(robot, row)
+        self.robot, self.row = robot, row
+        self.outboard, self.rotor = OUTBOARD.rows(work.part(at)), work.part(at + (robot.n + 1) * OUTBOARD.width)
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers it works in."""
+        return Swept.size(robot, row) + (robot.n + 1) * OUTBOARD.width + 6
+
+    def put_body(self, body):
+        """Momentum M V of a body, and the force of gravity and from outside on it."""
+        row, omega, speed = self.row, self.bodies[body.t].omega, speed_of(self.robot, body, self.row, self)
+        J, p = inertia_of(body, self.work)
+        g = Vec3(*(row.gravity[i] for i in range(3)))
+        here, force = self.outboard[body.t], carried(Spatial(p.cross(g), body.mass * g))
+        here.h = Spatial((J @ omega).plus_cross(p, speed), (body.mass * speed).plus_cross(omega, p))
+        for _ in when(row.external_forces.given):
+            push = row.external_forces.part(6 * body.body)
+            force.set(force.get() + Spatial.of([push[i] for i in range(6)]))
+        here.f = force.get()
+
+    def answer(self, body):
+        """p and dL/dq of a body's dofs; then all of it is the parent's, too."""
+        here, own = self.bodies[body.t], self.outboard[body.t]
+        V = Spatial(here.omega, self.places[body.t].speed)
+        for kind in cases(body.kind, KINDS):
+            if kind == REVOLUTE:
+                self._put(body.v, Spatial(axis_of(body.t, self.work), Vec3.zero()), V, own)
+            elif kind == SLIDE:
+                self._put(body.v, self.rows_of_H[body.v].h, V, own)
+            else:
+                self._put_many(body, V, own)
+        for _ in when(body.parent != 0):
+            up = self.outboard[body.parent]
+            up.h, up.f = up.h + own.h.force_shifted(here.l), up.f + own.f.force_shifted(here.l)
+
+    def _put_many(self, body, V, own):
+        """The last screw first: an earlier one is carried by those before it alone, those of a group by none."""
+        v, moving = self.row.v, carried(V)
+        whole = body.v_end - body.v == 6
+        group = (body.kind >= BODY_BALL) & (body.v_end - body.v == choice(body.kind == BODY_BALL, 3, 6))
         for i in range(6):
-            h[6 * at + i] = sum(M[i, j] * V[6 * at + j] for j in range(6))
-    for b in loop(V.size // (6 * n)):
-        gather(order, parent, l.part(3 * n * b), h.part(6 * n * b))
+            self.rotor[i] = 0.0
+        for _ in when(group):
+            for i in dofs(self.robot, body):
+                moving.set(moving.get() - v[i] * self.rows_of_H[i].h)
+            # rotors are not turned with the body: take back what transport will do to R v
+            speed = twist(v, body.v, whole)
+            spin = [r * x for r, x in zip(numbers(twist(self.robot.armature, body.v, whole)), numbers(speed))]
+            for i, x in enumerate(numbers(ad_star(speed, Spatial.of(spin)))):
+                self.rotor[i] = x
+        for i in dofs(self.robot, body, backwards=True):
+            h = self.rows_of_H[i].h
+            self._put(i, h, moving.get(), own, self.rotor[i - body.v])
+            for _ in when(body.kind < BODY_BALL):
+                moving.set(moving.get() - v[i] * h)
+
+    def _put(self, i, h, V, own, less=0.0):
+        """p = H h + R v; turning a hinge at fixed rates moves what is outboard against V: dL/dq = (V × H*)·h + H f."""
+        self.row.momentum[i] = h.dot(own.h) + self.robot.armature[i] * self.row.v[i]
+        self.row.force[i] = turned(V, h).dot(own.h) + h.dot(own.f) - less
 
 
-@sweep(flags=IN_ORDER)
-def forces(order, parent, l, inertia, gravity, f):
-    """Σ φ(k,j) (f(j) + M(j) [0; g]) over all that is outboard of k; ``gravity`` is (batch, 3)."""
-    n = parent.size
-    for b in loop(gravity.size // 3):
-        for k in loop(n):
-            at = n * b + k
-            M = inertia.matrix(36 * at, 6, 6)
-            for i in range(6):
-                f[6 * at + i] = f[6 * at + i] + sum(M[i, 3 + j] * gravity[3 * b + j] for j in range(3))
-        gather(order, parent, l.part(3 * n * b), f.part(6 * n * b))
+def lagrangian(robot, row, work):
+    """p = dL/dv and dL/dq at fixed v: one sweep out, one in; about 250 flops a body."""
+    swept = Lagrange(robot, row, work)
+    sweep_outward(robot, row, swept.work, swept.H, moving=True)
+    for body in outward(robot):
+        swept.put_body(body)
+    for body in inward(robot):
+        swept.answer(body)
 
 
-def gather(order, parent, l, f):
-    """f(k) ← Σ φ(k,j) f(j) over all that is outboard, in place."""
-    levers, gathered = LEVER.rows(l), SCREW.rows(f)
-    for step in down(parent.size):
-        k = order[step]
-        for _ in when(parent[k] >= 0):
-            above = gathered[parent[k]]
-            above.h = above.h + gathered[k].h.force_shifted(levers[k].l)
-
-
-@sweep(flags=IN_ORDER)
-def rates(coordinates, v_start, armature, v, H, V, h, f, momentum, rate):
-    """p = dL/dv and dL/dq at fixed v, of h(k) = Σ φ M V, the momentum outboard of hinge k, and f, the force there.
-
-    p = H h + R v. Turning hinge k at fixed rates moves all that is outboard against V(p), hence
-    dL/dq = (V(p) × H*)·h(k) + H f. Batches (batch, nv), (batch, nv, 6), (batch, n, 6), flat. About 100 flops a body.
-    """
-    n, nv = coordinates.size, armature.size
-    for b in loop(V.size // (6 * n)):
-        at, rows = nv * b, SCREW.rows(H.part(6 * nv * b))
-        motions, outboard, pulls = (SCREW.rows(x.part(6 * n * b)) for x in (V, h, f))
-        for k in loop(n):
-            first, last, screws = v_start[k], v_start[k + 1], coordinates[k] == SCREWS
-            group = in_group(coordinates, v_start, k)
-            moving = carried(motions[k].h)  # what moves a screw: all that lies inboard of it
-            for _ in when(group):
-                for i in loop(last, first):
-                    moving.set(moving.get() - v[at + i] * rows[i].h)
-            own, pull = outboard[k].h, pulls[k].h
-            for i in down(last, first):
-                row = rows[i].h
-                momentum[at + i] = row.dot(own) + armature[i] * v[at + i]
-                rate[at + i] = turned(moving.get(), row).dot(own) + row.dot(pull)
-                for _ in when(screws):  # an earlier screw is carried by those before it alone
-                    moving.set(moving.get() - v[at + i] * row)
-            for _ in when(group):  # rotors are not turned with the body: take back what transport will do to R v
-                whole, speed = last - first == 6, twist(v, at + first, last - first == 6)
-                spin = [r * x for r, x in zip(numbers(twist(armature, first, whole)), numbers(speed))]
-                add(rate, at + first, whole, -1.0, ad_star(speed, Spatial.of(spin)))
+LAGRANGIAN = Entry(
+    lagrangian,
+    ROBOT,
+    [Q, V, FORCES, GRAVITY],
+    [Given("momentum", ("nv",)), Given("force", ("nv",))],
+    Lagrange.size,
+    begin,
+)
 
 
 @sweep(flags=IN_ORDER)
