@@ -7,16 +7,16 @@ from typing import Any
 
 from matplotlib.animation import FuncAnimation
 
-#: The signs on the buttons of matplotlib's page, by the names of the font that it would fetch.
+#: The signs on the buttons of matplotlib's page, by the names of its font: letters that every system has.
 SIGNS = {
     "minus": "−",
-    "fast-backward": "⏮",
-    "step-backward": "⏪",
+    "fast-backward": "|◀",
+    "step-backward": "‹",
     "play fa-flip-horizontal": "◀",
-    "pause": "⏸",
+    "pause": "||",
     "play": "▶",
-    "step-forward": "⏩",
-    "fast-forward": "⏭",
+    "step-forward": "›",
+    "fast-forward": "▶|",
     "plus": "+",
 }
 
