@@ -9,7 +9,6 @@ import kfdyn as kf
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mass_matrix_is_the_sum_over_points(seed):
-    """SKO:flexible."""
     system = tree(seed)
     q, _ = state(system, seed)
     J = velocity_map(system, q)

@@ -170,6 +170,10 @@ def test_rotation_stiffens_a_beam_only_with_the_quadratic_term(stiffening):
         ({"damping": -0.1}, "damping ratio"),
         ({"damping": [[-1.0]]}, "feed the motion"),
         ({"points": [[0, 0, 0], [1, 0, np.nan]]}, "not finite"),
+        ({"turns": np.full((2, 3, 1), 1.0)}, "clamped"),
+        ({"mass": [[1.0, 2.0], [2.0, 1.0]]}, "mass is not positive semi-definite.*negative energy"),
+        ({"mass": [[1.0, 2.0], [0.0, 1.0]]}, "mass is not symmetric"),
+        ({"stiffness": [[np.nan]]}, "stiffness has entries that are not finite"),
     ],
 )
 def test_bad_bodies_are_named(change, words):
@@ -200,3 +204,126 @@ def test_bad_beams_and_attachments_are_named():
         kf.modes(kf.FlexibleSystem([kf.beam("rod", 1.0, 1.0, bending=1.0, hinge=kf.Hinge.free())]))
     with pytest.raises(ShapeError, match=r"q must have shape"):
         kf.forward_dynamics(kf.FlexibleSystem([rod]), [0.0], None, np.zeros(4))
+
+
+def two_modes(**change):
+    """Three points, two modes; what is given instead of what is right."""
+    shapes = np.zeros((3, 3, 2))
+    shapes[1:, 2, 0], shapes[1:, 1, 1] = [0.5, 1.0], [0.3, 1.0]
+    good = {
+        "mass": np.ones(3), "points": [[0.0, 0, 0], [0.5, 0, 0], [1, 0, 0]], "shapes": shapes, "stiffness": [10.0, 20],
+    }  # fmt: skip
+    return kf.FlexibleBody("leaf", **{**good, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"stiffness": [[10.0, 20], [20, 10]]}, "stiffness is not positive definite.*from -10"),
+        ({"stiffness": [10.0, 0.0]}, "rigid-body mode"),
+        ({"stiffness": [[10.0, 1], [0, 10]]}, "stiffness is not symmetric"),
+        ({"mass": [1.0, 0.0, 0.0]}, "modal mass is not positive definite.*too few points"),
+        ({"damping": [[1.0, 5], [5, 1]]}, "feed the motion"),
+    ],
+)
+def test_bad_matrices_of_two_modes_are_named(change, words):
+    two_modes()
+    with pytest.raises(ModelError, match=words):
+        two_modes(**change)
+
+
+def test_modes_that_depend_on_each_other_are_named():
+    shapes = np.zeros((3, 3, 2))
+    shapes[1:, 2, 0], shapes[1:, 2, 1] = [0.5, 1.0], [1.0, 2.0]
+    with pytest.raises(ModelError, match="depend on each other"):
+        two_modes(shapes=shapes)
+
+
+def test_too_few_points_for_the_modes_are_named():
+    with pytest.raises(ModelError, match="4 modes need at least 2 points, there are 1"):
+        kf.FlexibleBody("leaf", [1.0], [[1.0, 0, 0]], np.ones((1, 3, 4)), np.ones(4))
+    with pytest.raises(ModelError, match="no modes; a rigid one is a Body"):
+        kf.FlexibleBody("leaf", [1.0], [[1.0, 0, 0]], np.ones((1, 3, 0)), np.ones((0, 0)))
+
+
+def springs():
+    """Nodes, M and K of three masses on springs, of which the first is to be held."""
+    K = np.kron([[2.0, -1, -1], [-1, 2, -1], [-1, -1, 2]], np.eye(3))
+    return np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]]), np.eye(9), K
+
+
+def test_bad_finite_elements_are_named():
+    nodes, M, K = springs()
+    kf.from_finite_elements("f", nodes, M, K, clamped=[0], modes=3)
+    skew = K.copy()
+    skew[0, 3] += 1.0
+    for change, words in (
+        ((nodes, M, skew), "stiffness is not symmetric"),
+        ((nodes, M, -K), "not positive definite|no modes"),
+        ((nodes, np.where(np.eye(9) > 0, -1.0, 0.0), K), "negative mass|no modes"),
+        ((nodes, np.diag([1.0, 2, 1] * 3), K), "differs between directions"),
+        ((nodes, M, np.zeros((9, 9))), "not positive definite|no modes"),  # nothing but rigid-body modes
+        ((nodes, M, K * np.nan), "not finite"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            kf.from_finite_elements("f", *change, clamped=[0], modes=3)
+    with pytest.raises(ModelError, match="clamped names node 7"):
+        kf.from_finite_elements("f", nodes, M, K, clamped=[7])
+    with pytest.raises(ModelError, match="node 0 is both clamped and interface"):
+        kf.from_finite_elements("f", nodes, M, K, clamped=[0], interface=[0])
+    with pytest.raises(ModelError, match="only 6 dofs are free"):
+        kf.from_finite_elements("f", nodes, M, K, clamped=[0], modes=7)
+
+
+def test_modes_of_finite_elements_are_the_same_at_every_call():
+    """The sparse solver starts from a vector of its own, not from a drawn one."""
+    rng = np.random.default_rng(0)
+    nodes = rng.normal(size=(40, 3))
+    A = rng.normal(size=(120, 120))
+    first, second = (
+        kf.from_finite_elements("f", nodes, np.eye(120), A @ A.T + np.eye(120), clamped=[0, 1], modes=4)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.shapes, second.shapes)
+
+
+def test_coordinates_follow_the_hinge_and_have_names():
+    rod = kf.beam("rod", 1.0, 1.0, bending=1.0, modes=1, hinge=kf.Hinge.ball(), hinge_name="shoulder")
+    tip = kf.Body("tip", np.eye(6), kf.Hinge.revolute([0, 0, 1]), "rod", position=[1.0, 0, 0], hinge_name="wrist")
+    system = kf.FlexibleSystem([rod, tip])
+    wanted = ("shoulder/1", "shoulder/2", "shoulder/3", "rod/mode_1", "rod/mode_2", "wrist")
+    assert system.dof_names == wanted
+    assert (system.nq, system.nv) == (7, 6)
+    assert system.q_slice("shoulder") == slice(0, 4)
+    assert system.mode_slice("rod") == slice(4, 6)
+    assert system.mode_slice("rod", velocity=True) == slice(3, 5)
+    assert system.v_slice("wrist") == slice(5, 6)
+    assert system.elastic.tolist() == [False, False, False, True, True, False]
+    with pytest.raises(ModelError, match="no hinge 'rod'"):
+        system.v_slice("rod")
+
+
+def test_condensed_points_weigh_as_all_of_them():
+    """Fine beams have few condensed points, and 𝓜 of any deformation is the same."""
+    rod = kf.beam(
+        "rod", 1.0, 2.0, bending=(30.0, 50.0), torsion=4.0, gyration=0.05, modes=2, elements=8, stiffening=True
+    )
+    few = rod.condensed
+    assert len(rod.points) > 100 > 30 > len(few.weight)
+    plane = kf.beam("plane", 1.0, 2.0, bending=(0.0, 50.0), modes=2, elements=32)
+    assert len(plane.condensed.weight) == 4
+    for body in (rod, plane):
+        few = body.condensed
+        eta = 0.1 * np.random.default_rng(0).normal(size=body.n_modes)
+        sums = []
+        for r, psi, bends, one in (
+            (few.points, few.shapes, few.bends, few.weight),
+            (body.points, body.shapes, body.bends, np.ones(len(body.mass))),
+        ):
+            bend = np.zeros_like(psi) if bends is None else bends @ eta
+            s = r + psi @ eta + 0.5 * bend @ eta
+            sums.append(np.concatenate([psi + bend, s[..., None], one[:, None, None] * np.eye(3)], axis=2))
+        weighed = np.einsum("iak,i,ibl->akbl", sums[1], body.mass, sums[1])
+        np.testing.assert_allclose(
+            np.einsum("iak,ibl->akbl", sums[0], sums[0]), weighed, atol=1e-13 * abs(weighed).max()
+        )

@@ -137,10 +137,10 @@ def _node(
     name = system.body_names[k]
     if n:
         modes = system.modal(q, name, False), system.modal(v, name, True)
-        Q, xi = _elastic(system.flexible[name], *modes, terms, k, system.is_slack)
+        Q, xi = elastic_terms(system.flexible[name], *modes, terms, k, system.is_slack)
         for c in system.attachments(k):
             if c < force.shape[1]:  # a load where something may be attached
-                xi -= np.einsum("bji,bj->bi", _reach(system, c, X, terms), force[:, c])
+                xi -= np.einsum("bji,bj->bi", reach(system, c, X, terms), force[:, c])
     else:
         Q, xi = terms.inertia[:, k], terms.xi[:, k].copy()
     xi[:, n:] -= force[:, k]
@@ -165,10 +165,10 @@ def _carried(system: FlexibleSystem, k: int, X: Array, drift: Array, terms: Link
     six = slice(int(system.tree.layout.v_start[c]), int(system.tree.layout.v_start[c + 1]))
     pushed = terms.eta[:, c] + np.einsum("bji,bj->bi", terms.H[:, six], drift[:, six])
     eta = terms.eta[:, k] + np.einsum("bij,bj->bi", down, pushed)
-    return eta, down @ _reach(system, c, X, terms)
+    return eta, down @ reach(system, c, X, terms)
 
 
-def _reach(system: FlexibleSystem, c: int, X: Array, terms: LinkTerms) -> Array:
+def reach(system: FlexibleSystem, c: int, X: Array, terms: LinkTerms) -> Array:
     """[Π, φ*] (B, 6, n + 6): [η̇; V] of a body that bends to the velocity of the attachment c on it."""
     six = slice(int(system.tree.layout.v_start[c]), int(system.tree.layout.v_start[c + 1]))
     modes = system.mode_slice(system.body_names[int(system.tree.parent[c])], True)
@@ -198,7 +198,9 @@ def _shift(l: Array) -> Array:
     return out
 
 
-def _elastic(body: FlexibleBody, eta: Array, rate: Array, terms: LinkTerms, k: int, slack: bool) -> tuple[Array, Array]:
+def elastic_terms(
+    body: FlexibleBody, eta: Array, rate: Array, terms: LinkTerms, k: int, slack: bool
+) -> tuple[Array, Array]:
     """M_m and ξ of a flexible body, world orientation: sums over its points in its own frame, then turned."""
     B, n = eta.shape
     turn = terms.rotation[:, k]

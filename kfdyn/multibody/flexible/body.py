@@ -117,6 +117,8 @@ class FlexibleBody:
         if r.ndim != 2 or r.shape[1] != 3 or psi.shape[:2] != r.shape or psi.ndim != 3:
             raise ShapeError(f"{where}: points must be (N, 3) and shapes (N, 3, modes), got {r.shape} and {psi.shape}")
         N, n = len(r), psi.shape[2]
+        if not n:
+            raise ModelError(f"{where} has no modes; a rigid one is a Body")
         if m.shape not in ((N,), (N, N)):
             raise ShapeError(f"{where}: mass must have shape ({N},) or ({N}, {N}), got {m.shape}")
         for values, key in ((m, "mass"), (r, "points"), (psi, "shapes")):
@@ -124,6 +126,8 @@ class FlexibleBody:
                 raise ModelError(f"{where}: {key} has entries that are not finite")
         if m.ndim == 1 and (m < 0).any():
             raise ModelError(f"{where}: point {int(m.argmin())} has the negative mass {m.min():.3g}")
+        if m.ndim == 2:
+            m = _square(m, N, f"{where}: mass", "a motion would have negative energy")
         turning = np.zeros((N, 3, n)) if turns is None else np.array(as_floats(turns, f"{where}: turns"))
         bending = None if bends is None else np.array(as_floats(bends, f"{where}: bends"))
         if turning.shape != psi.shape or (bending is not None and bending.shape != (N, 3, n, n)):
@@ -196,8 +200,6 @@ class FlexibleBody:
 
     def _check(self, where: str) -> None:
         n = self.n_modes
-        if not n:
-            raise ModelError(f"{where} has no modes; a rigid one is a Body")
         if 3 * len(self.points) < n:
             raise ModelError(f"{where}: {n} modes need at least {-(-n // 3)} points, there are {len(self.points)}")
         K = self.stiffness
@@ -229,7 +231,7 @@ class FlexibleBody:
     def _damping(self, damping: ArrayLike, n: int, where: str) -> Array:
         value = np.asarray(as_floats(damping, f"{where}: damping"))
         if value.ndim:
-            return _square(value, n, f"{where}: damping", definite=False)
+            return _square(value, n, f"{where}: damping", "it would feed the motion")
         if not value >= 0:
             raise ModelError(f"{where}: the damping ratio must not be negative, got {float(value)}")
         from scipy.linalg import eigh
@@ -239,7 +241,8 @@ class FlexibleBody:
         return np.asarray((half * (2 * float(value) * np.sqrt(squares))) @ half.T)
 
 
-def _square(value: ArrayLike, n: int, what: str, definite: bool = True) -> Array:
+def _square(value: ArrayLike, n: int, what: str, not_negative: str = "") -> Array:
+    """A symmetric matrix (n, n), or its diagonal; ``not_negative`` tells what a negative eigenvalue would mean."""
     array = np.array(as_floats(value, what))
     array = np.diag(array) if array.ndim == 1 else array
     if array.shape != (n, n):
@@ -249,6 +252,8 @@ def _square(value: ArrayLike, n: int, what: str, definite: bool = True) -> Array
     if np.abs(array - array.T).max() > 1e-9 * np.abs(array).max():
         raise ModelError(f"{what} is not symmetric")
     array = 0.5 * (array + array.T)
-    if not definite and np.linalg.eigvalsh(array)[0] < -SMALL * max(float(np.abs(array).max()), 1e-300):
-        raise ModelError(f"{what} is not positive semi-definite: it would feed the motion")
+    if not_negative:
+        lowest = float(np.linalg.eigvalsh(array)[0])
+        if lowest < -SMALL * max(float(np.abs(array).max()), 1e-300):
+            raise ModelError(f"{what} is not positive semi-definite (smallest eigenvalue {lowest:.3g}): {not_negative}")
     return array

@@ -80,6 +80,11 @@ def from_finite_elements(
         raise ShapeError(
             f"{where}: nodes must be (N, 3), mass and stiffness (3N, 3N), got {r.shape}, {M.shape}, {K.shape}"
         )
+    for matrix, what in ((K, "stiffness"), (M, "mass")):
+        if matrix.nnz and not np.isfinite(matrix.data).all():
+            raise ModelError(f"{where}: {what} has entries that are not finite")
+        if abs(matrix - matrix.T).max() > 1e-9 * abs(matrix).max():
+            raise ModelError(f"{where}: {what} is not symmetric")
     weights = _scalar_mass(M, N, where)
     held, shown = _indices(clamped, N, where, "clamped"), _indices(interface, N, where, "interface")
     if not len(held):
