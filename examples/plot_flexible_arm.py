@@ -47,8 +47,10 @@ assert (found.frequencies > 0).all()
 figure, axes = plt.subplots(1, 4, figsize=(10, 4), sharey=True)
 for ax, k in zip(axes, range(4)):
     shape = found.shapes[:, k] / np.abs(found.shapes[:, k]).max()
-    for s, tone in ((0.0, "#bbbbbb"), (0.25, COLORS["blue"]), (-0.25, COLORS["orange"])):
-        points = outline(kf.integrate(arm, down, s * shape))
+    still = outline(down)
+    moved = outline(kf.integrate(arm, down, 1e-4 * shape)) - still  # small, then drawn as large as can be seen
+    for s, tone in ((0.0, "#bbbbbb"), (0.3, COLORS["blue"]), (-0.3, COLORS["orange"])):
+        points = still + s * moved / np.abs(moved).max()
         ax.plot(points[:, 0], points[:, 2], color=tone, linewidth=2)
     ax.set(aspect="equal", title=f"{found.frequencies[k]:.1f} rad/s", xlabel="x [m]", xlim=(-0.8, 0.8))
 axes[0].set_ylabel("z [m]")
