@@ -223,7 +223,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
     (3.0, 9.0)
     """
-    from kfdyn.estimation._kernels.lyapunov import forward
+    from kfdyn.estimation.recursions.lyapunov import forward
     from kfdyn.estimation.blocks import Blocks
 
     if isinstance(ss, System):
@@ -233,7 +233,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
         )
     model, flat = ss.arrays, ss.Q.flat.copy()
     phi = model.phi, model.phi_at
-    forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at)
+    forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at, np.empty(ss.common.most_states**2))
     return Blocks(flat, ss.n, ss.n)
 
 

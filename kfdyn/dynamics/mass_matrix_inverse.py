@@ -98,15 +98,12 @@ def _checked(system: System, q: ArrayLike, method: Any) -> Array:
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:
-    from kfdyn._kernels.sizes import static
-    from kfdyn.dynamics._kernels.inverses import inverses
+    from kfdyn.estimation.factor import dense_inverses
     from kfdyn.estimation.riccati import riccati
 
     ss = states.forest(part).ss
     tree = as_forest(states.system, states["q"][part.start]).ss  # lends its numbering
-    cov = riccati(ss)
-    seen = cov.observed[: states.system.nv]
-    inverses(static(1), tree.arrays, ss.arrays, seen, cov.D_factor.flat, cov.G.flat, out[part])
+    dense_inverses(tree, riccati(ss), out[part])
 
 
 def _by_blocks(states: States, part: slice, out: Array) -> None:

@@ -119,7 +119,7 @@ class Covariances:
     @cached_property
     def psi(self) -> Transitions:
         """The closed-loop steps φ(p(k), k) τ̄(k) = φ − K H."""
-        from kfdyn.estimation._kernels.products import node_products
+        from kfdyn.estimation.recursions.products import node_products
 
         ss, K = self.ss, self.riccati.K
         phi = ss.phi.packed()
@@ -130,13 +130,12 @@ class Covariances:
     @cached_property
     def x(self) -> ForwardLyapunov:
         """State x; ``diagonal[k]`` is ℛ(k), in mechanics the composite body inertia."""
-        from kfdyn.estimation._kernels.lyapunov import forward
+        from kfdyn.estimation.recursions.lyapunov import forward
 
         ss, phi = self.ss, self.ss.phi
         R = Blocks(ss.Q.flat.copy(), ss.n, ss.n)
-        forward(
-            ss.tree.order, ss.tree.parent, phi.flat, phi.offsets, phi.flat, phi.offsets, ss.n, ss.n, R.flat, R.offsets
-        )
+        steps, work = (phi.flat, phi.offsets), np.empty(ss.common.most_states**2)
+        forward(ss.tree.order, ss.tree.parent, *steps, *steps, ss.n, ss.n, R.flat, R.offsets, work)
         return ForwardLyapunov(self.phi, self.phi, R)
 
     @cached_property

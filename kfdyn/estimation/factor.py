@@ -100,12 +100,9 @@ class InnovationsFactor:
         Column i needs the filter only along the ancestors of i, and of the smoother's scatter only the part that
         symmetry does not give: ½N² steps of 2n² flops in all.
         """
-        from kfdyn._kernels.sizes import static
-        from kfdyn.estimation._kernels.inverse import dense_inverse
-
-        cov = self.covariances
-        out = np.zeros((self.ss.n_outputs, self.ss.n_outputs))
-        dense_inverse(static(1), self.ss.arrays, cov.observed, cov.D_factor.flat, cov.G.flat, out)
+        ss = self.ss
+        out = np.zeros((ss.n_outputs, ss.n_outputs))
+        dense_inverses(ss, self.covariances, out[None])
         return out
 
     def inverse_diagonal(self) -> FloatArray:
@@ -114,13 +111,13 @@ class InnovationsFactor:
 
     def inverse_blocks(self) -> Blocks:
         """Diagonal blocks c(k) = D⁻¹ + G*Λ⁺G of 𝓜⁻¹ in O(N) (R86 (10.3), (10.29))."""
-        from kfdyn.estimation._kernels.score import inverse_blocks, inverse_work
-        from kfdyn.estimation.riccati import common_tags
+        from kfdyn.estimation.recursions.score import inverse_blocks, inverse_work
+        from kfdyn.estimation.riccati import common_sizes
 
         cov, ss, x = self.covariances, self.ss, self.ss.arrays
         flat, work = np.empty_like(ss.R.flat), np.empty(inverse_work(ss.common.most_states, ss.common.most_outputs))
         inverse_blocks(
-            common_tags(ss), x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed,
+            common_sizes(ss), x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed,
             cov.D_factor.flat, cov.G.flat, cov.Lambda.flat, flat, work,
         )  # fmt: skip
         return ss.R.like(flat)
@@ -174,12 +171,25 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
 
 def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
     """L x, L* x, L⁻¹ x or L⁻* x for the block-diagonal Cholesky factor L of D; x is (..., Σm_k)."""
-    from kfdyn.estimation._kernels.inverse import apply_lower as kernel
+    from kfdyn.estimation.recursions.inverse import apply_lower as kernel
 
     out = np.array(x, dtype=np.float64, order="C")
     if out.size:
-        kernel(cov.ss.arrays, cov.D_factor.flat, inverse, transposed, out.reshape(-1))
+        kernel(cov.ss.address, cov.D_factor.flat, int(inverse), int(transposed), out.reshape(-1))
     return out
+
+
+def dense_inverses(tree: StateSpace, cov: Riccati, out: FloatArray) -> None:
+    """Fill 𝓜⁻¹ of every tree of a forest of equal trees, out (trees, Σm_k, Σm_k), zeros given; ``cov`` is the forest's.
+
+    ``tree`` is one of them, which lends its numbering: the forest itself is a forest of one.
+    """
+    from kfdyn.estimation.recursions.inverse import dense_inverses as kernel
+    from kfdyn.estimation.recursions.inverse import work_size
+
+    ss, work = cov.ss, np.empty(work_size(tree.n_states, tree.n_outputs, tree.common.most_states))
+    flats = ss.phi.flat, ss.H.flat, cov.observed, cov.D_factor.flat, cov.G.flat
+    kernel(tree.address, *flats, len(out), out.reshape(-1), work)
 
 
 def solve_D(cov: Riccati, eps: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from kfdyn.estimation.lost_digits import warn_of_lost_digits
 from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows, step_of
 
 #: Results with more numbers than this are not stored on the way but swept again when asked for.
 STORED_NUMBERS = 2**22
@@ -314,27 +314,29 @@ def sweep(
     cov: Riccati, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None, *, states: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """ε, ν, z, z⁺ of a batch; z and z⁺ are empty unless asked for."""
-    from kfdyn.estimation._kernels.states import filter_states, room
+    from kfdyn.estimation.recursions.states import FilteredRows, filter_states, filter_work
 
     ss = cov.ss
     batch = _batch(T, xi, eta)
     rows = count_rows(batch)
     T_rows = as_rows(T if T.shape[:-1] == batch else np.broadcast_to(T, (*batch, ss.n_outputs)))
     xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
-    eta_rows = None if eta is None else as_rows(eta, batch)
+    eta_rows = np.empty(0) if eta is None else as_rows(eta, batch)
     size = rows * ss.n_outputs
     stored = rows * ss.n_states if states else 0
     found = np.empty(2 * (size + stored))  # in one buffer, so that one look tells whether all is finite
     eps, nu = found[:size], found[size : 2 * size]
     z, z_plus = found[2 * size : 2 * size + stored], found[2 * size + stored :]
+    xi_step = step_of(xi_rows, ss.n_states, rows)
+    eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
+    swept = FilteredRows(T_rows, xi_rows, eta_rows, xi_step, eta_step, int(states), eps, nu, z, z_plus)
+    work = filter_work(ss.n_states, ss.n_outputs, ss.common.most_states)
     over_rows(
         rows,
         lambda lanes, first, last: filter_states(
-            lanes, cov.sizes, ss.address, cov.observed, cov.D_factor.flat, cov.G.flat, cov.P_plus.flat,
-            T_rows, xi_rows, eta_rows, first, last, eps, nu, z, z_plus,
-            np.empty(len(lanes) * room(ss.n_states, ss.n_outputs, ss.common.most_states)),
+            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.empty(lanes * work)
         ),
-    )  # fmt: skip
+    )
     outputs, inner = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
     eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(inner), z_plus.reshape(inner)
     if not sum_is_finite(found):

@@ -124,12 +124,12 @@ def forward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | N
     >>> y.diagonal[1], y.block(1, 0)
     (array([[5.]]), array([[2.]]))
     """
-    from kfdyn.estimation._kernels.lyapunov import forward
+    from kfdyn.estimation.recursions.lyapunov import forward
 
     left, right, Y = _prepare(tree, A, X, B)
     forward(
         tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
-        Y.rows, Y.cols, Y.flat, Y.offsets,
+        Y.rows, Y.cols, Y.flat, Y.offsets, _work(Y),
     )  # fmt: skip
     return ForwardLyapunov(left, right, Y)
 
@@ -166,12 +166,12 @@ def backward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | 
     >>> y.diagonal[0], y.block(0, 1)
     (array([[5.]]), array([[4.]]))
     """
-    from kfdyn.estimation._kernels.lyapunov import backward
+    from kfdyn.estimation.recursions.lyapunov import backward
 
     left, right, Y = _prepare(tree, A, X, B)
     backward(
         tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
-        Y.rows, Y.cols, Y.flat, Y.offsets,
+        Y.rows, Y.cols, Y.flat, Y.offsets, _work(Y),
     )  # fmt: skip
     return BackwardLyapunov(left, right, Y)
 
@@ -185,6 +185,12 @@ def _prepare(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None) -> 
     if B is None:
         expect_size(tree, "X", packed, rows, rows, "be square when B is not given")
     return left, right, Blocks(packed.spread(), rows, cols)
+
+
+def _work(Y: Blocks) -> FloatArray:
+    """What a sweep works in: as many numbers as the largest block could have."""
+    assert Y.cols is not None  # matrices, not vectors
+    return np.empty(int(Y.rows.max(initial=0)) * int(Y.cols.max(initial=0)))
 
 
 def _transitions(tree: Tree, name: str, steps: BlockInput, size: IntArray) -> Transitions:

@@ -50,7 +50,7 @@ class Operators:
         return riccati(self.ss) if self._given is None else self._given
 
     def _sweep(self, closed: bool, strict: bool) -> Operator:
-        from kfdyn.estimation._kernels import products
+        from kfdyn.estimation.recursions import products
 
         ss = self.ss
         G = self.covariances.G.flat if closed else ss.H.flat  # φ does not read it
@@ -58,9 +58,12 @@ class Operators:
         def run(kernel: Any) -> Rows:
             def rows_of(x: FloatArray) -> FloatArray:
                 given, y = as_rows(x), np.empty(x.size)
+                work = products.work_size(ss.n_states, ss.common.most_states, ss.common.most_outputs)
                 over_rows(
                     count_rows(x.shape[:-1]),
-                    lambda lanes, a, b: kernel(lanes, ss.arrays, G, closed, strict, given, a, b, y),
+                    lambda lanes, a, b: kernel(
+                        lanes, ss.address, G, int(closed), int(strict), given, a, b, y, np.empty(lanes * work)
+                    ),
                 )
                 return y.reshape(x.shape)
 
@@ -69,10 +72,11 @@ class Operators:
         return Operator((ss.n_states, ss.n_states), run(products.gather), run(products.scatter))
 
     def _blocks(self, blocks: Blocks, rows: np.ndarray, cols: np.ndarray) -> Operator:
-        from kfdyn.estimation._kernels import products
+        from kfdyn.estimation.recursions import products
 
         def run(transposed: bool) -> Rows:
             size = int((cols if transposed else rows)[-1])
+            most = max(int(np.diff(starts).max(initial=0)) for starts in (rows, cols))
 
             def rows_of(x: FloatArray) -> FloatArray:
                 given, rows_x = as_rows(x), count_rows(x.shape[:-1])
@@ -80,7 +84,8 @@ class Operators:
                 over_rows(
                     rows_x,
                     lambda lanes, a, b: products.multiply_blocks(
-                        lanes, blocks.flat, blocks.offsets, rows, cols, transposed, given, a, b, y
+                        lanes, blocks.flat, blocks.offsets, rows, cols, int(transposed), given, a, b, y, most,
+                        np.empty(lanes * products.pair_size(most)),
                     ),
                 )
                 return y.reshape(*x.shape[:-1], size)
@@ -98,7 +103,7 @@ class Operators:
     @cached_property
     def E_phi(self) -> Operator:
         """ℰ_φ: φ(p(k),k) at (p(k),k), nilpotent."""
-        from kfdyn.estimation._kernels import products
+        from kfdyn.estimation.recursions import products
 
         ss = self.ss
 
@@ -107,7 +112,10 @@ class Operators:
                 given, y = as_rows(x), np.zeros(x.size)
                 over_rows(
                     count_rows(x.shape[:-1]),
-                    lambda lanes, a, b: products.step(lanes, ss.arrays, transposed, given, a, b, y),
+                    lambda lanes, a, b: products.step(
+                        lanes, ss.address, int(transposed), given, a, b, y,
+                        np.empty(lanes * products.pair_size(ss.common.most_states)),
+                    ),
                 )
                 return y.reshape(x.shape)
 

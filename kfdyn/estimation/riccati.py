@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -82,6 +82,14 @@ class Riccati:
     sizes: Any = field(repr=False, default=None)
 
     @cached_property
+    def flats(self) -> Any:
+        """All of it as flat arrays, for the sweeps."""
+        from kfdyn.estimation.recursions.model import Covariances
+
+        blocks = (self.P, self.P_plus, self.D, self.D_factor, self.G)
+        return Covariances(self.observed, *(one.flat for one in blocks))
+
+    @cached_property
     def loss(self) -> Loss:
         """What cancellation costs, by :func:`kfdyn.estimation.lost_digits.lost_digits`."""
         from kfdyn.estimation.lost_digits import lost_digits
@@ -91,7 +99,7 @@ class Riccati:
     @cached_property
     def K(self) -> Blocks:
         """Gain on the parent, K(k) = φ(p(k),k) G(k), (n_parent, m_k); no rows at a root."""
-        from kfdyn.estimation._kernels import products
+        from kfdyn.estimation.recursions import products
 
         ss = self.ss
         flat = np.zeros(int((ss.phi.rows * ss.m).sum()))
@@ -113,9 +121,9 @@ class Riccati:
         ss = self.ss
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
         if self._scatter(Lambda, S):
-            from kfdyn.estimation._kernels.rts import restore_cancelled
+            from kfdyn.estimation.recursions.rts import restore_cancelled, work_size
 
-            restore_cancelled(ss.arrays, self.P.flat, self.P_plus.flat, S)
+            restore_cancelled(ss.address, self.flats, S, np.empty(work_size(ss.common.most_states)))
         result = SmoothedCovariances(ss.Q.like(frozen(Lambda)), ss.Q.like(frozen(S)))
         for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
@@ -134,24 +142,13 @@ class Riccati:
 
     def _scatter(self, Lambda: FloatArray, S: FloatArray | None) -> int:
         """Fill Λ, and S unless None; returns how many S have lost digits."""
-        from kfdyn.estimation._kernels import smoothed
+        from kfdyn.estimation.recursions.costate_covariances import scatter_covariances, work_size
+        from kfdyn.sweeps import Tag
 
         ss = self.ss
-        scalar = ss.common.most_outputs <= 1
-        single, vectorial = True if scalar or self.sizes.n else None, None if scalar else True
-        return smoothed.costate_covariances(
-            self.sizes,
-            single,
-            vectorial,
-            ss.address,
-            self.observed,
-            self.D_factor.flat,
-            self.G.flat,
-            self.P_plus.flat,
-            Lambda,
-            S,
-            np.empty(smoothed.room(ss.common.most_states, ss.common.most_outputs)),
-        )
+        tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), None if S is None else Tag(1)
+        work = np.empty(work_size(ss.common.most_states, ss.common.most_outputs))
+        return scatter_covariances(*tags, ss.address, self.flats, Lambda, Lambda if S is None else S, work)
 
 
 def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = "block") -> Riccati:
@@ -216,10 +213,11 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     if method == "square_root":
         return _run_roots(ss, seen)
-    from kfdyn.estimation._kernels import riccati as kernels
+    from kfdyn.estimation.recursions.model import Covariances
+    from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, gather_covariances, work_size
+    from kfdyn.sweeps import Tag
 
     seen = seen.copy()
-    scalar = ss.common.most_outputs <= 1
     sizes = common_sizes(ss)
     states, outputs = ss.Q.flat.size, ss.R.flat.size
     found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
@@ -227,17 +225,20 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
     P[:] = ss.Q.flat
     L = np.empty(outputs)
-    single = True if scalar or sizes.n else None  # elsewhere it is not worth the time to compile it
-    block, univariate = (None, None) if scalar else (True, None) if method == "block" else (None, True)
-    room = np.empty(kernels.room(ss.common.most_states, ss.common.most_outputs))
-    node, output = kernels.riccati(sizes, single, block, univariate, ss.address, seen, P, P_plus, D, L, G, room)
-    if node >= 0:
-        raise _not_positive(ss, int(node), int(output), ss.Q.like(P)[node], method, seen)
+    how = NONE if ss.common.most_outputs <= 1 else BLOCK if method == "block" else UNIVARIATE
+    flats = Covariances(seen, P, P_plus, D, L, G)
+    work = np.empty(work_size(ss.common.most_states, ss.common.most_outputs))
+    failed = gather_covariances(sizes, Tag(how), ss.address, flats, work)
+    if failed >= 0:
+        node = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
+        output = failed - int(ss.arrays.output[node])
+        raise _not_positive(ss, node, output, ss.Q.like(P)[node], method, seen)
     seen.flags.writeable = False
     for array in (P, P_plus, D, L, G):
         frozen(array)
     gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
     result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
+    result.__dict__["flats"] = flats
     if not sum_is_finite(found):
         for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order, None if name == "P" else result.D)
@@ -256,23 +257,19 @@ def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:
 
 
 def common_sizes(ss: StateSpace) -> Any:
-    """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays."""
-    from kfdyn._kernels.sizes import Sizes, static
-
+    """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays; else None."""
     n, m = ss.common.n, ss.common.m
     if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
-        return Sizes(None, None)
-    return Sizes(static(n), static(1) if m == 1 else None)
+        return _sizes(None, None)
+    return _sizes(n, 1 if m == 1 else None)
 
 
-def common_tags(ss: StateSpace) -> tuple[Any, Any]:
-    """State and output size that all nodes share, as sweeps are compiled for them; None where they differ."""
+@cache
+def _sizes(n: int | None, m: int | None) -> Any:
+    from kfdyn.estimation.recursions.model import Sizes
     from kfdyn.sweeps import Tag
 
-    n, m = ss.common.n, ss.common.m
-    if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
-        return None, None
-    return Tag(n), Tag(1) if m == 1 else None
+    return Sizes(*(None if size is None else Tag(size) for size in (n, m)))
 
 
 def _roots_can(ss: StateSpace, seen: BoolArray | None, node: int, output: int) -> bool:

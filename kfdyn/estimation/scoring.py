@@ -13,7 +13,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.filtering import Filtered, kalman_filter
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.riccati import Method, Riccati, common_tags
+from kfdyn.estimation.riccati import Method, Riccati, common_sizes
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import count_rows
@@ -159,11 +159,11 @@ class Score:
         add_to: FloatArray | None = None,
     ) -> FloatArray:
         """share·base + scale·x(k) y*(k) in the blocks of all nodes and batch entries, or added to what is there."""
-        from kfdyn.estimation._kernels.score import add_outer
+        from kfdyn.estimation.recursions.score import add_outer
 
         assert like.cols is not None
         out = np.empty((*self._batch, int(like.offsets[-1]))) if add_to is None else add_to
-        state, output = common_tags(self.ss)
+        state, output = common_sizes(self.ss)
         tags = tuple(output if vector is self.smooth.a else state for vector in (left, right))
         if count_rows(self._batch):
             add_outer(
@@ -262,13 +262,13 @@ def score_of(smooth: Smoothed) -> Score:
 
 def logdet_of_maps(cov: Riccati) -> tuple[Blocks, Blocks]:
     """−½ ∂ log det 𝓜/∂φ = −Λ(p)φP⁺ and −½ ∂ log det 𝓜/∂H = −(CH − G*Λ⁺)P: what of the score does not depend on T."""
-    from kfdyn.estimation._kernels.score import score_of_maps, work_size
+    from kfdyn.estimation.recursions.score import score_of_maps, work_size
 
     ss, x = cov.ss, cov.ss.arrays
     steps = Blocks(np.empty(0), ss.phi.rows, ss.n)  # each stored for itself, though the model's may be shared
     d_phi, d_H = np.empty(int(steps.offsets[-1])), np.empty(ss.H.flat.size)
     score_of_maps(
-        common_tags(ss), x.parent, x.state, x.output, x.phi, x.phi_at,
+        common_sizes(ss), x.parent, x.state, x.output, x.phi, x.phi_at,
         x.H_at, x.Q_at, cov.Lambda.flat, cov.P_plus.flat, cov.G.flat, steps.offsets, d_phi, d_H,
         np.empty(work_size(ss.common.most_states)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from kfdyn.estimation.filtering import STORED_NUMBERS, Filtered
 from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import Riccati
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows, step_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,23 +202,25 @@ def sweep(
     cov: Riccati, nu: FloatArray, eta: FloatArray | None, z_plus: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """a, λ⁺, λ, x̂ of a batch of residuals ν; the last three are empty where the filter's z⁺ is not given."""
-    from kfdyn.estimation._kernels.costates import room, smooth_costates
+    from kfdyn.estimation.recursions.states import SmoothedRows, smooth_costates, smoother_work
 
     ss = cov.ss
     batch = nu.shape[:-1]
     rows = count_rows(batch)
     nu_rows = as_rows(nu)
-    eta_rows = None if eta is None else as_rows(eta, batch)
+    eta_rows = np.empty(0) if eta is None else as_rows(eta, batch)
     z_rows = as_rows(np.empty(0) if z_plus is None else z_plus)
     a = np.empty(nu_rows.size)
     plus, costate, x = (np.empty(z_rows.size) for _ in range(3))
+    eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
+    swept = SmoothedRows(nu_rows, eta_rows, eta_step, int(z_plus is not None), z_rows, a, plus, costate, x)
+    work = smoother_work(ss.n_states, ss.n_outputs, ss.common.most_states)
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, cov.sizes, ss.address, cov.G.flat, cov.P_plus.flat, z_rows, nu_rows, eta_rows, first, last,
-            a, plus, costate, x, np.empty(len(lanes) * room(ss.n_states, ss.n_outputs, ss.common.most_states)),
+            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.empty(lanes * work)
         ),
-    )  # fmt: skip
+    )
     stored = (*((0,) if z_plus is None else batch), ss.n_states)
     result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored), x.reshape(stored)
     for name, flat in (("λ", result[2]), ("x̂", result[3])):

@@ -93,7 +93,7 @@ class RootRiccati(Riccati):
             np.empty(self.before.size), np.empty(int(layout.step_at[-1])), np.empty(self.before.size), np.empty(wanted)
         )
         scatter_roots(
-            tag_of(self.sizes), x.order, x.parent, x.state, x.phi, x.phi_at, x.Q_at, *layout, self.P_plus_root.flat,
+            self.sizes.n, x.order, x.parent, x.state, x.phi, x.phi_at, x.Q_at, *layout, self.P_plus_root.flat,
             self.before, *result, np.empty(wanted), np.empty(wanted), np.empty(scatter_work(ss.common.most_states)),
         )  # fmt: skip
         return result
@@ -105,7 +105,7 @@ class RootRiccati(Riccati):
         ss, steps = self.ss, self._steps
         x = np.empty(z.size)
         smooth_states(
-            tag_of(self.sizes), ss.arrays.order, ss.arrays.parent, ss.arrays.state, *self.layout,
+            self.sizes.n, ss.arrays.order, ss.arrays.parent, ss.arrays.state, *self.layout,
             steps.after, steps.back, steps.aside, count_rows(z.shape[:-1]), np.ascontiguousarray(z).reshape(-1),
             np.ascontiguousarray(z_plus).reshape(-1), x, np.empty(ss.n_states + ss.common.most_states + 1),
         )  # fmt: skip
@@ -132,7 +132,7 @@ def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     before, P, P_plus = np.empty(int(layout.before_at[-1])), np.empty_like(P_root), np.empty_like(P_root)
     D, L, G = np.empty_like(R_root), np.empty_like(R_root), np.empty_like(ss.H.flat)
     failed = gather_roots(
-        tag_of(sizes), x.order, x.parent, x.state, x.output, x.phi, x.phi_at, x.H, x.H_at, x.Q_at, x.R,
+        sizes.n, x.order, x.parent, x.state, x.output, x.phi, x.phi_at, x.H, x.H_at, x.Q_at, x.R,
         of_seen(ss, R_root, seen), x.R_at, seen, layout.before_at, P_root, P_plus_root, before, P, P_plus, D, L, G,
         np.empty(gather_work(ss.common.most_states, ss.common.most_outputs)),
     )  # fmt: skip
@@ -149,13 +149,6 @@ def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
         expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
     return result
-
-
-def tag_of(sizes: Any) -> Any:
-    """The common state size as the sweeps of the square root know it."""
-    from kfdyn.sweeps import Tag
-
-    return None if sizes.n is None else Tag(len(sizes.n))
 
 
 def layout_of(ss: StateSpace) -> Layout:

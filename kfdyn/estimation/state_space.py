@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.estimation._kernels.table import Arrays, table_of, table_with
+from kfdyn.estimation.arrays import Arrays, packed
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.chain import as_chain
 from kfdyn.estimation.flat.prior import flat_states
@@ -122,7 +122,7 @@ class StateSpace:
     arrays: Arrays
     common: Common
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
-    _table: Any  # (address, what must be kept), or None
+    _table: Any  # see address; None until asked for
 
     def __init__(
         self,
@@ -349,7 +349,7 @@ class StateSpace:
             changed["phi_at"] = new["phi"].offsets
         values: dict[str, object] = {**new, "_cache": {}, "arrays": self.arrays._replace(**changed)}
         _ = self.address  # made once for all models that are derived from this one
-        values["_table"] = table_with(self._table, changed)
+        values["_table"] = self._table.replaced(**changed)
         if self.factors is not None:
             kept = Factors(*(None if name in new else getattr(self.factors, name) for name in ("Q", "R")))
             values["factors"] = None if kept.Q is None and kept.R is None else kept
@@ -415,15 +415,11 @@ class StateSpace:
 
     @property
     def address(self) -> int:
-        """Where compiled sweeps find the model: the address of a table of addresses, made when first asked for.
-
-        The table holds N, the largest state size, and where each of ``arrays`` begins. One number instead of 14
-        arrays spares every sweep the time to compile how it takes them from Python.
-        """
+        """Where compiled sweeps find the model: the address of a table of addresses, made when first asked for."""
         with _TABLE_LOCK:
             if self._table is None:
-                self.__dict__["_table"] = table_of(self.arrays, self.common.most_states)
-            return self._table[0]
+                self.__dict__["_table"] = packed(self.arrays, *self.common[2:])
+            return self._table
 
     @property
     def n_states(self) -> int:

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.sweeps.thread_pool import POOL, threads
 
-Tag = tuple[int, ...]
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
 _PARTS = 4  # of each thread's rows: one that wakes late does fewer
 
 
-def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
+def over_rows(rows: int, sweep: Callable[[Any, int, int], object]) -> None:
     """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, several in lanes, many in threads.
 
-    The kernels release the interpreter lock and write disjoint rows, so plain threads serve and the result does
-    not depend on their number.
+    The sweeps release the interpreter lock and write disjoint rows, so plain threads serve and the result does
+    not depend on their number; nor on the number of rows, since lanes keep the order of operations.
     """
-    from kfdyn._kernels.sizes import LANES, static
+    from kfdyn.estimation.recursions.lanes import LANES
+    from kfdyn.sweeps import Checks, Tag
 
-    if rows <= 1:
+    if rows <= 1 or Checks.on:
         if rows:
-            sweep(static(1), 0, rows)
+            sweep(Tag(1), 0, rows)
         return
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
-        sweep(static(LANES), 0, rows)
+        sweep(Tag(LANES), 0, rows)
         return
     step = -(-rows // (_PARTS * workers * LANES)) * LANES
     left = [(first, min(first + step, rows)) for first in range(0, rows, step)]
@@ -40,7 +41,7 @@ def over_rows(rows: int, sweep: Callable[[Tag, int, int], object]) -> None:
                 part = left.pop()
             except IndexError:  # another thread was quicker
                 return
-            sweep(static(LANES), *part)
+            sweep(Tag(LANES), *part)
 
     POOL.share(work, workers)
 
@@ -56,6 +57,11 @@ def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArr
     flat = np.ascontiguousarray(array).reshape(-1).view()
     flat.flags.writeable = False
     return flat
+
+
+def step_of(flat: FloatArray, size: int, rows: int) -> int:
+    """How far the vectors of a batch are apart in what :func:`as_rows` made of them; 0 where one serves all."""
+    return 0 if flat.size == size and rows > 1 else size
 
 
 def count_rows(batch: tuple[int, ...]) -> int:

@@ -53,7 +53,7 @@ class Tree:
     names: tuple[str, ...] | None
 
     def __init__(self, parent: ArrayLike, names: Sequence[str] | None = None) -> None:
-        from kfdyn.estimation._kernels import tree as kernels
+        from kfdyn.estimation.recursions import tree as kernels
 
         array = _parent_array(parent, names)
         object.__setattr__(self, "names", None if names is None else tuple(map(str, names)))

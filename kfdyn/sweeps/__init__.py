@@ -14,16 +14,16 @@ from typing import Any
 
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
-    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
+    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "span", "when", "while_"),
     "entry": ("Entry", "Given", "Parameter"),
     "functions": ("absolute", "arc_tangent", "cosine", "root", "sine", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
-    "records": ("Known", "Record", "Table"),
+    "records": ("Known", "Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),
     "thread_pool": ("alone", "threads"),
     "values": (
         "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
-        "now", "real", "unboxed",
+        "no", "now", "real", "unboxed",
     ),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}

@@ -6,7 +6,12 @@ from functools import wraps
 import numpy as np
 
 from kfdyn.sweeps.memory import Checked, CheckedMatrix
+from kfdyn.sweeps.records import Packed
 from kfdyn.sweeps.values import FAST, unboxed
+
+
+#: What code returns for arguments that it does not take: this less the argument's number, and smaller ones.
+UNFIT = -1000
 
 
 class Checks:
@@ -19,12 +24,15 @@ class Tag(int):
     """A size or a choice that is known when code is written; each has its own code."""
 
 
-def sweep(function=None, *, flags=FAST, vectorise=True, release=-1):
+def sweep(function=None, *, flags=FAST, vectorise=True, release=-1, tags=None):
     """Let a function that is written in the language of sweeps be called with arrays.
 
-    Arrays are contiguous, of float64, int64 or booleans, flat or matrices; ints and floats are passed on; None and
-    :class:`Tag` are known while code is written, and named tuples of these. The code of a set of kinds is written when
-    first asked for. The result is what the function returns, an integer, and arrays are changed in place.
+    Arrays are contiguous, of float64, int64 or booleans, flat or matrices; ints and floats are passed on, as are
+    addresses of tables (:class:`~kfdyn.sweeps.records.Packed`) and named tuples of all these, which the function sees as
+    such. None and :class:`Tag` are known while code is written, and tuples of them. The code of a set of kinds is
+    written when first asked for. The result is what the function returns, an integer, and arrays are changed in place.
+    ``tags``: so many arguments, the first, are known while code is written, and no other; then a call finds its code by
+    them alone, and the code itself looks whether the others are what it takes.
 
     ``.plain(...)`` runs the function on the same arguments as it stands, every index checked: the debugger's way, and
     what every call does where ``KFDYN_CHECK=1``.
@@ -44,20 +52,28 @@ def sweep(function=None, *, flags=FAST, vectorise=True, release=-1):
     (0, array([0., 1., 3., 6.]))
     """
     if function is None:
-        return lambda function: sweep(function, flags=flags, vectorise=vectorise, release=release)
-    known = {}
+        return lambda function: sweep(function, flags=flags, vectorise=vectorise, release=release, tags=tags)
+    known, quick = {}, {}
 
     @wraps(function)
     def call(*args):
         if Checks.on:
             return plain(*args)
+        if tags is not None:
+            enter = quick.get(args[:tags])
+            if enter is not None:
+                result = enter(*args[tags:])
+                if result > UNFIT:
+                    return result
         kinds = tuple([_kind(x) for x in args])
-        entry = known.get(kinds)
-        if entry is None:
-            entry = known[kinds] = _compile(function, args, kinds, flags, vectorise, release)
-        result = entry(*[x for x, kind in zip(args, kinds) if type(kind) is str])
-        if result <= -1000:
-            raise TypeError(f"{function.__name__}: argument {-1000 - result} is not what it was, or not contiguous")
+        enter = known.get(kinds)
+        if enter is None:
+            enter = known[kinds] = _compile(function, args, kinds, flags, vectorise, release)
+        if tags is not None:
+            quick[args[:tags]] = enter
+        result = enter(*[x for x, kind in zip(args, kinds) if passed(kind)])
+        if result <= UNFIT:
+            raise TypeError(f"{function.__name__}: argument {UNFIT - result} is not what it was, or not contiguous")
         return result
 
     def plain(*args):
@@ -69,30 +85,50 @@ def sweep(function=None, *, flags=FAST, vectorise=True, release=-1):
     return call
 
 
+class Group(tuple):
+    """Kinds of a named tuple whose parts are passed."""
+
+
+def passed(kind):
+    """Whether an argument of this kind is passed, and not known."""
+    return type(kind) is not tuple
+
+
 def _kind(x):
     """What code depends on of an argument: a word for what is passed, a tuple for what is known."""
     if x is None:
         return (None,)
     kind = type(x)
     if kind is np.ndarray:
-        if x.dtype.char not in "dl?" or x.ndim > 2:
+        known = _ARRAYS.get((x.dtype.char, x.ndim, x.flags.writeable))
+        if known is None:
             raise TypeError(f"an array of {x.dtype} with {x.ndim} axes")
-        return f"{'f' if x.dtype.char == 'd' else 'i' if x.dtype.char == 'l' else 'b'}{x.ndim}{_W[x.flags.writeable]}"
-    if kind is int or isinstance(x, np.integer):
+        return known
+    if kind is int or kind is Packed or isinstance(x, np.integer):
         return "int"
     if kind is float or isinstance(x, np.floating):
         return "float"
     if kind is Tag:
         return (int(x),)
     if isinstance(x, tuple):
+        hit = _TUPLES.get(id(x))
+        if hit is not None and hit[0] is x:
+            return hit[1]
         inner = tuple(_kind(y) for y in x)
-        if any(isinstance(k, str) for k in inner):
-            raise TypeError("a tuple of what is not known when code is written")
+        if any(map(passed, inner)):
+            if not all(map(passed, inner)) or any(isinstance(k, Group) for k in inner) or not hasattr(x, "_fields"):
+                raise TypeError("a tuple of what is not known when code is written")
+            return Group(inner)
+        if len(_TUPLES) < 256:
+            _TUPLES[id(x)] = x, inner
         return inner
     raise TypeError(f"{kind.__name__} is nothing that a sweep takes")
 
 
-_W = {True: "w", False: ""}
+_TUPLES: dict[int, tuple[tuple, tuple]] = {}  # kinds of tuples that were seen: they are kept, so each has its own id
+_ARRAYS = {
+    (letter, axes, bool(w)): f"{kind}{axes}{w}" for letter, kind in zip("dl?", "fib") for axes in (0, 1, 2) for w in ("", "w")
+}
 
 
 def _known(x):
@@ -110,17 +146,20 @@ def _arguments(args, kinds):
 
     made = []
     for kind in kinds:
-        if kind == "int":
-            made.append(Whole())
-        elif kind == "float":
-            made.append(Real())
-        elif isinstance(kind, str):
-            made.append(Array(kind[0], int(kind[1]), kind.endswith("w")))
-    tags = [None if isinstance(kind, str) else (_known(x),) for x, kind in zip(args, kinds)]
+        for one in kind if isinstance(kind, Group) else (kind,) if passed(kind) else ():
+            if one == "int":
+                made.append(Whole())
+            elif one == "float":
+                made.append(Real())
+            else:
+                made.append(Array(one[0], int(one[1]), one.endswith("w")))
 
     def spread(values):
         left = iter(values)
-        return [next(left) if tag is None else tag[0] for tag in tags]
+        return [
+            type(x)(*(next(left) for _ in kind)) if isinstance(kind, Group) else next(left) if passed(kind) else _known(x)
+            for x, kind in zip(args, kinds)
+        ]
 
     return made, spread
 
@@ -129,7 +168,7 @@ def _compile(function, args, kinds, flags, vectorise, release):
     from kfdyn.sweeps.driver import compiled
 
     made, spread = _arguments(args, kinds)
-    return compiled(
+    enter = compiled(
         function.__name__,
         lambda *values: function(*spread(values)),
         made,
@@ -139,6 +178,12 @@ def _compile(function, args, kinds, flags, vectorise, release):
         release=release,
         vectorise=vectorise,
     )
+    given = [kind for kind in kinds if passed(kind)]
+    if not any(isinstance(kind, Group) for kind in given):
+        return enter
+    names = ", ".join(f"x{i}" for i in range(len(given)))
+    spread_out = ", ".join(f"*x{i}" if isinstance(kind, Group) else f"x{i}" for i, kind in enumerate(given))
+    return eval(f"lambda {names}: enter({spread_out})", {"enter": enter})
 
 
 def _text(function, args, flags):
@@ -154,4 +199,6 @@ def _plain(x):
         if x.size and not np.shares_memory(flat.numbers, x):
             raise TypeError("an array that is not contiguous")
         return CheckedMatrix(flat, x.shape) if x.ndim == 2 else flat
+    if isinstance(x, tuple) and isinstance(_kind(x), Group):
+        return type(x)(*map(_plain, x))
     return _known(x)

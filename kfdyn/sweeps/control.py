@@ -50,6 +50,11 @@ def down(stop, start=0):
         yield stop - 1 - i
 
 
+def span(stop):
+    """Over i = 0, 1, … < stop, written out one after the other where ``stop`` is known."""
+    return range(stop) if isinstance(stop, int) else loop(stop)
+
+
 def while_(condition):
     """Again and again while ``condition()`` holds; what it depends on is a :func:`local`."""
     if Place.builder is None or (Place.unrolled and not isinstance(condition(), Value)):

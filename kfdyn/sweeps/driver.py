@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
 
 from kfdyn.first_use import compiling
@@ -20,6 +21,7 @@ from kfdyn.sweeps.wrapper import check_layout, inner_types, proxies, python_func
 _LOCK = threading.RLock()
 _ready: list[object] = []
 _engines: list[object] = []
+_KEPT = 2**21  # numbers, half of what the C library can be asked to keep
 
 
 class Machine:
@@ -38,6 +40,9 @@ class Machine:
                     if found is not None:
                         llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
                         break
+        # Results of a call are freed before the next. The C library would give such memory back to the system each time,
+        # and to map it anew costs twice what a filter does; it keeps what is less than the largest block ever freed.
+        np.empty(_KEPT)
         self.triple = llvm.get_process_triple()
         self.name = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features()

@@ -6,11 +6,17 @@ when it is asked for and ``rows[t].l = x`` is written at once. A :class:`Table` 
 and memory.
 """
 
+import ctypes
+
 import numpy as np
 
 from kfdyn.sweeps.control import flattened
 from kfdyn.sweeps.memory import Checked, pointer
-from kfdyn.sweeps.values import INT, REAL, Place, settled, unboxed
+from kfdyn.sweeps.values import BYTE, INT, REAL, Place, settled, unboxed
+
+_WORD, _HEAD = ctypes.c_int64, object.__basicsize__
+_DTYPES = {float: np.float64, int: np.int64, bool: np.bool_}
+_KINDS = {float: REAL, int: INT, bool: BYTE}
 
 
 class Record:
@@ -118,10 +124,11 @@ class _Part:
 
 
 class Table:
-    """A model as recursions see it: named sizes (int), and named arrays of float or int.
+    """A model as recursions see it: named sizes (int), and named arrays of float, int or bool.
 
     Python packs it once, by :meth:`pack`; compiled code finds it behind one address, since each array that Python
-    hands over costs time; and :meth:`plain` is the same with every index checked.
+    hands over costs time; and :meth:`plain` is the same with every index checked. :meth:`packed` is an address that
+    serves both.
     """
 
     def __init__(self, **fields):
@@ -135,7 +142,7 @@ class Table:
             if kind is int:
                 entries.append(int(value))
                 continue
-            array = np.ascontiguousarray(value, np.float64 if kind[0] is float else np.int64)
+            array = np.ascontiguousarray(value, _DTYPES[kind[0]])
             kept.append(array)
             entries.append(address_of(array))
         if given:
@@ -143,13 +150,19 @@ class Table:
         table = np.array(entries, np.int64)
         return address_of(table), [table, *kept]
 
+    def packed(self, **given):
+        """The address, as an argument of a sweep: it keeps what it leads to, and is the arrays where code runs plain."""
+        return Packed(self, given)
+
     def at(self, address):
-        """The table behind an address of the code that is being written."""
+        """The table behind an address of the code that is being written; of Python's arrays where none is."""
+        if isinstance(address, Packed):
+            return self.plain(**address.given)
         entries = pointer(address, INT)
         seen = Fields()
         for i, (name, kind) in enumerate(self.fields.items()):
             here = entries[i]
-            setattr(seen, name, here if kind is int else pointer(here, REAL if kind[0] is float else INT))
+            setattr(seen, name, here if kind is int else pointer(here, _KINDS[kind[0]]))
         return seen
 
     def known(self, address, **given):
@@ -168,13 +181,39 @@ class Table:
         return seen
 
 
+class Packed(int):
+    """Where a table lies: a number, with the arrays that it leads to, which live as long."""
+
+    def __new__(cls, table, given, packed=None):
+        """Pack what is given by name, unless that is done."""
+        address, kept = table.pack(**given) if packed is None else packed
+        self = super().__new__(cls, address)
+        self.table, self.given, self.kept = table, given, kept
+        return self
+
+    def replaced(self, **changed):
+        """The same with some arrays changed, which are contiguous and of their kind."""
+        names = list(self.table.fields)
+        arrays = [name for name, kind in self.table.fields.items() if kind is not int]
+        entries, *kept = self.kept
+        entries = entries.copy()
+        for name, array in changed.items():
+            entries[names.index(name)], kept[arrays.index(name)] = address_of(array), array
+        return Packed(self.table, self.given | changed, (address_of(entries), [entries, *kept]))
+
+    def __reduce__(self):
+        return Packed, (self.table, self.given)
+
+
 class Fields:
     """What is known of a model, by name."""
 
 
 def address_of(array):
-    """Where an array's numbers begin."""
-    return array.__array_interface__["data"][0]
+    """Where an array's numbers begin; from where compiled code reads it, too (see :func:`.wrapper.check_layout`)."""
+    if type(array) is not np.ndarray:
+        raise TypeError(f"{type(array).__name__} is no array")
+    return _WORD.from_address(id(array) + _HEAD).value
 
 
-__all__ = ["Fields", "Known", "Record", "Row", "Rows", "Table", "address_of"]
+__all__ = ["Fields", "Known", "Packed", "Record", "Row", "Rows", "Table", "address_of"]

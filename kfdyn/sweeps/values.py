@@ -325,6 +325,12 @@ def choice(condition, yes, no):
     return Value(Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind)))
 
 
+def no(condition):
+    """Its opposite; Python's own ~True is −2."""
+    condition = unboxed(condition)
+    return ~condition if isinstance(condition, Value) else not condition
+
+
 def number(value, lanes=1):
     """What the builder takes for a number, in every lane."""
     return ir_of(value, wide(lanes))

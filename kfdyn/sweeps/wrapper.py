@@ -12,6 +12,7 @@ import struct
 import numpy as np
 from llvmlite import ir
 
+from kfdyn.sweeps.call import UNFIT
 from kfdyn.sweeps.memory import Matrix, Vector
 from kfdyn.sweeps.values import BYTE, INT, REAL, Place, Value
 
@@ -29,8 +30,6 @@ _KINDS = {"f": REAL, "i": INT, "b": BYTE}
 _CALLS = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong")
 _CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS)
 
-#: What an entry returns for arguments that are not what it takes: this less the argument's number.
-UNFIT = -1000
 
 
 class Whole:

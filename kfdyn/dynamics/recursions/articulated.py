@@ -201,6 +201,10 @@ class Output:
         """ν."""
         return self.kept.nu
 
+    def refined(self, P, g, d):
+        """As it is: the noise of a dof is its armature, and what is lost beside it is watched."""
+        return P
+
     def keep(self, g, d, nu):
         """Remember the gain, 1/d and ν, and how much of d is above rounding."""
         self.node.watch(self, d)

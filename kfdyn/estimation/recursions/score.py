@@ -1,11 +1,11 @@
 """What the score adds to the smoother: products of each node, no recursion (THEORY section 10)."""
 
-from kfdyn.sweeps import choice, down, local, loop, size, sweep, when
+from kfdyn.sweeps import choice, down, local, loop, size, span, sweep, when
 
 _FEW = 4  # rows whose code is written one after the other instead of as a loop
 
 
-@sweep
+@sweep(tags=1)
 def score_of_maps(tags, parent, state, output, phi, phi_at, H_at, Q_at, Lambda, P_plus, G, d_phi_at, d_phi, d_H, work):
     """Fill the part of ∂ℓ/∂φ and ∂ℓ/∂H that does not depend on T, for every node.
 
@@ -83,11 +83,6 @@ def column_dot(n, x, A, a):
     return s
 
 
-def span(n):
-    """A loop over n, written out where n is known."""
-    return range(n) if isinstance(n, int) else loop(n)
-
-
 def rows_of(n):
     """A loop over rows, written out where they are few."""
     return span(n) if isinstance(n, int) and n <= _FEW else loop(n)
@@ -98,7 +93,7 @@ def work_size(n):
     return n * n
 
 
-@sweep
+@sweep(tags=1)
 def inverse_blocks(tags, parent, state, output, phi, phi_at, H_at, Q_at, R_at, seen, L, G, Lambda, out, work):
     """Fill C(k) = D⁻¹ + G*Λ⁺G = D⁻¹ + K*Λ(p)K, K = φ G, for every node; D⁻¹ of what is seen. 4n²m flops a node.
 

@@ -1,0 +1,159 @@
+"""Products with φ, ψ and their adjoints, full and strict, as gathers and scatters.
+
+Sources: SKO "gather", "scatter", "strict".
+"""
+
+from kfdyn.estimation.recursions.dense import Block
+from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
+from kfdyn.estimation.recursions.model import MODEL, Sizes, inward, outward
+from kfdyn.sweeps import sweep
+from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.values import local
+
+_ANY = Sizes(None, None)
+
+
+@sweep(tags=1)
+def gather(lanes, model, G, closed, strict, x, first, last, y, work):
+    """y = A x or Ã x, leaves to roots, for A = φ or (closed) A = ψ, whose step is φ τ̄ = φ(1 − G H).
+
+    With s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x. ``work`` is for :func:`work_size` numbers with so many
+    lanes.
+    """
+    flow = Flow(lanes, MODEL.at(model), G, work)
+    for pass_ in passes(lanes, first, last):
+        flow.batch.rows = pass_
+        flow.sums.clear()
+        for node in inward(flow.model, _ANY):
+            own = flow.of(node)
+            flow.add(node, own, strict, x, y)
+            for _ in when(node.parent >= 0):
+                for _ in when((closed != 0) & (node.m > 0)):
+                    seen = flow.seen.part(0, node.m)
+                    seen.clear()
+                    seen.add_product(1.0, node.H, own)
+                    own.add_product(-1.0, node.gain(G), seen)
+                above = node.above()
+                flow.of(above).add_product(1.0, node.step(above), own)
+
+
+@sweep(tags=1)
+def scatter(lanes, model, G, closed, strict, x, first, last, y, work):
+    """y = A* x or Ã* x, roots to leaves: s(k) = A*(p,k) (s(p) + x(p)), Ã* x = s and A* x = s + x."""
+    flow = Flow(lanes, MODEL.at(model), G, work)
+    for pass_ in passes(lanes, first, last):
+        flow.batch.rows = pass_
+        for node in outward(flow.model, _ANY):
+            own = flow.of(node)
+            own.clear()
+            for _ in when(node.parent >= 0):
+                above = node.above()
+                own.add_transposed(1.0, node.step(above), flow.of(above))
+                for _ in when((closed != 0) & (node.m > 0)):
+                    seen = flow.seen.part(0, node.m)
+                    seen.clear()
+                    seen.add_transposed(1.0, node.gain(G), own)
+                    own.add_transposed(-1.0, node.H, seen)
+            flow.add(node, own, strict, x, y)
+
+
+class Flow:
+    """What flows through a tree in both: s of every node, then s + x."""
+
+    def __init__(self, lanes, model, G, work):
+        self.model, self.batch = model, Batch(lanes, work)
+        self.states = model.state[model.nodes]
+        self.sums, self.known = self.batch.numbers(self.states), self.batch.numbers(model.most)
+        self.seen = self.batch.numbers(model.most_outputs)
+
+    def of(self, node):
+        """The part of a node."""
+        return self.sums.part(node.state, node.n)
+
+    def add(self, node, own, strict, x, y):
+        """Add x to s, and keep s before that if strict, else after."""
+        known = self.known.part(0, node.n)
+        for _ in when(strict != 0):
+            own.store(y, self.states, node.state)
+        known.load(x, self.states, node.state)
+        own.add(known)
+        for _ in when(strict == 0):
+            own.store(y, self.states, node.state)
+
+
+def work_size(states, most_states, most_outputs):
+    """Numbers that the sweeps work in, with so many states in all, and at most so many to a node."""
+    return states + most_states + most_outputs + SPARE
+
+
+@sweep(tags=1)
+def step(lanes, model, transposed, x, first, last, y, work):
+    """y += ℰ_φ x, y(p) += φ(p,k) x(k), or its adjoint y(k) += φ*(p,k) x(p): one edge, no recursion.
+
+    ``work`` is for :func:`pair_size` numbers with so many lanes.
+    """
+    model = MODEL.at(model)
+    pair = Pair(lanes, model.most, x, y, work)
+    states = model.state[model.nodes]
+    for pass_ in passes(lanes, first, last):
+        pair.batch.rows = pass_
+        for node in inward(model, _ANY):
+            for _ in when(node.parent >= 0):
+                above = node.above()
+                pair.multiply(node.step(above), transposed, (states, above.state), (states, node.state))
+
+
+@sweep(tags=1)
+def multiply_blocks(lanes, blocks, blocks_at, rows, cols, transposed, x, first, last, y, most, work):
+    """y(k) += B(k) x(k), or B*(k) x(k), for rows first … last of x and y: a block-diagonal product.
+
+    ``rows`` and ``cols`` are where the parts of nodes begin, ``most`` is the largest of them; ``work`` is for
+    :func:`pair_size` numbers with so many lanes.
+    """
+    pair, nodes = Pair(lanes, most, x, y, work), rows.size - 1
+    for pass_ in passes(lanes, first, last):
+        pair.batch.rows = pass_
+        for k in loop(nodes):
+            block = Block(blocks, blocks_at[k], rows[k + 1] - rows[k], cols[k + 1] - cols[k])
+            pair.multiply(block, transposed, (rows[nodes], rows[k]), (cols[nodes], cols[k]))
+
+
+class Pair:
+    """Two vectors of a node, to be multiplied with its block."""
+
+    def __init__(self, lanes, most, x, y, work):
+        self.batch, self.x, self.y = Batch(lanes, work), x, y
+        self.given, self.result = self.batch.numbers(most), self.batch.numbers(most)
+
+    def multiply(self, block, transposed, left, right):
+        """y += B x, or B* x; ``left`` and ``right`` are the width of rows and the place in them, of either side."""
+        for _ in when(transposed == 0):
+            self._run(block, False, block.shape[1], right, block.shape[0], left)
+        for _ in when(transposed != 0):
+            self._run(block, True, block.shape[0], left, block.shape[1], right)
+
+    def _run(self, block, transposed, size, source, to, target):
+        given, result = self.given.part(0, size), self.result.part(0, to)
+        given.load(self.x, *source)
+        result.load(self.y, *target)
+        (result.add_transposed if transposed else result.add_product)(1.0, block, given)
+        result.store(self.y, *target)
+
+
+def pair_size(most):
+    """Numbers that two vectors of at most so many take."""
+    return 2 * most + SPARE
+
+
+@sweep(tags=0)
+def node_products(A, A_at, B, B_at, rows, inner, cols, C, C_at):
+    """C(k) = A(k) B(k) for every node."""
+    for k in loop(rows.size):
+        r, n, c = rows[k], inner[k], cols[k]
+        a, b, product = A.matrix(A_at[k], r, n), B.matrix(B_at[k], n, c), C.matrix(C_at[k], r, c)
+        for i in loop(r):
+            for j in loop(c):
+                s = local(0.0)
+                for l in loop(n):
+                    s += a[i, l] * b[l, j]
+                product[i, j] = s

@@ -1,0 +1,288 @@
+"""Gather and scatter of vectors, many T at once: z, ε, ν, z⁺ inward, λ⁺, a, λ, x̂ outward (THEORY (3), (4)).
+
+All outputs of a node are one output of the page, whose gain and variance are known.
+"""
+
+from typing import Any, NamedTuple
+
+from kfdyn.estimation.recursions.dense import Column
+from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
+from kfdyn.estimation.recursions.model import MODEL, inward, outward
+from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.sweeps import sweep
+from kfdyn.sweeps.control import when
+
+
+class FilteredRows(NamedTuple):
+    """Rows that are filtered, flat: T, ξ, η, and what becomes of them.
+
+    ``xi_step`` and ``eta_step`` are 0 where one row serves all, ``eta_step`` −1 where there is none; z and z⁺ are
+    filled where ``stored``.
+    """
+
+    T: Any
+    xi: Any
+    eta: Any
+    xi_step: Any
+    eta_step: Any
+    stored: Any
+    eps: Any
+    nu: Any
+    z: Any
+    z_plus: Any
+
+
+class SmoothedRows(NamedTuple):
+    """Rows that are smoothed, flat; λ⁺, λ and x̂ are filled where ``stored``."""
+
+    nu: Any
+    eta: Any
+    eta_step: Any
+    stored: Any
+    z_plus: Any
+    a: Any
+    costate_plus: Any
+    costate: Any
+    x: Any
+
+
+@sweep(tags=2)
+def filter_states(lanes, sizes, model, covariances, rows, first, last, work):
+    """Run rows first … last of T through the filter; fills ε, ν, and z, z⁺ where they are stored.
+
+    ::
+
+        z(k)  = Σ_j φ(k,j) z⁺(j) + ξ(k)
+        ε(k)  = T − H z,   ν = D⁻¹ ε
+        z⁺(k) = z + G ε + P⁺ η(k)
+
+    All rows lie flat, one after the other; ``work`` is for :func:`filter_work` numbers with so many lanes. Cost per
+    node and vector: 2n² + 4nm flops, and 2n² more with η.
+    """
+    sweep = States(lanes, MODEL.at(model), covariances, rows, work)
+    sweep.innovation = sweep.batch.numbers(sweep.n_outputs)  # T, then ε
+    sweep.residual = sweep.batch.numbers(sweep.n_outputs)
+    sweep.ahead = sweep.batch.numbers(sweep.model.most)
+    given = sweep.rows
+    for pass_ in passes(lanes, first, last):
+        sweep.batch.rows = pass_
+        sweep.flow.load(given.xi, sweep.n_states, step=given.xi_step)  # Σ φ z⁺ of the children plus ξ
+        sweep.innovation.load(given.T, sweep.n_outputs)
+        for node in inward(sweep.model, sizes):
+            filter_node(Filtered(sweep, node))
+        sweep.innovation.store(given.eps, sweep.n_outputs)
+        sweep.residual.store(given.nu, sweep.n_outputs)
+
+
+def filter_work(states, outputs, most):
+    """Numbers that the gather works in, with the given totals and at most so many states to a node."""
+    return states + 2 * outputs + 2 * most + SPARE
+
+
+@sweep(tags=2)
+def smooth_costates(lanes, sizes, model, covariances, rows, first, last, work):
+    """Run rows first … last of ν through the smoother; fills a, and λ⁺, λ, x̂ where they are stored.
+
+    ::
+
+        λ⁺(k) = φ*(p(k),k) λ(p(k))
+        a(k)  = ν − G*(λ⁺ + η)
+        λ(k)  = λ⁺ + η + H* a
+        x̂(k)  = z⁺ + P⁺ λ⁺
+
+    Rows lie flat, as in the filter; ``work`` is for :func:`smoother_work` numbers with so many lanes. Cost per node and
+    vector: 2n² + 4nm flops, and 2n² more for x̂.
+    """
+    sweep = States(lanes, MODEL.at(model), covariances, rows, work)
+    sweep.rate = sweep.batch.numbers(sweep.n_outputs)  # ν, then a
+    for pass_ in passes(lanes, first, last):
+        sweep.batch.rows = pass_
+        sweep.rate.load(sweep.rows.nu, sweep.n_outputs)
+        for node in outward(sweep.model, sizes):
+            smooth_node(Smoothed(sweep, node))
+        sweep.rate.store(sweep.rows.a, sweep.n_outputs)
+
+
+def smoother_work(states, outputs, most):
+    """Numbers that the scatter works in, with the given totals and at most so many states to a node."""
+    return states + outputs + most + SPARE
+
+
+class States:
+    """A sweep of vectors: the model, what is known of it, the rows, and the workspace."""
+
+    def __init__(self, lanes, model, known, rows, work):
+        self.model, self.covariances, self.rows = model, known, rows
+        self.n_states, self.n_outputs = model.state[model.nodes], model.output[model.nodes]
+        self.batch = Batch(lanes, work)
+        self.flow = self.batch.numbers(self.n_states)  # z of every node, or λ
+        self.known = self.batch.numbers(model.most)
+
+
+class Place:
+    """A node of the sweep: its part of what flows."""
+
+    def __init__(self, sweep, node):
+        self.sweep, self.node = sweep, node
+        self.own = sweep.flow.part(node.state, node.n, node.known)
+        self.known = sweep.known.part(0, node.n, node.known)
+        self.P_plus = node.square(sweep.covariances.P_plus)
+
+    def above(self):
+        """φ, and what flows at the parent."""
+        above = self.node.above()
+        return self.node.step(above), self.sweep.flow.part(above.state, above.n, above.known)
+
+    def store(self, numbers, rows):
+        """Write numbers of the node's states to the caller's rows."""
+        numbers.store(rows, self.sweep.n_states, self.node.state)
+
+    def outputs(self, backwards=False):
+        """All outputs as one."""
+        yield Outputs(self)
+
+
+class Filtered(Place):
+    """A node in the gather."""
+
+    def prior(self):
+        """z; the covariances are known."""
+        ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
+        ahead.copy(self.own)
+        return Straight(None, Mean(self.own, ahead))
+
+    def pass_on(self, P, z):
+        """z⁺ + P⁺η, kept, and φ times it into the parent's sum."""
+        rows, ahead = self.sweep.rows, z.ahead
+        for _ in when(rows.eta_step >= 0):
+            self.known.load(rows.eta, self.sweep.n_states, self.node.state, rows.eta_step)
+            ahead.add_transposed(1.0, self.P_plus, self.known)
+        for _ in when(rows.stored != 0):
+            self.store(self.own, rows.z)
+            self.store(ahead, rows.z_plus)
+        for _ in when(self.node.parent >= 0):
+            phi, above = self.above()
+            above.add_product(1.0, phi, ahead)
+
+
+class Smoothed(Place):
+    """A node in the scatter."""
+
+    def arriving(self):
+        """λ⁺ + η; λ⁺ and x̂ are kept."""
+        rows, own, n_states, at = self.sweep.rows, self.own, self.sweep.n_states, self.node.state
+        own.clear()
+        for _ in when(self.node.parent >= 0):
+            phi, above = self.above()
+            own.add_transposed(1.0, phi, above)
+        for _ in when(rows.stored != 0):
+            self.store(own, rows.costate_plus)
+            self.known.load(rows.z_plus, n_states, at)
+            self.known.add_transposed(1.0, self.P_plus, own)
+            self.store(self.known, rows.x)
+        for _ in when(rows.eta_step >= 0):
+            self.known.load(rows.eta, n_states, at, rows.eta_step)
+            own.add(self.known)
+        return Straight(own)
+
+    def leave(self, costate):
+        """λ, kept; its children find it where it is."""
+        for _ in when(self.sweep.rows.stored != 0):
+            self.store(costate, self.sweep.rows.costate)
+
+
+class Mean:
+    """z, and the place where z⁺ is made."""
+
+    def __init__(self, z, ahead):
+        self.z, self.ahead = z, ahead
+
+    def plus(self, gain, eps):
+        """z + G ε."""
+        self.ahead.add_product(1.0, gain.G, eps.numbers)
+        return self
+
+
+class Outputs:
+    """The outputs of a node as one: its row is H, its gain G, its variance D = L L*."""
+
+    def __init__(self, place):
+        sweep, node = place.sweep, place.node
+        self.sweep, self.node, self.row, self.variance = sweep, node, self, self
+        self.H, self.gain = node.H, Gain(node.gain(sweep.covariances.G))
+
+    @property
+    def measured(self):
+        """T, which becomes ε."""
+        seen = Column(self.sweep.covariances.seen, self.node.output, self.node.m)
+        return Innovation(self, self.sweep.innovation.part(self.node.output, self.node.m, self.node.one), seen)
+
+    @property
+    def nu(self):
+        """ν, which becomes a."""
+        return Rate(self.sweep.rate.part(self.node.output, self.node.m, self.node.one))
+
+    def dot(self, x):
+        """H z, not yet computed."""
+        return self.H, x.z
+
+    def added_to(self, costate, a):
+        """λ⁺ + H* a."""
+        costate.add_transposed(1.0, self.H, a.numbers)
+        return costate
+
+    def __rtruediv__(self, one):
+        """D⁻¹, by its factor."""
+        return self.node.among(self.sweep.covariances.L)
+
+    def keep(self, g, d, nu):
+        """All is where it belongs."""
+
+    def answer(self, a):
+        """All is where it belongs."""
+
+
+class Innovation:
+    """T, then ε = T − H z, 0 where T is missing."""
+
+    def __init__(self, output, numbers, seen):
+        self.output, self.numbers, self.seen = output, numbers, seen
+
+    def __sub__(self, product):
+        """T − H z."""
+        H, z = product
+        self.numbers.add_product(-1.0, H, z)
+        self.numbers.erase(self.seen)
+        return self
+
+    def __mul__(self, L):
+        """ν = D⁻¹ ε."""
+        node = self.output.node
+        residual = self.output.sweep.residual.part(node.output, node.m, node.one)
+        residual.copy(self.numbers)
+        residual.solve(L)
+        return residual
+
+
+class Gain:
+    """G, which takes ε to a state and a co-state to an output."""
+
+    def __init__(self, G):
+        self.G = G
+
+    def dot(self, costate):
+        """G*λ, not yet computed."""
+        return self.G, costate
+
+
+class Rate:
+    """ν, then a = ν − G*λ."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __sub__(self, product):
+        """ν − G*λ."""
+        G, costate = product
+        self.numbers.add_transposed(-1.0, G, costate)
+        return self
