@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.textbook.sko import Model
 
 
@@ -127,7 +127,7 @@ class _Node:
         self.sweep.alpha[self.k] = costate.entries + self._biases()[0]
 
 
-class _Output:
+class _Output(Output):
     """One dof."""
 
     def __init__(self, sweep: _Sweep, k: int, i: int) -> None:

@@ -4,6 +4,7 @@ What :mod:`kfdyn.estimation.recursions.page` calls a node is a body here, an out
 beforehand, so that ε is what THEORY section 3 calls SKO's.
 """
 
+from kfdyn.estimation.recursions import page
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, inward, outward
@@ -178,7 +179,7 @@ class Node:
         return ROUNDING * turning.get()
 
 
-class Output:
+class Output(page.Output):
     """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
 
     def __init__(self, node, i, row, noise):
@@ -200,10 +201,6 @@ class Output:
     def nu(self):
         """ν."""
         return self.kept.nu
-
-    def refined(self, P, g, d):
-        """As it is: the noise of a dof is its armature, and what is lost beside it is watched."""
-        return P
 
     def keep(self, g, d, nu):
         """Remember the gain, 1/d and ν, and how much of d is above rounding."""

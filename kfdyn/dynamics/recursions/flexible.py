@@ -7,7 +7,7 @@ a body without mass and without dofs that passes on to the modes, too: Φ = [[0,
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING, Filter, Many, Node
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, OWN, RIGID, Bending, attach, put, weigh
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import outward_body, prepare_sine
@@ -118,7 +118,7 @@ class Modes:
         """Accelerations of modes stay where z was, for the attachments."""
 
 
-class Mode:
+class Mode(Output):
     """One mode as an output: h is a unit row, and its noise is part of M_ff."""
 
     noise = 0.0

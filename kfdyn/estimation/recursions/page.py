@@ -13,7 +13,7 @@ lanes, symbols. They may put P η into z beforehand, as SKO does; then the innov
     P.applied(h), P.less(g, u), z.plus(g, ε)            P h*, P − g u*, z + g ε
     node.arriving()          variable λ⁺ = φ*λ(p)
     node.leave(λ)            λ of the node, for its children
-    h.refined(P⁺, g, d)      P⁺ with the digits that rounding took from it
+    h.refined(P⁺, g, d)      P⁺ with the digits that rounding took from it; as it is where h is an :class:`Output`
     Λ.applied(g), Λ.less(u, h), A.turned(g), A.less_symmetric(h, v)     Λg, Λ − u h, g*A, A − h*v known to be symmetric
     h.row.dot(x), h.row.added_to(λ, a), h.noise, h.measured, h.keep(g, d, nu), h.gain, h.nu, h.answer(a),
     h.precision              d⁻¹
@@ -78,6 +78,14 @@ def weigh(h, Lambda):
     A = Lambda.less(Lambda.applied(h.gain), h.row)
     v = A.turned(h.gain) - h.precision * h.row
     return A.less_symmetric(h.row, v)
+
+
+class Output:
+    """An output of which P⁺ is taken as it comes."""
+
+    def refined(self, P, g, d):
+        """As it is."""
+        return P
 
 
 class Straight:
