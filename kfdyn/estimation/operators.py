@@ -84,7 +84,17 @@ class Operators:
                 over_rows(
                     rows_x,
                     lambda lanes, a, b: products.multiply_blocks(
-                        lanes, blocks.flat, blocks.offsets, rows, cols, int(transposed), given, a, b, y, most,
+                        lanes,
+                        blocks.flat,
+                        blocks.offsets,
+                        rows,
+                        cols,
+                        int(transposed),
+                        given,
+                        a,
+                        b,
+                        y,
+                        most,
                         np.empty(lanes * products.pair_size(most)),
                     ),
                 )
@@ -113,7 +123,13 @@ class Operators:
                 over_rows(
                     count_rows(x.shape[:-1]),
                     lambda lanes, a, b: products.step(
-                        lanes, ss.address, int(transposed), given, a, b, y,
+                        lanes,
+                        ss.address,
+                        int(transposed),
+                        given,
+                        a,
+                        b,
+                        y,
                         np.empty(lanes * products.pair_size(ss.common.most_states)),
                     ),
                 )

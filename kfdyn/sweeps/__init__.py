@@ -16,7 +16,7 @@ _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
     "control": ("both", "carried", "cases", "down", "either", "loop", "size", "span", "when", "while_"),
     "entry": ("Entry", "Given", "Parameter"),
-    "functions": ("absolute", "arc_tangent", "cosine", "root", "sine", "sine_cosine", "smaller"),
+    "functions": ("absolute", "arc_tangent", "cosine", "fused", "root", "sine", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Known", "Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),

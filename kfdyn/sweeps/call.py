@@ -9,7 +9,6 @@ from kfdyn.sweeps.memory import Checked, CheckedMatrix
 from kfdyn.sweeps.records import Packed
 from kfdyn.sweeps.values import FAST, unboxed
 
-
 #: What code returns for arguments that it does not take: this less the argument's number, and smaller ones.
 UNFIT = -1000
 
@@ -127,7 +126,10 @@ def _kind(x):
 
 _TUPLES: dict[int, tuple[tuple, tuple]] = {}  # kinds of tuples that were seen: they are kept, so each has its own id
 _ARRAYS = {
-    (letter, axes, bool(w)): f"{kind}{axes}{w}" for letter, kind in zip("dl?", "fib") for axes in (0, 1, 2) for w in ("", "w")
+    (letter, axes, bool(w)): f"{kind}{axes}{w}"
+    for letter, kind in zip("dl?", "fib")
+    for axes in (0, 1, 2)
+    for w in ("", "w")
 }
 
 
@@ -157,7 +159,11 @@ def _arguments(args, kinds):
     def spread(values):
         left = iter(values)
         return [
-            type(x)(*(next(left) for _ in kind)) if isinstance(kind, Group) else next(left) if passed(kind) else _known(x)
+            type(x)(*(next(left) for _ in kind))
+            if isinstance(kind, Group)
+            else next(left)
+            if passed(kind)
+            else _known(x)
             for x, kind in zip(args, kinds)
         ]
 

@@ -40,8 +40,9 @@ class Machine:
                     if found is not None:
                         llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
                         break
-        # Results of a call are freed before the next. The C library would give such memory back to the system each time,
-        # and to map it anew costs twice what a filter does; it keeps what is less than the largest block ever freed.
+        # Results of a call are freed before the next. The C library would give such memory back to the system each
+        # time, and to map it anew costs twice what a filter does; it keeps what is less than the largest block ever
+        # freed.
         np.empty(_KEPT)
         self.triple = llvm.get_process_triple()
         self.name = llvm.get_host_cpu_name()

@@ -44,6 +44,32 @@ def smaller(a, b):
     return choice(unboxed(b) < unboxed(a), b, a)
 
 
+def fused(a, b, c):
+    """a b + c, rounded once where the processor can; lane by lane, and in whatever code the same bits.
+
+    Where a compiler may fuse as it likes, it chooses which of two products is rounded, here so and there otherwise.
+    """
+    a, b, c = (unboxed(x) for x in (a, b, c))
+    kinds = [x.ir.type for x in (a, b, c) if isinstance(x, Value)]
+    if not kinds:
+        return a * b + c
+    kind = next((k for k in kinds if isinstance(k, ir.VectorType)), REAL)
+    a, b, c = (ir_of(x, kind) for x in (a, b, c))
+    build = Place.builder
+    if not _fuses():
+        return Value(build.fadd(build.fmul(a, b), c))
+    suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+    return Value(build.call(declared(f"llvm.fma.{suffix}", ir.FunctionType(kind, [kind] * 3)), [a, b, c]))
+
+
+def _fuses():
+    """Whether there is an instruction for it."""
+    from kfdyn.sweeps.driver import machine
+
+    here = machine()
+    return "fma" in here.has or here.triple.startswith(("aarch64", "arm64"))
+
+
 def sine_cosine(x, offset=0.0):
     """Sine and cosine of x + offset, to 2e-16 of doubles and lanes, of others as exact as they are.
 

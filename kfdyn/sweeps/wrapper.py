@@ -31,7 +31,6 @@ _CALLS = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyF
 _CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS)
 
 
-
 class Whole:
     """An argument that is an integer."""
 

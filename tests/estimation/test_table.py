@@ -42,7 +42,9 @@ def test_a_model_with_other_blocks_leads_to_them_and_to_all_the_rest():
     other = case.ss.replace(Q=[2.0 * np.asarray(Q) for Q in case.ss.Q])
     before, after = MODEL.at(case.ss.address), MODEL.at(other.address)
     assert after.Q[0] == 2.0 * before.Q[0] == other.Q.flat[0]
-    table = [np.ctypeslib.as_array((ctypes.c_int64 * len(MODEL.fields)).from_address(ss.address)) for ss in (case.ss, other)]
+    table = [
+        np.ctypeslib.as_array((ctypes.c_int64 * len(MODEL.fields)).from_address(ss.address)) for ss in (case.ss, other)
+    ]
     changed = [name for name, a, b in zip(MODEL.fields, *table) if a != b]
     assert changed == ["Q"]
     assert table[1][list(MODEL.fields).index("Q")] == other.Q.flat.ctypes.data

@@ -1,18 +1,19 @@
 """Vectors of a node, many side by side: numbers with lanes, and their products with one node's matrix.
 
-The order of operations is kept, so that a vector gets the same bits however many go with it.
+The order of operations is kept, and what is fused, so that a vector gets the same bits however many go with it.
 """
-
-from functools import reduce
-from operator import add
 
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.sweeps.control import down, either, loop, when
+from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import LANEWISE, Value, arithmetic, choice, local, no, number
+from kfdyn.sweeps.values import Value, arithmetic, choice, local, no, number
 
 #: Numbers to ask for in addition to those that a sweep works in, which are aligned.
 SPARE = LINE
+
+#: No liberty for the compiler: it would choose what to fuse for each number of lanes anew.
+ALONE = ()
 
 #: Vectors that one pass of a sweep carries side by side.
 LANES = 16
@@ -84,46 +85,47 @@ class Numbers:
             for _ in when(no(seen[i])):
                 self[i] = self.batch.zero()
 
-    @arithmetic(LANEWISE)
+    @arithmetic(ALONE)
     def add_product(self, sign, A, x):
         """Add ± A x for A (r, n)."""
         if self.known and x.known:
             given = [x[j] for j in range(x.size)]
-            sums = [reduce(add, [A[i, j] * given[j] for j in range(x.size)]) for i in range(self.size)]
+            sums = [_sum([A[i, j] for j in range(x.size)], given) for i in range(self.size)]
             (Row.load(self.flat, 0, self.size) + sign * Row.of(sums)).store(self.flat, 0)
             return
         for i in loop(A.shape[0]):
             s = local(self.batch.zero())
             for j in loop(A.shape[1]):
-                s += A[i, j] * x[j]
+                s.set(fused(A[i, j], x[j], s))
             self[i] = self[i] + sign * s
 
-    @arithmetic(LANEWISE)
+    @arithmetic(ALONE)
     def add_transposed(self, sign, A, x):
         """Add ± A* x for A (r, n); a symmetric A is best applied in this way."""
         if self.known and x.known:
-            row = reduce(add, [x[i] * A.row(i) for i in range(x.size)])
-            (Row.load(self.flat, 0, self.size) + sign * row).store(self.flat, 0)
+            rows = [A.row(i).registers for i in range(x.size)]
+            sums = Row([_sum(column, [x[i] for i in range(x.size)]) for column in zip(*rows)])
+            (Row.load(self.flat, 0, self.size) + sign * sums).store(self.flat, 0)
             return
         for j in loop(A.shape[1]):
             s = local(self.batch.zero())
             for i in loop(A.shape[0]):
-                s += A[i, j] * x[i]
+                s.set(fused(A[i, j], x[i], s))
             self[j] = self[j] + sign * s
 
-    @arithmetic(LANEWISE)
+    @arithmetic(ALONE)
     def solve(self, L):
         """Become (L L*)⁻¹ of themselves, L lower triangular."""
         m = L.shape[0]
         for i in loop(m):
             s = local(self[i])
             for j in loop(i):
-                s -= L[i, j] * self[j]
+                s.set(fused(-L[i, j], self[j], s))
             self[i] = (1.0 / L[i, i]) * s
         for i in down(m):
             s = local(self[i])
             for j in loop(m, i + 1):
-                s -= L[j, i] * self[j]
+                s.set(fused(-L[j, i], self[j], s))
             self[i] = (1.0 / L[i, i]) * s
 
     def load(self, given, width, start=0, step=None):
@@ -157,3 +159,11 @@ class Numbers:
             target = out.part((first + l) * width + start)
             for i in loop(self.size):
                 target[i] = self.flat[i * lanes + l]
+
+
+def _sum(a, x):
+    """Σ a_i x_i, one after the other."""
+    s = a[0] * x[0]
+    for b, y in zip(a[1:], x[1:]):
+        s = fused(b, y, s)
+    return s

@@ -39,7 +39,9 @@ class Row:
     @classmethod
     def of(cls, numbers):
         """A row made of single numbers."""
-        return cls([from_lanes(numbers[at : at + width]) if width > 1 else numbers[at] for at, width in pieces(len(numbers))])
+        return cls(
+            [from_lanes(numbers[at : at + width]) if width > 1 else numbers[at] for at, width in pieces(len(numbers))]
+        )
 
     def store(self, memory, start):
         """Write it to memory from ``start`` on."""

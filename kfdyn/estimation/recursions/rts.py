@@ -51,9 +51,7 @@ def smooth_by_parent(node, known, S, work):
     """
     model, above = node.model, node.above()
     n, r, square = node.n, above.n, model.most * model.most
-    L, J, E, W = (
-        Block(work, i * square, *shape) for i, shape in enumerate(((r, r), (n, r), (n, n), (r, r)))
-    )
+    L, J, E, W = (Block(work, i * square, *shape) for i, shape in enumerate(((r, r), (n, r), (n, n), (r, r))))
     phi, own = node.step(above), node.square(known.P_plus)
     for _ in when(cholesky(above.square(known.P), L, None, 4.0 * _EPS * real(r)) < 0):
         for i in loop(n):
