@@ -27,8 +27,8 @@ def sweep(function=None, *, flags=FAST, vectorise=True, release=-1, tags=None):
     """Let a function that is written in the language of sweeps be called with arrays.
 
     Arrays are contiguous, of float64, int64 or booleans, flat or matrices; ints and floats are passed on, as are
-    addresses of tables (:class:`~kfdyn.sweeps.records.Packed`) and named tuples of all these, which the function sees as
-    such. None and :class:`Tag` are known while code is written, and tuples of them. The code of a set of kinds is
+    addresses of tables (:class:`~kfdyn.sweeps.records.Packed`) and named tuples of all these, which the function sees
+    as such. None and :class:`Tag` are known while code is written, and tuples of them. The code of a set of kinds is
     written when first asked for. The result is what the function returns, an integer, and arrays are changed in place.
     ``tags``: so many arguments, the first, are known while code is written, and no other; then a call finds its code by
     them alone, and the code itself looks whether the others are what it takes.

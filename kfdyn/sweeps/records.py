@@ -151,7 +151,7 @@ class Table:
         return address_of(table), [table, *kept]
 
     def packed(self, **given):
-        """The address, as an argument of a sweep; it keeps what it leads to, and is the arrays where code runs plain."""
+        """The address, as an argument of a sweep; it keeps what it leads to, and is that where code runs plain."""
         return Packed(self, given)
 
     def at(self, address):

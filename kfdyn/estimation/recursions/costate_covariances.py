@@ -28,8 +28,8 @@ def scatter_covariances(sizes, vectorial, smoothed, model, covariances, Lambda, 
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
 
-    ``smoothed`` None leaves S out, ``vectorial`` None vector outputs. ``work`` is for :func:`work_size` numbers. Cost per
-    node: 7n³ + O(n²m) flops, 3n³ without S.
+    ``smoothed`` None leaves S out, ``vectorial`` None vector outputs. ``work`` is for :func:`work_size` numbers.
+    Cost per node: 7n³ + O(n²m) flops, 3n³ without S.
     """
     scatter = Scatter(MODEL.at(model), covariances, Lambda, None if smoothed is None else S, work)
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it

@@ -12,7 +12,8 @@ from kfdyn.sweeps.records import Table
 #: A model; ``most`` and ``most_outputs``: the largest of its sizes. The arrays are those of ``StateSpace.arrays``.
 MODEL = Table(
     nodes=int, most=int, most_outputs=int, order=(int,), parent=(int,), child_start=(int,), children=(int,),
-    state=(int,), output=(int,), phi=(float,), phi_at=(int,), H=(float,), H_at=(int,), Q=(float,), Q_at=(int,), R=(float,), R_at=(int,),
+    state=(int,), output=(int,), phi=(float,), phi_at=(int,), H=(float,), H_at=(int,), Q=(float,), Q_at=(int,),
+    R=(float,), R_at=(int,),
 )  # fmt: skip
 
 

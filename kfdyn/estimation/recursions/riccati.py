@@ -40,8 +40,8 @@ def gather_covariances(sizes, how, model, covariances, work):
         D = H P H* + R,   G = P H* D⁻¹,   P⁺ = P − G D G*
 
     P arrives as a copy of Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any; ``model``
-    is its address, ``covariances`` are the arrays of :class:`Covariances`; ``work`` is for :func:`work_size` numbers. Cost per node:
-    3n³ + O(n²m) flops.
+    is its address, ``covariances`` are the arrays of :class:`Covariances`; ``work`` is for :func:`work_size`
+    numbers. Cost per node: 3n³ + O(n²m) flops.
     """
     gather = Gather(how, MODEL.at(model), covariances, work)
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
@@ -77,7 +77,8 @@ class Measured:
         found = gather.found
         self.gather, self.node = gather, node
         self.P, self.P_plus, self.G = node.square(found.P), node.square(found.P_plus), node.gain(found.G)
-        self.H, self.R, self.D, self.L = node.H, *(node.among(flat) for flat in (gather.model.R, found.D, found.L))
+        self.H, self.R = node.H, node.among(gather.model.R)
+        self.D, self.L = node.among(found.D), node.among(found.L)
         self.seen = Column(found.seen, node.output, node.m)
 
     def of(self, way):
