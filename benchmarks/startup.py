@@ -59,7 +59,7 @@ PRINT = "print(json.dumps(stages))"
 
 def stages(code: str, cache: str) -> dict[str, list[float]]:
     """Wall and processor seconds of each stage of the code, in a fresh process with the given cache."""
-    code, environ = "\n".join((CLOCK, code, PRINT)), os.environ | {"NUMBA_CACHE_DIR": cache}
+    code, environ = "\n".join((CLOCK, code, PRINT)), os.environ | {"KFDYN_CACHE_DIR": cache}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     return json.loads(done.stdout)
 
@@ -103,7 +103,7 @@ def run(quick: bool = False) -> Report:
         environment(["kfdyn", "numpy", "numba", "llvmlite"]),
         [
             "After installation: an empty compilation cache. Later sessions: a new process that finds it filled.",
-            "numba is imported by the first call, not by import kfdyn, and is counted there.",
+            "llvmlite is imported by the first call, not by import kfdyn, and is counted there.",
             "The processor's own time tells what a busy machine hides.",
         ],
         {"imports": imports, "wall_and_processor": best},
