@@ -1,7 +1,7 @@
 """Dynamics from sensors, TALOS floating: 44 joint torques, no wrench on the base, 6 inertial units, 2 force sensors.
 
-``python -m benchmarks.sensing`` times one state and a batch, on one thread, beside forward dynamics and, where iDynTree
-is installed, beside BERDY's estimator on the same robot with the same number of inertial units.
+``python -m benchmarks.sensing`` times means and standard deviations of one state and of a batch, on one thread, beside
+forward dynamics and, where iDynTree is installed, BERDY's estimator on the same robot with as many inertial units.
 """
 
 import time
@@ -86,15 +86,20 @@ def main(size=1024):
     one = [reading[0].copy() for reading in readings]
     with alone():
         single = least(lambda: kf.estimate_dynamics(robot, q[0], v[0], sensors, one), 300)
-        batch = least(lambda: kf.estimate_dynamics(robot, q, v, sensors, readings), 7) / size
+        batch = least(lambda: kf.estimate_dynamics(robot, q, v, sensors, readings), 15) / size
         forward = least(lambda: kf.forward_dynamics(robot, q[0], v[0], tau[0]), 300)
-        est = kf.estimate_dynamics(robot, q[:256], v[:256], sensors, [reading[:256] for reading in readings])
-        spread = least(lambda: est._std.clear() or est.std("a"), 3) / 256
-    print(f"estimate_dynamics, TALOS: {single:.0f} µs a single state, {batch:.1f} µs in a batch, means")
-    print(f"  with marginal standard deviations {spread:.0f} µs more in a batch; forward dynamics {forward:.1f} µs")
+        forwards = least(lambda: kf.forward_dynamics(robot, q, v, tau), 15) / size
+        single_std = least(lambda: kf.estimate_dynamics(robot, q[0], v[0], sensors, one).std("a"), 300)
+        batch_std = least(lambda: kf.estimate_dynamics(robot, q, v, sensors, readings).std("a"), 7) / size
+    print(f"TALOS, floating, µs a state (one state; in a batch of {size}), one thread")
+    print(f"  estimate_dynamics, means            {single:7.1f} {batch:7.2f}")
+    print(f"  with all standard deviations        {single_std:7.1f} {batch_std:7.2f}", end="")
+    print(f"   {single_std / single:.2f}, {batch_std / batch:.2f} times the means")
+    print(f"  forward_dynamics                    {forward:7.1f} {forwards:7.2f}")
     theirs = berdy()
     if theirs is not None:
-        print(f"BERDY, the same robot: {least(theirs, 20):.0f} µs")
+        took = least(theirs, 20)
+        print(f"  BERDY, no covariances               {took:7.0f}          {took / single:.0f} times one state's means")
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def _sentence(
     if repeated:
         told = "; ".join(", ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in repeated[:4])
         said.append(
-            f"exact readings (covariance 0) that say the same twice: {told}{where}; give one of them a covariance, "
-            "or leave it out"
+            f"exact readings (covariance 0, or all but 0) that say the same twice: {told}{where}; give one of them a "
+            "covariance, or leave it out"
         )
     return "; ".join(said) or f"the equations are singular to working precision{where}; rescale the covariances"

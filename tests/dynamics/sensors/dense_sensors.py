@@ -12,7 +12,7 @@ from multibody_cases import skew
 
 import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian, ends, relative_rows
+from kfdyn.multibody.closure import Moving, both_ends, constraint_drift, constraint_jacobian, relative_rows
 
 # A row of the KKT matrix below this is the rounding of zero, and is not scaled up: what it stands for is undetermined.
 ROUNDING = 1e-13
@@ -73,7 +73,8 @@ def dense(system, q, v, sensors, readings, gravity=None, loop_rows=()):
     pushed = external.copy()
     for at, (loop, i) in enumerate(loop_places(system, loop_rows) if system.loops else (), first):
         # virtual work: the force of a row on an end is what its rate is read off
-        rows = relative_rows(loop, *ends(system, loop, q))
+        still = [name and Moving(*mb.frame_pose(system, q, name), np.zeros(6)) for name in (loop.frame_a, loop.frame_b)]
+        rows = relative_rows(loop, *both_ends(loop, *still))
         for of, name in ((rows.of_a, loop.frame_a), (rows.of_b, loop.frame_b)):
             if name:
                 k = system.locate(name)[0]
