@@ -65,7 +65,7 @@ def test_larger_robots():
 @pytest.mark.slow
 @pytest.mark.parametrize("thousand", range(10))
 def test_ten_thousand_sets(thousand):
-    """One set in ten thousand (7817) loses a digit more in its eliminations than the bound has: 8e-10 of the largest."""
+    """One set in ten thousand (7817) loses a digit more than the bound has: 8e-10 of the largest."""
     outcomes, short = [], []
     for i in range(1000):
         seed, more = 1000 + 1000 * thousand + i, {"n": 1 + i % 7, "full": ("a",)}
