@@ -11,6 +11,7 @@ PARTS = {
     "startup": "import, first call, later calls",
     "dynamics": "robots beside Pinocchio and MuJoCo",
     "loops": "loops, gears and contacts beside Pinocchio",
+    "calls": "one state, one call after the other, beside Pinocchio; steps of a motion",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "flexible": "bodies that bend, and PART's split of their modes",
