@@ -9,13 +9,14 @@ from kfdyn.duality.recursions.scatter import node_scatter
 from kfdyn.dynamics import variational
 from kfdyn.dynamics.recursions import lagrangian as sweeps
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.sweeps.call import Checks
 
 
 @pytest.fixture(params=["compiled", "plain"])
 def way(request, monkeypatch):
     if request.param == "plain":
-        for name in ("momenta", "forces", "rates", "transport"):
-            monkeypatch.setattr(sweeps, name, getattr(sweeps, name).plain)
+        monkeypatch.setattr(sweeps, "transport", sweeps.transport.plain)
+        monkeypatch.setattr(Checks, "on", True)
 
 
 def state(seed, n=8):
