@@ -55,6 +55,8 @@ def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArr
     if batch is not None and array.shape[:-1] != batch and array.size != size:
         array = np.broadcast_to(array, (*batch, size))
     flat = np.ascontiguousarray(array).reshape(-1).view()
+    if not flat.flags.aligned:  # it came over a network, say; compiled code takes aligned arrays only
+        flat = flat.copy()
     flat.flags.writeable = False
     return flat
 

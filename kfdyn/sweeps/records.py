@@ -143,6 +143,8 @@ class Table:
                 entries.append(int(value))
                 continue
             array = np.ascontiguousarray(value, _DTYPES[kind[0]])
+            if not array.flags.aligned:
+                array = array.copy()
             kept.append(array)
             entries.append(address_of(array))
         if given:
