@@ -8,6 +8,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody.closure import constraint_jacobian, gaps
+from kfdyn.spatial import spatial_inertia
 
 
 def swinging(rate=1.7):
@@ -17,13 +18,13 @@ def swinging(rate=1.7):
 
 def floating_ring():
     """Two arms on a free base whose hands hold each other, far from any weight."""
-    base = kf.Body("base", kf.spatial.spatial_inertia(3.0, [0, 0, 0], np.diag([0.3, 0.4, 0.5])), kf.Hinge.free())
+    base = kf.Body("base", spatial_inertia(3.0, [0, 0, 0], np.diag([0.3, 0.4, 0.5])), kf.Hinge.free())
     arms = []
     for side, y in (("l", 0.3), ("r", -0.3)):
         up = "base"
         for i, axis in enumerate(([0, 0, 1], [0, 1, 0], [0, 0, 1])):
             name = f"{side}{i}"
-            M = kf.spatial.spatial_inertia(1.0, [0.25, 0, 0], np.diag([0.01, 0.06, 0.06]) + 0.01 * np.eye(3))
+            M = spatial_inertia(1.0, [0.25, 0, 0], np.diag([0.01, 0.06, 0.06]) + 0.01 * np.eye(3))
             where = [0.0, y, 0.0] if i == 0 else [0.5, 0.0, 0.0]
             arms.append(kf.Body(name, M, kf.Hinge.revolute(axis), parent=up, position=where))
             up = name
@@ -116,6 +117,6 @@ def test_a_hundred_thousand_steps():
     assert np.abs(gaps(s, motion.q)[0]).max() < 1e-12
     error = motion.energy - motion.energy[0]
     band = np.abs(error[:101]).max()
-    assert np.abs(error).max() < 1.5 * band < 1e-3
+    assert np.abs(error).max() < 1.5 * band < 1e-4 * np.ptp(motion.kinetic)
     slope = np.polyfit(motion.t, error, 1)[0]
-    assert abs(slope) * 200 < 0.2 * band
+    assert abs(slope) * 200 < 0.5 * band
