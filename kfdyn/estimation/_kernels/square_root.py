@@ -1,6 +1,8 @@
 """The sweeps of the square-root form: arrays triangularised from the right by reflections (THEORY section 14)."""
 
+from kfdyn.estimation.recursions.reflections import absorb_in_lanes
 from kfdyn.sweeps import absolute, choice, down, either, local, loop, real, root, size, sweep, when
+from kfdyn.sweeps.values import Place
 
 _EPS = 2.220446049250313e-16
 
@@ -10,7 +12,7 @@ REGULAR = 1e-13
 
 @sweep
 def gather_roots(
-    tag, order, parent, state, output, phi, phi_at, H, H_at, Q_at, R, R_root, R_at, seen, before_at,
+    tags, order, parent, state, output, phi, phi_at, H, H_at, Q_at, R, R_root, R_at, seen, before_at,
     P_root, P_plus_root, before, P, P_plus, D, L, G, work,
 ):  # fmt: skip
     """Fill P, P⁺, D and their roots, and G, of every node, leaves to roots.
@@ -25,15 +27,16 @@ def gather_roots(
     Returns −1, or the number of the output (stacked) whose innovation is no more than rounding. ``work`` holds
     :func:`gather_work` numbers. 4n³ + O(n²m) flops a node.
     """
-    failed = local(-1)
+    failed, (tag, outputs) = local(-1), tags
     for step in loop(order.size, until=failed):
         k = order[step]
-        n, m = size(tag, state[k + 1] - state[k]), output[k + 1] - output[k]
+        n, m = size(tag, state[k + 1] - state[k]), size(outputs, output[k + 1] - output[k])
         S, own = P_root.matrix(Q_at[k], n, n), P_plus_root.matrix(Q_at[k], n, n)
         factor, gain = L.matrix(R_at[k], m, m), G.matrix(H_at[k], n, m)
         maps, noise = H.matrix(H_at[k], m, n), R_root.matrix(R_at[k], m, m)
         F, scale = work.matrix(0, m, n), work.part(m * n)
-        square(n, P.matrix(Q_at[k], n, n), S)
+        P_k = P.matrix(Q_at[k], n, n)
+        square(n, P_k, S)
         for i in span(n):
             for j in span(n):
                 own[i, j] = S[i, j]
@@ -45,14 +48,11 @@ def gather_roots(
             for b in loop(m):
                 factor[a, b] = noise[a, b]
                 total += noise[a, b] * noise[a, b]
+            combine(n, n, F, a, 0, maps, S)
+            for i in span(n):
+                total += maps[a, i] * maps[a, i] * P_k[i, i]
             for j in span(n):
-                F[a, j] = 0.0
-            for i in loop(n):
-                h, variance = choice(there, maps[a, i], 0.0), local(0.0)
-                for j in span(n):
-                    F[a, j] = F[a, j] + h * S[i, j]
-                    variance += S[i, j] * S[i, j]
-                total += h * h * variance
+                F[a, j] = choice(there, F[a, j], 0.0)
             scale[a] = 4.0 * _EPS * root(total)
         absorb(m, n, factor, F, n, gain, own)
         for a in loop(m):
@@ -60,7 +60,7 @@ def gather_roots(
             for _ in when(there & no(factor[a, a] > scale[a] * real(n + m))):
                 failed.set(choice(failed < 0, output[k] + a, failed))
         for _ in when(failed < 0):
-            innovations(n, m, maps, P.matrix(Q_at[k], n, n), R.matrix(R_at[k], m, m), seen.part(output[k]), factor,
+            innovations(n, m, maps, P_k, R.matrix(R_at[k], m, m), seen.part(output[k]), factor,
                         D.matrix(R_at[k], m, m), work)  # fmt: skip
             divide(n, m, gain, factor)
         square(n, P_plus.matrix(Q_at[k], n, n), own)
@@ -239,8 +239,11 @@ def absorb(r, c, S, F, extra, C, E):
 
     Reflection i touches column i of S and all of F, since S has nothing to the right of it. The largest number of row i
     is first brought to column i: so each column keeps digits in proportion to its own size, not to the largest one's
-    (Cox and Higham 1998). Diagonals come out positive or 0.
+    (Cox and Higham 1998). Diagonals come out positive or 0. What is left of F is not to be used.
     """
+    if Place.builder is not None and all(isinstance(x, int) for x in (r, c, extra)) and c > 0:
+        absorb_in_lanes(r, c, S, F, extra, C, E)
+        return
     for i in span(r):
         norm, most, best = local(0.0), local(absolute(S[i, i])), local(-1)
         for j in span(c):
