@@ -13,6 +13,7 @@ PARTS = {
     "loops": "loops, gears and contacts beside Pinocchio",
     "calls": "one state, one call after the other, beside Pinocchio; steps of a motion",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
+    "rebuilding": "models built and rebuilt, likelihoods, scores, square roots: what a fit does again and again",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "flexible": "bodies that bend, and PART's split of their modes",
     "operations": "operations of the kernels and the peak of the core",

@@ -125,18 +125,16 @@ class RootFailure(Exception):
 def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     """Run the gather of the roots; raises RootFailure where some D(k) is singular."""
     from kfdyn.estimation._kernels.square_root import gather_roots, gather_work
-    from kfdyn.sweeps import Tag
 
     x, sizes, layout = ss.arrays, common_sizes(ss), layout_of(ss)
     P_root, R_root = noise_roots(ss)
     P_root, P_plus_root = P_root.copy(), np.empty_like(P_root)
     before, P, P_plus = np.empty(int(layout.before_at[-1])), np.empty_like(P_root), np.empty_like(P_root)
     D, L, G = np.empty_like(R_root), np.empty_like(R_root), np.empty_like(ss.H.flat)
-    outputs = Tag(1) if sizes.n is not None and ss.common.m == 1 else None
     failed = gather_roots(
-        (sizes.n, outputs), x.order, x.parent, x.state, x.output, x.phi, x.phi_at, x.H, x.H_at, x.Q_at, x.R,
+        sizes.n, x.order, x.parent, x.state, x.output, x.phi, x.phi_at, x.H, x.H_at, x.Q_at, x.R,
         of_seen(ss, R_root, seen), x.R_at, seen, layout.before_at, P_root, P_plus_root, before, P, P_plus, D, L, G,
-        np.empty(gather_work(ss.common.most_states, ss.common.most_outputs)),
+        np.empty(gather_work(ss.common.most_states, ss.common.most_outputs)), sizes.m,
     )  # fmt: skip
     if failed >= 0:
         raise RootFailure(int(failed), ss.Q.like(P))

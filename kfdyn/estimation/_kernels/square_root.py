@@ -12,8 +12,8 @@ REGULAR = 1e-13
 
 @sweep
 def gather_roots(
-    tags, order, parent, state, output, phi, phi_at, H, H_at, Q_at, R, R_root, R_at, seen, before_at,
-    P_root, P_plus_root, before, P, P_plus, D, L, G, work,
+    tag, order, parent, state, output, phi, phi_at, H, H_at, Q_at, R, R_root, R_at, seen, before_at,
+    P_root, P_plus_root, before, P, P_plus, D, L, G, work, outputs,
 ):  # fmt: skip
     """Fill P, P⁺, D and their roots, and G, of every node, leaves to roots.
 
@@ -25,9 +25,10 @@ def gather_roots(
     ``P_root`` arrives as a copy of Q^½; all roots of P, Q, R and D are lower triangular, P⁺^½ is square. ``before``
     keeps P(p)^½ as each child found it. Rows that are not seen are zero in R^½, and left out: identity in L, zero in G.
     Returns −1, or the number of the output (stacked) whose innovation is no more than rounding. ``work`` holds
-    :func:`gather_work` numbers. 4n³ + O(n²m) flops a node.
+    :func:`gather_work` numbers; ``tag`` and ``outputs`` are sizes that all nodes share, or None.
+    4n³ + O(n²m) flops a node.
     """
-    failed, (tag, outputs) = local(-1), tags
+    failed = local(-1)
     for step in loop(order.size, until=failed):
         k = order[step]
         n, m = size(tag, state[k + 1] - state[k]), size(outputs, output[k + 1] - output[k])
