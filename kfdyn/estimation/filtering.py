@@ -18,6 +18,7 @@ from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows, step_of
 
 #: Results with more numbers than this are not stored on the way but swept again when asked for.
 STORED_NUMBERS = 2**22
+_LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ class Filtered:
         """
         eps, nu = (self.eps, self.nu) if self.eta is None else (self.eps_centered, self.nu_centered)
         quadratic = eps.dot(nu) if eps.ndim == 1 else np.einsum("...i,...i->...", eps, nu)
-        constant = np.count_nonzero(self.observed) * np.log(2.0 * np.pi) + self.covariances.logdet
+        constant = np.count_nonzero(self.observed) * _LOG_2PI + self.covariances.logdet
         llf = -0.5 * (constant + quadratic)
         return float(llf) if llf.ndim == 0 else llf
 
@@ -277,6 +278,8 @@ def kalman_filter(
 
 def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
     """The array, copied if it is the caller's memory: he may reuse it before a later sweep reads it."""
+    if given is array:
+        return array.copy()
     fresh = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and not np.may_share_memory(given, array))
     return array if fresh else array.copy()
 

@@ -95,7 +95,7 @@ def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     """
     if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE):
         return
-    loss = cov.loss
+    loss = cov.__dict__["loss"] = lost_digits(cov)  # kept as the property keeps it, whose lock takes as long
     if loss.error <= TOLERABLE:
         return
     digits = min(round(math.log10(loss.error / _EPS)), 16)
