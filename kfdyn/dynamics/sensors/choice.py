@@ -19,9 +19,11 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 # Growth of entries that an elimination may bring: when a choice is made, and in other states. From node to node it
 # multiplies, and with it what rounding costs.
 BOUND, BOUND_AGAIN = 5.0, 1e3
+# Largest entry that an elimination may leave behind, in natural scales: beyond, what is zero could not be told.
+LARGEST = 1e3
 # Condition of a node's matrix, in natural scales, up to which all its unknowns may be eliminated together.
 CONDITION = 1e7
-# A pivot below this, in natural scales, may be the rounding of zero.
+# A pivot below this part of the largest entry (and of 1), in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
 SINGLE = 0.6403882032022076
@@ -45,15 +47,15 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
     if is_root:
         return Choice(everything, everything[:0], scale[first:])
     G = matrix * np.outer(scale, scale)
-    size = sizes(G[None], first)[0]
+    size, nothing = sizes(G[None], first)[0], TINY * max(1.0, float(np.abs(G).max(initial=0.0)))
     left, done = [i for i in range(first, len(matrix)) if i not in held], []
-    if _all_at_once(G, size, left):
+    if _all_at_once(G, size, left, 10 * nothing):
         left, done = [], left
     while left:
         pivot = _pivot(G, left)
         rest = [i for i in range(len(G)) if i not in pivot and i not in done]
         block, beside = G[np.ix_(pivot, pivot)], G[np.ix_(pivot, rest)]
-        if np.abs(block).max() < TINY or not abs(np.linalg.det(block)) > 0:
+        if np.abs(block).max() < nothing or not abs(np.linalg.det(block)) > 0:
             break
         update = beside.T @ np.linalg.solve(block, beside)
         if growth(update, size[np.ix_(rest, rest)]) > BOUND:
@@ -64,11 +66,11 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
     return Choice(np.sort(np.array(done, int)) - first, np.sort(np.array([*left, *held], int)) - first, scale[first:])
 
 
-def _all_at_once(G: Array, size: Array, every: list[int]) -> bool:
+def _all_at_once(G: Array, size: Array, every: list[int], nothing: float) -> bool:
     """Whether all unknowns may go: what matters is the growth that they bring together, not one after the other."""
     block, rest = G[np.ix_(every, every)], [i for i in range(len(G)) if i not in every]
     values = np.linalg.svd(block, compute_uv=False)
-    if not every or not values[-1] > max(values[0] / CONDITION, 10 * TINY):  # else it may be the rounding of zero
+    if not every or not values[-1] > max(values[0] / CONDITION, nothing):  # else it may be the rounding of zero
         return False
     beside = G[np.ix_(every, rest)]
     return growth(beside.T @ np.linalg.solve(block, beside), size[np.ix_(rest, rest)]) <= BOUND
@@ -86,8 +88,9 @@ def sizes(G: Array, first: int) -> Array:
 
 
 def growth(update: Array, size: Array) -> float:
-    """Largest entry of an update against what was there."""
-    return float((np.abs(update) / size).max(initial=0.0))
+    """Largest entry of an update against what was there; infinite where it is too large for rounding to be seen."""
+    largest = np.abs(update).max(initial=0.0)
+    return float((np.abs(update) / size).max(initial=0.0)) if largest <= LARGEST else np.inf
 
 
 def _pivot(G: Array, left: list[int]) -> list[int]:

@@ -62,6 +62,12 @@ def test_larger_robots():
     assert [compare(seed) for seed in (7, 900, 971, 1014)].count("ok") >= 2
 
 
+def test_sets_that_were_hard():
+    """Eliminations that grew lost digits, and a singular set behind a very wide force was once answered."""
+    hard = {4473: "ok", 5950: "ok", 6669: "ok", 7964: "ok", 8229: "ok", 8895: "ok", 5095: "refused", 3050: "refused"}
+    assert {seed: compare(seed, n=1 + seed % 1000 % 7) for seed in hard} == hard
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("thousand", range(10))
 def test_ten_thousand_sets(thousand):
