@@ -67,6 +67,17 @@ def test_one_is_minus_the_inverse_times_the_other():
     assert rest.da_dq.shape == (11, system.nv, system.nv) and not rest.da_dv.any()
 
 
+def test_a_robot_far_away_loses_no_digits():
+    """Nothing depends on where the world's origin is: 1e6 m away the derivatives are the same to rounding."""
+    system, rng = kf.models.free_flyer(), np.random.default_rng(0)
+    q, (v, u) = system.random_configuration(rng), rng.normal(size=(2, system.nv))
+    far = q.copy()
+    far[system.q_slice(system.hinge_names[0])][:3] += [1e6, -2e6, 3e6]
+    for derivatives in (kf.forward_dynamics_derivatives, kf.inverse_dynamics_derivatives):
+        for here, there in zip(derivatives(system, q, v, u), derivatives(system, far, v, u)):
+            np.testing.assert_allclose(there, here, rtol=0, atol=1e-12 * np.abs(here).max())
+
+
 def test_plain_numbers_do_not_show():
     system, rng = kf.models.random_tree(5, 1), np.random.default_rng(0)
     q, (v, u), nv = system.random_configuration(rng), rng.normal(size=(2, system.nv)), system.nv

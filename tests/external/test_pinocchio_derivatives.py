@@ -8,6 +8,12 @@ import kfdyn.multibody as mb
 
 pin = pytest.importorskip("pinocchio")
 from pinocchio_models import pinocchio_model  # noqa: E402
+from robot_agreement import INDEFINITE, bullet_robots, example_robots, label  # noqa: E402
+
+from kfdyn.errors import SingularError  # noqa: E402
+
+#: Grippers without mass.
+SINGULAR = {"romeo", "romeo_laas_small"}
 
 #: Its composite joints (gimbal, universal, cylindrical as here) have no derivatives; differences serve those elsewhere.
 HINGES = ("revolute", "prismatic", "ball", "free", "fixed")
@@ -47,3 +53,77 @@ def test_random_trees(seed):
 def test_robots_at_random_and_at_rest(make):
     system, rng = make(), np.random.default_rng(0)
     assert_same(system, np.stack([system.neutral(), system.random_configuration(rng)]), rng)
+
+
+def poses(system, rng):
+    """Neutral, right angles on every hinge of one dof, and two random ones."""
+    neutral = system.neutral()
+    turned = kf.integrate(system, neutral, np.where(single_dofs(system), np.pi / 2, 0.0))
+    return np.stack([neutral, turned, *(system.random_configuration(rng) for _ in range(2))])
+
+
+def single_dofs(system):
+    return np.repeat(np.diff(system.layout.v_start) == 1, np.diff(system.layout.v_start))
+
+
+def check_public_robot(file, floating_base):
+    """Both derivatives in our tangent coordinates: Pinocchio's v is X v, so τ = X*τ', a = X⁻¹a'."""
+    try:
+        model = pin.buildModelFromUrdf(str(file), *([pin.JointModelFreeFlyer()] if floating_base else []))
+    except (ValueError, RuntimeError):
+        return False
+    if model.nv == 0:
+        return False
+    indefinite = "warn" if file.stem in INDEFINITE else "refuse"
+    system = kf.read(file, floating_base=floating_base, indefinite_inertia=indefinite, mimic="free").system
+    data, rng = model.createData(), np.random.default_rng(3)
+    q = poses(system, rng)
+    v, u = rng.normal(size=(2, len(q), system.nv))
+    there = kf.to_pinocchio(system, model, q, v, u, u)
+    tau = kf.inverse_dynamics_derivatives(system, q, v, u)
+    singular = file.stem in SINGULAR
+    if singular:
+        with pytest.raises(SingularError, match="hinge '"):
+            kf.forward_dynamics_derivatives(system, q, v, u)
+    else:
+        a = kf.forward_dynamics_derivatives(system, q, v, u)
+    for b in range(len(q)):
+        X = kf.to_pinocchio(system, model, np.tile(q[b], (system.nv, 1)), np.eye(system.nv)).v.T
+        theirs = pin.computeRNEADerivatives(model, data, there.q[b], there.v[b], there.a[b])
+        M = X.T @ symmetric(theirs[2]) @ X
+        for ours, other in zip(tau, (X.T @ theirs[0] @ X, X.T @ theirs[1] @ X, M)):
+            assert_close(ours[b], other, 1e-10)
+        if not singular:
+            theirs = pin.computeABADerivatives(model, data, there.q[b], there.v[b], there.tau[b])
+            back = np.linalg.inv(X)
+            expected = (back @ theirs[0] @ X, back @ theirs[1] @ X, back @ symmetric(theirs[2]) @ back.T)
+            # Two different eliminations differ by up to eps times the condition number of the mass matrix.
+            bound = max(1e-10, 4 * np.finfo(float).eps * np.linalg.cond(M))
+            for ours, other in zip(a, expected):
+                assert_close(ours[b], other, bound)
+    return True
+
+
+def symmetric(upper):
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def assert_close(ours, theirs, bound):
+    assert np.abs(ours - theirs).max() < bound * max(np.abs(theirs).max(), 1.0)
+
+
+PUBLIC = [*example_robots(), *bullet_robots()]
+SAMPLE = {"ur5_robot", "panda", "solo12", "double_pendulum", "kinova"}
+BASES = pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
+
+
+@BASES
+@pytest.mark.parametrize("file", [file for file in PUBLIC if file.stem in SAMPLE], ids=label)
+def test_some_public_robots(file, floating_base):
+    assert check_public_robot(file, floating_base)
+
+
+@pytest.mark.slow
+@BASES
+def test_every_public_robot(floating_base):
+    assert sum(check_public_robot(file, floating_base) for file in PUBLIC) > 70

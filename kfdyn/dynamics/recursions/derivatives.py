@@ -1,8 +1,9 @@
 """Derivatives of inverse and forward dynamics, in tangent coordinates (THEORY section 16; Singh, Russell, Wensing).
 
-Spatial vectors here are those of the point of each body that passes the world's origin, in world orientation: then
-nothing is shifted from body to body, and composite inertias are plain sums. A hinge of several screws is a chain of
-hinges of one dof on mass-less bodies; a ball or a free hinge is one step whose columns are fixed in the child.
+Spatial vectors here are those of the point of each body that passes one fixed origin, in world orientation: then
+nothing is shifted from body to body, and composite inertias are plain sums. The origin is that of the tree's root, so
+that a robot far away loses no digits. A hinge of several screws is a chain of hinges of one dof on mass-less bodies; a
+ball or a free hinge is one step whose columns are fixed in the child.
 """
 
 from kfdyn.dynamics.recursions.forward import GRAVITY
@@ -17,7 +18,7 @@ from kfdyn.sweeps.control import carried, either, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import choice, local, now
 
 
 class Six:
@@ -102,10 +103,10 @@ SUMMED = Record(J=Sym3, p=Vec3, B=Six, f=Spatial)
 
 
 class Derivatives:
-    """The workspace of ∂τ/∂q and ∂τ/∂v, behind an outward sweep at rest."""
+    """The workspace of ∂τ/∂q and ∂τ/∂v, behind an outward sweep at rest; row by row, or column by column."""
 
-    def __init__(self, robot, row, work, swept, H):
-        self.robot, self.row, self.swept = robot, row, swept
+    def __init__(self, robot, row, work, swept, H, by_columns=False):
+        self.robot, self.row, self.swept, self.by_columns = robot, row, swept, by_columns
         self.bodies, self.rows_of_H = WORK.rows(swept), SCREW.rows(H)
         n, nv = robot.n + 1, robot.nv
         self.moved, self.moved_memory = MOVED.rows(work), work
@@ -141,7 +142,8 @@ class Derivatives:
     def move(self, body, a):
         """Velocity, acceleration and the columns of a body's dofs; its own I, B and force."""
         row, up, here = self.row, self.moved[body.parent], self.bodies[body.t]
-        x, v, acc = up.x + here.l, up.v, up.a
+        v, acc = up.v, up.a
+        x = Vec3(*(choice(body.parent == 0, 0.0, far) for far in up.x + here.l))
         self.moved[body.t].x = x
         for i in dofs(self.robot, body):  # rows of H as motions at the world's origin: [w; v + x × w]
             for revolute in either(body.kind == REVOLUTE):
@@ -211,15 +213,19 @@ class Derivatives:
 
     def _feel(self, i, j, seen):
         """∂τ_i/∂q_j = S_i*(2B Ψ̇_j + I Ψ̈_j), ∂τ_i/∂v_j = S_i*(2B S_j + I (Ψ̇_j + Ṡ_j))."""
-        nv, column = self.robot.nv, self.columns[j]
-        self.by_q[i * nv + j] = seen[0].dot(column.psi) + seen[1].dot(column.psi2)
-        self.by_v[i * nv + j] = seen[0].dot(column.S) + seen[1].dot(column.rate)
+        place, column = self.place(i, j), self.columns[j]
+        self.by_q[place] = seen[0].dot(column.psi) + seen[1].dot(column.psi2)
+        self.by_v[place] = seen[0].dot(column.S) + seen[1].dot(column.rate)
 
     def _cause(self, j, i, by_q, by_v):
         """∂τ_j/∂q_i = S_j*(2B Ψ̇_i + I Ψ̈_i + S_i ×* f), ∂τ_j/∂v_i = S_j*(2B S_i + I (Ψ̇_i + Ṡ_i))."""
-        nv, S = self.robot.nv, self.columns[j].S
-        self.by_q[j * nv + i] = S.dot(by_q)
-        self.by_v[j * nv + i] = S.dot(by_v)
+        place, S = self.place(j, i), self.columns[j].S
+        self.by_q[place] = S.dot(by_q)
+        self.by_v[place] = S.dot(by_v)
+
+    def place(self, i, j):
+        """Where entry (i, j) is kept."""
+        return j * self.robot.nv + i if self.by_columns else i * self.robot.nv + j
 
 
 def _inverse_parts(robot, row, work):
@@ -249,7 +255,7 @@ def _forward_parts(robot, row, work):
     units = Units(robot, row, work, moving=True)
     rest = units.entries.part(robot.nv * robot.nv)
     f = units.filter
-    return units, rest, Derivatives(robot, row, rest.part(robot.nv), f.work, f.H)
+    return units, rest, Derivatives(robot, row, rest.part(robot.nv), f.work, f.H, by_columns=True)
 
 
 class NoForce:
@@ -277,30 +283,51 @@ def forward_dynamics_derivatives(robot, row, work):
     derivatives.run(a)
     row.by_tau.copy(units.entries, nv * nv)
     answers.copy(a, nv)
-    for given, result in ((derivatives.by_q, row.by_q), (derivatives.by_v, row.by_v)):
-        _minus_product(robot, units.entries, given, derivatives.rest)
-        result.copy(derivatives.rest, nv * nv)
+    _minus_product(robot, row, units.entries, derivatives)
     return least
 
 
-def _minus_product(robot, inverse, matrix, out):
-    """−𝓜⁻¹ A, column by column of A: those dofs k that are inboard or outboard of the column's, or its own."""
+#: Rows of 𝓜⁻¹ that a product takes at a time: they fit in the nearest cache, and their sums in registers.
+_STRIP = 6
+
+
+def _minus_product(robot, row, inverse, derivatives):
+    """∂a = −𝓜⁻¹ ∂τ for q and for v, a strip of rows at a time; the last strip looks back at rows already done."""
     nv = robot.nv
+    for wide in either(nv >= _STRIP):
+        strip = _STRIP if wide else 1
+        for first in loop(nv, step=strip):
+            i = choice(first > nv - strip, nv - strip, first)
+            _strip(robot, inverse, derivatives, i, strip)
+            for k, result in enumerate((row.by_q, row.by_v)):
+                result.part(i * nv).copy(derivatives.rest.part(k * strip * nv), strip * nv)
+
+
+def _strip(robot, inverse, derivatives, i, strip):
+    """Rows i … i + strip, column by column: those dofs k that are inboard or outboard of the column's, or its own."""
+    nv, none = robot.nv, zeros(robot).x
     for body in outward(robot):
         for c in loop(body.own_end, body.column):
             j = robot.entries[c]
-            for i in loop(nv):
-                total = carried(zeros(robot).x)
-                for other in loop(body.column_end, body.column):
-                    k = robot.entries[other]
-                    total.set(total.get() - inverse[i * nv + k] * matrix[k * nv + j])
-                at = local(body.parent)
-                for _ in while_(lambda at=at: at != 0):
-                    up = Body(robot, now(at))
-                    for k in dofs(robot, up):
-                        total.set(total.get() - inverse[i * nv + k] * matrix[k * nv + j])
-                    at.set(up.parent)
-                out[i * nv + j] = total.get()
+            sums = carried([none] * strip, [none] * strip)
+
+            def add(k, j=j, sums=sums):
+                (by_q, by_v), place = sums.get(), derivatives.place(k, j)
+                x, y = derivatives.by_q[place], derivatives.by_v[place]
+                seen = [inverse[(i + r) * nv + k] for r in range(strip)]
+                sums.set([t - n * x for t, n in zip(by_q, seen)], [t - n * y for t, n in zip(by_v, seen)])
+
+            for other in loop(body.column_end, body.column):
+                add(robot.entries[other])
+            at = local(body.parent)
+            for _ in while_(lambda at=at: at != 0):
+                up = Body(robot, now(at))
+                for k in dofs(robot, up):
+                    add(k)
+                at.set(up.parent)
+            for k, total in enumerate(sums.get()):
+                for r, value in enumerate(total):
+                    derivatives.rest[(k * strip + r) * nv + j] = value
 
 
 def begin_forward(robot, row, work):
@@ -318,6 +345,7 @@ INVERSE_DERIVATIVES = Entry(
     [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv"))],
     lambda robot, row: (robot.n + 1) * WORK.width + robot.nv * SCREW.width + Derivatives.size(robot),
     begin_inverse,
+    block=8,  # what is looked at for overflow is then still in the cache
     unroll=10,
 )
 
@@ -326,7 +354,8 @@ FORWARD_DERIVATIVES = Entry(
     ROBOT,
     [Q, V, Given("tau", ("nv",)), GRAVITY],
     [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_tau", ("nv", "nv")), Given("a", ("nv",))],
-    lambda robot, row: Units.size(robot) + robot.nv + Derivatives.size(robot) + robot.nv * robot.nv,
+    lambda robot, row: Units.size(robot) + robot.nv + Derivatives.size(robot) + 2 * _STRIP * robot.nv,
     begin_forward,
+    block=8,
     unroll=10,
 )
