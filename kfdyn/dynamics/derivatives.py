@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.mass_matrix import mass_matrix
-from kfdyn.dynamics.memory import room
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import Later, known
@@ -179,8 +178,7 @@ def _expect_tree(system: System) -> None:
 
 
 def _matrices(states: States, count: int) -> list[Array]:
-    nv = states.system.nv
-    return list(room(count * states.size * nv, nv).reshape(count, states.size, nv, nv))
+    return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(count)]
 
 
 def _given(states: States, third: str) -> list[Array]:

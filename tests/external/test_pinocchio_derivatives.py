@@ -12,9 +12,6 @@ from robot_agreement import INDEFINITE, bullet_robots, example_robots, label  # 
 
 from kfdyn.errors import SingularError  # noqa: E402
 
-#: Grippers without mass.
-SINGULAR = {"romeo", "romeo_laas_small"}
-
 #: Its composite joints (gimbal, universal, cylindrical as here) have no derivatives; differences serve those elsewhere.
 HINGES = ("revolute", "prismatic", "ball", "free", "fixed")
 
@@ -81,26 +78,24 @@ def check_public_robot(file, floating_base):
     v, u = rng.normal(size=(2, len(q), system.nv))
     there = kf.to_pinocchio(system, model, q, v, u, u)
     tau = kf.inverse_dynamics_derivatives(system, q, v, u)
-    singular = file.stem in SINGULAR
-    if singular:
-        with pytest.raises(SingularError, match="hinge '"):
-            kf.forward_dynamics_derivatives(system, q, v, u)
-    else:
-        a = kf.forward_dynamics_derivatives(system, q, v, u)
     for b in range(len(q)):
         X = kf.to_pinocchio(system, model, np.tile(q[b], (system.nv, 1)), np.eye(system.nv)).v.T
         theirs = pin.computeRNEADerivatives(model, data, there.q[b], there.v[b], there.a[b])
         M = X.T @ symmetric(theirs[2]) @ X
         for ours, other in zip(tau, (X.T @ theirs[0] @ X, X.T @ theirs[1] @ X, M)):
             assert_close(ours[b], other, 1e-10)
-        if not singular:
+        try:
+            a = kf.forward_dynamics_derivatives(system, q[b], v[b], u[b])
+        except SingularError:  # mass-less grippers and plates, gimbals at a right angle: nobody has an answer
+            assert np.linalg.cond(M) > 1e12
+        else:
             theirs = pin.computeABADerivatives(model, data, there.q[b], there.v[b], there.tau[b])
             back = np.linalg.inv(X)
             expected = (back @ theirs[0] @ X, back @ theirs[1] @ X, back @ symmetric(theirs[2]) @ back.T)
             # Two different eliminations differ by up to eps times the condition number of the mass matrix.
             bound = max(1e-10, 4 * np.finfo(float).eps * np.linalg.cond(M))
             for ours, other in zip(a, expected):
-                assert_close(ours[b], other, bound)
+                assert_close(ours, other, bound)
     return True
 
 
@@ -126,4 +121,5 @@ def test_some_public_robots(file, floating_base):
 @pytest.mark.slow
 @BASES
 def test_every_public_robot(floating_base):
-    assert sum(check_public_robot(file, floating_base) for file in PUBLIC) > 70
+    """All of example-robot-data's, and pybullet's, that Pinocchio loads."""
+    assert sum(check_public_robot(file, floating_base) for file in PUBLIC) > 100
