@@ -21,11 +21,14 @@ from benchmarks.dynamics_peers import (
     pinocchio_calls,
 )
 from benchmarks.more_calls import (
+    DERIVATIVES,
     OF_ENGINE,
     READINGS,
     engine_calls,
+    kfdyn_derivatives,
     kfdyn_readings,
     kfdyn_without_peer,
+    pinocchio_derivatives,
     pinocchio_readings,
 )
 from benchmarks.report import BLUE, GREEN, GREY, ORANGE, RED, Report
@@ -43,10 +46,13 @@ TARGETS = {
     "kinetic energy": (1, 1),
     "potential energy": (1, 1),
     "Jacobian": (1, 1),
+    "forward dynamics derivatives": (10, 10),
+    "inverse dynamics derivatives": (10, 10),
     "forward dynamics, one state": (1, 1),
     "two threads over one": (1.7, 1.7),
 }
 PEERS = {
+    "kfdyn, specialised": lambda subject, many: of_its_own(subject, many),
     "Pinocchio's batch": pinocchio_batches,
     "MuJoCo loop": mujoco_calls,
     "MuJoCo rollout": mujoco_rollout,
@@ -60,8 +66,17 @@ def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, d
     many = states(subject.system, size)
     few = States(*(x[:LOOPED] for x in many))
     peers: dict[str, tuple[dict[str, Peer], int]] = {
-        OURS: (kfdyn_calls(subject, many) | kfdyn_readings(subject, many) | kfdyn_without_peer(subject, many), size),
-        BASE: (pinocchio_calls(subject, few) | pinocchio_readings(subject, few), len(few.q)),
+        OURS: (
+            kfdyn_calls(subject, many)
+            | kfdyn_readings(subject, many)
+            | kfdyn_derivatives(subject, many)
+            | kfdyn_without_peer(subject, many),
+            size,
+        ),
+        BASE: (
+            pinocchio_calls(subject, few) | pinocchio_readings(subject, few) | pinocchio_derivatives(subject, few),
+            len(few.q),
+        ),
         ENGINE: (engine_calls(subject, few), len(few.q)),
     }
     for name, make in PEERS.items():
@@ -70,13 +85,21 @@ def measured(subject: Robot, size: int, budget: float, laps: int) -> dict[str, d
         if found:
             peers[name] = (found, len(own.q))
     times: dict[str, dict[str, float]] = {}
-    for call in (*CALLS, *READINGS, *OF_ENGINE):
+    for call in (*CALLS, *READINGS, *DERIVATIVES, *OF_ENGINE):
         able = {name: (found[call], count) for name, (found, count) in peers.items() if call in found}
         for name, (peer, _) in able.items():
             agree(subject, call, name, peer, able[OURS][0])
         least = race({name: peer.run for name, (peer, _) in able.items()}, budget, laps)
         times[call] = {name: least[name] / count for name, (_, count) in able.items()}
     return times
+
+
+def of_its_own(subject: Robot, many: States) -> dict[str, Peer]:
+    """The calls that have straight-line code for this robot; none for a humanoid, where it would not pay."""
+    if subject.name in HUMANOIDS:
+        return {}
+    own = kf.specialise(subject.system)
+    return kfdyn_calls(subject, many, own) | kfdyn_derivatives(subject, many, own)
 
 
 def agree(subject: Robot, call: str, name: str, peer: Peer, ours: Peer) -> None:
@@ -151,6 +174,8 @@ def run(quick: bool = False) -> Report:
             "their loops do not keep the results, and of Pinocchio's mass matrices only the upper half is filled.",
             "All libraries agree on every quantity to 1e-10 before they are timed. Shortest processor time of many "
             "runs, the peers taking turns; one thread.",
+            "kfdyn, specialised: `kf.specialise(system)`, the same recursions compiled for one robot. Derivatives: "
+            "beside Pinocchio's analytical ones.",
             "Jacobian: of the body farthest out. Hybrid dynamics, every third dof prescribed, and the compliance of "
             "the same body are in multiples of the generic engine on the assembled model: no peer has them.",
             "Two threads: shortest wall time of forward dynamics with one thread over that with two.",

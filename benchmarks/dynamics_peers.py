@@ -24,8 +24,9 @@ class Peer(NamedTuple):
     first: np.ndarray
 
 
-def kfdyn_calls(robot: Robot, s: States) -> dict[str, Peer]:
-    system = robot.system
+def kfdyn_calls(robot: Robot, s: States, system: kf.System | None = None) -> dict[str, Peer]:
+    """Of the robot, or of another system that is to be the same."""
+    system = robot.system if system is None else system
     runs: dict[str, Run] = {
         "forward dynamics": lambda: kf.forward_dynamics(system, s.q, s.v, s.tau),
         "inverse dynamics": lambda: kf.inverse_dynamics(system, s.q, s.v, s.a),

@@ -9,6 +9,9 @@ from benchmarks.robots import Robot, States
 #: Calls that Pinocchio has too.
 READINGS = ("kinetic energy", "potential energy", "Jacobian")
 
+#: Calls that Pinocchio has, analytically, for one state; a state's answer is as large as three mass matrices.
+DERIVATIVES = ("forward dynamics derivatives", "inverse dynamics derivatives")
+
 #: Calls that are timed beside the generic engine.
 OF_ENGINE = ("hybrid dynamics", "operational space compliance")
 
@@ -51,6 +54,40 @@ def pinocchio_readings(robot: Robot, s: States) -> dict[str, Peer]:
         np.concatenate([linear_first[3:], linear_first[:3]]),
     )
     return {call: Peer(*pair) for call, *pair in zip(READINGS, (kinetic, potential, jacobian), first)}
+
+
+def kfdyn_derivatives(robot: Robot, s: States, system: kf.System | None = None) -> dict[str, Peer]:
+    """Of the robot, or of another system that is to be the same."""
+    own = robot.system if system is None else system
+    runs: dict[str, Run] = {
+        DERIVATIVES[0]: lambda: kf.forward_dynamics_derivatives(own, s.q, s.v, s.tau),
+        DERIVATIVES[1]: lambda: kf.inverse_dynamics_derivatives(own, s.q, s.v, s.a),
+    }
+    return {call: Peer(run, np.asarray(run()[0])[0]) for call, run in runs.items()}
+
+
+def pinocchio_derivatives(robot: Robot, s: States) -> dict[str, Peer]:
+    """One call a state, as a Python user makes them; of the third matrix only the upper half is filled."""
+    import pinocchio as pin
+
+    model, data = robot.pinocchio, robot.pinocchio.createData()
+    there = kf.to_pinocchio(robot.system, model, *s)
+    q, v, a, tau = (list(x) for x in (there.q, there.v, there.a, there.tau))
+
+    def forward() -> None:
+        for x in zip(q, v, tau):
+            pin.computeABADerivatives(model, data, *x)
+
+    def inverse() -> None:
+        for x in zip(q, v, a):
+            pin.computeRNEADerivatives(model, data, *x)
+
+    back = to_ours(robot, s)
+    first = (
+        np.linalg.inv(back) @ pin.computeABADerivatives(model, data, q[0], v[0], tau[0])[0] @ back,
+        back.T @ pin.computeRNEADerivatives(model, data, q[0], v[0], a[0])[0] @ back,
+    )
+    return {call: Peer(*pair) for call, *pair in zip(DERIVATIVES, (forward, inverse), first)}
 
 
 def kfdyn_without_peer(robot: Robot, s: States) -> dict[str, Peer]:
