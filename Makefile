@@ -10,10 +10,6 @@ KEY     := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 CORE    := $(VENV)/.core-$(KEY)
 DEV     := $(VENV)/.dev-$(KEY)
 DOCS    := $(VENV)/.docs-$(KEY)
-# The kernels, and two files whose constants are compiled into them.
-SOURCES := $(shell find kfdyn -path '*_kernels*' -name '*.py' | LC_ALL=C sort) kfdyn/multibody/hinge.py \
-	kfdyn/multibody/arguments.py
-KERNELS := $(VENV)/.kernels-$(shell cat $(SOURCES) /dev/null | cksum | cut -d' ' -f1)
 PIP     := $(BIN)/python -m pip install -qq --disable-pip-version-check
 MATHJAX_VERSION := 3.2.2
 MATHJAX := docs/_static/mathjax/tex-svg-full.js
@@ -25,19 +21,19 @@ help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
-demo: $(CORE) $(KERNELS)  ## run the built-in example (installs the core dependencies only)
+demo: $(CORE)  ## run the built-in example (installs the core dependencies only)
 	@echo "demo: the built-in example"
 	@$(BIN)/kfdyn demo
 
-test: $(DEV) $(KERNELS)  ## run the tests
+test: $(DEV)  ## run the tests
 	@echo "test: all tests but the slow ones, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest --doctest-modules -n $(WORKERS) kfdyn tests
 
-test-all: $(DEV) $(KERNELS) docs  ## run the tests, with those marked slow, on new examples; build the documentation for them
+test-all: $(DEV) docs  ## run the tests, with those marked slow, on new examples; build the documentation for them
 	@echo "test-all: all tests, the slow ones too, on new examples, $(WORKERS) at a time"
 	@KFDYN_EXAMPLES=new $(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
 
-fuzz: $(DEV) $(KERNELS)  ## run the property tests on new examples for SECONDS=1800
+fuzz: $(DEV)  ## run the property tests on new examples for SECONDS=1800
 	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS)
 
 check: $(DEV)  ## check format, lint, layers and types
@@ -54,19 +50,19 @@ format: $(DEV)  ## format the code and mend what lint can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: $(DOCS) $(KERNELS) $(MATHJAX)  ## build the documentation, warnings as errors
+docs: $(DOCS) $(MATHJAX)  ## build the documentation, warnings as errors
 	@echo "docs: building docs/_build/html"
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html || { rm -rf docs/_build; exit 1; }
 	@$(BIN)/python -m sphinx -W --keep-going -q -b revealjs docs/slides docs/_build/html/slides || { rm -rf docs/_build; exit 1; }
 	@echo "docs: open docs/_build/html/index.html; the slides of the lecture are docs/_build/html/slides/index.html"
 
-bench: $(DEV) $(KERNELS)  ## run the benchmarks
+bench: $(DEV)  ## run the benchmarks
 	@echo "bench: timing the engine against its peers"
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python docs/readme_speed.py
 
 # Budget: an hour of one core. make test measures four entries (seconds), make test-all all of them.
-atlas: $(DEV) $(KERNELS)  ## break the code that the atlas names, run its tests, rewrite the page
+atlas: $(DEV)  ## break the code that the atlas names, run its tests, rewrite the page
 	@$(BIN)/python tests/duality/atlas_evidence.py
 	@$(BIN)/python tests/duality/sweep_evidence.py
 	@$(BIN)/python docs/duality_pages.py
@@ -98,11 +94,6 @@ $(DOCS): | $(BIN)/python
 	@echo "set-up: installing the documentation tools into $(VENV) (about a minute, once)"
 	@$(PIP) --editable ".[docs]"
 	@rm -f $(VENV)/.docs-* $(VENV)/.core-* && touch $@ $(CORE)
-
-# numba's cache looks at the file of a sweep, not at the files it calls: a change in one of those must empty it.
-$(KERNELS): | $(BIN)/python
-	@find kfdyn -name '*.nb[ic]' -delete
-	@rm -f $(VENV)/.kernels-* && touch $@
 
 # MathJax is copied from its npm package so that the pages need no network. Without npm they still build.
 $(MATHJAX):

@@ -108,7 +108,7 @@ def run(quick: bool = False) -> Report:
         f"{vectors:,} right-hand sides on a random tree of {NODES} nodes: state {STATE}, output {OUTPUT}",
         ["", "time", "vectors per second", "of bandwidth", "of peak flops"],
         rows,
-        environment(["kfdyn", "numpy", "scipy", "numba"]),
+        environment(["kfdyn", "numpy", "scipy", "llvmlite"]),
         [
             f"Bandwidth (numpy copy, read + write), GB/s by threads: {speeds}. The fraction counts only T "
             "in and a out; F.solve also writes ε and ν and reads ν again, 2.5 times as much.",

@@ -99,7 +99,7 @@ def run(quick: bool = False) -> Report:
         "Forward dynamics of one state: linear in the number of bodies",
         ["", "bodies", "dofs", "time", "ns per body", "ns per dof", "memory, MB", "kB per body"],
         rows,
-        environment(["kfdyn", "numpy", "numba", "pin"]),
+        environment(["kfdyn", "numpy", "llvmlite", "pin"]),
         [
             "One thread; shortest processor time of at least five runs, each size in a process of its own.",
             "Memory: how much the peak of the process grew at the first call; what building the model has left free is "

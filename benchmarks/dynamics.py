@@ -167,7 +167,7 @@ def run(quick: bool = False) -> Report:
         f"Dynamics: batches of {size:,} on one core, in multiples of Pinocchio called in a Python loop",
         ["robot", "call", "kfdyn, µs a state", "Pinocchio loop, µs", "kfdyn", *columns[2:]],
         list(rows(results, dofs, columns[2:])),
-        environment(["kfdyn", "numpy", "numba", "pin", "mujoco", "mujoco-mjx", "example-robot-data"]),
+        environment(["kfdyn", "numpy", "llvmlite", "pin", "mujoco", "mujoco-mjx", "example-robot-data"]),
         [
             "Multiples: how many times as fast as the Pinocchio loop. Checks of arguments and room for all results "
             "are part of kfdyn's times; the peers find their rows cut and their coordinates converted, "

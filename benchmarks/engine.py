@@ -161,7 +161,7 @@ def run(quick: bool = False) -> Report:
         f"Filter and smoother with covariances: state {STATE}, output {OUTPUT}, N = {steps}, all matrices varying",
         ["", "µs per step", "times kfdyn"],
         [[name, f"{value:.3g}", f"{value / base:.3g}"] for name, value in per_step.items()],
-        environment(["kfdyn", "numpy", "numba", "statsmodels", "filterpy"]),
+        environment(["kfdyn", "numpy", "llvmlite", "statsmodels", "filterpy"]),
         [
             "Delivered by kfdyn: P, P⁺, D, G, z, z⁺, log-likelihood, λ, x̂, Λ, S; nothing is kept from repeat to repeat "
             "except in the row that says so.",

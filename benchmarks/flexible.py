@@ -97,7 +97,7 @@ def run(quick: bool = False) -> Report:
             "forward dynamics, sweep",
         ],
         rows,
-        environment(["kfdyn", "numpy", "numba"]),
+        environment(["kfdyn", "numpy", "llvmlite"]),
         [
             f"Times a body of a chain of {BODIES}, each on one revolute hinge. Riccati: P, D, G, P⁺ by the engine, "
             "whose blocks are dense. Split: modes at a node of n + 6 states, the hinge at a mass-less one behind it, "

@@ -124,7 +124,7 @@ def run(quick: bool = False) -> Report:
             "of the peak",
         ],
         rows,
-        environment(["kfdyn", "numpy", "numba", "llvmlite"]),
+        environment(["kfdyn", "numpy", "llvmlite"]),
         [
             f"Counted by running the kernels' own source on numbers that count; a sine and cosine, "
             f"{sine_cosine_counts()}, are included for each angle. Other: divisions, roundings and comparisons.",

@@ -82,7 +82,7 @@ def run(quick: bool = False) -> Report:
         f"Linear in the number of nodes: state {STATE}, output {OUTPUT}, filter and smoother with covariances",
         ["", "time", "µs per node", "µs per node to build", "kB per node", "peak MB"],
         rows,
-        environment(["kfdyn", "numpy", "numba"]),
+        environment(["kfdyn", "numpy", "llvmlite"]),
         [
             "One thread; shortest processor time of at least three runs.",
             "Peak memory is that of the model and all results together, as numpy reports it to tracemalloc.",

@@ -100,7 +100,7 @@ def run(quick: bool = False) -> Report:
         "Waiting for the first answer",
         ["", "after installation", "of the processor", "later sessions"],
         rows,
-        environment(["kfdyn", "numpy", "numba", "llvmlite"]),
+        environment(["kfdyn", "numpy", "llvmlite"]),
         [
             "After installation: an empty compilation cache. Later sessions: a new process that finds it filled.",
             "llvmlite is imported by the first call, not by import kfdyn, and is counted there.",

@@ -72,35 +72,3 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if waiting and callable(before):
             before(*waiting[0])
-
-
-def load_numba() -> bool:
-    """Import numba whole, let it say when it compiles, and return whether it can keep what it makes."""
-    with uninterrupted():
-        import numba  # noqa: F401
-        from numba.core import config, event
-
-        kept = _beside_the_sources() or bool(config.CACHE_DIR)  # type: ignore[attr-defined]
-        if not kept and (place := folder()) is not None:
-            config.CACHE_DIR, kept = str(place), True  # type: ignore[attr-defined]
-
-        class Notice(event.Listener):
-            def on_start(self, event: object) -> None:
-                compiling(kept)
-
-            def on_end(self, event: object) -> None:
-                pass
-
-        event.register("numba:compile", Notice())
-    return kept
-
-
-def _beside_the_sources() -> bool:
-    """Whether numba can write where Python keeps its own compiled files, which is its first choice."""
-    try:
-        place = Path(__file__).parent / "__pycache__"
-        place.mkdir(exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            return True
-    except OSError:
-        return False

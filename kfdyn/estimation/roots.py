@@ -70,7 +70,7 @@ def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
 
 def root_of(blocks: Blocks) -> FloatArray:
     """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
-    from kfdyn.estimation._kernels.square_root import cholesky_roots
+    from kfdyn.estimation.recursions.square_root import cholesky_roots
     from kfdyn.estimation.simulate import square_root
 
     out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)

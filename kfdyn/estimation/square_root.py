@@ -85,7 +85,7 @@ class RootRiccati(Riccati):
         return self._scattered if "_scattered" in self.__dict__ else self._arrays(covariances=False)
 
     def _arrays(self, covariances: bool) -> _Scattered:
-        from kfdyn.estimation._kernels.square_root import scatter_roots, scatter_work
+        from kfdyn.estimation.recursions.square_root import scatter_roots, scatter_work
 
         ss, x, layout = self.ss, self.ss.arrays, self.layout
         wanted = ss.Q.flat.size if covariances else 0
@@ -100,7 +100,7 @@ class RootRiccati(Riccati):
 
     def smooth_states(self, z: FloatArray, z_plus: FloatArray) -> FloatArray:
         """x̂ of a batch from the filter's z and z⁺, both (..., Σn_k)."""
-        from kfdyn.estimation._kernels.square_root import smooth_states
+        from kfdyn.estimation.recursions.square_root import smooth_states
 
         ss, steps = self.ss, self._steps
         x = np.empty(z.size)
@@ -124,7 +124,7 @@ class RootFailure(Exception):
 
 def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     """Run the gather of the roots; raises RootFailure where some D(k) is singular."""
-    from kfdyn.estimation._kernels.square_root import gather_roots, gather_work
+    from kfdyn.estimation.recursions.square_root import gather_roots, gather_work
 
     x, sizes, layout = ss.arrays, common_sizes(ss), layout_of(ss)
     P_root, R_root = noise_roots(ss)

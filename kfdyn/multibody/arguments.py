@@ -80,6 +80,6 @@ def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
         rest = a.shape[a.ndim - tail :]
         whole = a if a.shape == lead + rest else np.broadcast_to(a, lead + rest)
         array = np.ascontiguousarray(whole).reshape((size, *rest)).view()
-        array.flags.writeable = False  # always: numba compiles again for a writeable one
+        array.flags.writeable = False  # always: a sweep is compiled again for a writeable one
         flat.append(array)
     return Batch(lead, tuple(flat))

@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from kfdyn.first_use import compiling
+from kfdyn.first_use import compiling, uninterrupted
 from kfdyn.sweeps import cache
 from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
 from kfdyn.sweeps.wrapper import check_layout, inner_types, proxies, python_function, write_wrapper
@@ -71,7 +71,8 @@ def machine():
     """The processor this process runs on."""
     with _LOCK:
         if not _ready:
-            _ready.append(Machine())
+            with uninterrupted():
+                _ready.append(Machine())
         return _ready[0]
 
 

@@ -12,7 +12,7 @@ from random_models import cases, close, few, random_case
 
 import kfdyn as kf
 from kfdyn.errors import LostDigitsWarning, ModelError, ShapeError, SingularError
-from kfdyn.estimation._kernels import square_root as kernels
+from kfdyn.estimation.recursions import square_root as kernels
 
 one = np.ones((1, 1))
 

@@ -57,7 +57,7 @@ class QuickSeries:
 
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
-        from kfdyn.estimation._kernels.constant_chain import filter_chain, filter_work, score_chain, score_work
+        from kfdyn.estimation.recursions.constant_chain import filter_chain, filter_work, score_chain, score_work
 
         data, n, d = self.data(T), self.n, self.flat.size
         rows = data.series + d

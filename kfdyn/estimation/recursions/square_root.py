@@ -1,7 +1,7 @@
 """The sweeps of the square-root form: arrays triangularised from the right by reflections (THEORY section 14)."""
 
 from kfdyn.estimation.recursions.reflections import absorb_in_lanes
-from kfdyn.sweeps import absolute, choice, down, either, local, loop, real, root, size, sweep, when
+from kfdyn.sweeps import absolute, choice, down, either, local, loop, no, real, root, size, span, sweep, when
 from kfdyn.sweeps.values import Place
 
 _EPS = 2.220446049250313e-16
@@ -408,16 +408,6 @@ def solve_vector(r, S, b, x):
 def after_(n, i):
     """A loop over the rows after row i."""
     return range(i + 1, n) if isinstance(n, int) and isinstance(i, int) else loop(n, i + 1)
-
-
-def no(condition):
-    """Its opposite; Python's own ~True is −2."""
-    return not condition if isinstance(condition, bool) else ~condition
-
-
-def span(n):
-    """A loop over n, written out where n is known."""
-    return range(n) if isinstance(n, int) else loop(n)
 
 
 @sweep

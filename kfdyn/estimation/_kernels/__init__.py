@@ -1,1 +1,0 @@
-"""Compiled sweeps of the engine (numba). Imported when first needed, never by ``import kfdyn``."""
