@@ -10,6 +10,9 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.tree import Tree
 
+_IN_THREADS = (
+    8192  # numbers: of more than that, BLAS takes products in threads, which wait for each other on busy cores
+)
 LEAST = -290  # a power of ten whose inverse, and some factors with it, is a double
 TOO_SMALL = "is too small for a double, about 1e-308: measure it in smaller units, which makes H and T larger"
 _CURE = "measure the states in units in which their numbers stay below 1e150, or leave out what grows without bound"
@@ -46,8 +49,11 @@ def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
 
 
 def sum_is_finite(array: FloatArray) -> bool:
-    """Whether the sum of all squares is finite, which it is not if one of the numbers is not: one quick look.
+    """Whether the sum of all squares, or of many numbers, is finite: it is not if one of them is not. One quick look.
 
     It is not beyond 1e154 either; who is told no must look again.
     """
+    if array.size > _IN_THREADS:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return math.isfinite(array.sum())
     return math.isfinite(np.vdot(array, array))
