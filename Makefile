@@ -10,12 +10,14 @@ KEY     := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 CORE    := $(VENV)/.core-$(KEY)
 DEV     := $(VENV)/.dev-$(KEY)
 DOCS    := $(VENV)/.docs-$(KEY)
+OLD     := .venv-oldest
+OLDEST  := $(OLD)/.dev-$(shell cat pyproject.toml tests/oldest.txt | cksum | cut -d' ' -f1)
 PIP     := $(BIN)/python -m pip install -qq --disable-pip-version-check
 MATHJAX_VERSION := 3.2.2
 MATHJAX := docs/_static/mathjax/tex-svg-full.js
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz check format docs bench atlas clean
+.PHONY: help demo test test-all test-oldest fuzz check format docs bench atlas clean
 
 help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
@@ -32,6 +34,11 @@ test: $(DEV)  ## run the tests
 test-all: $(DEV) docs  ## run the tests, with those marked slow, on new examples; build the documentation for them
 	@echo "test-all: all tests, the slow ones too, on new examples, $(WORKERS) at a time"
 	@KFDYN_EXAMPLES=new $(BIN)/python -m pytest --doctest-modules -n $(WORKERS) -m "" kfdyn tests
+	@$(MAKE) test-oldest
+
+test-oldest: $(OLDEST)  ## run the tests on the oldest releases of the dependencies that are promised to work
+	@echo "test-oldest: all tests but the slow ones, on the releases of tests/oldest.txt"
+	@$(OLD)/bin/python -m pytest -n $(WORKERS) tests
 
 fuzz: $(DEV)  ## run the property tests on new examples for SECONDS=1800
 	@$(BIN)/python tests/fuzz.py --seconds $(SECONDS)
@@ -68,7 +75,7 @@ atlas: $(DEV)  ## break the code that the atlas names, run its tests, rewrite th
 	@$(BIN)/python docs/duality_pages.py
 
 clean:  ## remove the environment and everything built
-	@rm -rf $(VENV) docs/_build docs/_static/mathjax docs/generated docs/gallery docs/sg_execution_times.rst
+	@rm -rf $(VENV) $(OLD) docs/_build docs/_static/mathjax docs/generated docs/gallery docs/sg_execution_times.rst
 	@rm -rf demo-output build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -89,6 +96,12 @@ $(DEV): | $(BIN)/python
 	@echo "set-up: installing kfdyn, the test tools and the peers into $(VENV) (a few minutes, once)"
 	@$(PIP) --editable ".[dev]"
 	@rm -f $(VENV)/.dev-* $(VENV)/.core-* && touch $@ $(CORE)
+
+$(OLDEST): tests/oldest.txt
+	@echo "set-up: installing the oldest dependencies into $(OLD) (a few minutes, once)"
+	@$(PYTHON) -m venv $(OLD)
+	@$(OLD)/bin/python -m pip install -qq --disable-pip-version-check -c tests/oldest.txt --editable ".[dev]"
+	@rm -f $(OLD)/.dev-* && touch $@
 
 $(DOCS): | $(BIN)/python
 	@echo "set-up: installing the documentation tools into $(VENV) (about a minute, once)"
