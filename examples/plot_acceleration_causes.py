@@ -20,8 +20,8 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import forward_dynamics
-from kfdyn.dynamics.causes import acceleration_causes
-from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.simulation.simulate import simulate
+from kfdyn.dynamics.theory.causes import acceleration_causes
 from kfdyn.viz import COLORS, STYLE, draw_system
 
 plt.style.use(STYLE)

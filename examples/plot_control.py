@@ -18,7 +18,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics.control import computed_torque, operational_space_control
-from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.multibody import Pose
 from kfdyn.viz import COLORS, STYLE, draw_system
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.viz import COLORS, STYLE, draw_system
 
 plt.style.use(STYLE)

@@ -22,7 +22,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 import kfdyn as kf
-from kfdyn.dynamics.decomposition import decompose_forces
+from kfdyn.dynamics.theory.decomposition import decompose_forces
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)

@@ -19,8 +19,8 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import as_estimation
-from kfdyn.dynamics.motion import motion
-from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)

@@ -206,11 +206,11 @@ def fill(
     k = system.n_bodies // 2 if body is None else system.body_names.index(body)
     ss = as_estimation(system, q, v)
     if not system.is_tree:  # a node may have several bodies
-        from kfdyn.dynamics.aggregation import plan
+        from kfdyn.dynamics.loops.aggregation import plan
 
         k = next(i for i, node in enumerate(plan(system).nodes) if k in node.bodies)
     if tau is not None and not system.is_tree:
-        from kfdyn.dynamics.embedding import embedded_forest
+        from kfdyn.dynamics.loops.embedding import embedded_forest
 
         tau = embedded_forest(system, q, v, named=True).stack(tau)
     filt = kalman_filter(ss, np.zeros(ss.n_outputs) if tau is None else tau)

@@ -159,7 +159,7 @@ def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: i
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """The mass matrix by composite inertias, and its inverse by numpy: mechanics that never heard of a filter."""
     from kfdyn.dynamics import mass_matrix
-    from kfdyn.dynamics.embedding import output_rates
+    from kfdyn.dynamics.loops.embedding import output_rates
 
     matrix = mass_matrix(system.open_tree, system.expand(q))
     if not system.is_tree:

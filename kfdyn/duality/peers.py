@@ -115,7 +115,7 @@ def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Arra
 def _in_outputs(system: System, q: Array, matrix: Array) -> Array:
     """(X*𝓜X)⁻¹ of the 𝓜 of the open tree: couplings and loops are ours, a peer knows the tree alone."""
     if not system.is_tree:
-        from kfdyn.dynamics.embedding import output_rates
+        from kfdyn.dynamics.loops.embedding import output_rates
 
         X = output_rates(system, q)
         matrix = X.T @ matrix @ X

@@ -1,26 +1,23 @@
 """Mechanics solved as estimation: forward dynamics is the smoother, the mass matrix the covariance of T."""
 
 from kfdyn.dynamics import sensors
-from kfdyn.dynamics.assemble import Impact, assemble, impact
 from kfdyn.dynamics.assembly import Forest, as_estimation, as_forest
 from kfdyn.dynamics.bias import bias_forces
-from kfdyn.dynamics.boundary_value import BoundaryValueProblem
-from kfdyn.dynamics.causes import AccelerationCauses, Responses, acceleration_causes, causes_of_outputs, inverse_element
-from kfdyn.dynamics.closed import constraint_forces
 from kfdyn.dynamics.control import computed_torque, operational_space_control
-from kfdyn.dynamics.cut_joint import CutJoint, cut_joint
-from kfdyn.dynamics.decomposition import ForceDecompositions, decompose_forces, force_decompositions
 from kfdyn.dynamics.derivatives import (
     ForwardDerivatives,
     InverseDerivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
-from kfdyn.dynamics.feedback import LinearFeedback
 from kfdyn.dynamics.forward import dynamics_filter, forward_dynamics
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.logdet_gradient import mass_matrix_logdet_gradient
+from kfdyn.dynamics.loops.assemble import Impact, assemble, impact
+from kfdyn.dynamics.loops.closed import constraint_forces
+from kfdyn.dynamics.loops.cut_joint import CutJoint, cut_joint
+from kfdyn.dynamics.loops.minimal import MinimalCoordinates, minimal_coordinates
 from kfdyn.dynamics.mass_matrix import (
     composite_inertias,
     mass_matrix,
@@ -29,9 +26,7 @@ from kfdyn.dynamics.mass_matrix import (
     mass_matrix_trace,
 )
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
-from kfdyn.dynamics.minimal import MinimalCoordinates, minimal_coordinates
 from kfdyn.dynamics.operational_space import operational_space_compliance
-from kfdyn.dynamics.partition import Partition, behind_modes, partition_hinges, succession
 from kfdyn.dynamics.sensors import (
     DynamicsEstimate,
     Observability,
@@ -40,9 +35,20 @@ from kfdyn.dynamics.sensors import (
     observability,
     place_sensors,
 )
-from kfdyn.dynamics.simulation import simulate
-from kfdyn.dynamics.state_equation import state_derivative
-from kfdyn.dynamics.trajectory import Trajectory
+from kfdyn.dynamics.simulation.feedback import LinearFeedback
+from kfdyn.dynamics.simulation.simulate import simulate
+from kfdyn.dynamics.simulation.state_equation import state_derivative
+from kfdyn.dynamics.simulation.trajectory import Trajectory
+from kfdyn.dynamics.theory.boundary_value import BoundaryValueProblem
+from kfdyn.dynamics.theory.causes import (
+    AccelerationCauses,
+    Responses,
+    acceleration_causes,
+    causes_of_outputs,
+    inverse_element,
+)
+from kfdyn.dynamics.theory.decomposition import ForceDecompositions, decompose_forces, force_decompositions
+from kfdyn.dynamics.theory.partition import Partition, behind_modes, partition_hinges, succession
 from kfdyn.dynamics.vibration import Modes, modes
 
 __all__ = [

@@ -87,7 +87,7 @@ def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, gravity: Any, 
         from kfdyn.dynamics.flexible import flexible_forest
 
         return flexible_forest(system, q, v, gravity, external_forces, named=True)
-    from kfdyn.dynamics.embedding import embedded_forest
+    from kfdyn.dynamics.loops.embedding import embedded_forest
 
     return embedded_forest(system, q, v, gravity, external_forces, named=True)
 

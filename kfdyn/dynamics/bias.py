@@ -55,7 +55,7 @@ def bias_forces(
     array([19.62])
     """
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_bias_forces
+        from kfdyn.dynamics.loops.constrained import constrained_bias_forces
 
         return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))
     quick = quick_inverse_dynamics(system, q, v, None, external_forces, gravity, out)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.feedback import gain_of
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
+from kfdyn.dynamics.simulation.feedback import gain_of
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import (
     Pose,

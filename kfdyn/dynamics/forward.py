@@ -104,7 +104,7 @@ def _checked(
 ) -> Array:
     """The long way: arguments checked by name and broadcast, and an answer, or the words why there is none."""
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_forward_dynamics
+        from kfdyn.dynamics.loops.constrained import constrained_forward_dynamics
 
         return constrained_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
     expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
@@ -189,7 +189,7 @@ def dynamics_filter(
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
     if not system.is_tree:
-        from kfdyn.dynamics.embedding import output_forces
+        from kfdyn.dynamics.loops.embedding import output_forces
 
         T = output_forces(system, q, v, T)
     try:

@@ -96,7 +96,7 @@ def _checked(
 ) -> Array:
     """The long way: arguments checked by name and broadcast."""
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_inverse_dynamics
+        from kfdyn.dynamics.loops.constrained import constrained_inverse_dynamics
 
         return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method, actuated)
     if actuated is not None:

@@ -80,7 +80,7 @@ def mass_matrix(
 def _checked(system: System, q: ArrayLike, method: Any) -> Array:
     """The long way: arguments checked by name, and an answer, or the words why there is none."""
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_mass_matrix
+        from kfdyn.dynamics.loops.constrained import constrained_mass_matrix
 
         return constrained_mass_matrix(system, q, method)
     expect_method(method, METHODS, "mass_matrix")
@@ -149,7 +149,7 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     from kfdyn.estimation.riccati import riccati
 
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_logdet
+        from kfdyn.dynamics.loops.constrained import constrained_logdet
 
         return constrained_logdet(system, q)
     states = States.of(system, q)
@@ -189,7 +189,7 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     np.True_
     """
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_sparsity
+        from kfdyn.dynamics.loops.constrained import constrained_sparsity
 
         return constrained_sparsity(system)
     related = np.eye(system.n_bodies, dtype=bool)

@@ -79,7 +79,7 @@ def mass_matrix_inverse(
 def _checked(system: System, q: ArrayLike, method: Any) -> Array:
     """The long way: arguments checked by name, and an answer, or the words why there is none."""
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_mass_matrix_inverse
+        from kfdyn.dynamics.loops.constrained import constrained_mass_matrix_inverse
 
         return constrained_mass_matrix_inverse(system, q, method)
     expect_method(method, METHODS, "mass_matrix_inverse")

@@ -73,7 +73,7 @@ def operational_space_compliance(
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
     if not system.is_tree:
-        from kfdyn.dynamics.constrained import constrained_compliance
+        from kfdyn.dynamics.loops.constrained import constrained_compliance
 
         return filled(out, constrained_compliance(system, q, names))
     located = [system.locate(name) for name in names]

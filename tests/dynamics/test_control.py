@@ -11,7 +11,7 @@ import kfdyn as kf
 import kfdyn.multibody as mb
 from kfdyn.dynamics import bias_forces, control, forward_dynamics, mass_matrix
 from kfdyn.dynamics.control import computed_torque, operational_space_control
-from kfdyn.dynamics.simulation import simulate
+from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix

@@ -1,0 +1,1 @@
+"""Gears, loops and contacts: embedding, cut joints, and constraints as information."""

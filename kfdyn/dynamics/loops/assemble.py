@@ -1,0 +1,169 @@
+"""Bring positions and velocities onto loops: Gauss–Newton in the metric 𝓜, and the impact that does it in one blow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.loops.cut_joint import Cut
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.multibody import FlexibleSystem, System, integrate
+from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, loop_slices, worst_gap
+
+Array = NDArray[np.float64]
+
+
+class Impact(NamedTuple):
+    """Velocities after a blow, (..., nv), and the impulses of each loop's rows, (..., r), as they act on frame_b.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> wall = kf.models.pendulum(length=1.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> kf.impact(wall, [0.2], [3.0]).v
+    array([0.])
+    """
+
+    v: Array
+    impulses: list[Array]
+
+
+def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> Array:
+    """Close the loops of a system from a guess, with steps that are shortest in the metric of its mass matrix.
+
+    ::
+
+        q ← q ⊖ 𝓜⁻¹J*Ω⁺ gap(q),     Ω = J𝓜⁻¹J*          halved until the gap shrinks
+
+    Parameters
+    ----------
+    system : System
+        With loops. Those that hold rates alone are left as they are.
+    q_guess : (..., nq)
+        Where to begin; which branch of a linkage is reached depends on it.
+    tolerance : float
+        Largest gap, in metres and radians, that counts as closed.
+
+    Returns
+    -------
+    (..., nq) array
+        On the loops.
+
+    Raises
+    ------
+    ModelError
+        If the loops do not close from there; with the loop and its residual.
+
+    Notes
+    -----
+    Where the mass matrix is singular the steps are shortest in plain coordinates. Where bodies bend the metric is
+    𝓜 + K, so that hinges close the loops, and modes as far as their stiffness lets them. Source: THEORY section 12.
+
+    Examples
+    --------
+    The tip of a double pendulum is put a metre to the side:
+
+    >>> import kfdyn as kf
+    >>> frames = {"tip": kf.Frame("lower", position=[0, 0, -1.0])}
+    >>> arm = kf.System(kf.models.double_pendulum().bodies, frames=frames)
+    >>> held = arm.with_loops([kf.Loop("tip", None, rows="point", anchor=[-1.0, 0.0, 0.0])])
+    >>> q = kf.assemble(held, [0.3, 0.8])
+    >>> kf.frame_pose(held, q, "tip").position.round(9) + 0.0, np.rad2deg(q).round(6)
+    (array([-1.,  0.,  0.]), array([ 30., 120.]))
+    """
+    states = States.of(system, q_guess)
+    if not system.loops:
+        return states["q"].reshape(*states.lead, system.nq).copy()
+    if isinstance(system, FlexibleSystem):
+        system = system.with_noise(system.elasticity[0])
+
+    def step(q: Array, gap: Array) -> Array:
+        try:
+            cut = Cut(system, q[None], positions_only=True)
+            return -cut.response(cut.solve(gap[None])[0])[0]
+        except SingularError:
+            return -np.linalg.pinv(constraint_jacobian(system, q, positions_only=True), rcond=RANK) @ gap
+
+    closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
+    return closed.reshape(*states.lead, system.nq)
+
+
+def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:
+    """Velocities after loops close or contacts are made at once: the cut joint's equations on velocities.
+
+    ::
+
+        p = −(1 + e) Ω⁺ J v,     v⁺ = v + 𝓜⁻¹J*p,     J v⁺ = −e J v,     Ω = J𝓜⁻¹J*
+
+    Parameters
+    ----------
+    system : System
+        With the loops or contacts that are struck.
+    q, v : (..., nq), (..., nv)
+        State before.
+    restitution : scalar or (...)
+        Coefficient e, 0 (nothing rebounds) to 1 (no energy is lost).
+
+    Returns
+    -------
+    Impact
+        ``v`` after, and ``impulses`` loop by loop.
+
+    Notes
+    -----
+    O(N + r³). With e = 0 it is the projection of v on the loops that is shortest in the metric 𝓜, and loses the
+    kinetic energy of what was taken away (Carnot). All rows rebound: there is no friction. Source: THEORY section 12.
+
+    Examples
+    --------
+    A pendulum that hits a wall comes back half as fast:
+
+    >>> import kfdyn as kf
+    >>> wall = kf.models.pendulum(length=1.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> kf.impact(wall, [0.2], [3.0], restitution=0.5).v
+    array([-1.5])
+    """
+    if not system.loops:
+        raise ModelError(f"system {system.name!r} has no loops to strike; give it some by system.with_loops([...])")
+    states = States.of(system, q, v)
+    e = np.broadcast_to(np.asarray(restitution, float), states.lead).reshape(-1, 1)
+    if not ((e >= 0) & (e <= 1)).all():
+        raise ModelError(f"restitution must be from 0 to 1, got {restitution!r:.60}")
+    cut = Cut(system, states["q"], states["v"])
+    now, wanted = states["v"], -e * cut.of_rates(states["v"])
+    p = np.zeros_like(wanted)
+    for _ in range(2):  # once more for what rounding left
+        more = cut.solve(wanted - cut.of_rates(now))[0]
+        p, now = p + more, now + cut.response(more)
+    lead = states.lead
+    impulses = [p[:, own].reshape(*lead, -1) for own in loop_slices(system)]
+    return Impact(now.reshape(*lead, system.nv), impulses)
+
+
+def project(system: System, q: Array, v: Array) -> tuple[Array, Array]:
+    """Positions (B, nq) near the loops and velocities (B, nv) moved onto them; a few steps, all states at once.
+
+    Ω is taken once, where the states are: they are so near that each step divides the gap by its square root.
+    """
+    cut, last = Cut(system, q, v), np.inf
+    for _ in range(12):
+        gap = cut.gap()
+        size = float(np.abs(gap).max(initial=0.0))
+        if size <= 0.1 * CLOSED or (size >= 0.5 * last and size <= 100 * CLOSED):
+            break
+        if not size < last:
+            name, off = worst_gap(system, q)
+            raise ModelError(
+                f"loop {name} opened by {off:.3g} in one step and does not close again; take shorter steps"
+            )
+        last = size
+        q = integrate(cut.base, q, -cut.response(cut.solve(gap)[0]))
+        cut.move(q, v)
+    for _ in range(2):
+        v = v - cut.response(cut.solve(cut.of_rates(v))[0])
+        if last == np.inf or last < 1e-4:
+            break
+    return q, v

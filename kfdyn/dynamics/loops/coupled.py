@@ -1,0 +1,114 @@
+"""Dynamics of systems with couplings: X constant, so that everything of the open tree goes through X.
+
+    X*𝓜X a + X*c = tau,     c the bias forces of the open tree at X v                       THEORY section 12
+
+Small systems solve this by the tree's fused sweeps and one small factor; large ones by the embedded filter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.loops.aggregation import described
+from kfdyn.dynamics.loops.embedding import embedded_forest
+from kfdyn.dynamics.mass_matrix import mass_matrix
+from kfdyn.dynamics.positive import solve_positive
+from kfdyn.errors import SingularError
+from kfdyn.multibody import System
+
+Array = NDArray[np.float64]
+
+# Dofs beyond which n³ costs more than the embedded filter's O(N).
+DENSE = 80
+
+
+def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
+    """X*𝓜X (..., nv, nv); ``method`` is for 𝓜 of the open tree."""
+    return system._expansion.matrix(mass_matrix(system.open_tree, system.expand(q), method=method))  # type: ignore
+
+
+def coupled_inverse_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str = "newton_euler",
+) -> Array:
+    """X*(𝓜Xa + c) (..., nv)."""
+    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
+    return system._expansion.forces(
+        inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
+    )
+
+
+def coupled_bias_forces(
+    system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
+) -> Array:
+    """X*c (..., nv)."""
+    tree, q_tree, v_tree = system.opened(q, v=v)
+    return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
+
+
+def coupled_forward_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str = "filter",
+) -> Array:
+    """(X*𝓜X)⁻¹(tau − X*c) (..., nv): by a small factor, or by the embedded filter and smoother."""
+    expect_method(method, ("filter", "engine", "embedding", "mass_matrix"), "forward_dynamics of a coupled system")
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    shape = (*states.lead, system.nv)
+    if method == "mass_matrix" or (method == "filter" and system.nv <= DENSE):
+        rhs = states["tau"] - coupled_bias_forces(system, *states.part(slice(None)))
+        a, fine = solve_positive(coupled_mass_matrix(system, states["q"]), rhs[..., None])
+        if fine.all():
+            return a[..., 0].reshape(shape)
+    return by_embedding(system, states).reshape(shape)  # it names the node without inertia
+
+
+def by_embedding(system: System, states: States) -> Array:
+    """Accelerations (size, nv) by filter and smoother on the aggregated forest; loops included."""
+    from kfdyn.estimation import bryson_frazier, kalman_filter
+
+    a = np.empty((states.size, system.nv))
+
+    def solve(part: slice) -> None:
+        q, v, force, g = states.part(part)
+        forest = embedded_forest(system, q, v, g, force)
+        try:
+            filt = kalman_filter(forest.ss, forest.stack(states["tau"][part]))
+        except SingularError as error:
+            node = forest.plan.nodes[(error.node or 0) % len(forest.plan.nodes)]
+            raise without_inertia(system, described(system, node)) from None
+        a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
+
+    states.in_parts(solve)
+    return a
+
+
+def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
+    """(X*𝓜X)⁻¹ (..., nv, nv), symmetric to the bit."""
+    M = coupled_mass_matrix(system, q)
+    flat = M.reshape(-1, system.nv, system.nv)
+    inverse, fine = solve_positive(flat, np.broadcast_to(np.eye(system.nv), flat.shape))
+    if not fine.all():
+        raise without_inertia(system, "some hinges")
+    return (0.5 * (inverse + np.swapaxes(inverse, -1, -2))).reshape(M.shape)
+
+
+def without_inertia(system: System, hinges: str) -> SingularError:
+    """The reduced mass matrix is singular, in words."""
+    return SingularError(
+        f"system {system.name!r}: {hinges} move no inertia that is left to their independent coordinates, so that the "
+        "innovation variance is 0; give what they carry a mass or the hinges an armature"
+    )

@@ -1,0 +1,255 @@
+"""Cut joints: a loop is cut, and closed again by a Kalman update of the accelerations of the tree.
+
+    Ω = J𝓜⁻¹J*,     a ← a + 𝓜⁻¹J*(Ω + R)⁻¹(c − Ja)                    SKO "cut-joint", THEORY section 12
+
+a ~ N(·, 𝓜⁻¹) is what forward dynamics knows without the loop, c = −J̇v what the loop reports about it: R = 0 is a
+rigid loop, R > 0 one that gives way, as MuJoCo's equality constraints do. Ω and 𝓜⁻¹J* come from the filter: a row of a
+loop is a force, filtered to the world and smoothed back (``recursions/cut_joint.py``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.loops.responses import responses
+from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
+from kfdyn.errors import ModelError
+from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.closure import gaps, loop_slices, rows_that_hold_positions
+from kfdyn.multibody.loop_tables import loop_readings
+
+Array = NDArray[np.float64]
+
+# Eigenvalues of the scaled Ω below this are zero: they are squares, and rounding leaves some 1e-15 of them.
+RANK = 1e-12
+# Pivots of it beyond this leave ten digits to what is solved with it.
+REGULAR = 1e-6
+# What dependent rows may ask for differently, as part of what they ask for.
+CONSISTENT = 1e-6
+
+
+class CutJoint(NamedTuple):
+    """Accelerations and forces of a system whose loops were cut and closed again.
+
+    Attributes
+    ----------
+    a : (..., nv)
+        Accelerations.
+    forces : list of (..., r)
+        Of each loop's rows, as they act on frame_b, in the axes of frame_a.
+    compliance : (..., Σr, Σr)
+        Ω = J𝓜⁻¹J* (+ R) of all rows.
+    rank : (...) of int
+        How many rows are independent.
+
+    Examples
+    --------
+    A bob held by a contact in the direction of its only freedom:
+
+    >>> import kfdyn as kf
+    >>> held = kf.models.pendulum(mass=2.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> found = cut_joint(held, [0.5], None, [3.0])
+    >>> found.a.round(12) + 0.0, int(found.rank)
+    (array([0.]), 1)
+    """
+
+    a: Array
+    forces: list[Array]
+    compliance: Array
+    rank: NDArray[np.int64]
+
+    def force_covariance(self) -> Array:
+        """Covariance Ω⁺ (..., Σr, Σr) of the forces when the generalised forces have covariance 𝓜."""
+        return np.asarray(np.linalg.pinv(self.compliance, rcond=RANK, hermitian=True), float)
+
+
+class Cut:
+    """The rows of a system's loops in given states, and what they do to the system they were cut from.
+
+    Parameters
+    ----------
+    system : System
+        With loops.
+    q, v : (B, nq), (B, nv) or None
+        States; no v is at rest.
+    positions_only : bool
+        Leave out loops that hold rates alone.
+    """
+
+    def __init__(self, system: System, q: Array, v: Array | None = None, positions_only: bool = False) -> None:
+        self.system, self.base, self.size = system, system.without_loops, len(q)
+        self.held = rows_that_hold_positions(system)
+        self.rows = slice(None) if not positions_only or self.held.all() else self.held
+        self.move(q, v)
+        Omega, made_of, response = responses(system, q, self.read)
+        self.Omega, self.W = Omega[:, self.rows][:, :, self.rows], np.swapaxes(response, -1, -2)[..., self.rows]
+        self.scale = np.sqrt(np.where(made_of > 0, made_of, 1.0))[:, self.rows]
+
+    def move(self, q: Array, v: Array | None) -> None:
+        """Take the rows in other states; Ω and 𝓜⁻¹J* stay as they were, for states that are near."""
+        self.q, self.v = q, v
+        self.read = loop_readings(self.system, q, v)
+        self.J, self.drift = self.read.J[:, self.rows], self.read.drift[:, self.rows]
+
+    def gap(self) -> Array:
+        """How far the loops that hold positions are from closed, (B, Σr); zero for the others."""
+        gap = np.where(self.held, self.read.gap, 0.0)
+        if np.isnan(gap).any():
+            gap[:, self.held] = np.concatenate(gaps(self.system, self.q), axis=-1)
+        return gap[:, self.rows]
+
+    def of_rates(self, v: Array) -> Array:
+        """J v (B, Σr)."""
+        return (self.J @ v[..., None])[..., 0]
+
+    def of_accelerations(self, a: Array) -> Array:
+        """J a + J̇v (B, Σr)."""
+        return self.of_rates(a) + self.drift
+
+    def magnitude(self, a: Array) -> Array:
+        """How large rows may be in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
+        size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
+        return np.asarray(size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a))))
+
+    def response(self, f: Array) -> Array:
+        """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
+        return (self.W @ f[..., None])[..., 0]
+
+    def inverse(self) -> Array:
+        """Ω⁺ (B, Σr, Σr), of the rank that Ω has in units of ``scale``."""
+        units = self.scale[:, :, None] * self.scale[:, None, :]
+        values, vectors = np.linalg.eigh(self.Omega / units)
+        kept = values > RANK * np.maximum(values[:, -1:], 1.0)
+        weighed = vectors * np.divide(1.0, values, out=np.zeros_like(values), where=kept)[:, None]
+        return np.asarray(weighed @ np.swapaxes(vectors, -1, -2) / units)
+
+    def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""
+        count = b.shape[-1]
+        scaled = self.Omega / (self.scale[:, :, None] * self.scale[:, None, :])
+        if noise is not None:
+            scaled = scaled + (noise / self.scale**2)[..., None] * np.eye(count)
+        x, fine = solve_positive(scaled, (b / self.scale)[..., None], floor=REGULAR)
+        self.regular = bool(fine.all())
+        f, left, rank = x[..., 0] / self.scale, np.zeros(self.size), np.full(self.size, count)
+        if not fine.all():
+            rest = ~fine
+            own = None if noise is None else np.broadcast_to(noise, b.shape)[rest]
+            f[rest], left[rest], rank[rest], least = solve_semidefinite(
+                self.Omega[rest], b[rest], self.scale[rest], RANK, own
+            )
+            self.regular = least > REGULAR
+        return f, left, rank
+
+
+def cut_joint(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    *,
+    noise: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+) -> CutJoint:
+    """Forward dynamics of a system with loops, by a Kalman update of the accelerations without them.
+
+    ::
+
+        Ω = J𝓜⁻¹J*,   f = (Ω + R)⁻¹(c − J a₀),   a = a₀ + 𝓜⁻¹J*f,      c = −J̇v + reference
+
+    Parameters
+    ----------
+    system : System
+        With loops or contacts.
+    q : (..., nq)
+        Configurations; leading axes of all arguments broadcast.
+    v : (..., nv) or None
+        Velocities; None is at rest.
+    tau : (..., nv)
+        Generalised forces.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+    noise : (..., Σr), optional
+        Measurement noise R of the rows, loop after loop: how far a loop gives way. Zero, a rigid loop, if not given.
+    reference : (..., Σr), optional
+        Acceleration J a + J̇v that the rows are to have; zero if not given.
+
+    Returns
+    -------
+    CutJoint
+        ``a``, ``forces``, ``compliance``, ``rank``.
+
+    Raises
+    ------
+    ModelError
+        If dependent rows contradict each other; with the residual.
+
+    Notes
+    -----
+    O(rN + r³) for r rows. Dependent rows are found by the rank of Ω, and share
+    their force with the least norm. MuJoCo's ``efc_R`` as noise and ``efc_aref`` as reference give its ``qacc``.
+    Source: SKO "cut-joint"; THEORY section 12.
+
+    Examples
+    --------
+    A pendulum held at its bob by a spring-like measurement falls less than a free one:
+
+    >>> import kfdyn as kf
+    >>> held = kf.models.pendulum(length=1.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    >>> [cut_joint(held, [0.5 * np.pi], None, [0.0], noise=[r]).a.round(3) for r in (0.0, 1.0, 1e9)]
+    [array([0.]), array([-4.905]), array([-9.81])]
+    """
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    state, velocity, force, g = states.part(slice(None))
+    cut = Cut(system, state, velocity)
+    count = cut.drift.shape[-1]
+    R, c = (_of_rows(x, states, count, what) for x, what in ((noise, "noise"), (reference, "reference")))
+    if R is not None and (R < 0).any():
+        raise ModelError(f"noise must not be negative, got {R.min():.3g}")
+    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
+    f = np.zeros((states.size, count))
+    for turn in range(2):  # the second for what rounding left, where rows are nearly dependent
+        rows = cut.of_accelerations(a)
+        off = -rows if c is None else c - rows
+        if R is not None:
+            off = off - R * f
+        more, left, rank = cut.solve(off, R)
+        if turn == 0 and left.any():
+            _refuse_contradiction(system, left, cut.magnitude(a))
+        f, a = f + more, a + cut.response(more)
+        if cut.regular:
+            break
+    lead = states.lead
+    forces = [f[:, own].reshape(*lead, -1) for own in loop_slices(system)]
+    Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)
+    return CutJoint(a.reshape(*lead, system.nv), forces, Omega.reshape(*lead, count, count), rank.reshape(lead))
+
+
+def _of_rows(x: ArrayLike | None, states: States, count: int, what: str) -> Array | None:
+    if x is None:
+        return None
+    try:
+        return np.broadcast_to(as_floats(x, what), (*states.lead, count)).reshape(states.size, count)
+    except ValueError:
+        raise ModelError(f"{what} must have one number for each of the {count} rows, got {np.shape(x)}") from None
+
+
+def _refuse_contradiction(system: System, left: Array, size: Array) -> None:
+    worst = int(np.argmax(left - CONSISTENT * size))
+    if left[worst] > CONSISTENT * size[worst]:
+        names = ", ".join(loop.name for loop in system.loops)
+        raise ModelError(
+            f"the rows of loops {names} contradict each other: {left[worst]:.3g} of {size[worst]:.3g} (accelerations, "
+            "in units of their deviation) is left whatever the forces are; bring q and v onto the loops first "
+            "(kf.assemble, kf.impact), or leave rows out"
+        )

@@ -1,0 +1,222 @@
+"""Freedom of a node: the rates X that its loops leave to its coordinates, and the acceleration Ẋβ they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.loops.aggregation import Node, described
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.multibody import LinkTerms, System, integrate
+from kfdyn.multibody.closure import RANK, Moving, both_ends, made_of, relative_rows
+from kfdyn.multibody.links import open_terms
+
+Array = NDArray[np.float64]
+
+# Radians or so: how far nearby is.
+NEARBY = 1e-4
+# A loop whose rows are this near to dependent is at a dead centre: half of all digits of X would be lost.
+NEARLY = 1e-7
+# Accelerations that dependent rows ask for and no motion has, as part of all that they ask for.
+CONSISTENT = 1e-6
+# Independent coordinates that others follow more than so many times as fast are badly chosen.
+STEEP = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """Rates of a node's m coordinates are X times f free ones, (B, m, f); ``drift`` (B, m) is Ẋβ.
+
+    ``independent`` (f,) tells which coordinates the free ones are, where they are coordinates.
+    """
+
+    X: Array
+    drift: Array
+    independent: NDArray[np.int64] | None
+
+    @property
+    def size(self) -> int:
+        """Number f of free rates."""
+        return int(self.X.shape[-1])
+
+    def forces(self, tau: Array) -> Array:
+        """X*tau (B, f)."""
+        return (np.swapaxes(self.X, -1, -2) @ tau[..., None])[..., 0]
+
+    def accelerations(self, free: Array) -> Array:
+        """X a + Ẋβ (B, m) of accelerations a (B, f)."""
+        return (self.X @ free[..., None])[..., 0] + self.drift
+
+
+@dataclass(frozen=True, eq=False)
+class _Gap:
+    """Rates J (B, r, m) of all rows of a node's loops, their drift (B, r), and how large the parts of J are (B, r)."""
+
+    J: Array
+    drift: Array
+    scale: Array
+
+
+def freedom(
+    system: System, node: Node, q: Array, terms: LinkTerms, rows: Array, gravity: Array, named: bool = False
+) -> Freedom:
+    """Solve a node's loops for the rates they leave free; ``rows`` is :func:`.embedding.hinge_rows`.
+
+    Raises
+    ------
+    SingularError
+        At a configuration where the loop can move in more ways than elsewhere (a dead centre).
+    ModelError
+        If the loops contradict each other.
+    """
+    m, size = len(node.own), len(terms.l)
+    if not node.loops:
+        return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
+    gap = _gap(system, node, terms, rows, gravity)
+    row, column, U, s, Vt = _decomposed(gap)
+    ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
+    rank = int(ranks.max(initial=0))
+    _refuse_singular(system, node, s, ranks, rank, lambda: _grows(system, node, q[0], Vt[0, rank:], column[0], rank))
+    wanted = (np.swapaxes(U, -1, -2) @ (gap.drift / row)[..., None])[..., 0]
+    _refuse_contradiction(system, node, wanted, rank)
+    solved = -wanted[:, :rank] / s[:, :rank]
+    drift = (np.swapaxes(Vt[:, :rank], -1, -2) @ solved[..., None])[..., 0] / column
+    N = np.swapaxes(Vt[:, rank:], -1, -2)
+    independent = None
+    X = N / column[..., None]
+    if named:
+        independent = _pivots(N[0])
+        X = X @ _inverse(system, node, N[:, independent], column[:, independent])
+        drift = drift - (X @ drift[:, independent, None])[..., 0]
+    return Freedom(X, drift, independent)
+
+
+def _decomposed(gap: _Gap) -> tuple[Array, Array, Array, Array, Array]:
+    """Scales of rows and columns, and the singular values of J with them: metres and radians weigh the same."""
+    row = np.where(gap.scale > 0, gap.scale, 1.0)
+    J = gap.J / row[..., None]
+    column = np.abs(J).max(axis=1, initial=0.0)
+    column = np.where(column > RANK, column, 1.0)
+    return row, column, *np.linalg.svd(J / column[:, None], full_matrices=True)
+
+
+def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Array) -> _Gap:
+    from kfdyn.dynamics.loops.embedding import outward
+
+    size, place = len(terms.l), {int(k): j for j, k in enumerate(node.bodies)}
+    bias = outward(node, terms)
+    if node.parent < 0:  # η of a root holds −g, which is no motion against the world
+        bias[..., 3:] += gravity[:, None]
+    J, drift, scale = [], [], []
+    for index in node.loops:
+        loop = system.loops[index]
+        ends: list[Moving | None] = []
+        moved: list[tuple[Array, Array]] = []
+        for name in (loop.frame_a, loop.frame_b):
+            if name is None:
+                ends.append(None)
+                moved.append((np.zeros((size, 6, len(node.own))), np.zeros((size, 6))))
+                continue
+            carrier, R, p = system.locate(name)
+            body = system.locate(loop.moves_with(name))[0]  # another one where something rolls
+            arm = terms.rotation[:, carrier] @ p
+            lever = arm + (terms.position[:, carrier] - terms.position[:, body])
+            V, turning = _shifted(terms.velocity[:, body], lever), terms.velocity[:, carrier, :3]
+            ends.append(Moving(terms.rotation[:, carrier] @ R, terms.position[:, carrier] + arm, V, turning))
+            j = place.get(body)
+            moves = np.cross(turning, arm) + (terms.velocity[:, carrier, 3:] - terms.velocity[:, body, 3:])
+            alpha = np.zeros((size, 6)) if j is None else _shifted(bias[:, j], lever)
+            alpha[:, 3:] += np.cross(terms.velocity[:, body, :3], moves)
+            columns = np.zeros((size, len(node.dofs), 6)) if j is None else _shifted(rows[:, :, j], lever[:, None])
+            moved.append((np.swapaxes(columns, -1, -2) @ node.X, alpha))
+        a, b = both_ends(loop, *ends)
+        K = relative_rows(loop, a, b)
+        parts = [part @ own for part, (own, _) in zip((K.of_a, K.of_b), moved)]
+        J.append(parts[0] + parts[1])
+        both = zip((K.of_a, K.of_b), moved)
+        scale.append(np.sqrt(sum(made_of(part, (own**2).sum(-1)) for part, (own, _) in both)))
+        drift.append(K.drift + sum((part @ acc[..., None])[..., 0] for part, (_, acc) in zip((K.of_a, K.of_b), moved)))
+    return _Gap(*(np.concatenate(x, axis=1) for x in (J, drift, scale)))
+
+
+def _shifted(V: Array, lever: Array) -> Array:
+    """A spatial velocity at a point ``lever`` further: φ*V."""
+    out = np.array(V)
+    out[..., 3:] += np.cross(V[..., :3], lever)
+    return out
+
+
+def _refuse_singular(
+    system: System, node: Node, s: Array, ranks: NDArray[np.int64], rank: int, grows: Callable[[], bool]
+) -> None:
+    usual = _usual_ranks(system)
+    low = np.flatnonzero(ranks < max(rank, usual.get(node.loops, 0)))
+    if rank and not low.size:
+        low = np.flatnonzero(s[:, rank - 1] < NEARLY * s[:, 0])
+    if not low.size and usual.get(node.loops, -1) < rank:
+        if rank < min(s.shape[1], len(node.own)) and grows():
+            low = np.zeros(1, dtype=np.int64)
+        else:
+            usual[node.loops] = rank
+    if low.size:
+        which = ", ".join(system.loops[i].name for i in node.loops)
+        at = f" (state {low[0]} of the batch)" if len(s) > 1 else ""
+        raise SingularError(
+            f"loop {which}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
+            f"centre): its {s.shape[1]} rows have less rank here than nearby, so the coordinates of "
+            f"{described(system, node)} cannot be reduced; method='cut' or 'proximal' passes through"
+        )
+
+
+def _grows(system: System, node: Node, q: Array, basis: Array, column: Array, rank: int) -> bool:
+    """Whether the rank of a node's loops is higher a small step along its free rates.
+
+    At a singular configuration the next singular value grows with the step ε, where rows are merely redundant with
+    ε², the step having left the loop by that: between the two, ε^1.5 decides.
+    """
+    from kfdyn.dynamics.loops.embedding import hinge_rows
+
+    step = np.zeros(system.nv)
+    step[node.own] = NEARBY * (np.random.default_rng(0).normal(size=len(basis)) @ basis) / column
+    terms = LinkTerms(*(x[None] for x in open_terms(system, integrate(system.without_loops, q, step))))
+    s = _decomposed(_gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3))))[3][0]
+    return bool(rank < len(s) and s[rank] > NEARBY**1.5 * s[0])
+
+
+def _refuse_contradiction(system: System, node: Node, wanted: Array, rank: int) -> None:
+    off, size = np.abs(wanted[:, rank:]).max(initial=0.0), np.abs(wanted).max(initial=0.0)
+    if off > CONSISTENT * max(size, 1.0):
+        which = ", ".join(system.loops[i].name for i in node.loops)
+        raise ModelError(
+            f"loop {which}: its rows contradict each other by {off:.3g} (m/s² or rad/s²); bring q and v onto the loop "
+            "first (kf.assemble), or leave rows out"
+        )
+
+
+def _pivots(N: Array) -> NDArray[np.int64]:
+    """Coordinates (f,) that tell all others best: pivoted QR of the basis of free rates, largest first."""
+    from scipy.linalg import qr
+
+    if not N.shape[1]:
+        return np.zeros(0, dtype=np.int64)
+    _, _, order = qr(N.T, pivoting=True, mode="economic")
+    return np.sort(order[: N.shape[1]]).astype(np.int64)
+
+
+def _inverse(system: System, node: Node, N: Array, column: Array) -> Array:
+    if N.shape[-1] and np.linalg.cond(N).max() > STEEP:
+        raise SingularError(
+            f"the coordinates of {described(system, node)} that are independent in the first state are not so in "
+            "all of the batch; call it for one state at a time"
+        )
+    return np.linalg.inv(N) * column[:, None]
+
+
+@lru_cache(maxsize=32)
+def _usual_ranks(system: System) -> dict[tuple[int, ...], int]:
+    """Rank of each node's loops where it was found not to grow nearby: filled as configurations are seen."""
+    return {}

@@ -1,0 +1,140 @@
+"""Proximal forces: a constraint is information on the co-state, given little by little.
+
+With the world, node by node, K the rows of a contact at body k (THEORY section 12):
+
+    Q(k) += K*K/μ,   ξ(k) −= K*(c/μ + y);   filter and smooth;   y += (c − Kλ)/μ
+
+A loop between two bodies has a cross block that no Q(k) holds; there the same iteration runs on its rows,
+(Ω + μ1) Δf = c − Ja. Either way dependent rows are allowed, and nothing is ever inverted that may be singular.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.assembly import as_forest
+from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.loops.cut_joint import Cut
+from kfdyn.dynamics.positive import solve_positive
+from kfdyn.errors import ModelError
+from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
+from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody.closure import loop_slices
+
+Array = NDArray[np.float64]
+
+# Softness in units of the compliance: a smaller one needs fewer sweeps but stalls at rounding/μ.
+MU = 1e-4
+MOST_SWEEPS = 1000
+# What later sweeps may still change, as part of the accelerations; where rounding keeps them changing, what they may.
+SETTLED, NOISE, LOOK_BACK = 1e-13, 1e-11, 10
+HARDEST = 1e-10
+
+
+class _Settling:
+    """When to stop: what is left to change is told from the ratio of successive changes, not from the rows.
+
+    Rows that are nearly dependent settle by μ/(μ + σ) a sweep, σ being their smallest compliance, and long before the
+    accelerations do.
+    """
+
+    def __init__(self, cut: Cut) -> None:
+        self.cut = cut
+        self.changes: list[float] = []
+
+    @property
+    def slow(self) -> bool:
+        """Whether the last sweep left more than a third of what there was to change."""
+        return len(self.changes) > 1 and self.changes[-1] > 0.3 * self.changes[-2]
+
+    def over(self, change: Array, a: Array) -> bool:
+        """Whether no later sweep will change a (B, nv), given what this one did; both measured by √(a*𝓜a)."""
+        part = np.sqrt(2 * np.abs(kinetic_energy(self.cut.base, self.cut.q, change)))
+        part /= np.maximum(self.cut.magnitude(a), 1e-300)
+        self.changes.append(float(part.max(initial=0.0)))
+        now, before = self.changes[-1], self.changes[-2] if len(self.changes) > 1 else np.inf
+        if now == 0.0 or (now < before < np.inf and now * now / (before - now) <= SETTLED):
+            return True
+        return len(self.changes) > LOOK_BACK and now <= NOISE and now >= 0.9 * self.changes[-1 - LOOK_BACK]
+
+
+def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Array]:
+    """Accelerations (B, nv) and forces of all rows (B, Σr)."""
+    state, velocity, force, g = states.part(slice(None))
+    cut = Cut(system, state, velocity)
+    if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
+        return _with_the_world(system, states, cut)
+    count = cut.drift.shape[-1]
+    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
+    f = np.zeros((states.size, count))
+    Omega, mu = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]), MU
+    settling = _Settling(cut)
+    for _ in range(MOST_SWEEPS):
+        rows = cut.of_accelerations(a)
+        soft = Omega + mu * np.eye(count)
+        more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+        change = cut.response(more)
+        f, a = f + more, a + change
+        if settling.over(change, a):
+            return a, f
+        if settling.slow:  # the rows' own equations are small: here a harder μ costs no digits of the filter's
+            mu = max(0.1 * mu, HARDEST)
+    raise _stalled(system, settling.changes[-1])
+
+
+def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Array]:
+    """The same by sweeps of the engine whose process noise holds the contacts."""
+    base, size = system.open_tree, states.size
+    state, velocity, force, g = states.part(slice(None))
+    forest = as_forest(base, state, velocity, force, g)
+    ss = forest.ss
+    n = base.n_bodies
+    Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
+    xi = np.array(ss.xi).reshape(size, n, 6)
+    at_body: list[tuple[int, Array]] = []  # rows on the bodies' own accelerations
+    for loop, own in zip(system.loops, loop_slices(system)):
+        K = np.zeros((size, cut.drift.shape[-1], 6))
+        K[:, own] = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
+        at_body.append((base.locate(loop.moves_with(loop.frame_a or loop.frame_b or ""))[0], K))
+    # rows J a + J̇v = Σ K λ + d, where d is all that is known
+    zero = np.zeros((size, base.nv))
+    at_rest = cut.of_accelerations(zero)
+    still = _costates(base, state, velocity, g)
+    known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
+    mu = MU * cut.scale**2
+    for body, K in at_body:
+        Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
+    model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
+    y = np.zeros_like(mu)
+    T, settling, last = forest.stack(states["tau"]), _Settling(cut), np.zeros_like(states["tau"])
+    for _ in range(MOST_SWEEPS):
+        bias = xi.copy()
+        for body, K in at_body:
+            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / mu + y)[..., None])[..., 0]
+        smooth = bryson_frazier(model, kalman_filter(model, T, xi=bias.reshape(-1)), covariances=False)
+        a = forest.by_dof(smooth.a)
+        costate = smooth.costate.flat.reshape(size, n, 6)
+        rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
+        y = y - rows / mu
+        if settling.over(a - last, a):
+            return a, y
+        last = a
+    raise _stalled(system, settling.changes[-1])
+
+
+def _costates(base: System, q: Array, v: Array | None, g: Array | None) -> Array:
+    """Co-states λ (B, n, 6) of motion without joint accelerations: φ*η."""
+    from kfdyn.estimation import Operators
+
+    forest = as_forest(base, q, v, None, g)
+    return Operators(forest.ss).phi.backward(forest.ss.eta).reshape(len(q), base.n_bodies, 6)
+
+
+def _stalled(system: System, off: float) -> ModelError:
+    return ModelError(
+        f"the proximal iteration of system {system.name!r} does not settle ({off:.1e} of the accelerations still "
+        f"changes after {MOST_SWEEPS} sweeps): the loops are near a singular configuration or contradict each other; "
+        "method='cut' finds which"
+    )

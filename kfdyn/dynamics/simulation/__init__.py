@@ -1,0 +1,1 @@
+"""Motion in time: steps, laws that drive them, and what a trajectory tells."""

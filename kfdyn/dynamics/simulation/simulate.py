@@ -1,0 +1,287 @@
+"""simulate: march a system through time, and report what should not have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
+from kfdyn.dynamics.simulation.driven import Course, Driven
+from kfdyn.dynamics.simulation.driven import driven as follow
+from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
+from kfdyn.dynamics.simulation.marching import TABLEAUX, March
+from kfdyn.dynamics.simulation.motion import Law, Motion, motion
+from kfdyn.dynamics.simulation.on_loops import back_onto_loops, onto_loops
+from kfdyn.dynamics.simulation.trajectory import Trajectory
+from kfdyn.dynamics.simulation.variational import symplectic_step
+from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
+from kfdyn.multibody import momentum as spatial_momentum
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.body import as_floats
+
+Array = NDArray[np.float64]
+
+FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
+    "rk4": rk4_step,
+    "symplectic": symplectic_step,
+    "implicit": implicit_step,
+    "euler": euler_step,
+}
+ADAPTIVE = get_args(Solver)
+
+
+def simulate(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike,
+    t: ArrayLike,
+    torque: Law | ArrayLike | None = None,
+    *,
+    method: str = "rk4",
+    substeps: int = 1,
+    damping: bool | ArrayLike = False,
+    stiffness: bool | ArrayLike = False,
+    rest: ArrayLike | None = None,
+    external_forces: Law | ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    courses: Mapping[str, Course] | None = None,
+    rtol: float = 1e-9,
+    atol: float = 1e-12,
+    progress: bool = False,
+) -> Trajectory:
+    """Simulate 𝓜 v̇ + c = τ − B v − K (q ⊖ rest) from a state, or from a batch of them.
+
+    Parameters
+    ----------
+    system : System
+        What moves.
+    q, v : (..., nq), (..., nv)
+        State at t[0]; leading axes broadcast and are so many motions at once (fixed-step methods only).
+    t : (nt,)
+        Increasing times at which the motion is wanted.
+    torque : callable(t, q, v), LinearFeedback, array (..., nv) or None
+        Driving generalised force; an array is constant in time. The callable gets the whole batch, once at every
+        stage of a step. A :class:`kfdyn.LinearFeedback` is a law, or a sequence of samples, that the loop over steps
+        knows.
+    method : str
+        Fixed step: "rk4" (order 4), "symplectic" (order 2, energy error bounded, momentum kept), "implicit"
+        (order 1, damping and springs implicit as measurement noise, stable for stiff dampers), "euler" (order 1,
+        semi-implicit). Adaptive, by scipy: "RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA".
+    substeps : int
+        Fixed steps between two times of ``t``.
+    damping, stiffness : bool, scalar or (nv,)
+        B and K of the hinges: True takes ``system.damping``, ``system.stiffness``; False, none.
+    rest : (nq,), optional
+        Where the springs are slack; ``system.neutral()`` if not given.
+    external_forces : callable(t, q, v), array (..., n_bodies, 6) or None
+        [moment; force] on each body, world orientation, at the body's origin.
+    gravity : (..., 3), optional
+        ``system.gravity`` if not given.
+    courses : dict of str to callable(t), optional
+        Hinges that are driven as a function of time, which gives position, rate and acceleration of the hinge, as
+        many numbers as it has in q, v and v; their entries in ``q`` and ``v`` are not read, and ``tau`` tells what it
+        took. For trees and "rk4" only.
+    rtol, atol : float
+        Tolerances of the adaptive solvers.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Trajectory
+        ``t, q, v, tau, kinetic, potential, work, momentum``, and ``energy``, ``energy_drift``, ``report()``.
+
+    Notes
+    -----
+    With loops, positions and velocities are brought back onto them after every step, by the shortest way in the
+    metric 𝓜 ("rk4", "implicit", "euler"), or are on them by construction ("symplectic", there RATTLE, which knows no
+    non-holonomic loops); a contact without an anchor is anchored where the motion begins.
+
+    Fixed steps of a tree ("rk4", "euler", "implicit") are one compiled loop over steps and motions; where a torque or
+    a force is a function of Python's, that is called once at every stage and nothing else is Python. The work of
+    "euler" and "implicit" is that of the torques asked for at the beginning of a step.
+
+    O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4", about ten for
+    "symplectic". Source: THEORY section 6; R86 section 12 (numerical studies).
+
+    Examples
+    --------
+    >>> from kfdyn.multibody.models import double_pendulum
+    >>> swing = simulate(double_pendulum(), [1.0, 0.5], [0.0, 0.0], np.linspace(0, 2, 201))
+    >>> swing.q.shape, swing.worst_energy_drift < 1e-5
+    ((201, 2), True)
+    """
+    times = _increasing(t)
+    if method not in FIXED_STEP and method not in ADAPTIVE:
+        known = ", ".join([*FIXED_STEP, *ADAPTIVE])
+        raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
+    if not isinstance(substeps, int | np.integer) or substeps < 1:
+        raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
+    bends = isinstance(system, FlexibleSystem)
+    left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
+    if not system.is_tree and method in left_out:
+        others = "rk4, implicit, euler or a solver of scipy's" if method == "symplectic" else "rk4, implicit or euler"
+        raise ModelError(f"{method} is for trees, and system {system.name!r} has {system.constraints}; take {others}")
+    lead, (q_flat, v_flat) = batch(
+        system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
+    )
+    q0, v0 = q_flat.reshape((*lead, system.nq)), v_flat.reshape((*lead, system.nv))
+    if system.loops:
+        system, q0, v0 = onto_loops(system, q0, v0)
+    driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
+    if courses:
+        if method != "rk4":
+            raise ModelError(f"hinges are driven by method 'rk4' alone, got {method!r}")
+        driven = follow(driven, courses, float(times[0]))
+        q0, v0 = driven.onto(float(times[0]), q0, v0)
+    tau = None
+    with _bar(progress, times, f"{system.name} by {method}") as advance:
+        if method in FIXED_STEP:
+            q_all, v_all, work, tau = _march(driven, q0, v0, times, method, int(substeps), advance)
+            steps = (times.size - 1) * int(substeps)
+        elif lead:
+            raise ShapeError(
+                f"{method} simulates one motion, but q and v have leading axes {lead}: each would want its own "
+                f"step; call it for one at a time, or take one of {', '.join(FIXED_STEP)}"
+            )
+        else:
+            if not (rtol > 0 and atol > 0):
+                raise ModelError(f"rtol and atol must be positive, got rtol = {rtol}, atol = {atol}")
+            solver = cast(Solver, method)
+            q_all, v_all, work, steps = solve_adaptively(driven, q0, v0, times, solver, rtol, atol, advance)
+    return Trajectory(
+        system=system,
+        t=times,
+        q=q_all,
+        v=v_all,
+        tau=driven.driving_along(times, q_all, v_all) if tau is None else tau,
+        kinetic=kinetic_energy(system, q_all, v_all),
+        potential=driven.potential(q_all),
+        work=work,
+        momentum=spatial_momentum(system, q_all, v_all),
+        method=method,
+        steps=steps,
+    )
+
+
+def _march(
+    driven: Motion, q: Array, v: Array, times: Array, method: str, substeps: int, advance: Callable[[float], None]
+) -> tuple[Array, Array, Array, Array | None]:
+    """March with fixed steps, in compiled code where it knows the method and the system.
+
+    q, v (nt, ...), work (nt, ...), and the driving torques if they are known. Motions that compiled code has no answer
+    for go on step by step, which finds one, or the words.
+    """
+    lead, nt = q.shape[:-1], times.size
+    if method not in TABLEAUX or not driven.system.is_tree or isinstance(driven, Driven):
+        return *step_by_step(driven, q, v, times, method, substeps, advance), None
+    march = March(driven, method, substeps, lead)
+    if march.is_known:
+        marched = march.whole(q, v, times, advance)
+        for row in np.flatnonzero(marched.reached < nt - 1):
+            where = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
+            i, alone = int(marched.reached[row]), driven.of_row(where, lead)
+            rest = step_by_step(
+                alone, marched.q[i, row], marched.v[i, row], times[i:], method, substeps, advance, where
+            )
+            marched.q[i:, row], marched.v[i:, row] = rest[:2]
+            marched.work[i:, row] = marched.work[i, row] + rest[2]
+        q_all, v_all, work = (x.reshape((nt, *lead, *x.shape[2:])) for x in marched[:3])
+        return q_all, v_all, work, None
+    marched, tau = march.by_stages(q, v, times, advance)
+    i = int(marched.reached)
+    if i < nt - 1:
+        rest = step_by_step(driven, marched.q[i], marched.v[i], times[i:], method, substeps, advance)
+        marched.q[i:], marched.v[i:], marched.work[i:] = rest[0], rest[1], marched.work[i] + rest[2]
+    return marched.q, marched.v, marched.work, tau
+
+
+def step_by_step(
+    driven: Motion,
+    q: Array,
+    v: Array,
+    times: Array,
+    method: str,
+    substeps: int,
+    advance: Callable[[float], None],
+    where: tuple[int, ...] = (),
+) -> tuple[Array, Array, Array]:
+    """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
+    step = FIXED_STEP[method]
+    lead = q.shape[:-1]
+    q_all = np.empty((times.size, *q.shape))
+    v_all = np.empty((times.size, *v.shape))
+    work_all = np.zeros((times.size, *lead))
+    q_all[0], v_all[0], work = q, v, np.zeros(lead)
+    for i in range(1, times.size):
+        start, h = float(times[i - 1]), float(times[i] - times[i - 1]) / substeps
+        for j in range(substeps):
+            t = start + j * h
+            with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
+                try:
+                    q, v, done = step(driven.beginning(t), t, h, q, v)
+                    if driven.system.loops and method != "symplectic":  # which is on them by itself
+                        bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
+                        q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
+                    q, v = driven.onto(t + h, q, v)
+                except KfdynError as error:
+                    if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
+                        error.args = (f"{error} (in the step at t = {t:.6g} s{_of(where)})", *error.args[1:])
+                        raise
+                    raise _exploded(driven, method, t, h, where) from error
+            if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < OVERFLOW):  # NaN is not less either
+                raise _exploded(driven, method, t, h, where)
+            work = work + done
+        q_all[i], v_all[i], work_all[i] = q, v, work
+        advance(float(times[i]))
+    return q_all, v_all, work_all
+
+
+# rad/s or m/s beyond which a failing step is the integrator's doing, and where energies would soon overflow.
+EXPLODED, OVERFLOW = 1e8, 1e100
+
+
+def _of(where: tuple[int, ...]) -> str:
+    return f" of motion [{', '.join(map(str, where))}]" if where else ""
+
+
+def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int, ...]) -> KfdynError:
+    cure = "take more substeps"
+    if driven.damping.any() or driven.stiffness.any() or isinstance(driven.system, FlexibleSystem):
+        cure += ", or method 'implicit', which is stable for stiff dampers, springs and modes"
+    return KfdynError(
+        f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s{_of(where)}: {method} is "
+        f"unstable with "
+        f"steps of {h:.3g} s; {cure}"
+    )
+
+
+def _increasing(t: ArrayLike) -> Array:
+    times = as_floats(t, "t")
+    if times.ndim != 1 or times.size == 0:
+        raise ShapeError(f"t must have shape (nt,), nt >= 1, got {times.shape}")
+    if not np.isfinite(times).all():
+        raise ModelError("t has entries that are not finite")
+    back = np.flatnonzero(np.diff(times) <= 0)
+    if back.size:
+        i = int(back[0])
+        raise ModelError(f"t must increase, but t[{i}] = {times[i]:.6g} is followed by t[{i + 1}] = {times[i + 1]:.6g}")
+    return times.copy()
+
+
+@contextmanager
+def _bar(show: bool, times: Array, what: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function of the time reached; with ``show`` it moves a bar."""
+    if not show:
+        yield lambda _: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bar:
+        task = bar.add_task(what, total=float(times[-1] - times[0]))
+        yield lambda now: bar.update(task, completed=now - float(times[0]))

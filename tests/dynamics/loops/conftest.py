@@ -1,0 +1,8 @@
+"""Let these tests use the cases of all tests of dynamics."""
+
+import sys
+from pathlib import Path
+
+folder = str(Path(__file__).parents[1])
+if folder not in sys.path:
+    sys.path.append(folder)
