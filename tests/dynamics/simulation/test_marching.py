@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from multibody_cases import close, forest, seeds, state
 
 import kfdyn as kf
-from kfdyn.dynamics import marching
+from kfdyn.dynamics.simulation import marching
 from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.simulate import simulate, step_by_step
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError

@@ -6,8 +6,8 @@ from scipy.linalg import expm
 
 import kfdyn as kf
 from kfdyn.duality.recursions.scatter import node_scatter
-from kfdyn.dynamics import variational
 from kfdyn.dynamics.recursions import lagrangian as sweeps
+from kfdyn.dynamics.simulation import variational
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.sweeps.call import Checks
 
