@@ -51,13 +51,13 @@ class States:
         gravity: ArrayLike | None = None,
         **dofs: ArrayLike,
     ) -> States:
-        """Check every argument by name and broadcast; ``dofs`` are more arrays (..., nv)."""
+        """Check every argument by name and broadcast; ``dofs`` are more arrays (..., nv), which None is not."""
         given = {"q": (configuration(system, q), 1)}
+        given |= {name: (checked(system, value, (system.nv,), name), 1) for name, value in dofs.items()}
         for name, value, tail in (
             ("v", v, (system.nv,)),
             ("external_forces", external_forces, (system.n_bodies, 6)),
             ("gravity", gravity, (3,)),
-            *((name, value, (system.nv,)) for name, value in dofs.items()),
         ):
             if value is not None:
                 given[name] = (checked(system, value, tail, name), len(tail))

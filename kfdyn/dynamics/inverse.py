@@ -22,7 +22,7 @@ def inverse_dynamics(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
-    a: ArrayLike,
+    a: ArrayLike | None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     *,
@@ -47,8 +47,8 @@ def inverse_dynamics(
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
         Velocities; None is at rest.
-    a : (..., nv)
-        Accelerations.
+    a : (..., nv) or None
+        Accelerations; None is a = 0.
     external_forces : (..., n_bodies, 6), optional
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
@@ -88,13 +88,14 @@ def _checked(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
-    a: ArrayLike,
+    a: ArrayLike | None,
     external_forces: ArrayLike | None,
     gravity: ArrayLike | None,
     method: Any,
     actuated: ArrayLike | None,
 ) -> Array:
     """The long way: arguments checked by name and broadcast."""
+    a = np.zeros(system.nv) if a is None else a
     if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_inverse_dynamics
 

@@ -118,7 +118,7 @@ def reading(
             return cast(tuple[Array, ...], answers)
     looked_at = {"q": (configuration(system, q), 1)}
     for name, x in zip(("v", "a"), more):
-        if x is not None:
+        if x is not None or name == "v":  # no entry does without v, and one takes no ``a`` as a = 0
             looked_at[name] = (checked(system, x, (system.nv,), name), 1)
     lead, arrays = batch(system, **looked_at)
     by_name = dict(zip(looked_at, arrays))
