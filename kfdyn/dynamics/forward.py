@@ -78,6 +78,8 @@ def forward_dynamics(
 
     Notes
     -----
+    With loops, q and v are taken as they are given: a loop that is open keeps its gap from accelerating, so that what
+    comes out is of no mechanism that can be assembled. :func:`kfdyn.assemble` closes loops.
     Sources: R86 section 8; SKO "fd-gather-scatter", "fd-quadratic".
 
     Examples

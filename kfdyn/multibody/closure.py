@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # Metres or radians, of a mechanism whose size is about 1: what rounding leaves of a closed loop.
 CLOSED = 1e-12
+# Of a system's size: what is open by less may be closed but for the digits that its angles were written with.
+OPEN = 1e-5
 MOST_STEPS = 100
 # Singular values below this part of the largest are taken for zero: dependent rows, or a singular configuration.
 RANK = 1e-9
@@ -220,6 +222,19 @@ def close_loops(system: System, q: Array, step: Callable[[Array, Array], Array],
         f"loop {name} of system {system.name!r} does not close: {off:.3g} (m or rad) is left where Gauss–Newton stops; "
         "begin from another configuration, or see whether the lengths of its bodies allow it to close"
     )
+
+
+def expect_closed(system: System, q: Array) -> None:
+    """Refuse a configuration (nq,) that the loops do not have; with the loop and how far it is open."""
+    if not system.loops:
+        return
+    name, off = worst_gap(system, q)
+    if not off <= OPEN * _size(system, q):
+        raise ModelError(
+            f"loop {name} of system {system.name!r} is open by {off:.3g} (m or rad), so this is no configuration that "
+            "it can be in; close it by kf.assemble(system, q), or begin from one that is closed, as "
+            "system.random_configuration(seed) draws it"
+        )
 
 
 def _size(system: System, q: Array) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.loops.aggregation import Node, described
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, integrate
-from kfdyn.multibody.closure import RANK, Moving, both_ends, made_of, relative_rows
+from kfdyn.multibody.closure import RANK, Moving, both_ends, expect_closed, made_of, relative_rows
 from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
@@ -71,7 +71,7 @@ def freedom(
     SingularError
         At a configuration where the loop can move in more ways than elsewhere (a dead centre).
     ModelError
-        If the loops contradict each other.
+        If the loops contradict each other, or are open where their rows are dependent.
     """
     m, size = len(node.own), len(terms.l)
     if not node.loops:
@@ -80,7 +80,7 @@ def freedom(
     row, column, U, s, Vt = _decomposed(gap)
     ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
     rank = int(ranks.max(initial=0))
-    _refuse_singular(system, node, s, ranks, rank, lambda: _grows(system, node, q[0], Vt[0, rank:], column[0], rank))
+    _refuse_singular(system, node, q, s, ranks, rank, lambda: _grows(system, node, q[0], Vt[0, rank:], column[0], rank))
     wanted = (np.swapaxes(U, -1, -2) @ (gap.drift / row)[..., None])[..., 0]
     _refuse_contradiction(system, node, wanted, rank)
     solved = -wanted[:, :rank] / s[:, :rank]
@@ -151,7 +151,7 @@ def _shifted(V: Array, lever: Array) -> Array:
 
 
 def _refuse_singular(
-    system: System, node: Node, s: Array, ranks: NDArray[np.int64], rank: int, grows: Callable[[], bool]
+    system: System, node: Node, q: Array, s: Array, ranks: NDArray[np.int64], rank: int, grows: Callable[[], bool]
 ) -> None:
     usual = _usual_ranks(system)
     low = np.flatnonzero(ranks < max(rank, usual.get(node.loops, 0)))
@@ -163,12 +163,14 @@ def _refuse_singular(
         else:
             usual[node.loops] = rank
     if low.size:
+        expect_closed(system, q[low[0]])  # rows of a loop that is open say nothing of dead centres
         which = ", ".join(system.loops[i].name for i in node.loops)
         at = f" (state {low[0]} of the batch)" if len(s) > 1 else ""
         raise SingularError(
             f"loop {which}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
             f"centre): its {s.shape[1]} rows have less rank here than nearby, so the coordinates of "
-            f"{described(system, node)} cannot be reduced; method='cut' or 'proximal' passes through"
+            f"{described(system, node)} cannot be reduced; forward_dynamics with method='cut' or 'proximal' passes "
+            "through"
         )
 
 

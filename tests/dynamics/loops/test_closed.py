@@ -156,6 +156,25 @@ def test_dead_centre_is_named_by_one_method_and_passed_by_the_others():
     close(kf.forward_dynamics(s, q + 0.0, None, tau), dense(s, q, np.zeros(3), tau)[0], 1e-10)
 
 
+@pytest.mark.parametrize(("name", "off"), [("four_bar", 0.4), ("delta_robot", 1.29), ("peaucellier", 2)])
+def test_a_loop_that_is_open_is_not_taken_for_a_dead_centre(name, off):
+    s = getattr(kf.models, name)()
+    for call in (kf.as_estimation, kf.minimal_coordinates, kf.cross_check):
+        with pytest.raises(ModelError, match=rf"is open by {off} \(m or rad\).*kf\.assemble"):
+            call(s, s.neutral())
+
+
+def test_a_configuration_that_does_not_exist_is_not_certified():
+    s = kf.models.four_bar()
+    open_by = max(np.abs(g).max() for g in gaps(s, [0.3, 0.2, 0.1]))
+    with pytest.raises(ModelError, match=rf"coupler to rocker.*open by {open_by:.3g} .*kf\.assemble"):
+        kf.cross_check(s, [0.3, 0.2, 0.1], samples=200)
+    q = kf.models.four_bar_configuration(0.9)
+    assert kf.cross_check(s, q.round(6), samples=2000).passed  # as it may be typed
+    with pytest.raises(ModelError, match="open by"):
+        kf.cross_check(s, q.round(3), samples=2000)
+
+
 def test_loops_that_contradict_are_named():
     tree = kf.models.chain(6, seed=2)
     tip = tree.body_names[-1]
