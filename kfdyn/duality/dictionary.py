@@ -205,11 +205,11 @@ def fill(
         raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
     k = system.n_bodies // 2 if body is None else system.body_names.index(body)
     ss = as_estimation(system, q, v)
-    if not system.is_tree:  # a node may have several bodies
+    if system.couplings or system.loops:  # a node may have several bodies
         from kfdyn.dynamics.loops.aggregation import plan
 
         k = next(i for i, node in enumerate(plan(system).nodes) if k in node.bodies)
-    if tau is not None and not system.is_tree:
+    if tau is not None and (system.couplings or system.loops):
         from kfdyn.dynamics.loops.embedding import embedded_forest
 
         tau = embedded_forest(system, q, v, named=True).stack(tau)

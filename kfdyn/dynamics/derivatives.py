@@ -13,6 +13,7 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import Later, known
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
@@ -105,7 +106,7 @@ def forward_dynamics_derivatives(
     >>> bool(np.allclose(da_dtau, kf.mass_matrix_inverse(arm, [0.3, 0.1])))
     True
     """
-    _expect_tree(system)
+    _expect_tree(system, "forward_dynamics_derivatives")
     states = States.of(system, q, v, None, gravity, tau=tau)
     by, a = _matrices(states, 3), np.empty((states.size, system.nv))
     if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
@@ -159,7 +160,7 @@ def inverse_dynamics_derivatives(
     >>> dtau_dq.round(6), dtau_dv.round(6), M
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
-    _expect_tree(system)
+    _expect_tree(system, "inverse_dynamics_derivatives")
     states = States.of(system, q, v, None, gravity, a=a)
     by = _matrices(states, 2)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
@@ -169,11 +170,12 @@ def inverse_dynamics_derivatives(
     return InverseDerivatives(by[0].reshape(shape), by[1].reshape(shape), M.reshape(shape))
 
 
-def _expect_tree(system: System) -> None:
+def _expect_tree(system: System, function: str) -> None:
+    expect_rigid(system, function)
     if not system.is_tree:
         raise ModelError(
-            f"system {system.name!r} has couplings or loops, whose derivatives are not known here; take those of "
-            "system.open_tree, and carry them over by system.expansion(q)"
+            f"{function}: system {system.name!r} has couplings or loops, whose derivatives are not known here; take "
+            "those of system.open_tree, and carry them over by system.expansion(q)"
         )
 
 

@@ -13,6 +13,7 @@ from kfdyn.dynamics.assembly import Forest, as_forest
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
 
@@ -165,7 +166,8 @@ def expect_method(method: str, known: tuple[str, ...], function: str) -> None:
 
 
 def expect_tree(system: System, function: str) -> None:
-    """Refuse a system with couplings or loops where only a tree has an answer."""
+    """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
+    expect_rigid(system, function)
     if not system.is_tree:
         raise ModelError(
             f"{function} is for trees, but system {system.name!r} has {system.constraints}; take system.open_tree with "

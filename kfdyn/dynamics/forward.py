@@ -190,7 +190,7 @@ def dynamics_filter(
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
-    if not system.is_tree:
+    if system.couplings or system.loops:
         from kfdyn.dynamics.loops.embedding import output_forces
 
         T = output_forces(system, q, v, T)

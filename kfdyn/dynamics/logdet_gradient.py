@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
 
 Array = NDArray[np.float64]
@@ -56,6 +57,7 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
     from kfdyn.estimation.riccati import riccati
     from kfdyn.estimation.scoring import logdet_of_maps
 
+    expect_rigid(system, "mass_matrix_logdet_gradient")
     states = States.of(system, q)
     out = np.empty((states.size, system.nv))
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))

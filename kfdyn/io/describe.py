@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.io.loaded import Loaded, listed
 from kfdyn.multibody import Body, System
+from kfdyn.multibody.flexible import expect_rigid
 
 DEEPEST = 16  # levels drawn as branches; beyond, the level is written as a number
 WIDEST = 44  # characters of a column
@@ -42,6 +43,7 @@ def describe(system: System | Loaded, most: int = 80) -> str:
     """
     loaded = system if isinstance(system, Loaded) else Loaded(system, system.name)
     system = loaded.system
+    expect_rigid(system, "describe", "print(system) tells its bodies and modes")
     lines = [_headline(system), "", *_table(system, most)]
     if system.n_bodies > most:
         lines.append(f"... and {system.n_bodies - most} more bodies")

@@ -11,6 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
 from kfdyn.multibody import System
+from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -163,6 +164,7 @@ def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
 
 
 def _pairing(whole: System, model: Any) -> Pairing:
+    expect_rigid(whole, "the state of another library")
     system = whole.open_tree
     names = MjNames(model).joint
     pairs = []

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.multibody import Hinge, System
+from kfdyn.multibody.flexible import expect_rigid
 
 PLANE_XY = Hinge.planar().screws
 # (nq, nv) of a Pinocchio joint, and of ours, tell what it is, but for planar and ball.
@@ -118,6 +119,7 @@ def from_pinocchio(
 
 
 def _pairing(whole: System, model: Any) -> Pairing:
+    expect_rigid(whole, "the state of another library")
     system = whole.open_tree
     joints = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # 0 is the universe
     hinges = [body.hinge_name for body in system.bodies if body.hinge.nv]

@@ -16,6 +16,7 @@ from kfdyn.io.loaded import Loaded, Mimic
 from kfdyn.io.screws import Step, steps
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.coupling import told
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
 
 Array = NDArray[np.float64]
@@ -44,7 +45,8 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
     ------
     ModelError
         Naming the hinge, for what URDF cannot say: ball, helical and custom hinges, data that differ among the
-        dofs of a free hinge, loops, and couplings in which a hinge follows several others.
+        dofs of a free hinge, loops, couplings in which a hinge follows several others, and
+        bodies that bend.
 
     Notes
     -----
@@ -62,6 +64,7 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
     ('shoulder', 'elbow')
     """
     loaded = system if isinstance(system, Loaded) else Loaded(system, system.name)
+    expect_rigid(loaded.system, "URDF")
     text = "\n".join(_Writer(loaded).lines()) + "\n"
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")

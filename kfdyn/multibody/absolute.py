@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.system import System
 
@@ -56,6 +57,7 @@ def absolute_angles(system: System) -> System:
     >>> kf.mass_matrix(arm, [0.3, 0.8])[1, 1]
     np.float64(1.0)
     """
+    expect_rigid(system, "absolute_angles")
     if not system.is_tree:
         raise ModelError(
             f"system {system.name!r} has {system.constraints}; ask for absolute angles of system.open_tree, and couple "

@@ -10,6 +10,7 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling, told
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.system import System
 
@@ -70,6 +71,7 @@ def with_rotors(system: System, rotors: Mapping[str, Rotor]) -> System:
     >>> geared.nv, kf.mass_matrix(geared, [0.0]).round(9)  # 1 + 10² · 0.001
     (1, array([[1.1]]))
     """
+    expect_rigid(system, "with_rotors", "give its hinges armature")
     tree, bodies, couplings = system.open_tree, list(system.open_tree.bodies), list(system.couplings)
     for name, rotor in rotors.items():
         body = tree.bodies[tree.hinge_index(name)]

@@ -179,6 +179,13 @@ class System:
         put("bodies", tuple(bodies))
         if not self.bodies:
             raise ModelError(f"system {name!r} has no bodies; give it at least one")
+        for body in self.bodies:
+            if not isinstance(body, Body):
+                called = f"{body.name!r}, a {type(body).__name__}" if hasattr(body, "name") else repr(body)[:60]
+                raise ModelError(
+                    f"system {name!r} is of rigid bodies, each a Body, and was given {called}; bodies that bend make a "
+                    "kf.FlexibleSystem"
+                )
         put("n_bodies", len(self.bodies))
         put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
         put("body_names", tuple(body.name for body in self.bodies))

@@ -86,8 +86,8 @@ def flexible_forest(
     force = attached_forces(system, external_forces)
     lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
     B = math.prod(lead)
-    here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, -1) for x in (here, rate))
-    force = np.broadcast_to(force, (*lead, *force.shape[-2:])).reshape(B, -1, 6)
+    here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, x.shape[-1]) for x in (here, rate))
+    force = np.broadcast_to(force, (*lead, *force.shape[-2:])).reshape(B, force.shape[-2], 6)
     X, drift = system.expansion(here), system.drift(here, rate)
     tree_rate = np.einsum("bij,bj->bi", X, rate)
     terms = link_terms(system.tree, system.expand(here), tree_rate, gravity=gravity)
@@ -97,7 +97,7 @@ def flexible_forest(
     tree = Tree(parent, system.hinge_names if named and B == 1 else None)
 
     def flat(blocks: list[Array]) -> Array:
-        return np.concatenate([block.reshape(B, -1) for block in blocks], axis=1).reshape(-1)
+        return np.concatenate([block.reshape(B, math.prod(block.shape[1:])) for block in blocks], axis=1).reshape(-1)
 
     ss = StateSpace.trusted(
         tree,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -134,7 +136,7 @@ def mass_matrix_logdet(system: FlexibleSystem, q: ArrayLike) -> Array:
     with _named(forest):
         D = riccati(forest.ss).D
     parts = np.array([np.linalg.slogdet(D[k])[1] if D[k].size else 0.0 for k in range(len(forest.ss))])
-    return parts.reshape(-1, system.n_bodies).sum(axis=1).reshape(forest.lead)
+    return parts.reshape(math.prod(forest.lead), system.n_bodies).sum(axis=1).reshape(forest.lead)
 
 
 def hybrid_dynamics(
@@ -192,7 +194,7 @@ def _units(forest: FlexibleForest) -> Array:
 
 def _square(forest: FlexibleForest, columns: Array) -> Array:
     nv = forest.system.nv
-    A = np.moveaxis(np.asarray(columns).reshape(nv, -1, nv), 1, 0)
+    A = np.moveaxis(np.asarray(columns).reshape(nv, math.prod(forest.lead), nv), 1, 0)
     return (0.5 * (A + np.swapaxes(A, 1, 2))).reshape(*forest.lead, nv, nv)
 
 

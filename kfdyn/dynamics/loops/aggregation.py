@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coupling import told
+from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -65,6 +66,7 @@ def plan(system: System) -> Plan:
     What shares a body is one node (SKO "embedding"). The nodes form a tree again: p of a node lies in one node only,
     and nothing outboard of S lies between p and S.
     """
+    expect_rigid(system, "constraint embedding", "loops on them are closed by cut joints, and without_loops has none")
     tree = Tree(system.parent)
     groups = [
         _between(system, tree, [system.hinge_index(name) for name in coupling.hinges], hinges=True)

@@ -183,8 +183,8 @@ def closed_inverse_dynamics(
     cut = Cut(system, state, velocity)
     rows, size = cut.of_accelerations(states["a"]), cut.magnitude(states["a"])
     off = np.abs(rows / cut.scale).max(axis=-1, initial=0.0)
-    worst = int(np.argmax(off - CONSISTENT * size))
-    if off[worst] > CONSISTENT * size[worst]:
+    if (off > CONSISTENT * size).any():
+        worst = int(np.argmax(off - CONSISTENT * size))
         loop = next(
             loop.name for loop, own in zip(system.loops, loop_slices(system)) if np.abs(rows[worst, own]).max() > 0
         )

@@ -13,6 +13,7 @@ from kfdyn.dynamics.loops import coupled
 from kfdyn.dynamics.loops.aggregation import plan
 from kfdyn.errors import ModelError
 from kfdyn.multibody import FlexibleSystem, System, jacobian
+from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -93,9 +94,8 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
 
 def constrained_sparsity(system: System) -> NDArray[np.bool_]:
     """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
+    expect_rigid(system, "mass_matrix_sparsity")
     _refuse_loops(system, "mass_matrix_sparsity", "mass_matrix")
-    if _bends(system):
-        raise ModelError("mass_matrix_sparsity is for rigid systems; a flexible body couples its modes with its hinge")
     nodes = plan(system).nodes
     related = np.eye(len(nodes), dtype=bool)
     out = np.zeros((system.nv, system.nv), dtype=bool)
@@ -131,6 +131,12 @@ def constrained_compliance(system: System, q: ArrayLike, frames: Sequence[str]) 
 
 def _refuse_loops(system: System, function: str, word: str) -> None:
     if system.loops:
+        expect_rigid(
+            system,
+            f"{function} with loops",
+            f"kf.{function}(system.without_loops, q) is that of all coordinates, and kf.forward_dynamics, "
+            "kf.mass_matrix_inverse and kf.constraint_forces obey the loops",
+        )
         raise ModelError(
             f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
             f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"

@@ -209,6 +209,8 @@ def cut_joint(
     >>> [cut_joint(held, [0.5 * np.pi], None, [0.0], noise=[r]).a.round(3) for r in (0.0, 1.0, 1e9)]
     [array([0.]), array([-4.905]), array([-9.81])]
     """
+    if not system.loops:
+        raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
@@ -230,7 +232,7 @@ def cut_joint(
         if cut.regular:
             break
     lead = states.lead
-    forces = [f[:, own].reshape(*lead, -1) for own in loop_slices(system)]
+    forces = [f[:, own].reshape(*lead, own.stop - own.start) for own in loop_slices(system)]
     Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)
     return CutJoint(a.reshape(*lead, system.nv), forces, Omega.reshape(*lead, count, count), rank.reshape(lead))
 

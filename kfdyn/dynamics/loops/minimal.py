@@ -12,7 +12,8 @@ from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.loops.embedding import embedded_forest
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError
-from kfdyn.multibody import System
+from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody.flexible import expect_rigid
 
 if TYPE_CHECKING:
     from kfdyn.estimation import InnovationsFactor, StateSpace
@@ -119,9 +120,15 @@ def minimal_coordinates(
     """
     if np.ndim(q) != 1:
         raise ShapeError(f"minimal_coordinates takes one configuration of shape ({system.nq},), got {np.shape(q)}")
+    if system.loops:
+        expect_rigid(
+            system,
+            "minimal_coordinates with loops",
+            "kf.forward_dynamics, kf.mass_matrix_inverse and kf.constraint_forces obey them",
+        )
     base = system.without_loops
     M, c = mass_matrix(base, q), bias_forces(base, q, v, external_forces, gravity)
-    if system.is_tree:
+    if not (system.couplings or system.loops):
         from kfdyn.dynamics.assembly import as_estimation
 
         ss, X, drift = as_estimation(system, q, v, external_forces, gravity), np.eye(system.nv), np.zeros(system.nv)
@@ -137,7 +144,7 @@ def minimal_coordinates(
             chosen.append(node.own[free.independent])
             at += free.size
         independent = np.concatenate(chosen)
-    names = dict(_names(system))
+    names = dict(enumerate(system.dof_names)) if isinstance(system, FlexibleSystem) else dict(_names(system))
     return MinimalCoordinates(
         independent, tuple(names[int(i)] for i in independent), X, drift, X.T @ M @ X, X.T @ (c + M @ drift), ss
     )

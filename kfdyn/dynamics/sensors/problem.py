@@ -16,6 +16,7 @@ from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.dynamics.sensors.undetermined import undetermined
 from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.links import open_terms
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
@@ -94,6 +95,7 @@ def make_problem(
     gravity: ArrayLike | None,
 ) -> Problem:
     """Check and broadcast what :func:`estimate_dynamics` is given."""
+    expect_rigid(system, "estimate_dynamics")
     made = check_sensors(sensors)
     given = check_readings(system, made, readings)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")

@@ -12,6 +12,7 @@ from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.simulation.motion import Motion
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import difference
+from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -83,6 +84,7 @@ _WHAT = ("a position", "a rate", "an acceleration")
 def driven(motion: Motion, courses: Mapping[str, Course], t: float) -> Driven:
     """Return the motion with hinges driven; refuse courses whose rates are not those of their positions."""
     system = motion.system
+    expect_rigid(system, "simulate with courses", "kf.hybrid_dynamics takes led hinges beside free modes")
     if not system.is_tree:
         raise ModelError(
             f"hinges of a tree can be driven, and system {system.name!r} has {system.constraints}; give a hinge that "

@@ -46,6 +46,8 @@ def flexible_joint(
     >>> pair.nv, kf.mass_matrix(pair, [0.0, 0.0]).round(4).tolist()
     (2, [[1.0833, 0.0833], [0.0833, 0.0833]])
     """
+    if not isinstance(link, Body):
+        raise ModelError(f"a flexible joint carries a rigid Body, and {link.name!r} is a {type(link).__name__}")
     if link.hinge.nv != 1:
         raise ModelError(f"hinge {link.hinge_name!r} has {link.hinge.nv} dofs; a flexible joint has one")
     if np.any(link.armature):

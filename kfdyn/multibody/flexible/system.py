@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,6 +152,14 @@ class FlexibleSystem:
             every[self.v_of_hinges] = getattr(self.tree, key)[: len(self.v_of_hinges)]
             setattr(self, key, every)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, key: str) -> Any:
+            """Say what only a rigid tree has: no function takes a body that bends for one that does not."""
+            if key in ("layout", "address"):
+                raise ModelError(f"system {self.name!r} has {self.constraints}, and this function is for rigid bodies")
+            raise AttributeError(f"'FlexibleSystem' object has no attribute {key!r}")
+
     armature: Array
     damping: Array
     stiffness: Array
@@ -206,19 +214,27 @@ class FlexibleSystem:
             raise ModelError(f"system {self.name!r} has no {what} {name!r}; there are {', '.join(names)}")
         return names.index(name)
 
+    def body_index(self, name: str) -> int:
+        """Number of the named body."""
+        return self._number(name, self.body_names, "body")
+
+    def hinge_index(self, name: str) -> int:
+        """Number of the named hinge, and of the body it carries."""
+        return self._number(name, self.hinge_names, "hinge")
+
     def q_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in q."""
-        k = self._number(hinge, self.hinge_names, "hinge")
+        k = self.hinge_index(hinge)
         return slice(int(self.q_start[k]), int(self.q_start[k] + self.hinge_q[k]))
 
     def v_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in v, a and tau."""
-        k = self._number(hinge, self.hinge_names, "hinge")
+        k = self.hinge_index(hinge)
         return slice(int(self.v_start[k]), int(self.v_start[k] + self.hinge_v[k]))
 
     def mode_slice(self, body: str, velocity: bool = False) -> slice:
         """Where the modes of a body sit in q, or in v."""
-        k = self._number(body, self.body_names, "body")
+        k = self.body_index(body)
         end = int((self.v_start if velocity else self.q_start)[k + 1])
         return slice(end - int(self.modes[k]), end)
 
