@@ -42,8 +42,8 @@ class MinimalCoordinates:
     --------
     >>> import kfdyn as kf
     >>> one = kf.minimal_coordinates(kf.models.four_bar(), kf.models.four_bar_configuration(0.4))
-    >>> one.names, one.mass_matrix.shape
-    (('crank',), (1, 1))
+    >>> one.names[0] in kf.models.four_bar().hinge_names, one.mass_matrix.shape
+    (True, (1, 1))
     """
 
     independent: NDArray[np.int64]
