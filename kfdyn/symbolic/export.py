@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from typing import Literal
 
 from kfdyn.errors import ModelError
@@ -9,6 +10,19 @@ from kfdyn.symbolic.formulas import Formula
 from kfdyn.symbolic.tape import Term
 
 Language = Literal["numpy", "c", "jax"]
+
+# Words of C99 and functions of its math.h, which the exported source includes; these also end in f and l.
+_C_WORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
+register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"""
+_C_MATH = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor
+fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan
+nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc"""
+#: What no exported function can be called: its source would not compile, or would not find its library.
+TAKEN: dict[str, frozenset[str]] = {
+    "numpy": frozenset((*keyword.kwlist, "np")),
+    "jax": frozenset((*keyword.kwlist, "jnp")),
+    "c": frozenset((*_C_WORDS.split(), *(word + end for word in _C_MATH.split() for end in ("", "f", "l")))),
+}
 
 
 def export(formula: Formula, language: Language = "numpy", name: str | None = None) -> str:
@@ -43,8 +57,8 @@ def export(formula: Formula, language: Language = "numpy", name: str | None = No
     if language not in ("numpy", "c", "jax"):
         raise ModelError(f"language must be 'numpy', 'c' or 'jax', not {language!r}")
     name = formula.name if name is None else name
-    if not name.isidentifier():
-        raise ModelError(f"{name!r} is no name for a function; give one as name=")
+    if not name.isidentifier() or name in TAKEN[language] or (language == "c" and not name.isascii()):
+        raise ModelError(f"{name!r} is no name for a function in {language}; give another as name=")
     writer = _C(formula) if language == "c" else _Python(formula, "np" if language == "numpy" else "jnp")
     return writer.source(name)
 

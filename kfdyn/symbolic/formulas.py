@@ -256,6 +256,11 @@ def inverse_element(system: System, i: int, j: int, *, parameters: bool = False)
     5
     """
     for index in (i, j):
+        if not isinstance(index, int | np.integer):
+            raise ModelError(
+                f"i and j are numbers of degrees of freedom, got {index!r}; system.v_slice(hinge).start is "
+                "the first of a hinge"
+            )
         if not 0 <= index < system.nv:
             raise ShapeError(f"there is no degree of freedom {index}; {system.name!r} has 0 to {system.nv - 1}")
     found = robot(system, moving=False, parameters=parameters)

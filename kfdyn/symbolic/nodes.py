@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kfdyn.errors import SingularError
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.textbook.sko import Model
 
@@ -19,7 +20,14 @@ def solve(model: Model, T: Any) -> Any:
     """θ̈ (Σm_k,), or (Σm_k, c) for c columns of forces T: filter and smoother, by the same page as everywhere."""
     sweep = _Sweep(model, T)
     for k in model.inward:
-        filter_node(_Node(sweep, k))
+        try:
+            filter_node(_Node(sweep, k))
+        except ZeroDivisionError:
+            dof = next(i for i in range(sweep.first[k], sweep.first[k + 1]) if i not in sweep.kept)
+            raise SingularError(
+                f"degree of freedom {dof}: nothing that it is free to move has inertia, so its innovation variance is "
+                "0; give a body a mass or the hinge an armature"
+            ) from None
     for k in model.outward:
         smooth_node(_Node(sweep, k))
     return np.array(sweep.theta_ddot, dtype=object)

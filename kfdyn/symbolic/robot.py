@@ -91,7 +91,8 @@ def _steps(hinge: Any, q: list[Any], v_at: int) -> Any:
                 yield H, np.eye(3, dtype=object) * 1, along * q[i], [v_at + i]
                 continue
             c, s = cosine(q[i]), sine(q[i])
-            R = np.eye(3, dtype=object) * c + tilde(axis) * s + np.outer(axis, axis) * (1 - c)
+            along_axis = np.outer(axis, axis)
+            R = along_axis + (np.eye(3, dtype=object) * 1 - along_axis) * c + tilde(axis) * s  # constants folded
             # the screw's displacement: its pitch along the axis, and the turn about a point off the origin
             pitch = _exact(np.array([screw[:3] @ screw[3:]]))[0]
             centre = _exact(np.cross(screw[:3], screw[3:]))

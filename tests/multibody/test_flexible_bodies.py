@@ -206,6 +206,29 @@ def test_bad_beams_and_attachments_are_named():
         kf.forward_dynamics(kf.FlexibleSystem([rod]), [0.0], None, np.zeros(4))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"modes": -1}, "modes must be a whole number, 0 or more, got -1"),
+        ({"modes": 2.5}, "modes must be a whole number, 0 or more, got 2.5"),
+        ({"modes": {"y": 1.5}}, "modes must be a whole number, 0 or more, got 1.5"),
+        ({"modes": 0}, "has no modes; ask for some"),
+        ({"elements": 4.0}, "elements must be a whole number, 1 or more"),
+        ({"bending": (1.0, 2.0, 3.0)}, r"bending is one stiffness, or two.*got \(1.0, 2.0, 3.0\)"),
+        ({"bending": 0.0}, "no stiffness to bend against"),
+    ],
+)
+def test_bad_counts_and_stiffnesses_of_beams_are_named(change, words):
+    with pytest.raises(ModelError, match=words):
+        kf.beam("rod", 1.0, 1.0, **{"bending": 1.0, **change})
+
+
+def test_counts_and_stiffnesses_may_be_numpys():
+    rod = kf.beam("rod", 1.0, 1.0, bending=np.array([1.0, 2.0]), modes=np.int64(1))
+    same = kf.beam("rod", 1.0, 1.0, bending=(1.0, 2.0), modes=1)
+    np.testing.assert_array_equal(rod.frequencies, same.frequencies)
+
+
 def two_modes(**change):
     """Three points, two modes; what is given instead of what is right."""
     shapes = np.zeros((3, 3, 2))
@@ -271,6 +294,9 @@ def test_bad_finite_elements_are_named():
         kf.from_finite_elements("f", nodes, M, K, clamped=[7])
     with pytest.raises(ModelError, match="node 0 is both clamped and interface"):
         kf.from_finite_elements("f", nodes, M, K, clamped=[0], interface=[0])
+    for modes in (-1, 1.5):
+        with pytest.raises(ModelError, match=f"modes must be a whole number, 0 or more, got {modes}"):
+            kf.from_finite_elements("f", nodes, M, K, clamped=[0], modes=modes)
     with pytest.raises(ModelError, match="only 6 dofs are free"):
         kf.from_finite_elements("f", nodes, M, K, clamped=[0], modes=7)
 

@@ -5,7 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn import symbolic
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 
 sympy = pytest.importorskip("sympy")
 
@@ -115,14 +115,22 @@ def test_constants_are_folded():
     assert sum(symbolic.mass_matrix(kf.models.pendulum()).counts) == 0
     assert symbolic.mass_matrix_inverse(kf.models.puma560()).counts.divide == 5
     counts = symbolic.forward_dynamics(kf.models.puma560()).counts
-    assert counts.trigonometric == 11  # the first angle enters through gravity alone, which it does not turn
+    assert counts.trigonometric == 10  # five angles: the first is about gravity, and turns nothing
     assert counts.add + counts.multiply < 2000
+    # cos² + sin² and the like are the robot's; c + (1 − c) of an axis is not, and is 1 before anything runs on it
+    double = symbolic.mass_matrix(kf.models.double_pendulum())
+    assert [str(step) for _, step in double.cse()[0]] == ["cos(q1)", "sin(q1)", "x0 + 1"]
 
 
 def test_errors_name_the_culprit():
     arm = kf.models.puma560()
     with pytest.raises(ShapeError, match="no degree of freedom 6"):
         symbolic.inverse_element(arm, 0, 6)
+    with pytest.raises(ModelError, match=r"numbers of degrees of freedom, got 'shoulder'; system\.v_slice"):
+        symbolic.inverse_element(kf.models.double_pendulum(), "shoulder", "elbow")
+    for formula in (symbolic.mass_matrix_inverse, symbolic.forward_dynamics):
+        with pytest.raises(SingularError, match="degree of freedom 0: nothing that it is free to move"):
+            formula(kf.models.pendulum(mass=0.0))
     with pytest.raises(ModelError, match="not 'Q'"):
         symbolic.filter_quantity(arm, "Q", "joint_1")
     with pytest.raises(ModelError, match="no hinge 'elbow'"):
@@ -134,3 +142,8 @@ def test_errors_name_the_culprit():
         symbolic.export(symbolic.mass_matrix(arm), "fortran")
     with pytest.raises(ModelError, match="no name for a function"):
         symbolic.export(symbolic.mass_matrix(arm), "c", name="2 links")
+    for language, name in (
+        ("numpy", "for"), ("numpy", "np"), ("jax", "jnp"), ("c", "double"), ("c", "sinf"), ("c", "größe"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=f"{name!r} is no name for a function in {language}"):
+            symbolic.export(symbolic.mass_matrix(arm), language, name=name)

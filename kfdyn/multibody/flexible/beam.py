@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.flexible.body import FlexibleBody, Shape
+from kfdyn.multibody.flexible.body import FlexibleBody, Shape, expect_count
 
 Array = NDArray[np.float64]
 BENDING = {"y": 1.0, "z": -1.0}  # sign of the rotation: θ_z = dv/dx, θ_y = −dw/dx
@@ -72,20 +72,25 @@ def beam(
     >>> float((rod.frequencies[0] / (1.8751041**2 * (8.0 / 0.5) ** 0.5 / 2.0**2)).round(6))
     1.0
     """
-    along_y, along_z = bending if isinstance(bending, tuple | list) else (bending, bending)
+    if np.shape(bending) not in ((), (2,)):
+        raise ModelError(f"beam {name!r}: bending is one stiffness, or two, along y and along z, got {bending!r}")
+    along_y, along_z = np.broadcast_to(bending, (2,))
     stiff = {"y": float(along_y), "z": float(along_z), "torsion": float(torsion), "stretch": float(stretch)}
     for what, value in {"length": length, "density": density, **stiff}.items():
         if not (np.isfinite(value) and (value > 0 or (what in stiff and value == 0))):
             raise ModelError(f"beam {name!r}: {what} must be positive, got {value}")
     if stiff["torsion"] and not gyration > 0:
         raise ModelError(f"beam {name!r}: torsion needs the section's polar radius of gyration, gyration=")
-    if elements < 1:
-        raise ModelError(f"beam {name!r}: elements must be at least 1, got {elements}")
-    counts = {kind: modes for kind, value in stiff.items() if value} if isinstance(modes, int) else dict(modes)
+    where = f"beam {name!r}"
+    expect_count(elements, f"{where}: elements", 1)
+    if not any(stiff.values()):
+        raise ModelError(f"{where} has no stiffness to bend against; give bending, torsion or stretch")
+    counts = modes if isinstance(modes, Mapping) else {kind: modes for kind, value in stiff.items() if value}
     parts: list[tuple[str, Array, Array]] = []  # kind, nodal values of each mode, squared frequency
     for kind, count in counts.items():
         if kind not in stiff:
             raise ModelError(f"beam {name!r}: there is no kind of mode {kind!r}; kinds are {', '.join(stiff)}")
+        expect_count(count, f"{where}: modes")
         if count and not stiff[kind]:
             raise ModelError(f"beam {name!r}: {count} modes of {kind!r} are asked for, but its stiffness is 0")
         if count:
@@ -93,7 +98,7 @@ def beam(
                 (kind, *_modes(kind, length / elements, elements, density, stiff[kind], gyration, count, name))
             )
     if not parts:
-        raise ModelError(f"beam {name!r} has no stiffness to bend against; give bending, torsion or stretch")
+        raise ModelError(f"{where} has no modes; ask for some, or take a rigid Body")
     squares = np.concatenate([square for _, _, square in parts])
     sections = _Sections(length, elements, parts, stiffening)
     x, weights = _gauss_points(length, elements)

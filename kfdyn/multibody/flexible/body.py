@@ -257,3 +257,9 @@ def _square(value: ArrayLike, n: int, what: str, not_negative: str = "") -> Arra
         if lowest < -SMALL * max(float(np.abs(array).max()), 1e-300):
             raise ModelError(f"{what} is not positive semi-definite (smallest eigenvalue {lowest:.3g}): {not_negative}")
     return array
+
+
+def expect_count(value: object, what: str, least: int = 0) -> None:
+    """Refuse what is no whole number of at least ``least``."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise ModelError(f"{what} must be a whole number, {least} or more, got {value!r}")

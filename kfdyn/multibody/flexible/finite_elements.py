@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.flexible.body import FlexibleBody
+from kfdyn.multibody.flexible.body import FlexibleBody, expect_count
 
 Array = NDArray[np.float64]
 
@@ -95,6 +95,7 @@ def from_finite_elements(
         raise ModelError(f"{where}: node {sorted(set(held) & set(shown))[0]} is both clamped and interface")
     inner = np.setdiff1d(np.arange(N), np.concatenate([held, shown]))
     i, b = (np.ravel(3 * np.asarray(x, dtype=int)[:, None] + np.arange(3)) for x in (inner, shown))
+    expect_count(modes, f"{where}: modes")
     if modes > i.size:
         raise ModelError(f"{where}: {modes} modes are asked for, but only {i.size} dofs are free")
     basis = np.zeros((3 * N, modes + b.size))
