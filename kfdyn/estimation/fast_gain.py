@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
+from kfdyn.estimation.flat.prior import expect_proper
+from kfdyn.estimation.packing import Packed, expect_covariance
 from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.tree import Tree
 
 #: Increments below this share of D and of the gain are rounding: the gain has settled.
 SETTLED = 4 * np.finfo(float).eps
@@ -59,12 +62,17 @@ class FastGain:
     flops: int
 
     def gain(self, k: int) -> FloatArray:
-        """G(k), (n, m), k = 0 at the leaf."""
-        return self.G[min(k, len(self.G) - 1)]
+        """G(k), (n, m), k = 0 at the leaf; negative ones count from the end."""
+        return self.G[self._stored(k)]
 
     def innovation(self, k: int) -> FloatArray:
         """D(k), (m, m)."""
-        return self.D[min(k, len(self.D) - 1)]
+        return self.D[self._stored(k)]
+
+    def _stored(self, k: int) -> int:
+        if not -self.steps <= k < self.steps:
+            raise IndexError(f"step {k} is out of range for {self.steps} steps")
+        return min(int(k) % self.steps, len(self.D) - 1)
 
     @property
     def logdet(self) -> float:
@@ -113,6 +121,8 @@ def fast_gain(
     ------
     SingularError
         If some D(k) is not positive definite.
+    ShapeError, ModelError
+        If shapes do not fit, there is no output, or Q, R or P0 is no covariance.
 
     Notes
     -----
@@ -148,8 +158,11 @@ def fast_gain(
             raise ShapeError(f"{name} must have shape {shape} beside F {F.shape} and H {H.shape}, got {block.shape}")
         if not np.isfinite(block).all():
             raise ModelError(f"{name} has entries that are not finite")
-    if steps < 1:
-        raise ShapeError(f"steps must be at least 1, got {steps}")
+    if not m:
+        raise ShapeError("H has no rows; where nothing is measured there is no gain")
+    if not isinstance(steps, int | np.integer) or steps < 1:
+        raise ShapeError(f"steps must be a whole number, 1 or more, got {steps!r}")
+    Q, R, P = (_covariance(name, block) for name, block in (("Q", Q), ("R", R), ("P0", P)))
     U = P @ H.T
     D = H @ U + R
     _expect_definite(D[None])
@@ -157,9 +170,10 @@ def fast_gain(
     G = U @ over
     # the first increment once, by the Riccati recursion; its eigenvectors are L, its eigenvalues M
     increment = F @ (P - G @ U.T) @ F.T + Q - P
-    values, vectors = np.linalg.eigh((increment + increment.T) / 2)
-    keep = np.abs(values) > ROUNDING * n * max(np.abs(P).max(), np.abs(Q).max(), np.abs(values).max())
-    L, M = vectors[:, keep], np.diag(values[keep])
+    unit = _deviations(F, Q, P)  # rounding is a share of these, whatever units the states have
+    values, vectors = np.linalg.eigh((increment + increment.T) / (2 * np.outer(unit, unit)))
+    keep = np.abs(values) > ROUNDING * n * max(1.0, np.abs(values).max())
+    L, M = unit[:, None] * vectors[:, keep], np.diag(values[keep])
     rank, calm, settled = L.shape[1], 0, None
     all_D, all_G = [D], [G]
     for k in range(1, steps):
@@ -171,12 +185,15 @@ def fast_gain(
         dD, dU = seen @ weighted, L @ weighted
         M = M + weighted @ over @ weighted.T
         D, U = D + dD, U + dU
-        over = np.linalg.inv(D)
+        out = np.sqrt(np.abs(np.diagonal(D)))
+        if not out.all() or not np.isfinite(out).all():
+            _expect_definite(np.array([*all_D, D]))
+        over = _inverse(D, all_D)
         G = U @ over
         L = F @ (L - G @ seen)
         all_D.append(D)
         all_G.append(G)
-        small = np.abs(dU).max() <= tolerance * np.abs(U).max() and np.abs(dD).max() <= tolerance * np.abs(D).max()
+        small = _share(dU, U, unit, out) <= tolerance and _share(dD, D, out, out) <= tolerance
         calm = calm + 1 if small else 0
         if calm >= n:
             settled = k - n + 1
@@ -258,6 +275,7 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
     >>> bool(np.allclose(fast.a, kf.forward_dynamics(rods, np.zeros(50), np.zeros(50), tau), rtol=1e-10))
     True
     """
+    expect_proper(ss, "the first gain")
     order, F, H, Q, R, P0 = _uniform(ss)
     given = ss.check_outputs(T, "T")
     if given.ndim != 1:
@@ -301,10 +319,46 @@ def _flops(n: int, m: int, rank: int, steps: int) -> int:
     return (2 * n * n * rank + 6 * n * rank * m + 4 * rank * rank * m + 2 * n * m * m) * steps + 8 * n**3
 
 
+def _covariance(name: str, block: FloatArray) -> FloatArray:
+    """A covariance, symmetric to the last bit, by the check that every model goes through."""
+    size = np.array([len(block)])
+    packed = Packed(block.reshape(-1).copy(), size, size)
+    expect_covariance(Tree([-1], ("the uniform chain",)), name, packed)
+    return packed.flat.reshape(block.shape)
+
+
+def _deviations(F: FloatArray, Q: FloatArray, P: FloatArray) -> FloatArray:
+    """The largest deviation of each state that goes into the first increment; 1 where there is none."""
+    before = np.sqrt(np.maximum(np.diagonal(P), 0.0))
+    unit = np.maximum(np.maximum(before, np.sqrt(np.maximum(np.diagonal(Q), 0.0))), np.abs(F) @ before)
+    return np.where(unit > 0.0, unit, 1.0)
+
+
+def _share(change: FloatArray, total: FloatArray, rows: FloatArray, cols: FloatArray) -> float:
+    """A change as a share of the largest entry, with rows and columns in their own units."""
+    units = np.outer(rows, cols)
+    most = np.abs(total / units).max()
+    return float(np.abs(change / units).max() / most) if most else 0.0
+
+
+def _inverse(D: FloatArray, before: list[FloatArray]) -> FloatArray:
+    try:
+        return np.linalg.inv(D)
+    except np.linalg.LinAlgError:
+        _expect_definite(np.array([*before, D]))
+        raise
+
+
 def _expect_definite(D: FloatArray) -> None:
-    """Refuse a stack of D(k) of which one is not positive definite, and name it."""
+    """Refuse a stack of D(k) of which one is not positive definite, and name it.
+
+    D(k) is a sum of increments, so it is rounding below a share of the largest on the way.
+    """
     good = np.array([np.isfinite(block).all() for block in D])
-    good[good] = np.linalg.eigvalsh((D[good] + D[good].swapaxes(1, 2)) / 2).min(axis=1, initial=np.inf) > 0
+    most = np.sqrt(np.maximum.accumulate(np.abs(np.diagonal(D[good], axis1=1, axis2=2)), axis=0))
+    most[most == 0.0] = 1.0
+    scaled = D[good] / (most[:, :, None] * most[:, None, :])
+    good[good] = np.linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2).min(axis=1) > np.finfo(float).eps
     if not good.all():
         k = int(np.argmin(good))
         raise SingularError(

@@ -227,8 +227,10 @@ def _element(ss: StateSpace, T: FloatArray, xi: FloatArray, nodes: IntArray, bef
 def _follow(element: _Element, z: FloatArray, P: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """z⁺, P⁺ at the end of a block and its part of the log-likelihood, from those before it."""
     A, b, C, J, h, llf = element
-    value, vector = np.linalg.eigh(P)
-    root = vector * np.sqrt(np.maximum(value, 0.0))
+    unit = np.sqrt(np.maximum(np.diagonal(P), 0.0))
+    unit[unit == 0.0] = 1.0
+    value, vector = np.linalg.eigh(P / np.outer(unit, unit))  # each state in its own deviations, whatever its unit
+    root = unit[:, None] * vector * np.sqrt(np.maximum(value, 0.0))
     M = np.eye(len(P)) + root.T @ J @ root
     L = np.linalg.cholesky(M)
     pull = np.linalg.solve(L, root.T @ (h - J @ z))

@@ -209,6 +209,7 @@ class StateSpace:
         R: FloatArray,
         xi: FloatArray | None = None,
         eta: FloatArray | None = None,
+        flat: IntArray | None = None,
     ) -> StateSpace:
         """Build a model from flat buffers that another part of the program vouches for: nothing is checked or copied.
 
@@ -223,10 +224,12 @@ class StateSpace:
             share. They become read-only.
         xi, eta : ndarray, shape (..., Σn_k), optional
             Known inputs.
+        flat : ndarray of int64, optional
+            Places of the flat states in a stacked state, increasing; at least one.
         """
         ss = cls.__new__(cls)
         ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, _above(tree, n), n), H, Q, R)
-        ss.__dict__.update(xi=xi, eta=eta)
+        ss.__dict__.update(xi=xi, eta=eta, flat=flat)
         return ss
 
     @classmethod

@@ -146,7 +146,7 @@ def test_refusals_name_the_culprit():
     one = np.eye(1)
     with pytest.raises(ShapeError, match="Q must have shape"):
         kf.fast_gain(one, one, np.eye(2), one, one, 3)
-    with pytest.raises(ShapeError, match="steps must be at least 1"):
+    with pytest.raises(ShapeError, match="steps must be a whole number"):
         kf.fast_gain(one, one, one, one, one, 0)
     with pytest.raises(ModelError, match="P0 has entries"):
         kf.fast_gain(one, one, one, one, [[np.nan]], 3)
@@ -163,3 +163,37 @@ def test_refusals_name_the_culprit():
         kf.fast_filter(even, [0.0, np.nan, 0.0])
     with pytest.raises(ShapeError, match="one series"):
         kf.fast_filter(even, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("units", [(1, 1, 1e-7), (1, 1e-4, 1e4), (1e-9, 1, 1e9)])
+def test_units_do_not_matter(units):
+    """A state measured in other units has the same rank, gain and likelihood."""
+    V, Vi = np.diag(units), np.diag(1 / np.array(units))
+    F, H = np.array([[1, 1, 0.5], [0, 1, 1], [0, 0, 1]]), np.array([[1.0, 0, 0]])
+    T = np.random.default_rng(0).normal(size=60).cumsum()
+    ss = kf.StateSpace.chain(V @ F @ Vi, H @ Vi, 0.1 * V @ V, [[1.0]], np.zeros(3), V @ V, steps=60)
+    found = kf.fast_filter(ss, T)
+    assert found.gains.rank == 3
+    np.testing.assert_allclose(found.llf, kf.kalman_filter(ss, T).llf, rtol=1e-12)
+    plain = kf.fast_gain(F, H, 0.1 * np.eye(3), [[1.0]], np.eye(3), 60)
+    np.testing.assert_allclose(Vi @ found.gains.gain(59), plain.gain(59), rtol=1e-10)
+
+
+def test_bad_input_is_named():
+    eye, one = np.eye(2), np.eye(1)
+    with pytest.raises(ModelError, match="flat prior"):
+        kf.fast_filter(kf.StateSpace.chain(one, one, one, one, steps=5), np.arange(5.0))
+    with pytest.raises(SingularError, match="D of step 1"):
+        kf.fast_gain(eye, [[1.0, 0]], np.zeros((2, 2)), [[0.0]], eye, 10)
+    with pytest.raises(ShapeError, match="H has no rows"):
+        kf.fast_gain(eye, np.zeros((0, 2)), eye, np.zeros((0, 0)), eye, 10)
+    with pytest.raises(ShapeError, match="whole number"):
+        kf.fast_gain(one, one, one, one, one, 5.5)
+    with pytest.raises(ModelError, match=r"Q .* not symmetric"):
+        kf.fast_gain(eye, [[1.0, 0]], [[1, 0.5], [0, 1]], one, eye, 10)
+    with pytest.raises(ModelError, match=r"P0 .* not positive semi-definite"):
+        kf.fast_gain(one, one, one, one, -one, 5)
+    three = kf.fast_gain(one, one, one, one, one, 3)
+    assert three.gain(-1) == three.gain(2)
+    with pytest.raises(IndexError, match="step 7"):
+        three.gain(7)

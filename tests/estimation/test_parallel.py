@@ -94,3 +94,12 @@ def test_the_work_of_blocks_is_bounded(n):
     blocks = seconds(lambda: kf.parallel_filter(ss, T, blocks=8))
     print(f"serial {serial * 1e3:.0f} ms, eight blocks {blocks * 1e3:.0f} ms of work: {blocks / serial:.2f}×")
     assert 1.5 * serial < blocks < 15 * serial  # seven to ten, the docstring says, on an idle machine
+
+
+@pytest.mark.parametrize("units", [(1, 1e-3, 1e3), (1, 1e-4, 1e4), (1e-9, 1, 1e9)])
+def test_units_do_not_matter(units):
+    V, Vi = np.diag(units), np.diag(1 / np.array(units))
+    F = np.array([[1, 1, 0.5], [0, 1, 1], [0, 0, 1]])
+    T = np.random.default_rng(0).normal(size=60).cumsum()
+    ss = kf.StateSpace.chain(V @ F @ Vi, [[1.0, 0, 0]] @ Vi, 0.1 * V @ V, one, np.zeros(3), V @ V, steps=60)
+    assert np.isclose(kf.parallel_filter(ss, T, blocks=6).llf, kf.kalman_filter(ss, T).llf, rtol=1e-12, atol=0)

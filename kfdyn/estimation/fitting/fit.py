@@ -121,6 +121,8 @@ def fit(
     transform = Transform(bounds, theta.size)
     transform.expect_inside(theta, labels)
     objective = Objective(build, T, derivative)
+    if not objective.n_observed:
+        raise ModelError(f"T, of shape {np.shape(T)}, holds no measurement; there is nothing to fit")
     problem = Problem(objective, transform)
     z0 = transform.free(theta)
     problem(z0)  # errors of the model at its start are the caller's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
-from kfdyn.estimation.fitting.objective import _STEP, Build, Derivative, _along, _between, by_pattern
+from kfdyn.estimation.blocks import FloatArray, IntArray, real_array
+from kfdyn.estimation.fitting.objective import STEP, Build, Derivative, _along, by_differences, by_pattern
 from kfdyn.estimation.scoring import score
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
@@ -89,11 +90,12 @@ def likelihood(
     B = len(models)
     llf = np.full(B, float(getattr(build, "constant", 0.0)))
     slopes = np.zeros(given.shape)
-    for part in by_pattern(real_array(T, "T")):
-        if part.shape[-1] != models[0].n_outputs:
-            raise ShapeError(f"T has {part.shape[-1]} outputs, but the model has {models[0].n_outputs}")
+    measured = real_array(T, "T")
+    if measured.shape[-1:] != (models[0].n_outputs,):
+        raise ShapeError(f"T has shape {measured.shape}, but the model has {models[0].n_outputs} outputs")
+    for part in by_pattern(measured):
         g = score(forest, np.tile(part, B))
-        llf += _each(g, B, max(1, part.size // part.shape[-1]))
+        llf += _each(g, B)
         if gradient:
             _add_slopes(slopes, build, derivative, given, models, g)
     return Likelihoods(llf, slopes if gradient else None)
@@ -107,6 +109,8 @@ def _side_by_side(models: list[Any]) -> StateSpace:
             raise ModelError(f"build(theta) must return a StateSpace here, not {type(model).__name__}")
         if model.tree != first.tree or not (np.array_equal(model.n, first.n) and np.array_equal(model.m, first.m)):
             raise ShapeError("the models of different parameters must have the same tree and sizes")
+        if not np.array_equal(_flat_of(model), _flat_of(first)):
+            raise ModelError("the models of different parameters must have flat priors at the same states")
     B, N, parent = len(models), len(first), first.tree.parent
     above = np.where(parent >= 0, parent + N * np.arange(B)[:, None], -1).reshape(-1)
     flats = {name: np.concatenate([getattr(m, name).packed().flat for m in models]) for name in ("phi", "H", "Q", "R")}
@@ -115,16 +119,34 @@ def _side_by_side(models: list[Any]) -> StateSpace:
         for name in ("xi", "eta")
         if any(getattr(m, name) is not None for m in models)
     }
-    return StateSpace.trusted(Tree(above), np.tile(first.n, B), np.tile(first.m, B), **flats, **known)
+    flat = (_flat_of(first) + first.n_states * np.arange(B)[:, None]).reshape(-1)
+    return StateSpace.trusted(
+        Tree(above), np.tile(first.n, B), np.tile(first.m, B), **flats, **known, flat=flat if flat.size else None
+    )
 
 
-def _each(g: Any, B: int, series: int) -> FloatArray:
+def _flat_of(model: StateSpace) -> IntArray:
+    return np.zeros(0, dtype=np.int64) if model.flat is None else model.flat
+
+
+def _each(g: Any, B: int) -> FloatArray:
     """Log-likelihood of each copy, over all series."""
-    filt = g.filt
-    quadratic = (filt.eps_centered * filt.nu_centered).reshape(-1, B, filt.observed.size // B).sum(axis=(0, 2))
+    flat = g.filt if g.ss.flat is not None else None
+    filt = g.filt if flat is None else flat.finite
     logdet = 2.0 * np.log(filt.covariances.D_factor.diagonals()).reshape(B, -1).sum(axis=1)
+    if flat is None:
+        squares = filt.eps_centered * filt.nu_centered
+    else:  # flat states are fitted in each tree by itself, and the copies' trees follow one another
+        squares = flat.fit.fitted**2
+        logdet = logdet + flat.fit.logdets.reshape(B, -1).sum(axis=1)
     count = filt.observed.reshape(B, -1).sum(axis=1)
-    return -0.5 * (quadratic + series * (logdet + count * np.log(2.0 * np.pi)))
+    series = squares.size // squares.shape[-1] if squares.shape[-1] else 1
+    return -0.5 * (_copies(squares, B).sum(axis=(0, 2)) + series * (logdet + count * np.log(2.0 * np.pi)))
+
+
+def _copies(stacked: FloatArray, B: int) -> FloatArray:
+    """Numbers of the forest, (series, B, those of one copy)."""
+    return stacked.reshape(math.prod(stacked.shape[:-1]), B, stacked.shape[-1] // B)
 
 
 def _add_slopes(
@@ -134,11 +156,9 @@ def _add_slopes(
     parts = {}
     B = len(models)
     for name in ("phi", "H", "Q", "R"):
-        flat = getattr(g, name).flat
-        parts[name] = flat.reshape(-1, B, flat.shape[-1] // B).sum(axis=0)
+        parts[name] = _copies(getattr(g, name).flat, B).sum(axis=0)
     for name in ("xi", "eta"):
-        flat = getattr(g, name)
-        parts[name] = flat.reshape(-1, B, flat.shape[-1] // B).sum(axis=0)
+        parts[name] = _copies(getattr(g, name), B).sum(axis=0)
     for b, (theta, model) in enumerate(zip(given, models)):
         like = {"phi": model.phi.packed(), "H": model.H, "Q": model.Q, "R": model.R}
         mine = SimpleNamespace(**{name: blocks.like(parts[name][b]) for name, blocks in like.items()})
@@ -149,5 +169,4 @@ def _add_slopes(
             slopes[b] += [_along(mine, model, change) for change in derivative(theta)]
         else:
             for i in range(theta.size):
-                step = _STEP * max(1.0, abs(theta[i])) * np.eye(theta.size)[i]
-                slopes[b, i] += _between(mine, model, build(theta + step), build(theta - step)) / (2 * step[i])
+                slopes[b, i] += by_differences(build, theta, i, STEP * max(1.0, abs(theta[i])), model, [mine])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
 from kfdyn.estimation.scoring import score
 from kfdyn.estimation.state_space import StateSpace
@@ -19,7 +19,9 @@ Derivative = Callable[[FloatArray], Sequence[dict[str, Any]]]
 
 _INWARD = ("phi", "H", "Q", "R", "xi", "eta")
 _OUTWARD = ("A", "W", "C", "R", "mean")
-_STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
+STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
+_CURVED = 3e-5  # of a difference, by how much its halves may differ: its error is about the square of that
+_NARROWEST = 1e-9  # of a parameter: no shorter step is tried
 
 
 class Objective:
@@ -91,11 +93,8 @@ class Objective:
                 gradient[i] = slope[i] * sum(_along(s, model, change) for s in scores)
             return total, gradient
         for i in range(z.size):
-            up, down = z.copy(), z.copy()
-            up[i] += _STEP
-            down[i] -= _STEP
-            there, back = self.model(path(up)), self.model(path(down))
-            gradient[i] = sum(_between(s, model, there, back) for s in scores) / (up[i] - down[i])
+            size = min(abs(z[i]), abs(theta[i] / slope[i])) if slope[i] else 0.0  # that of a logarithm is 1
+            gradient[i] = by_differences(lambda at: self.model(path(at)), z, i, STEP * max(1.0, size), model, scores)
         return total, gradient
 
 
@@ -109,7 +108,8 @@ def by_pattern(T: FloatArray) -> Iterator[FloatArray]:
     rows = T.reshape(-1, T.shape[-1])
     missing = np.isnan(rows)
     if not missing.any():
-        yield rows
+        if len(rows):
+            yield rows
         return
     _, group = np.unique(missing, axis=0, return_inverse=True)
     for g in range(int(group.max()) + 1):
@@ -140,17 +140,67 @@ def _flat(blocks: Any) -> FloatArray:
     return blocks.packed().flat if isinstance(blocks, Blocks) else np.asarray(blocks)
 
 
-def _between(gradient: Any, model: Any, there: Any, back: Any) -> float:
-    """⟨∂ℓ/∂blocks, blocks(there) − blocks(back)⟩, over all series."""
-    total = 0.0
+def by_differences(build: Build, x: FloatArray, i: int, step: float, model: Any, scores: Sequence[Any]) -> float:
+    """∂ℓ/∂x_i from the score and from differences of what ``build`` makes around x, which is ``model``.
+
+    The step is shortened where there is no model at its end, and where the halves of a difference are not alike: a
+    parameter of 1e-8 is moved by less than one of 1. Where there is none on one side, the other gives the slope.
+    """
+
+    def at(by: float) -> Any:
+        there = x.copy()
+        there[i] += by
+        try:
+            return build(there), there[i] - x[i]
+        except KfdynError as error:
+            return error, 0.0
+
+    best, error = (np.inf, 0.0), None
+    while True:
+        (there, up), (back, down) = at(step), at(-step)
+        last = x[i] == 0.0 or 0.1 * step < _NARROWEST * abs(x[i])
+        failed = [m for m in (there, back) if isinstance(m, KfdynError)]
+        if len(failed) == 1 and last:
+            by = -step if there is failed[0] else step
+            (there, up), (back, down) = at(by), at(2 * by)
+            failed = [m for m in (there, back) if isinstance(m, KfdynError)]
+        if failed:
+            error = failed[0]
+        else:
+            bend, value = _slope(scores, model, there, up, back, down)
+            best = min(best, (bend, value))
+            if bend <= _CURVED:
+                return value
+        if last and (best[0] < np.inf or error is not None):
+            if best[0] == np.inf and error is not None:
+                raise error
+            return best[1]
+        step = 0.1 * min(step, max(abs(x[i]), 1e-3 * step))
+
+
+def _slope(scores: Sequence[Any], model: Any, there: Any, up: float, back: Any, down: float) -> tuple[float, float]:
+    """How unlike the slopes to two neighbours are, as a share of them, and ⟨∂ℓ/∂blocks, slope of the blocks⟩.
+
+    The slope is that of the parabola through three models; entries count by what the likelihood makes of them, and
+    what rounding leaves of a difference does not.
+    """
+    total, size, unlike = 0.0, 0.0, 0.0
     for name in _names(model):
         base, one, other = (getattr(m, name) for m in (model, there, back))
         if one is None or (one is base and other is base):  # replaced models share what has not changed
             continue
-        step = _flat(one) - _flat(other)
-        if step.any():
-            total += float(np.sum(_flat(getattr(gradient, name)) * step))
-    return total
+        here = np.zeros_like(_flat(one)) if base is None else _flat(base)
+        first, second = (_flat(one) - here) / up, (_flat(other) - here) / down
+        if not (first.any() or second.any()):
+            continue
+        slope = (up * second - down * first) / (up - down)
+        rounding = 4 * np.finfo(float).eps * np.abs(here) / min(abs(up), abs(down))
+        for s in scores:
+            g = _flat(getattr(s, name))
+            total += float(np.sum(g * slope))
+            size += float(np.sum(np.abs(g) * np.abs(slope)))
+            unlike += float(np.sum(np.abs(g) * np.maximum(np.abs(first - second) - rounding, 0.0)))
+    return (unlike / size if size else 0.0), total
 
 
 def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:

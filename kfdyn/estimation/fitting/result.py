@@ -174,6 +174,8 @@ class Fit:
         """
         from scipy.stats import norm
 
+        if not 0.0 < alpha < 1.0:
+            raise ModelError(f"alpha must lie between 0 and 1, such as 0.05; got {alpha!r}")
         half = norm.isf(alpha / 2) * self.stderr
         with np.errstate(invalid="ignore", divide="ignore"):
             free = half / np.abs(self._slope)

@@ -30,13 +30,13 @@ _RESOLVED = 1e-12  # of what a component would be seen with at best: below is ro
 class Fit(NamedTuple):
     """Least squares for δ of each tree: δ̂ (batch, trees, d), and W (trees, d, d) with cov δ̂ = W W*, 0 for no component.
 
-    ``logdet`` is 2 log|det R| in the units of the states, ``square`` (batch,) is |e + Xδ̂|².
+    ``logdets`` (trees,) are 2 log|det R| in the units of the states, ``fitted`` (batch, Σm) is e + Xδ̂.
     """
 
     delta: FloatArray
     W: FloatArray
-    logdet: float
-    square: FloatArray
+    logdets: FloatArray
+    fitted: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,8 @@ class FlatFiltered:
     def llf(self) -> float | FloatArray:
         """Log-likelihood in the convention of Durbin and Koopman, the limit of ℓ + ½ d log κ; one a batch entry."""
         seen = int(self.observed.sum())
-        llf = -0.5 * (seen * np.log(2.0 * np.pi) + self.finite.covariances.logdet + self.fit.logdet + self.fit.square)
+        logdet = self.finite.covariances.logdet + float(self.fit.logdets.sum())
+        llf = -0.5 * (seen * np.log(2.0 * np.pi) + logdet + (self.fit.fitted**2).sum(axis=1))
         llf = llf.reshape(self.finite.eps.shape[:-1])
         return float(llf) if llf.ndim == 0 else llf
 
@@ -222,7 +223,7 @@ def _fit(ss: StateSpace, finite: Filtered, columns: Filtered, layout: Columns, s
     e, X = whitened(finite), whitened(columns)
     trees, d = layout.place.shape
     delta, W = np.zeros((len(e), trees, d)), np.zeros((trees, d, d))
-    logdet, fitted = 0.0, e.copy()
+    logdets, fitted = np.zeros(trees), e.copy()
     for tree in range(trees):
         place = layout.place[tree][layout.place[tree] >= 0]
         if not place.size:
@@ -239,8 +240,8 @@ def _fit(ss: StateSpace, finite: Filtered, columns: Filtered, layout: Columns, s
         delta[:, tree, : place.size] = step @ inverse.T
         W[tree, : place.size, : place.size] = inverse
         fitted[:, own] = e[:, own] + step @ Q.T
-        logdet += 2.0 * float(np.log(np.abs(np.diag(R)) / s).sum())
-    return Fit(delta, W, logdet, (fitted * fitted).sum(axis=1))
+        logdets[tree] = 2.0 * np.log(np.abs(np.diag(R)) / s).sum()
+    return Fit(delta, W, logdets, fitted)
 
 
 def _expect_resolved(ss: StateSpace, R: FloatArray, place: IntArray, s: FloatArray) -> None:

@@ -72,9 +72,10 @@ class Builder:
             H[:] = x.H
             steps = self._steps(x.F)
             sizes = np.full(N, n), np.full(N, m)
-            base = StateSpace.trusted(Tree.chain(N), *sizes, steps, H.reshape(-1), Q.reshape(-1), R_flat.reshape(-1))
-            if flat and self.flat.size:
-                object.__setattr__(base, "flat", self.flat.astype(np.int64))
+            base = StateSpace.trusted(
+                Tree.chain(N), *sizes, steps, H.reshape(-1), Q.reshape(-1), R_flat.reshape(-1),
+                flat=self.flat.astype(np.int64) if flat and self.flat.size else None,
+            )  # fmt: skip
             _ = base.address
             if not flat:
                 self._base = base

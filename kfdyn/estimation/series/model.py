@@ -176,13 +176,23 @@ class SeriesModel:
         StateSpace
             A chain with flat priors where nothing is known of the start.
         """
+        _expect_steps(steps)
         return Builder(self, int(steps))(self._theta(theta))
 
     def _theta(self, theta: ArrayLike) -> FloatArray:
         given = np.atleast_1d(real_array(theta, "theta"))
         if given.shape != (len(self.names),):
             raise ShapeError(f"theta must have one number for each of {', '.join(self.names)}; got shape {given.shape}")
+        for name, value, bound in zip(self.names, given, self.bounds):
+            low, high = (None, None) if bound is None else bound
+            low, high = -np.inf if low is None else low, np.inf if high is None else high
+            if not (np.isfinite(value) and low <= value <= high):
+                raise ModelError(f"{name} is {value:g}, but it must be a finite number between {low:g} and {high:g}")
         return given
+
+    def _expect_parameters(self) -> None:
+        if not self.names:
+            raise ModelError(f"{self!r} has no parameters, and nothing in it is random: add kf.series.noise()")
 
     def _measured(self, y: Any) -> FloatArray:
         """Series as (..., N·m)."""
@@ -194,8 +204,14 @@ class SeriesModel:
                     f"the series must have shape (..., N, {m}), one column for each output; got {array.shape}"
                 )
             array = array.reshape(*array.shape[:-2], -1)
+        elif is_pandas(y) and array.ndim == 2:  # rows are steps, and columns are series
+            array = array.T if array.shape[1] != 1 else array[:, 0]
+        elif array.ndim > 1 and array.shape[-1] == 1:  # (..., N, m) with m = 1, not a batch of series of one step
+            array = array[..., 0]
         if array.ndim == 0 or not array.shape[-1]:
             raise ShapeError("the series has no steps")
+        if np.isinf(array).any():
+            raise ModelError("the series has infinite entries; mark a missing measurement by NaN")
         return array
 
     def fit(
@@ -213,7 +229,8 @@ class SeriesModel:
         Parameters
         ----------
         y : array or pandas Series or DataFrame, shape (..., N), or (..., N, m) with m outputs
-            The series, NaN where missing; leading axes are independent series with the same parameters.
+            The series, NaN where missing; leading axes are independent series with the same parameters. The rows of a
+            DataFrame are steps; its columns are the outputs, or independent series where there is one output.
         theta0, starts, rng, bounds, max_iterations
             As for :func:`kfdyn.fit`; the search begins where the size of the series suggests.
 
@@ -222,6 +239,7 @@ class SeriesModel:
         SeriesFit
             The estimate, which can forecast.
         """
+        self._expect_parameters()
         T = self._measured(y)
         steps = T.shape[-1] // self.outputs
         build = Builder(self, steps, _spread(T))
@@ -257,6 +275,7 @@ class SeriesModel:
         """
         from kfdyn.estimation.fitting.objective import by_pattern
 
+        self._expect_parameters()
         T = self._measured(y)
         groups = list(by_pattern(T))
         build = Builder(self, T.shape[-1] // self.outputs, _spread(T))
@@ -264,7 +283,7 @@ class SeriesModel:
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
             found = [build.evaluate(given, part) for part in groups]
-            return sum(value for value, _ in found), np.sum([slope for _, slope in found], axis=0)
+            return sum(value for value, _ in found), sum((slope for _, slope in found), np.zeros(given.size))
 
         def alone(theta: ArrayLike) -> float:
             given = self._theta(theta)
@@ -320,8 +339,9 @@ class SeriesModel:
         """
         from scipy.stats import norm
 
-        if not isinstance(steps, int | np.integer) or steps < 1:
-            raise ModelError(f"steps must be a whole number, 1 or more, got {steps!r}")
+        _expect_steps(steps)
+        if not 0.0 < confidence < 1.0:
+            raise ModelError(f"confidence must lie between 0 and 1, such as 0.95; got {confidence!r}")
         T = self._measured(y)
         if T.ndim != 1:
             raise ShapeError("forecast takes one series; call it for each")
@@ -357,6 +377,7 @@ class SeriesModel:
         """
         from kfdyn.estimation.simulate import draw
 
+        _expect_steps(steps)
         ss = Builder(self, int(steps))._state_space(self._theta(theta), 0.0, flat=False)
         T = draw(ss, rng, n).T
         return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
@@ -421,6 +442,11 @@ class SeriesFit:
     def simulate(self, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
         """Draw series with the estimated parameters; see :meth:`SeriesModel.simulate`."""
         return self.model.simulate(self.result.params, steps, rng, n)
+
+
+def _expect_steps(steps: int) -> None:
+    if not isinstance(steps, int | np.integer) or steps < 1:
+        raise ModelError(f"steps must be a whole number, 1 or more, got {steps!r}")
 
 
 def _diagonal(blocks: list[FloatArray], sizes: list[int], steps: int) -> FloatArray:

@@ -207,3 +207,67 @@ def test_transforms_go_there_and_back(bounds):
         assert transform.theta(z)[0] == pytest.approx(x, rel=1e-14)
         slope = (transform.theta(z + 1e-6) - transform.theta(z - 1e-6)) / 2e-6
         assert_allclose(transform.slope(z), slope, rtol=1e-8)
+
+
+def test_many_parameters_with_flat_priors():
+    """Each copy has its own flat states: the likelihood and score of each alone, in a forest with gaps."""
+    ss = kf.StateSpace(
+        [1, 2, -1, 4, -1], np.ones((5, 1, 1)), np.ones((5, 1, 1)), np.ones((5, 1, 1)), np.ones((5, 1, 1)),
+        flat={0: True, 3: True},
+    )  # fmt: skip
+    T = np.array([[1.0, 3, 2, 5, 4], [1.0, np.nan, 2, 1, 0]])
+
+    def build(theta):
+        return ss.replace(R=np.full((5, 1, 1), theta[0]))
+
+    thetas = [[1.0], [2.0], [0.3]]
+    found = kf.likelihood(build, thetas, T)
+    for theta, llf, slope in zip(thetas, *found):
+        alone = [kf.score(build(theta), row) for row in T]
+        assert_allclose(llf, sum(g.llf for g in alone), rtol=1e-12)
+        assert_allclose(slope, [sum(g.R.flat.sum() for g in alone)], rtol=1e-9)
+    walk = kf.StateSpace.chain(ONE, ONE, ONE, ONE, steps=5)
+    proper = kf.StateSpace.chain(ONE, ONE, ONE, ONE, [0.0], ONE, steps=5)
+    with pytest.raises(ModelError, match="flat priors at the same states"):
+        kf.likelihood(lambda theta: walk if theta[0] > 1 else proper, [[1.0], [2.0]], T[0])
+
+
+SMALL = kf.StateSpace.chain(ONE, ONE, 1e-8 * ONE, 1e-8 * ONE, [0.0], 1e-8 * ONE, steps=5)
+
+
+@pytest.mark.parametrize(
+    ("theta", "noise", "slope"),
+    [
+        (1e-5, lambda t: 1e-13 / t, lambda t: -1e-13 / t**2),
+        (1e-8, lambda t: t, lambda t: 1.0),
+        (0.0, lambda t: t, lambda t: 1.0),  # a model on one side only
+        (1e-12, lambda t: 1e-8 + t, lambda t: 1.0),  # far less than what it is added to
+        (1e6, lambda t: 1e-14 * t, lambda t: 1e-14),
+    ],
+)
+def test_differences_fit_the_size_of_a_parameter(theta, noise, slope):
+    T = 1e-4 * np.random.default_rng(0).normal(size=5)
+    each = np.ones((5, 1, 1))
+
+    def build(theta):
+        return SMALL.replace(R=noise(theta[0]) * each)
+
+    exact = kf.likelihood(build, [[theta]], T, derivative=lambda theta: [{"R": slope(theta[0]) * each}]).score[0]
+    assert_allclose(kf.likelihood(build, [[theta]], T).score[0], exact, rtol=1e-9)
+    x = np.array([theta])
+    assert_allclose(Problem(Objective(build, T), Transform(None, 1))(x)[1], exact, rtol=1e-9)
+
+
+def test_one_node_and_no_series():
+    one = np.ones((1, 1, 1))
+    single = kf.StateSpace([-1], [None], one, one, one)
+    found = kf.likelihood(lambda theta: single.replace(Q=theta[0] * one), [[1.0], [2.0]], [3.0])
+    assert_allclose(found.llf, -0.5 * (9 / np.array([2.0, 3.0]) + np.log(2 * np.pi * np.array([2.0, 3.0]))))
+    assert_allclose(found.score[:, 0], 0.5 * (9 / np.array([4.0, 9.0]) - 1 / np.array([2.0, 3.0])))
+    build = level(5)
+    empty = kf.likelihood(build, [[1.0, 1.0]], np.zeros((0, 5)))
+    assert empty.llf[0] == 0.0
+    assert not empty.score.any()
+    for T in (np.zeros((0, 5)), np.full(5, np.nan)):
+        with pytest.raises(ModelError, match="nothing to fit"):
+            kf.fit(build, [1.0, 1.0], T)

@@ -232,3 +232,39 @@ def test_errors_say_what_to_do():
         (S.local_trend() + S.seasonal(12)).fit(np.arange(5.0))
     with pytest.raises(ModelError, match="steps must be"):
         S.local_level().forecast([1.0, 1.0], np.zeros(3), 0)
+
+
+def test_a_column_is_one_series():
+    """The rows of a table are steps; a column is a series, with pandas and without."""
+    flow = nile().flow
+    table = pd.Series(flow, index=pd.RangeIndex(1871, 1971), name="flow").to_frame()
+    expected = S.local_level().fit(flow).params
+    for y in (table, flow[:, None], flow[None, :, None]):
+        assert_allclose(S.local_level().fit(y).params, expected, rtol=1e-8)
+    ahead = S.local_level().forecast(expected, table, 2)
+    assert list(ahead.mean.index) == [1971, 1972]
+    two = pd.DataFrame({"a": flow, "b": flow[::-1]})
+    assert_allclose(S.local_level().fit(two).params, S.local_level().fit(two.to_numpy().T).params, rtol=1e-8)
+
+
+def test_faults_are_named_where_they_are():
+    level, y = S.local_level(), [1.0, 3.0, 2.0]
+    for confidence in (95, 0.0, 1.0, np.nan):
+        with pytest.raises(ModelError, match="confidence"):
+            level.forecast([1.0, 1.0], y, 1, confidence=confidence)
+    with pytest.raises(ModelError, match="alpha"):
+        level.fit(nile().flow).conf_int(5)
+    for theta in ([-1.0, 1.0], [np.nan, 1.0]):
+        with pytest.raises(ModelError, match=r"noise is (-1|nan), but"):
+            level.forecast(theta, y, 1)
+    with pytest.raises(ModelError, match="infinite entries"):
+        level.fit([1.0, 2.0, np.inf, 3.0])
+    for ask in (lambda: S.regression(STEP).fit(STEP), lambda: S.regression(STEP).likelihood(STEP)):
+        with pytest.raises(ModelError, match=r"add kf\.series\.noise"):
+            ask()
+    with pytest.raises(ModelError, match="nothing to fit"):
+        level.fit(np.zeros((0, 30)))
+    value, slope = level.likelihood(np.zeros((0, 30)))([1.0, 1.0])
+    assert (value, slope.tolist()) == (0, [0.0, 0.0])
+    with pytest.raises(ModelError, match="steps must be"):
+        level.simulate([1.0, 1.0], 0, np.random.default_rng(0))
