@@ -185,10 +185,7 @@ def fast_gain(
         dD, dU = seen @ weighted, L @ weighted
         M = M + weighted @ over @ weighted.T
         D, U = D + dD, U + dU
-        out = np.sqrt(np.abs(np.diagonal(D)))
-        if not out.all() or not np.isfinite(out).all():
-            _expect_definite(np.array([*all_D, D]))
-        over = _inverse(D, all_D)
+        over, out = _inverse(D, all_D), np.sqrt(np.diagonal(D))
         G = U @ over
         L = F @ (L - G @ seen)
         all_D.append(D)
@@ -342,8 +339,11 @@ def _share(change: FloatArray, total: FloatArray, rows: FloatArray, cols: FloatA
 
 
 def _inverse(D: FloatArray, before: list[FloatArray]) -> FloatArray:
+    """D⁻¹, or words for why there is none."""
+    if not (np.diagonal(D) > 0.0).all():
+        _expect_definite(np.array([*before, D]))
     try:
-        return np.linalg.inv(D)
+        return np.asarray(np.linalg.inv(D), dtype=np.float64)
     except np.linalg.LinAlgError:
         _expect_definite(np.array([*before, D]))
         raise

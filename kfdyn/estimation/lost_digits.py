@@ -60,14 +60,14 @@ def lost_digits(cov: Riccati, above: float = TOLERABLE) -> Loss:
     if not m.size or cov.ss.n_outputs == 0:
         return worst
     if cov.ss.common.m == 1:
-        if not np.count_nonzero(D.flat > above / _EPS * R.flat):  # the usual case, in one look
+        if not np.count_nonzero(_EPS * D.flat > above * R.flat):  # the usual case, in one look
             return worst
         owner, place = np.arange(m.size), np.zeros(1, dtype=np.int64)
     else:
         owner = np.repeat(np.arange(m.size), m)
         place = (np.arange(owner.size) - np.repeat(np.cumsum(m) - m, m)) * (m[owner] + 1)
     d, r = D.flat[D.offsets[owner] + place], R.flat[R.offsets[owner] + place]
-    suspect = cov.observed & (r > 0) & (d > above / _EPS * r)
+    suspect = cov.observed & (r > 0) & (_EPS * d > above * r)
     for k in np.unique(owner[suspect]):
         exact = (r[owner == k] == 0).any() if m[k] > 1 else False
         error = 0.0 if exact else _error(cov, k, cov.observed[owner == k])

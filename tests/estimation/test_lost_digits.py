@@ -132,3 +132,11 @@ def test_silent_on_robots(seed):
     kf.dynamics_filter(system, system.random_configuration(rng), *rng.normal(size=(2, system.nv)))
     kf.dynamics_filter(kf.models.double_pendulum(), rng.normal(size=2), None, np.zeros(2))
     kf.dynamics_filter(kf.models.pendulum(armature=1e-12), [0.3], None, [0.0])
+
+
+def test_large_variances_do_not_overflow():
+    one = np.ones((1, 1))
+    ss = kf.StateSpace.chain(one, one, 1e300 * one, 1e300 * one, [0.0], 1e300 * one, steps=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lost_digits(kf.riccati(ss)).node == -1

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
-from kfdyn.estimation.fitting.lbfgs import minimise
+from kfdyn.estimation.fitting.lbfgs import Minimum, minimise
 from kfdyn.estimation.fitting.objective import Build, Derivative, Objective
 from kfdyn.estimation.fitting.result import Fit
 from kfdyn.estimation.fitting.transforms import Bounds, Transform
@@ -21,7 +21,13 @@ _STEEP = 1e-8  # slope of the log-likelihood of a measurement, by the free param
 _POLISHED = 1e-9  # of the log-likelihood: a Newton step that gains less is the last
 _ROUNDING = 1e-15  # of the log-likelihood
 _FLAT = 1e-7  # of the log-likelihood: what a parameter at its bound may cost
+_ENDLESS = 60.0  # by how much a logarithm may fall: a parameter of 1e-26 of its start is not found, but fled to
 _PATIENCE = 2.0  # seconds before progress is shown
+
+_NO_MAXIMUM = (
+    "not converged: the log-likelihood has no maximum, it grows without limit as {} goes to its bound; the model fits "
+    "some of the data exactly, as it does a constant series"
+)
 
 
 class _Search(NamedTuple):
@@ -31,6 +37,7 @@ class _Search(NamedTuple):
     message: str
     iterations: int
     held: FloatArray
+    start: FloatArray
 
 
 def fit(
@@ -196,11 +203,20 @@ class _Driven(Exception):
         self.z, self.which = z, which
 
 
+class _Endless(Exception):
+    """The likelihood grows as far as a parameter is driven towards a bound at which there is no model."""
+
+    def __init__(self, z: FloatArray) -> None:
+        super().__init__()
+        self.z = z
+
+
 def _search(problem: Problem, z0: FloatArray, max_iterations: int) -> _Search:
     """L-BFGS on −ℓ/N, from one start; a parameter that runs off to a bound is put there if the likelihood agrees."""
     problem.held[:] = np.nan
     scale = max(problem.objective.n_observed, 1)
     asked = np.zeros(z0.size, dtype=bool)
+    one_sided = problem.transform.only_low | problem.transform.only_high
 
     def objective(z: FloatArray) -> tuple[float, FloatArray]:
         try:
@@ -216,6 +232,8 @@ def _search(problem: Problem, z0: FloatArray, max_iterations: int) -> _Search:
         driven = problem.driven(z, z0) & ~asked
         if driven.any():
             raise _Driven(z.copy(), driven)
+        if (z - z0 < -_ENDLESS)[one_sided & np.isnan(problem.held)].any():
+            raise _Endless(z.copy())
 
     z, done = z0, 0
     while True:
@@ -227,14 +245,20 @@ def _search(problem: Problem, z0: FloatArray, max_iterations: int) -> _Search:
             for i in np.flatnonzero(stop.which):
                 problem.try_bound(int(i), z)
             continue
+        except _Endless as stop:
+            found = Minimum(stop.z, *objective(stop.z), done, _NO_MAXIMUM)
         llf, gradient = -float(found.value) * scale, -found.gradient * scale
-        return _Search(found.x, llf, gradient, found.message, found.iterations, problem.held.copy())
+        return _Search(found.x, llf, gradient, found.message, found.iterations, problem.held.copy(), z0)
 
 
 def _settle(problem: Problem, found: _Search, names: list[str]) -> Fit:
     """Newton steps, where L-BFGS has left something; and say how it ended."""
     problem.held[:] = found.held
     z, llf, gradient = found.z, found.llf, found.gradient
+    if found.message is _NO_MAXIMUM:
+        far = [name for name, fell in zip(names, problem.driven(z, found.start)) if fell]
+        message = _NO_MAXIMUM.format(" and ".join(far))
+        return Fit(problem.theta(z), tuple(names), llf, False, message, ~np.isnan(problem.held), problem, z)
     scale = max(problem.objective.n_observed, 1)
     information = None
     for _ in range(5):

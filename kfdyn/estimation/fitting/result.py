@@ -179,9 +179,10 @@ class Fit:
         half = norm.isf(alpha / 2) * self.stderr
         with np.errstate(invalid="ignore", divide="ignore"):
             free = half / np.abs(self._slope)
-        low, high = (
-            np.where(self.at_bound, np.nan, self._problem.transform.theta(self._z + s * free)) for s in (-1, 1)
-        )
+        with np.errstate(over="ignore"):  # nothing is known of the parameter, and infinity says so
+            low, high = (
+                np.where(self.at_bound, np.nan, self._problem.transform.theta(self._z + s * free)) for s in (-1, 1)
+            )
         return np.stack([np.minimum(low, high), np.maximum(low, high)], axis=-1)
 
     @property
@@ -244,6 +245,8 @@ class Fit:
         n = seen.size
         if n < 8:
             raise ModelError(f"{n} innovations are too few to test; 8 or more are needed")
+        if not seen.var() > 0.0:
+            raise ModelError("the innovations do not vary, so there is nothing to test")
         lags = max(1, min(10, n // 5)) if lags is None else lags
         total = float(chi2.cdf((seen**2).sum(), n))
         centred = seen - seen.mean()

@@ -61,7 +61,7 @@ class Transform:
         out[self.only_low] = self.low[self.only_low] + np.exp(z[self.only_low])
         out[self.only_high] = self.high[self.only_high] - np.exp(z[self.only_high])
         b = self.both
-        out[b] = self.low[b] + (self.high[b] - self.low[b]) / (1.0 + np.exp(-z[b]))
+        out[b] = self.low[b] + (self.high[b] - self.low[b]) * _share(z[b])
         return out
 
     def free(self, theta: FloatArray) -> FloatArray:
@@ -81,6 +81,10 @@ class Transform:
         out[self.only_low] = np.exp(z[self.only_low])
         out[self.only_high] = -np.exp(z[self.only_high])
         b = self.both
-        s = 1.0 / (1.0 + np.exp(-z[b]))
-        out[b] = (self.high[b] - self.low[b]) * s * (1.0 - s)
+        out[b] = (self.high[b] - self.low[b]) * _share(z[b]) * _share(-z[b])
         return out
+
+
+def _share(z: FloatArray) -> FloatArray:
+    """1/(1 + e⁻ᶻ), which does not overflow, however far z is."""
+    return np.exp(-np.logaddexp(0.0, -z))

@@ -9,6 +9,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:
@@ -93,13 +94,17 @@ def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
     plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)
     op = Operators(plain)
     columns = columns_of(ss)
-    response = (op.H @ op.phi).forward(columns.rows(ss.n_states))  # (d, Σm)
-    variance = Covariances(plain).T.diagonal.diagonals()
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        response = (op.H @ op.phi).forward(columns.rows(ss.n_states))  # (d, Σm)
+        square, spread = response**2, Covariances(plain).T.diagonal
+    expect_finite_blocks(ss.tree, "the square of what T sees of a flat prior", ss.output_blocks(square), ss.tree.order)
+    expect_finite_blocks(ss.tree, "the covariance of T", spread, ss.tree.order)
+    variance = spread.diagonals()
     weight = np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0)
     s = np.zeros(ss.n_states)
     for i, place in enumerate(columns.place.T):
-        information = np.bincount(columns.of_output, response[i] ** 2 * weight, minlength=place.size)
-        exact = np.bincount(columns.of_output, response[i] ** 2, minlength=place.size)
+        information = np.bincount(columns.of_output, square[i] * weight, minlength=place.size)
+        exact = np.bincount(columns.of_output, square[i], minlength=place.size)
         value = np.where(information > 0.0, information, np.where(exact > 0.0, exact, 1.0))
         s[place[place >= 0]] = 1.0 / np.sqrt(value[place >= 0])
     Q = ss.Q.flat.copy()

@@ -38,6 +38,8 @@ def read_newick(text: str) -> Newick:
     >>> read_newick("((A:1,B:2):0.5,'C d':3)root;").names
     ['A', 'B', '', 'C d', 'root']
     """
+    if not isinstance(text, str):
+        raise TreeError(f"Newick text must be a str, not {type(text).__name__}; read a file first")
     parent: list[int] = []
     length: list[float] = []
     names: list[str] = []
@@ -103,7 +105,7 @@ def read_newick(text: str) -> Newick:
 
 def _number(text: str, at: int, value: str) -> float:
     try:
-        number = float(value)
+        number = float(value if "_" not in value else "")  # Python reads 1_000 as a number; Newick has no such digits
     except ValueError:
         raise _error(text, at, f"the length {value!r} is not a number") from None
     if not 0.0 <= number < np.inf:

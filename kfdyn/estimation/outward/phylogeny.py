@@ -49,6 +49,11 @@ class Phylogeny:
     length: FloatArray
     names: tuple[str, ...] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parent", np.array(self.parent))
+        object.__setattr__(self, "length", np.array(real_array(self.length, "length")))
+        object.__setattr__(self, "names", tuple(self.names))
+
     @classmethod
     def from_newick(cls, text: str) -> Phylogeny:
         """Read Newick text; every branch but the root's needs a length (0 is allowed)."""
@@ -64,8 +69,7 @@ class Phylogeny:
     @cached_property
     def tree(self) -> Tree:
         """The forest, with names for error messages."""
-        length = np.asarray(self.length, dtype=float)
-        tree = Tree(self.parent, self.names)
+        length, tree = self.length, Tree(self.parent, self.names)
         if length.shape != (len(tree),) or not (length[tree.parent >= 0] >= 0.0).all() or np.isinf(length).any():
             raise TreeError(f"length must hold {len(tree)} finite numbers of 0 or more, one for each node")
         return tree
@@ -191,7 +195,8 @@ class Phylogeny:
         """The largest λ that leaves no branch of a tip negative."""
         tips = self.tips[self.parent[self.tips] >= 0]
         above = self.heights[self.parent[tips]]
-        return float(np.min(np.divide(self.heights[tips], above, out=np.full(tips.size, np.inf), where=above > 0)))
+        ratio = np.divide(self.heights[tips], above, out=np.full(tips.size, np.inf), where=above > 0)
+        return float(ratio.min(initial=np.inf))
 
     def ornstein_uhlenbeck(
         self,

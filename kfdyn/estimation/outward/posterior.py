@@ -74,7 +74,7 @@ class OutwardPosterior:
     @cached_property
     def llf(self) -> float | FloatArray:
         """Log-likelihood of y, one for each batch entry; with flat roots in the convention of Durbin and Koopman."""
-        seen = int((~np.isnan(self.y[(0,) * (self.y.ndim - 1)])).sum())
+        seen = int((~np.isnan(self.y).any(axis=tuple(range(self.y.ndim - 1)))).sum())
         llf = -0.5 * (seen * np.log(2.0 * np.pi) + self.dual.log_determinant() + np.asarray(self.quadratic))
         return float(llf) if llf.ndim == 0 else llf
 

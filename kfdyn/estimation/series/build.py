@@ -17,7 +17,7 @@ from kfdyn.estimation.factor import InnovationsFactor, apply_lower
 from kfdyn.estimation.filtering import sweep as filter_sweep
 from kfdyn.estimation.riccati import riccati
 from kfdyn.estimation.scoring import logdet_of_maps
-from kfdyn.estimation.series.part import Matrices
+from kfdyn.estimation.series.part import Bound, Matrices
 from kfdyn.estimation.series.quick import QuickSeries, resolve
 from kfdyn.estimation.smoothing import sweep as smoother_sweep
 from kfdyn.estimation.state_space import StateSpace
@@ -178,7 +178,7 @@ class Builder:
             return self._slopes, self._slopes_R
         slopes = []
         for i in range(theta.size):
-            h = 0.5 if self.linear else _STEP * max(abs(theta[i]), 1e-300)
+            h = 0.5 if self.linear else _STEP * max(_room(theta[i], self.model.bounds[i]), 1e-300)
             up, down = theta.copy(), theta.copy()
             up[i] += h
             down[i] -= h
@@ -189,6 +189,12 @@ class Builder:
         if self.linear:
             self._slopes, self._slopes_R = slopes, R
         return slopes, R
+
+
+def _room(value: float, bound: Bound) -> float:
+    """How far a parameter may move: its own size, or less where a bound is nearer; at a bound the size alone."""
+    to = [] if bound is None else [abs(value - end) for end in bound if end is not None and value != end]
+    return min([abs(value), *to])
 
 
 def _inside(bound: tuple[float | None, float | None]) -> float:

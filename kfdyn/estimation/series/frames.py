@@ -42,7 +42,7 @@ def future_index(y: Any, steps: int) -> Any:
         freq = index.freq or pd.infer_freq(index) if len(index) > 2 else index.freq
         if freq is not None:
             return pd.date_range(index[-1], periods=steps + 1, freq=freq)[1:]
-    if len(index) > 1 and np.issubdtype(index.dtype, np.number):
+    if len(index) > 1 and pd.api.types.is_numeric_dtype(index.dtype):
         step = index[-1] - index[-2]
         return pd.Index(index[-1] + step * np.arange(1, steps + 1))
     return pd.RangeIndex(len(index), len(index) + steps)

@@ -147,6 +147,8 @@ def cycle(period: tuple[float, float] = (2.0, 1000.0)) -> SeriesModel:
 
     def matrices(theta: FloatArray, steps: int) -> Matrices:
         variance, length, factor = theta
+        if not factor < 1.0:
+            raise ModelError(f"cycle.damping is {factor:g}; a cycle is stationary only where it is less than 1")
         c, s = np.cos(2 * np.pi / length), np.sin(2 * np.pi / length)
         eye = np.eye(2)
         F = factor * np.array([[c, s], [-s, c]])

@@ -1,6 +1,7 @@
 """Flat priors on chains and forests: filter, smoother, likelihood and score against the dense limit."""
 
 import pickle
+import warnings
 
 import mpmath as mp
 import numpy as np
@@ -184,3 +185,12 @@ def test_a_chain_with_a_mean_but_no_covariance_is_flat_too():
     T = [1.0, 2.0, 4.0]
     free, meant = (kf.StateSpace.chain(one, one, one, one, x0, steps=3) for x0 in (None, [5.0]))
     assert np.isclose(kf.kalman_filter(free, T).llf, kf.kalman_filter(meant, T).llf, rtol=1e-14)
+
+
+def test_what_is_too_large_for_a_double_is_named():
+    one = np.ones((1, 1))
+    ss = kf.StateSpace.chain(one, 1e200 * one, one, one, steps=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ModelError, match="node 0 is too large for a double"):
+            kf.kalman_filter(ss, 1e200 * np.arange(4.0))

@@ -48,3 +48,8 @@ def test_what_is_no_tree_is_refused_with_its_place(text, says):
     with pytest.raises(TreeError) as error:
         read_newick(text)
     assert says in str(error.value) and "⟨here⟩" in str(error.value)
+
+
+def test_underscores_are_no_digits():
+    with pytest.raises(TreeError, match="'1_000' is not a number"):
+        read_newick("(A:1_000,B:1);")

@@ -187,3 +187,15 @@ def test_the_contract_of_the_dense_normal():
     assert np.isclose(post.llf, want, rtol=1e-14)
     with mp.workdps(30):
         assert post.mean[2].shape == (1,) and post.cov[4].shape == (1, 1)
+
+
+def test_no_series_is_a_batch_too():
+    """An empty batch has the shapes of a full one, with exact tips and with noisy ones."""
+    one, none = np.eye(1), np.zeros((0, 1))
+    for R in (None, [one, one, np.zeros((0, 0))]):
+        tree = kf.OutwardTree([2, 2, -1], [one] * 3, [one] * 3, [one, one, none], R)
+        post, full = tree.smooth(np.zeros((0, 2))), tree.smooth(np.zeros((1, 2)))
+        assert post.llf.shape == (0,)
+        assert post.mean.flat.shape == (0, 3)
+        assert np.array_equal(post.cov.flat, full.cov.flat)
+        assert post.score.W.flat.shape == (0, *full.score.W.flat.shape[1:])

@@ -188,3 +188,14 @@ def test_names_are_looked_up_and_checked():
         tree.ornstein_uhlenbeck(optimum=[1.0, 2.0, 3.0, 4.0])
     with pytest.raises(ShapeError, match="pull must be"):
         tree.ornstein_uhlenbeck(pull=[1.0, 2.0])
+
+
+def test_lists_are_taken_and_bad_input_is_named():
+    lists = kf.Phylogeny([2, 2, -1], [1.0, 1.0, 0.0], ["a", "b", "r"])
+    values = {"a": 1.0, "b": 3.0}
+    assert lists.brownian().smooth(lists.traits(values)).mean[2] == 2.0
+    assert lists.names == ("a", "b", "r")
+    with pytest.raises(ModelError, match="between 0 and inf"):
+        kf.Phylogeny.from_newick("A;").pagel(-1)
+    with pytest.raises(TreeError, match="must be a str, not NoneType"):
+        kf.Phylogeny.from_newick(None)

@@ -268,3 +268,43 @@ def test_faults_are_named_where_they_are():
     assert (value, slope.tolist()) == (0, [0.0, 0.0])
     with pytest.raises(ModelError, match="steps must be"):
         level.simulate([1.0, 1.0], 0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (pd.Index(list("abc")), [3, 4]),
+        (pd.Index([1, 2, 3], dtype="Int64"), [4, 5]),
+        (pd.Index([0.5, 1.0, 1.5]), [2.0, 2.5]),
+        (pd.Index(["a", 2, None], dtype=object), [3, 4]),
+    ],
+)
+def test_any_index_is_continued(index, expected):
+    ahead = S.local_level().forecast([1.0, 1.0], pd.Series([1.0, 2.0, 3.0], index=index), 2)
+    assert list(ahead.mean.index) == expected
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_constant_series_has_no_maximum(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = S.local_level().fit(np.full(30, value))
+        assert "no maximum" in str(found)
+    assert not found.converged
+    assert "level goes to its bound" in found.message
+
+
+def test_a_cycle_that_hardly_dies_away():
+    """The damping goes to 1, where there is no stationary cycle; its slope keeps away from there, silently."""
+    k = np.arange(200)
+    y = np.sin(2 * np.pi * k / 20) + 0.1 * np.random.default_rng(0).normal(size=200)
+    model = S.cycle() + S.noise()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.fit(y).converged
+    llf, theta = model.likelihood(y), np.array([0.01, 1e-5, 20.0, 1 - 2e-7])
+    h = 2e-9
+    there, back = (llf(theta + np.array([0, 0, 0, s * h]))[0] for s in (1, -1))
+    assert_allclose(llf(theta)[1][3], (there - back) / (2 * h), rtol=1e-4)
+    with pytest.raises(ModelError, match=r"cycle\.damping is 1"):
+        model.state_space([1.0, 1.0, 5.0, 1.0], 3)
