@@ -51,7 +51,7 @@ def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Ro
     found: tuple[list[Rows], list[Rows]] = ([], [])
     total = 0.0
     start = offsets_of(C.rows)
-    for nodes, kept in _groups(C, ~np.isnan(y).any(axis=0), start):
+    for nodes, kept in _groups(C, np.asarray(~np.isnan(y).any(axis=0)), start):
         m, n = int(C.rows[nodes[0]]), C.width(nodes[0])
         c = C.flat[C.places(nodes, m * n)].reshape(-1, m, n)[:, kept]
         r = R.flat[R.places(nodes, m * m)].reshape(-1, m, m)[:, kept][:, :, kept]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, stationary
+from kfdyn.estimation.series.part import Matrices, Part, spread_over, stationary
 
 
 def ar(p: int) -> SeriesModel:
@@ -84,22 +86,22 @@ def _arma(p: int, q: int, kind: str) -> SeriesModel:
     if not all(isinstance(x, int | np.integer) and x >= 0 for x in (p, q)) or p + q == 0:
         raise ModelError(f"orders are whole numbers, 0 or more and not both 0; got {p!r} and {q!r}")
     p, q = int(p), int(q)
-    n = max(p, q + 1)
-
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        F = np.zeros((n, n))
-        F[:p, 0] = coefficients_of(theta[1 : 1 + p])
-        F[:-1, 1:] += np.eye(n - 1)
-        r = np.zeros(n)
-        r[0], r[1 : 1 + q] = 1.0, -coefficients_of(theta[1 + p :])
-        Q = theta[0] * np.outer(r, r)
-        return Matrices(F, np.eye(1, n), Q, stationary(F, Q), np.zeros(n, dtype=bool))
-
     names = (
         f"{kind}.variance",
         *(f"{kind}.partial[{j + 1}]" for j in range(p)),
         *(f"{kind}.moving[{j + 1}]" for j in range(q)),
     )
     bounds = ((0.0, None), *(((-1.0, 1.0),) * (p + q)))
-    part = Part(kind, names, bounds, lambda spread: [spread, *([0.1] * (p + q))], matrices, linear=False)
-    return SeriesModel((part,), False)
+    start = partial(spread_over, [1.0], then=[0.1] * (p + q))
+    return SeriesModel((Part(kind, names, bounds, start, partial(_matrices, p, q), linear=False),), False)
+
+
+def _matrices(p: int, q: int, theta: FloatArray, steps: int) -> Matrices:
+    n = max(p, q + 1)
+    F = np.zeros((n, n))
+    F[:p, 0] = coefficients_of(theta[1 : 1 + p])
+    F[:-1, 1:] += np.eye(n - 1)
+    r = np.zeros(n)
+    r[0], r[1 : 1 + q] = 1.0, -coefficients_of(theta[1 + p :])
+    Q = theta[0] * np.outer(r, r)
+    return Matrices(F, np.eye(1, n), Q, stationary(F, Q), np.zeros(n, dtype=bool))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part
+from kfdyn.estimation.series.part import Matrices, Part, spread_over
 
 _ORDERS = {0.5: 1, 1.5: 2, 2.5: 3}
 
@@ -42,25 +44,24 @@ def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
     when = real_array(times, "times")
     if when.ndim != 1 or not np.isfinite(when).all() or (np.diff(when) <= 0).any():
         raise ShapeError("times must be a vector of increasing numbers")
-    n = _ORDERS[smoothness]
-    gaps, h = np.diff(when), np.eye(1, n)
-
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        if steps > when.size:
-            raise ShapeError(f"{when.size} times were given, but {steps} steps are asked for; give those of the future")
-        variance, length = theta
-        rate = np.sqrt(2.0 * smoothness) / length
-        P0 = _stationary(n, rate, variance)
-        F = _steps(n, rate, gaps[: steps - 1])
-        Q = P0 - F @ P0 @ F.swapaxes(-1, -2)
-        return Matrices(F, h, 0.5 * (Q + Q.swapaxes(-1, -2)), P0, np.zeros(n, dtype=bool))
-
     span = float(when[-1] - when[0]) if when.size > 1 else 1.0
     part = Part(
         "matern", ("matern.variance", "matern.length"), ((0.0, None), (0.0, None)),
-        lambda spread: [spread, 0.1 * span], matrices, linear=False, steps=when.size,
+        partial(spread_over, [1.0], then=[0.1 * span]), partial(_matrices, smoothness, when), linear=False,
+        steps=when.size,
     )  # fmt: skip
     return SeriesModel((part,), True)
+
+
+def _matrices(smoothness: float, when: FloatArray, theta: FloatArray, steps: int) -> Matrices:
+    if steps > when.size:
+        raise ShapeError(f"{when.size} times were given, but {steps} steps are asked for; give those of the future")
+    n, (variance, length) = _ORDERS[smoothness], theta
+    rate = np.sqrt(2.0 * smoothness) / length
+    P0 = _stationary(n, rate, variance)
+    F = _steps(n, rate, np.diff(when[:steps]))
+    Q = P0 - F @ P0 @ F.swapaxes(-1, -2)
+    return Matrices(F, np.eye(1, n), 0.5 * (Q + Q.swapaxes(-1, -2)), P0, np.zeros(n, dtype=bool))
 
 
 def _stationary(n: int, rate: float, variance: float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Matrices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One term of a sum.
+    """One term of a sum; its functions are those of a module, so that a fit can be pickled.
 
     Attributes
     ----------
@@ -58,6 +58,11 @@ class Part:
     linear: bool = True
     outputs: int = 1
     steps: int | None = None
+
+
+def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
+    """Where to look for variances, as shares of the series' own, and for the parameters after them."""
+    return [*(share * spread for share in shares), *then]
 
 
 def stationary(F: FloatArray, Q: FloatArray) -> FloatArray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, flat_prior
+from kfdyn.estimation.series.part import Matrices, Part, flat_prior, spread_over
 
 _POSITIVE = (0.0, None)
 
@@ -17,14 +19,14 @@ def _variances(
     kind: str, names: tuple[str, ...], F: FloatArray, h: FloatArray, at: list[int], shares: list[float]
 ) -> Part:
     """A part with constant F and h whose states at the given places have variances to be estimated."""
-    n = len(F)
+    bounds = (_POSITIVE,) * len(names)
+    return Part(kind, names, bounds, partial(spread_over, shares), partial(_wandering, F, h, at))
 
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        Q = np.zeros((n, n))
-        Q[at, at] = theta
-        return Matrices(F, h, Q, *flat_prior(n))
 
-    return Part(kind, names, (_POSITIVE,) * len(names), lambda spread: [share * spread for share in shares], matrices)
+def _wandering(F: FloatArray, h: FloatArray, at: list[int], theta: FloatArray, steps: int) -> Matrices:
+    Q = np.zeros_like(F)
+    Q[at, at] = theta
+    return Matrices(F, h, Q, *flat_prior(len(F)))
 
 
 def noise() -> SeriesModel:
@@ -144,23 +146,23 @@ def cycle(period: tuple[float, float] = (2.0, 1000.0)) -> SeriesModel:
     low, high = float(period[0]), float(period[1])
     if not 2.0 <= low < high:
         raise ModelError(f"the period lies between two numbers, 2 or more and increasing; got {period}")
-
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        variance, length, factor = theta
-        if not factor < 1.0:
-            raise ModelError(f"cycle.damping is {factor:g}; a cycle is stationary only where it is less than 1")
-        c, s = np.cos(2 * np.pi / length), np.sin(2 * np.pi / length)
-        eye = np.eye(2)
-        F = factor * np.array([[c, s], [-s, c]])
-        P0 = variance / (1.0 - factor**2) * eye
-        return Matrices(F, np.array([[1.0, 0.0]]), variance * eye, P0, np.zeros(2, dtype=bool))
-
     middle = float(np.sqrt(low * min(high, 10 * low)))
     part = Part(
         "cycle", ("cycle", "cycle.period", "cycle.damping"), (_POSITIVE, (low, high), (0.0, 1.0)),
-        lambda spread: [0.1 * spread, middle, 0.9], matrices, linear=False,
+        partial(spread_over, [0.1], then=[middle, 0.9]), _turning, linear=False,
     )  # fmt: skip
     return SeriesModel((part,), False)
+
+
+def _turning(theta: FloatArray, steps: int) -> Matrices:
+    variance, length, factor = theta
+    if not factor < 1.0:
+        raise ModelError(f"cycle.damping is {factor:g}; a cycle is stationary only where it is less than 1")
+    c, s = np.cos(2 * np.pi / length), np.sin(2 * np.pi / length)
+    eye = np.eye(2)
+    F = factor * np.array([[c, s], [-s, c]])
+    P0 = variance / (1.0 - factor**2) * eye
+    return Matrices(F, np.array([[1.0, 0.0]]), variance * eye, P0, np.zeros(2, dtype=bool))
 
 
 def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
@@ -193,18 +195,18 @@ def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise ShapeError(f"X must be (N,) or (N, c) and finite; got shape {np.shape(X)}")
-    n, have = rows.shape[1], len(rows)
-    F = np.eye(n)
-
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        if steps > have:
-            raise ShapeError(f"X has {have} rows, but {steps} steps are asked for; give regressors for the future too")
-        return Matrices(F, rows[:steps, None, :], np.diag(theta) if drifting else np.zeros((n, n)), *flat_prior(n))
-
-    names = tuple(f"coefficient[{j}]" for j in range(n)) if drifting else ()
+    names = tuple(f"coefficient[{j}]" for j in range(rows.shape[1])) if drifting else ()
     size = np.maximum((rows**2).mean(axis=0), 1e-300)
     part = Part(
-        "regression", names, (_POSITIVE,) * len(names), lambda spread: list(0.1 * spread / size[: len(names)]),
-        matrices, steps=have,
+        "regression", names, (_POSITIVE,) * len(names), partial(spread_over, 0.1 / size[: len(names)]),
+        partial(_regressors, rows), steps=len(rows),
     )  # fmt: skip
     return SeriesModel((part,), False)
+
+
+def _regressors(rows: FloatArray, theta: FloatArray, steps: int) -> Matrices:
+    have, n = rows.shape
+    if steps > have:
+        raise ShapeError(f"X has {have} rows, but {steps} steps are asked for; give regressors for the future too")
+    Q = np.diag(theta) if theta.size else np.zeros((n, n))
+    return Matrices(np.eye(n), rows[:steps, None, :], Q, *flat_prior(n))

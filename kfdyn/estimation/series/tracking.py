@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, flat_prior
+from kfdyn.estimation.series.part import Matrices, Part, flat_prior, spread_over
 
 
 def constant_velocity(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:
@@ -76,11 +77,9 @@ def _integrated(kind: str, names: tuple[str, ...], order: int, dt: float, dimens
     unit = dt ** (left[:, None] + left + 1) / ((left[:, None] + left + 1) * factor[:, None] * factor)
     eye = np.eye(int(dimensions))
     F, H, each = (np.asarray(np.kron(eye, x), dtype=np.float64) for x in (step, np.eye(1, order), unit))
-    n = len(F)
+    start, matrices = partial(spread_over, [0.1 / unit[0, 0]]), partial(_driven, F, H, each)
+    return SeriesModel((Part(kind, names, ((0.0, None),), start, matrices, outputs=int(dimensions)),), True)
 
-    def matrices(theta: FloatArray, steps: int) -> Matrices:
-        return Matrices(F, H, theta[0] * each, *flat_prior(n))
 
-    first = unit[0, 0]
-    part = Part(kind, names, ((0.0, None),), lambda spread: [0.1 * spread / first], matrices, outputs=int(dimensions))
-    return SeriesModel((part,), True)
+def _driven(F: FloatArray, H: FloatArray, each: FloatArray, theta: FloatArray, steps: int) -> Matrices:
+    return Matrices(F, H, theta[0] * each, *flat_prior(len(F)))

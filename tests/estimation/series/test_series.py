@@ -1,5 +1,6 @@
 """Models of time series against statsmodels, dense Gaussian processes and differences."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -308,3 +309,19 @@ def test_a_cycle_that_hardly_dies_away():
     assert_allclose(llf(theta)[1][3], (there - back) / (2 * h), rtol=1e-4)
     with pytest.raises(ModelError, match=r"cycle\.damping is 1"):
         model.state_space([1.0, 1.0, 5.0, 1.0], 3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_and_fits_can_be_pickled(name):
+    model, theta = MODELS[name]
+    y = model.simulate(theta, 30, np.random.default_rng(1))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.names == model.names
+    assert again.likelihood(y)(theta)[0] == model.likelihood(y)(theta)[0]
+    assert_allclose(again.start(y), model.start(y), rtol=0)
+    if name in ("level", "cycle"):
+        found = model.fit(y, max_iterations=5)
+        back = pickle.loads(pickle.dumps(found))
+        assert (back.params.tolist(), back.llf) == (found.params.tolist(), found.llf)
+        assert np.array_equal(back.forecast(2).mean, found.forecast(2).mean)
+        assert str(back) == str(found)
