@@ -40,7 +40,10 @@ def _error(sampled: Array, claim: Claim) -> float:
     if not claim.scale.size:
         return 0.0
     units = np.outer(claim.scale, claim.scale)
-    return float(np.linalg.norm((sampled - claim.matrix) / units) / np.linalg.norm(claim.matrix / units))
+    size = float(np.linalg.norm(claim.matrix / units))
+    if size == 0:  # nothing is claimed to vary: an error of nothing has no relative size
+        return float("nan")
+    return float(np.linalg.norm((sampled - claim.matrix) / units)) / size
 
 
 @contextmanager

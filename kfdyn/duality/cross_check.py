@@ -21,7 +21,7 @@ from kfdyn.duality.parties import (
     mass_matrix_party,
     peer_parties,
 )
-from kfdyn.duality.quantities import Claim, claims
+from kfdyn.duality.quantities import Claim, claims, component_names
 from kfdyn.duality.report import Report, versions
 from kfdyn.duality.rounding import condition_by_node, rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
@@ -35,6 +35,8 @@ from kfdyn.multibody.closure import expect_closed
 Array = NDArray[np.float64]
 
 _NO_DIGIT = 0.1  # part of 𝓜⁻¹ that rounding may move: beyond it not one digit can be confirmed
+
+_SQUARED = 1e120  # covariances up to here can be squared, with room for levers and for numbers of samples
 
 
 class Client(Protocol):
@@ -128,6 +130,11 @@ def cross_check(
     False
     """
     ss, title = _model(system, q, v)
+    claimed, peers = _by_name(claimed, "claimed", "a"), _by_name(peers, "peers", "mine")
+    if truth is not None and not isinstance(truth, StateSpace):
+        raise ModelError(
+            f"truth is a {type(truth).__name__}; give the StateSpace to draw from, such as kf.as_estimation(system, q)"
+        )
     samples, seed = _count(samples, "samples"), _count(seed, "seed", least=0)
     if truth is not None and (truth.tree != ss.tree or (truth.n != ss.n).any() or (truth.m != ss.m).any()):
         raise ShapeError("truth must have the tree and the block sizes of the model that is checked")
@@ -140,18 +147,19 @@ def cross_check(
             f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
             f"singular; give at least {largest}, better {20 * largest}"
         )
+    _expect_range(ss)
     own, bound = claims(ss), rounding_bound(ss)
-    names = system.dof_names if isinstance(system, FlexibleSystem) else _output_names(ss)
+    names = system.dof_names if isinstance(system, FlexibleSystem) else component_names(ss)
     if bound > _NO_DIGIT:
         _refuse(ss, bound)
-    taken, notes = take_claims(claimed or {}, own, ss, bound)
+    taken, notes = take_claims(claimed, own, ss, bound, samples, names)
     formulas = {**own, **taken}
     plan = Plan.of(ss, truth or ss, seed)
     moments, convergence = collect(plan, samples, client, formulas["a"], progress)
     judgement = judge(plan, moments, formulas, frozenset(notes), names)
     # what somebody claims is for the samples to judge, not for algebra that knows better
     known = {name: own[name] if name in notes else claim for name, claim in formulas.items()}
-    parties, unasked = _parties(system, q, ss, seed, known, peers or {}, bound, names)
+    parties, unasked = _parties(system, q, ss, seed, known, peers, bound, names)
     small, tests = ss.n_states <= DENSE_STATES, len(judgement.tests)
     return Report(
         title,
@@ -176,6 +184,19 @@ def cross_check(
         unasked=tuple(unasked),
         versions=versions(),
     )
+
+
+def _expect_range(ss: StateSpace) -> None:
+    """Refuse covariances whose squares leave double precision: the tests add up fourth powers of deviations."""
+    for what, blocks in (("Q", ss.Q), ("R", ss.R)):
+        for k, block in enumerate(blocks):
+            largest = float(np.abs(block).max(initial=0.0))
+            if largest and not 1 / _SQUARED < largest < _SQUARED:
+                raise ModelError(
+                    f"{what} of node {ss.tree.names[k] if ss.tree.names else k} has entries of {largest:.1e}, whose "
+                    f"squares double precision cannot hold; choose units in which they are between {1 / _SQUARED:.0e} "
+                    f"and {_SQUARED:.0e}"
+                )
 
 
 def _refuse(ss: StateSpace, bound: float) -> None:
@@ -212,9 +233,23 @@ def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None
     return ss, str(system.name)
 
 
+def _by_name(given: Any, what: str, name: str) -> Mapping[str, Any]:
+    """Matrices by name; one without a name could be anybody's covariance of anything."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f"{what} is {type(given).__name__}, not a mapping of names to matrices; "
+            f"an inverse mass matrix is given as {what}={{{name!r}: Minv}}"
+        )
+    return given
+
+
 def _count(value: Any, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more")
+        whole = isinstance(value, float) and value.is_integer() and value >= least
+        cure = f", such as int({value:g})" if whole else ""
+        raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more{cure}")
     return int(value)
 
 
@@ -253,8 +288,3 @@ def _limits(claim: Claim, n: int, tests: int, level: float) -> Limits | None:
         return None
     unit = matrix / np.outer(claim.scale, claim.scale)
     return limits(matrix, n, tests, level) if np.linalg.eigvalsh(unit)[0] > 1e-9 else None
-
-
-def _output_names(ss: StateSpace) -> tuple[str, ...]:
-    names = ss.tree.names or [str(k) for k in range(len(ss))]
-    return tuple(name if m == 1 else f"{name}:{i}" for name, m in zip(names, ss.m) for i in range(m))

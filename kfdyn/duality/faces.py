@@ -115,4 +115,4 @@ def _table(title: str, columns: tuple[str, ...]) -> Table:
 
 def shown(p: float) -> str:
     """Write a p-value; nothing where there was no test."""
-    return "" if np.isnan(p) else f"{p:.3f}" if p >= 1e-3 else f"{p:.0e}"
+    return "" if np.isnan(p) else "0" if p == 0 else f"{p:.3f}" if p >= 1e-3 else f"{p:.0e}"

@@ -78,6 +78,8 @@ class Given:
     matrix : (d, d)
     start : (N + 1,) of int
         Where each node's entries begin, and the last one's end.
+    dtype : str
+        The numbers that the matrix came in.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Given:
 
     matrix: Array
     start: NDArray[np.int64]
+    dtype: str = "float64"
 
     @property
     def diagonal(self) -> Sequence[Array]:

@@ -12,7 +12,7 @@ from kfdyn.duality.maps import Gram
 from kfdyn.duality.peers import ask_peers
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.rounding import EPS
-from kfdyn.duality.theirs import read_matrix
+from kfdyn.duality.theirs import gap, read_matrix
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.dense import DenseModel, dense_filter
@@ -210,8 +210,3 @@ def inverse_party(
     if gap(mass_matrix.matrix, theirs.matrix, mass_matrix.scale) <= allowed:
         where += "; theirs is 𝓜, not its inverse"
     return Party(name, subject, found, allowed, where)
-
-
-def gap(ours: Array, theirs: Array, scale: Array) -> float:
-    """Largest difference of two covariances in units of the standard deviations."""
-    return float((np.abs(ours - theirs) / np.outer(scale, scale)).max(initial=0.0))

@@ -46,6 +46,8 @@ def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
     name, ask = ("MuJoCo", _mujoco) if origin is not None and origin.format == "mjcf" else ("Pinocchio", _pinocchio)
     if find_spec(name.lower()) is None or not system.nv:
         return [], []
+    if name == "Pinocchio" and (light := _too_light(system)):
+        return [], [f"{name} was not asked: {light}"]
     if origin is None:
         try:
             return [Answer(name, "URDF written here", ask(system, q, None))], []
@@ -55,6 +57,19 @@ def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
         return [Answer(name, "its text" if origin.path is None else origin.path.name, ask(system, q, origin))], []
     except (ValueError, RuntimeError) as error:  # of their readers, or of coordinates that do not correspond
         return [], [f"{name} was not asked: {error}"]
+
+
+def _too_light(system: System) -> str:
+    """Say which branch Pinocchio would get wrong: adding inertias, it divides by the mass or ε, whichever is more."""
+    tree, floor = system.open_tree, float(np.finfo(float).eps)
+    mass = np.array([body.inertia[5, 5] for body in tree.bodies])
+    for k in tree.layout.order[::-1]:
+        if tree.parent[k] >= 0:
+            mass[tree.parent[k]] += mass[k]
+    for name, carried in zip(tree.body_names, mass):
+        if 0 < carried < floor:
+            return f"it computes with masses of {floor:.1e} at least, and {name!r} carries {carried:.1e}"
+    return ""
 
 
 def _pinocchio(system: System, q: Array, origin: Origin | None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -193,6 +194,31 @@ def _ranks(ss: StateSpace, cov: Covariances, terms: Array) -> dict[str, int]:
 
 def _rank(block: Array, tol: float | None = None) -> int:
     return int(np.linalg.matrix_rank(block, tol=tol)) if block.size else 0
+
+
+def component_names(ss: StateSpace, on_states: bool = False, outputs: Sequence[str] = ()) -> tuple[str, ...]:
+    """What to call each component of a stacked vector: its node, and its place there if there are several.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model.
+    on_states : bool
+        Stacked like states, or like outputs.
+    outputs : sequence of str, optional
+        Better names of the outputs.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> component_names(kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4]), on_states=True)[:2]
+    ('upper:0', 'upper:1')
+    """
+    if not on_states and len(outputs) == ss.n_outputs:
+        return tuple(outputs)
+    names = ss.tree.names or [str(k) for k in range(len(ss))]
+    sizes = ss.n if on_states else ss.m
+    return tuple(name if size == 1 else f"{name}:{i}" for name, size in zip(names, sizes) for i in range(size))
 
 
 def sample(ss: StateSpace, truth: StateSpace, rng: np.random.Generator, n: int) -> dict[str, Array]:

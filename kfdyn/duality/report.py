@@ -113,8 +113,8 @@ class Report:
     def rejected(self) -> list[str]:
         """Everything that speaks against the model, in words; empty if nothing does."""
         said = [
-            f"{test.kind} of {', '.join(QUANTITIES[name].symbol for name in test.quantities)}: p = {p:.1e} after Holm"
-            + (f" ({test.detail})" if test.detail else "")
+            f"{test.kind} of {', '.join(QUANTITIES[name].symbol for name in test.quantities)}: "
+            f"p = {f'{p:.1e}' if p else '0'} after Holm" + (f" ({test.detail})" if test.detail else "")
             for test, p in zip(self.tests, self.adjusted)
             if p < self.level
         ]
@@ -210,7 +210,7 @@ class Report:
         """What was checked, with what: all that is needed to repeat it."""
         state = [f"{name} = {_numbers(value)}" for name, value in (("q", self.q), ("v", self.v)) if value is not None]
         used = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.requested:,} samples", used]) + "."
+        return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.samples:,} samples", used]) + "."
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
@@ -270,7 +270,7 @@ class Report:
                 for name, (note, found) in self.claimed.items()
             },
             "identities": {name: _finite(r) for name, r in self.identities.items()},
-            "convergence": self.convergence.tolist(),
+            "convergence": [[_finite(x) for x in point] for point in self.convergence.tolist()],
             "detectable": None if self.detectable is None else _plain(self.detectable._asdict()),
         }
         return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
@@ -341,9 +341,7 @@ def versions() -> dict[str, str]:
 
 
 def _numbers(values: tuple[float, ...]) -> str:
-    """All of them, to the last digit; 0 if they all are."""
-    if not any(values):
-        return "0"
+    """All of them, to the last digit, as the command line takes them."""
     shown = " ".join(repr(value + 0.0) for value in values[:_SHOWN])
     return shown + (f" … ({len(values)} in all)" if len(values) > _SHOWN else "")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.duality.maps import Given
-from kfdyn.duality.quantities import QUANTITIES, Claim
+from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
 from kfdyn.duality.rounding import EPS, Units
+from kfdyn.duality.stream import DENSE_OUTPUTS
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace
 
@@ -29,6 +30,8 @@ class Theirs(NamedTuple):
         Rounding error of one of its numbers: that of float32 if they came as such.
     note : str
         What was done to it, in words; empty if nothing.
+    dtype : str
+        The numbers it came in, where they are shorter than ours; else "float64".
 
     Examples
     --------
@@ -41,6 +44,7 @@ class Theirs(NamedTuple):
     matrix: Array
     precision: float
     note: str
+    dtype: str = "float64"
 
 
 def read_matrix(value: ArrayLike, name: str, d: int, what: str) -> Theirs:
@@ -82,11 +86,16 @@ def read_matrix(value: ArrayLike, name: str, d: int, what: str) -> Theirs:
         notes.append("upper triangle" if upper.any() else "lower triangle")
     if precision > EPS:
         notes.append(str(array.dtype))
-    return Theirs(matrix, precision, ", ".join(notes))
+    return Theirs(matrix, precision, ", ".join(notes), str(array.dtype) if precision > EPS else "float64")
 
 
 def take_claims(
-    claimed: Mapping[str, Any], own: Mapping[str, Claim], ss: StateSpace, bound: float
+    claimed: Mapping[str, Any],
+    own: Mapping[str, Claim],
+    ss: StateSpace,
+    bound: float,
+    samples: int = 0,
+    names: Sequence[str] = (),
 ) -> tuple[dict[str, Claim], dict[str, str]]:
     """What is claimed as claims of this model, and of those that came as arrays what was done to them.
 
@@ -100,6 +109,11 @@ def take_claims(
         The model.
     bound : float
         Rounding bound; an array that is symmetric up to it, in its own precision, is made symmetric.
+    samples : int
+        Number of samples to come; an array whose triangles they cannot tell apart is made symmetric, and the note says
+        so. What differs more is left as it is, for the tests to name.
+    names : sequence of str
+        Names of the outputs.
     """
     taken, notes = {}, {}
     for name, value in claimed.items():
@@ -112,9 +126,59 @@ def take_claims(
         theirs = read_matrix(value, f"claimed[{name!r}]", len(mine.mean), quantity.covariance)
         matrix, variance = theirs.matrix, np.diag(theirs.matrix)
         scale = np.maximum(np.sqrt(variance.clip(0)), mine.scale)
-        if np.abs((matrix - matrix.T) / np.outer(scale, scale)).max(initial=0.0) <= bound * theirs.precision / EPS:
+        allowed = bound * theirs.precision / EPS
+        said = [theirs.note] if theirs.note else []
+        uneven = np.abs((matrix - matrix.T) / np.outer(scale, scale))
+        if uneven.max(initial=0.0) <= allowed:
             matrix = 0.5 * (matrix + matrix.T)
+        elif samples and noncentrality(matrix, scale, samples) < 1:
+            i, j = divmod(int(np.argmax(uneven)), len(matrix))
+            called = component_names(ss, quantity.on_states, names)
+            matrix = 0.5 * (matrix + matrix.T)
+            said.append(
+                f"made symmetric: ({called[i]}, {called[j]}) and its mirror differ by {uneven[i, j]:.1g} of the "
+                "two deviations, which samples cannot see"
+            )
+        other = {"a": "T", "T": "a"}.get(name, "")
+        if (
+            other
+            and len(matrix) <= DENSE_OUTPUTS
+            and gap(own[other].matrix, matrix, own[other].scale) <= allowed < gap(mine.matrix, matrix, mine.scale)
+        ):
+            said.append(f"it is {QUANTITIES[other].covariance}, not {quantity.covariance}")
         start = ss.arrays.state if quantity.on_states else ss.arrays.output
-        taken[name] = replace(mine, covariance=Given(matrix, start), units=Units(scale, scale))
-        notes[name] = theirs.note
+        taken[name] = replace(mine, covariance=Given(matrix, start, theirs.dtype), units=Units(scale, scale))
+        notes[name] = "; ".join(said)
     return taken, notes
+
+
+def noncentrality(matrix: Array, scale: Array, samples: int) -> float:
+    """How well samples tell the two symmetric matrices apart that the triangles of a matrix stand for.
+
+    ::
+
+        n/2 ‖Σ^-½ (U − L) Σ^-½‖²
+
+    is the noncentrality of the likelihood ratio of one against the other; below 1 no test sees a difference. Infinite
+    if their mean Σ is no regular covariance. O(d³).
+
+    Examples
+    --------
+    >>> matrix = np.array([[1.0, 0.3], [0.3 + 1e-6, 1.0]])
+    >>> noncentrality(matrix, np.ones(2), 1000) < 1e-8
+    True
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    unit = matrix / np.outer(scale, scale)
+    above = np.triu(unit - unit.T, 1)
+    try:
+        apart = cho_solve(cho_factor(0.5 * (unit + unit.T), lower=True), above + above.T)
+    except LinAlgError:
+        return float("inf")
+    return float(0.5 * samples * (apart * apart.T).sum())
+
+
+def gap(ours: Array, theirs: Array, scale: Array) -> float:
+    """Largest difference of two covariances in units of the standard deviations."""
+    return float((np.abs(ours - theirs) / np.outer(scale, scale)).max(initial=0.0))

@@ -61,7 +61,9 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
             ax.text(0.5, 0.5, why, ha="center", va="center", transform=ax.transAxes)
             ax.set_axis_off()
         return
-    unit, claimed = np.sqrt(np.diag(found.covariance)), "a" in report.claimed
+    variance, sampled = np.diag(found.covariance), np.diag(found.sampled)
+    unit = np.sqrt(np.where(variance > 0, variance, np.where(sampled > 0, sampled, 1.0)))
+    claimed = "a" in report.claimed
     limit = max(float(np.abs(found.scores).max()), 3.5)
     panels = (
         (found.sampled / np.outer(unit, unit), "sampled covariance of a", 1.0, "PuOr"),

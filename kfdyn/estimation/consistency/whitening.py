@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = ["Whitening", "deviations", "whitening"]
 Array = NDArray[np.float64]
 
 _NOISE = 1e-13  # variance, relative to the largest, that a component determined by others still shows
+
+_UNEVEN = 1e-9  # difference of Σ_ij and Σ_ji, in units of the deviations, that is taken for rounding
 
 
 class Whitening(NamedTuple):
@@ -47,7 +50,11 @@ def deviations(variance: Array, scale: ArrayLike | None, rtol: float) -> tuple[A
 
 
 def whitening(
-    Sigma: ArrayLike, rank: int | None = None, rtol: float = 1e-11, scale: ArrayLike | None = None
+    Sigma: ArrayLike,
+    rank: int | None = None,
+    rtol: float = 1e-11,
+    scale: ArrayLike | None = None,
+    names: Sequence[str] = (),
 ) -> Whitening:
     """Whiten Σ on its range, Σ = Δ V λ V* Δ: inside = Δ^-1 V_r λ_r^-½.
 
@@ -63,6 +70,8 @@ def whitening(
         The units Δ, such as the standard deviations before conditioning, against which rounding is small. By default
         each component's own standard deviation, so that nothing depends on units; one below 3e-7 of the largest
         is taken for 0 and measured by the largest.
+    names : sequence of str, optional
+        What messages call the components; by default their numbers.
 
     Notes
     -----
@@ -81,8 +90,8 @@ def whitening(
         raise ModelError(f"rank {rank} is impossible for a covariance of {d} dimensions")
     units, _ = deviations(np.diag(Sigma), scale, rtol)
     unit = Sigma / np.outer(units, units)
-    if not np.allclose(unit, unit.T, rtol=0, atol=1e-9):
-        raise ModelError("the covariance is not symmetric, or not finite")
+    if flaw := _flaw(Sigma, unit, names):
+        raise ModelError(flaw)
     unit = 0.5 * (unit + unit.T)
     if rank in (None, d) and (regular := _triangular(unit, rtol)) is not None:
         return Whitening(regular / units[:, None], np.zeros((d, 0)), 10 * rtol)
@@ -95,6 +104,22 @@ def whitening(
         raise ModelError(f"the covariance has fewer than rank = {rank} positive eigenvalues; lower the rank")
     directions = vector / units[:, None]
     return Whitening(directions[:, null:] / np.sqrt(eigenvalue[null:]), directions[:, :null], 10 * noise)
+
+
+def _flaw(Sigma: Array, unit: Array, names: Sequence[str]) -> str:
+    """What keeps a matrix from being symmetric, with the worst entry; empty if nothing does."""
+    name = names if len(names) == len(Sigma) else range(len(Sigma))
+    if not np.isfinite(Sigma).all():
+        i, j = np.argwhere(~np.isfinite(Sigma))[0]
+        return f"the covariance is not finite: {Sigma[i, j]} at ({name[i]}, {name[j]})"
+    uneven = np.abs(unit - unit.T)
+    if uneven.max(initial=0.0) <= _UNEVEN:
+        return ""
+    i, j = divmod(int(np.argmax(uneven)), len(Sigma))
+    return (
+        f"the covariance is not symmetric: {Sigma[i, j]:.12g} at ({name[i]}, {name[j]}), "
+        f"{Sigma[j, i]:.12g} at ({name[j]}, {name[i]})"
+    )
 
 
 def _triangular(unit: Array, rtol: float) -> Array | None:
