@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.cli.robots import add_robot, add_state, count, expect_covariances, naming_hinges, open_robot, read_state
+from kfdyn.cli.robots import add_robot, add_state, expect_covariances, naming_hinges, open_robot, positive, read_state
 from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state(parser)
     parser.add_argument(
         "--samples",
-        type=count,
+        type=positive,
         default=200_000,
         metavar="N",
         help="number of samples (%(default)s): seconds for an arm, some minutes for 300 bodies",
@@ -94,11 +94,18 @@ def _claimed(args: argparse.Namespace) -> dict[str, Array]:
 
 
 def _read_matrix(file: Path) -> Array:
+    """Read the matrix in a file; numpy's own words say nothing to whoever only named a file."""
+    cure = "give a .npy file of one array, or rows of numbers"
+    with file.open("rb") as opened:
+        start = opened.read(6)
+    if start[:2] == b"PK":
+        raise ModelError(f"{file}: is an archive of arrays (.npz); {cure}")
     try:
-        if file.suffix == ".npy":
+        if file.suffix == ".npy" or start == b"\x93NUMPY":
             return np.asarray(np.load(file, allow_pickle=False))
         return np.loadtxt(file, delimiter="," if "," in file.read_text() else None, ndmin=2)
+    except UnicodeDecodeError:
+        raise ModelError(f"{file}: holds no matrix of numbers, nor any text; {cure}") from None
     except (ValueError, EOFError) as error:
-        raise ModelError(
-            f"{file}: holds no matrix of numbers ({error}); give a .npy file, or rows of numbers"
-        ) from None
+        why = "" if file.suffix == ".npy" else f" ({error})"
+        raise ModelError(f"{file}: holds no matrix of numbers{why}; {cure}") from None

@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 BUILTIN = "builtin:"
 SIZED = ("chain", "four_bar_chain", "random_tree", "uniform_chain")  # built-in systems that take a number of bodies
 SEEDED = ("chain", "random_tree")
-_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBER = r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)"  # the last two to be refused by name
+_WORDS = ("neutral", "zero", "random")
 _NUMBERS = re.compile(rf"{_NUMBER}(,{_NUMBER})*,?")
 
 
@@ -56,24 +57,32 @@ def add_state(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=count, default=0, metavar="S", help="seed of all that is random (%(default)s)")
 
 
-def count(text: str) -> int:
-    """Whole number, 0 or more; 1e6 and 1_000_000 are such."""
+def count(text: str, least: int = 0) -> int:
+    """Whole number, 0 (or ``least``) or more; 1e6 and 1_000_000 are such."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not (0 <= value < 2**63 and value == int(value)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    if not (least <= value < 2**63 and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
     return int(value)
 
 
+def positive(text: str) -> int:
+    """Whole number, 1 or more."""
+    return count(text, least=1)
+
+
 def join_numbers(argv: Sequence[str]) -> list[str]:
-    """Join the numbers that follow ``--q`` or ``--v`` to one argument, which argparse may not take for options."""
+    """Join the numbers that follow ``--q`` or ``--v`` to one argument, which argparse may not take for options.
+
+    A word like ``zero`` after numbers is joined too, to be refused with them.
+    """
     rest, joined = list(argv), []
     while rest:
         token = rest.pop(0)
         numbers = []
-        while token in ("--q", "--v") and rest and _NUMBERS.fullmatch(rest[0]):
+        while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or (numbers and rest[0] in _WORDS)):
             numbers.append(rest.pop(0).rstrip(","))
         joined.append(f"{token}={','.join(numbers)}" if numbers else token)
     return joined
@@ -156,6 +165,8 @@ def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: Sy
         values = np.array([float(part) for part in re.split(r"[,\s]+", text.strip(" ,")) if part])
     except ValueError:
         raise ModelError(f"--{what} {text!r}: give {size} numbers, {words[0]!r} or {words[1]!r}") from None
+    if not np.isfinite(values).all():
+        raise ModelError(f"--{what} holds {values[~np.isfinite(values)][0]}; give {size} finite numbers")
     if values.size != size:
         raise ShapeError(
             f"--{what} has {values.size} numbers, but {system.name!r} takes {size}: " + ", ".join(_places(system, what))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import socket
 import threading
@@ -285,12 +286,16 @@ def make_server(host: str, port: int) -> viser.ViserServer:
         import viser
     except ModuleNotFoundError:
         raise ModuleNotFoundError("the explorer needs viser: pip install 'kfdyn[explore]'") from None
+    if not 0 <= port < 65536:
+        raise ModelError(f"there is no port {port}; name one from 0 (any) to 65535 by --port")
     with socket.socket() as probe:  # viser would quietly take the next port
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ModelError(f"{host}:{port} cannot be used ({error.strerror}); name another port by --port") from None
+            not_here = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+            cure = "name an address of this machine by --host" if not_here else "name another port by --port"
+            raise ModelError(f"{host}:{port} cannot be used ({error.strerror}); {cure}") from None
         port = probe.getsockname()[1]
     with redirect_stdout(io.StringIO()):  # it would print a box of addresses; ours is a line
         server = viser.ViserServer(host=host, port=port, label="kfdyn", verbose=False)

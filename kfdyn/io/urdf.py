@@ -56,7 +56,7 @@ def load_urdf(
     if not merged.bodies:
         raise ModelError(
             f"{source.name}: nothing moves, every link is fixed to the world; "
-            "load it with floating_base=True or merge_fixed=False"
+            "load it with floating_base=True (--floating-base) or merge_fixed=False"
         )
     if len(roots) > 1:
         notes.append(f"the links {listed(roots)} have no parent: the system is a forest of {len(roots)} trees")

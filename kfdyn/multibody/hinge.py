@@ -203,10 +203,12 @@ def _unit(axis: ArrayLike, kind: str) -> Array:
     a = np.array(axis, dtype=float)
     if a.shape != (3,):
         raise ShapeError(f"{kind} hinge: an axis has shape (3,), got {a.shape}")
-    size = float(np.linalg.norm(a))
-    if not np.isfinite(size) or size == 0:
+    largest = float(np.abs(a).max())
+    if not np.isfinite(largest) or largest == 0:
         raise ModelError(f"{kind} hinge: {a} is no axis; give a finite vector that is not zero")
-    return a / size
+    if not 1e-150 < largest < 1e150:  # squares would leave double precision
+        a = a / largest
+    return a / float(np.linalg.norm(a))
 
 
 def _rotation(axis: ArrayLike, kind: str) -> Array:

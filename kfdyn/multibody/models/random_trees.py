@@ -51,7 +51,7 @@ def random_tree(
     if not hinges:
         raise ModelError(f"random_tree: no hinges to draw from; the kinds are {', '.join(KINDS)}")
     if not 1 <= trees <= n:
-        raise ModelError(f"random_tree: cannot make {trees} trees of {n} bodies")
+        raise ModelError(f"random_tree: n = {n} bodies for trees = {trees}; give one body or more for each tree")
     rng = np.random.default_rng(seed)
     kinds = [kind for _ in range(-(-n // len(hinges))) for kind in rng.permutation(hinges)]
     inertia, rotation = random_inertia(rng, n), random_rotation(rng, n)

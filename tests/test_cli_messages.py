@@ -1,0 +1,101 @@
+"""What the command line says of input that cannot be right: one line, with the cause that applies."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn import cli
+from kfdyn.errors import ModelError
+
+PENDULUM = ["check", "builtin:double_pendulum", "--samples", "2000"]
+
+
+def said(capsys, *argv):
+    """Exit status and the text on standard error, argparse's too."""
+    try:
+        status = cli.main(list(argv))
+    except SystemExit as end:
+        status = end.code
+    return status, capsys.readouterr().err
+
+
+def test_zeros_as_a_claim_are_rejected_in_json_too(tmp_path, capsys):
+    np.save(tmp_path / "zeros.npy", np.zeros((2, 2)))
+    assert cli.main([*PENDULUM, "--q", "neutral", "--minv", str(tmp_path / "zeros.npy"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["status"] == "REJECTED"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (["--q", "nan", "0"], "--q holds nan; give 2 finite numbers"),
+        (["--q", "0", "-inf"], "--q holds -inf; give 2 finite numbers"),
+        (["--v", "nan", "zero"], "--v 'nan,zero': give 2 numbers, 'zero' or 'random'"),
+        (["--q", "0.1", "neutral"], "--q '0.1,neutral': give 2 numbers, 'neutral' or 'random'"),
+    ],
+)
+def test_states_that_are_no_numbers(state, words, capsys):
+    status, error = said(capsys, *PENDULUM, *state)
+    assert status == 2
+    assert words in error
+
+
+def test_the_recipe_of_zeros_is_taken_by_the_command_line(capsys):
+    recipe = kf.cross_check(kf.models.double_pendulum(), [0, 0], [0, 0], samples=2000).recipe()
+    q, v = (re.search(rf"{name} = ([^;]*);", recipe)[1].split() for name in "qv")
+    assert cli.main([*PENDULUM, "--q", *q, "--v", *v]) == 0
+    assert "--samples" in said(capsys, "check", "builtin:pendulum", "--samples", "0")[1]
+    assert "'-5' is not a whole number, 1 or more" in said(capsys, "check", "builtin:pendulum", "--samples=-5")[1]
+
+
+def test_files_that_hold_no_matrix(tmp_path, capsys):
+    np.savez(tmp_path / "many.npz", a=np.eye(2))
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01")
+    (tmp_path / "bytes.dat").write_bytes(bytes(range(128, 256)))
+    for name, words in (
+        ("many.npz", "is an archive of arrays (.npz); give"),
+        ("broken.npy", "holds no matrix of numbers; give"),
+        ("cut.npy", "holds no matrix of numbers; give"),
+        ("bytes.dat", "holds no matrix of numbers, nor any text; give"),
+    ):
+        status, error = said(capsys, *PENDULUM, "--q", "neutral", "--minv", str(tmp_path / name))
+        assert status == 2
+        assert words in error
+        assert "pickle" not in error and "codec" not in error
+
+
+def test_links_that_are_all_fixed(tmp_path, capsys):
+    (tmp_path / "post.urdf").write_text('<robot name="post"><link name="post"/></robot>', encoding="utf-8")
+    for command in ("info", "check"):
+        status, error = said(capsys, command, str(tmp_path / "post.urdf"))
+        assert status == 2
+        assert "--floating-base" in error
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--port", "99999999"], "there is no port 99999999; name one from 0 (any) to 65535 by --port"),
+        (["--port", "0", "--host", "nohost.invalid"], "name an address of this machine by --host"),
+    ],
+)
+def test_where_the_explorer_cannot_be(option, words, capsys):
+    pytest.importorskip("viser")
+    status, error = said(capsys, "explore", "builtin:pendulum", "--no-browser", *option)
+    assert status == 2
+    assert words in error
+
+
+def test_smaller_messages():
+    with pytest.raises(ModelError, match="n = 0 bodies for trees = 1; give one body or more for each tree"):
+        kf.models.random_tree(0)
+    for size in (1e200, 1e-200, 5e-324):  # an axis is a direction
+        np.testing.assert_allclose(
+            kf.Hinge.revolute([0, size, 0]).screws, kf.Hinge.revolute([0, 1, 0]).screws, rtol=1e-15
+        )
+    with pytest.raises(ModelError, match="is no axis"):
+        kf.Hinge.revolute([0, np.inf, 0])
