@@ -1,13 +1,21 @@
 """How an exercise answers: in a sentence, never with a traceback."""
 
+import functools
 import traceback
 
 
 def verdict(check, answer):
     """Say whether an answer is right; if not, what is missing, what differs, or where it stopped."""
     name = answer.__name__
+
+    @functools.wraps(answer)
+    def returned(*given, **named):
+        found = answer(*given, **named)
+        assert found is not None, f"{name} returns nothing; is its last line, return ..., missing?"
+        return found
+
     try:
-        check(answer)
+        check(returned)
     except NotImplementedError as missing:
         print(f"Still to be written: {name}. Hint: {missing}.")
     except AssertionError as found:

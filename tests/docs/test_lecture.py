@@ -145,6 +145,18 @@ def test_scripts_run_their_check(number):
         assert text.endswith(end)
 
 
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_forgotten_return_is_named(number, capsys):
+    exercise, _, name = loaded(number)
+
+    def forgetful(*given, **named):
+        pass
+
+    forgetful.__name__ = name
+    importlib.import_module("verdict").verdict(exercise.check, forgetful)
+    assert capsys.readouterr().out.startswith(f"Not right yet: {name} returns nothing; is its last line, return")
+
+
 def test_the_numbers_on_the_blackboard():
     """The 3 x 3 mass matrix of the lecture, its determinant and its elimination."""
     phi = np.tril(np.ones((3, 3)))
