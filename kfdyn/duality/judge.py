@@ -239,8 +239,7 @@ def _entries(
     """Largest normal score of an entry; error of the covariance and what it should be; all scores."""
     if whole:
         outcome = largest_entry_test(sums.scatter, claim.matrix, n, rtol=rtol, scale=claim.scale)
-        i, j = outcome.index
-        where = f"entry ({names[i]}, {names[j]})"
+        where = f"entry ({', '.join(names[at] for at in outcome.index)})"
         test = Outcome("entries", (name,), outcome.statistic, outcome.dof, outcome.p_value, where)
         deviation = np.sqrt(np.where(np.diag(claim.matrix) > rtol * claim.scale**2, np.diag(claim.matrix), np.inf))
         found, rho = ((A / np.outer(deviation, deviation)) for A in (sums.scatter / n, claim.matrix))
