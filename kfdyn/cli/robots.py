@@ -81,7 +81,7 @@ def join_numbers(argv: Sequence[str]) -> list[str]:
     rest, joined = list(argv), []
     while rest:
         token = rest.pop(0)
-        numbers = []
+        numbers: list[str] = []
         while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or (numbers and rest[0] in _WORDS)):
             numbers.append(rest.pop(0).rstrip(","))
         joined.append(f"{token}={','.join(numbers)}" if numbers else token)
