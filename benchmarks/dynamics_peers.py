@@ -27,13 +27,14 @@ class Peer(NamedTuple):
 def kfdyn_calls(robot: Robot, s: States, system: kf.System | None = None) -> dict[str, Peer]:
     """Of the robot, or of another system that is to be the same."""
     system = robot.system if system is None else system
+    room = np.empty((len(s.q), system.nv, system.nv))  # as a loop over batches has it; the peers write to theirs too
     runs: dict[str, Run] = {
         "forward dynamics": lambda: kf.forward_dynamics(system, s.q, s.v, s.tau),
         "inverse dynamics": lambda: kf.inverse_dynamics(system, s.q, s.v, s.a),
-        "mass matrix": lambda: kf.mass_matrix(system, s.q),
-        "inverse mass matrix": lambda: kf.mass_matrix_inverse(system, s.q),
+        "mass matrix": lambda: kf.mass_matrix(system, s.q, out=room),
+        "inverse mass matrix": lambda: kf.mass_matrix_inverse(system, s.q, out=room),
     }
-    return {call: Peer(run, np.asarray(run())[0]) for call, run in runs.items()}
+    return {call: Peer(run, np.array(run()[0])) for call, run in runs.items()}
 
 
 def pinocchio_calls(robot: Robot, s: States) -> dict[str, Peer]:
