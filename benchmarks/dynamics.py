@@ -170,7 +170,8 @@ def run(quick: bool = False) -> Report:
         environment(["kfdyn", "numpy", "llvmlite", "pin", "mujoco", "mujoco-mjx", "example-robot-data"]),
         [
             "Multiples: how many times as fast as the Pinocchio loop. Checks of arguments are part of kfdyn's times, "
-            "and so is room for all results but matrices, which go to `out=`; the peers find their rows cut and their coordinates converted, "
+            "and so is room for all results but matrices, which go to `out=`; the peers find their rows cut and their "
+            "coordinates converted, "
             "their loops do not keep the results, and of Pinocchio's mass matrices only the upper half is filled.",
             "All libraries agree on every quantity to 1e-10 before they are timed. Shortest processor time of many "
             "runs, the peers taking turns; one thread.",
