@@ -42,6 +42,26 @@ def test_a_cluster_gives_the_same_numbers(client):
     np.testing.assert_array_equal(together.histogram, alone.histogram)
 
 
+def test_a_cluster_sees_loops_and_gears(client):
+    """What goes to the workers is the closed system, not its open tree."""
+    chain = kf.models.uniform_chain(3)
+    geared = kf.System(chain.bodies, couplings=[kf.Coupling(list(chain.hinge_names[:2]), [1.0, 2.0])])
+    for system, q in (
+        (kf.models.four_bar(), kf.models.four_bar_configuration(0.4)),
+        (geared, geared.neutral() + 0.3),
+    ):
+        alone = cross_check(system, q, samples=2000, seed=4)
+        together = cross_check(system, q, samples=2000, seed=4, client=client)
+        assert alone.passed and together.passed
+        for name, finding in alone.findings.items():
+            np.testing.assert_allclose(together.findings[name].sampled, finding.sampled, rtol=1e-12, atol=1e-14)
+        there = client.submit(kf.mass_matrix_inverse, system, q).result()
+        np.testing.assert_array_equal(there, kf.mass_matrix_inverse(system, q))
+        assert not np.allclose(
+            there, kf.mass_matrix_inverse(system.open_tree, system.expand(q))[: len(there), : len(there)]
+        )
+
+
 def test_a_worker_killed_on_the_way_loses_nothing(client):
     size = chunk_size(kf.as_estimation(ARM, Q))
     samples = 60 * size
