@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
@@ -64,8 +66,9 @@ def modes(
 
     Notes
     -----
-    K is the symmetric part of ∂(c + spring)/∂q in tangent coordinates, by differences of order four of O(N) sweeps:
-    right to some 1e-10 of its largest entry. Source: SKO 85; THEORY section 17.
+    K is the symmetric part of ∂(c + spring)/∂q in tangent coordinates: the derivatives of inverse dynamics, exact, for
+    rigid trees; where bodies bend, or springs turn, differences of order four, right to some 1e-10 of the largest
+    entry. Source: SKO 85; THEORY sections 16 and 17.
 
     Examples
     --------
@@ -86,15 +89,17 @@ def modes(
     slack = body.neutral() if rest is None else np.asarray(rest, dtype=float)
     spring = body.stiffness
 
-    def force(step: Array) -> Array:
-        """c + K_hinge (q ⊖ rest) at q moved by ``step`` (n, nv)."""
-        moved = integrate(body, here, step)
-        return bias_forces(body, moved, np.zeros(body.nv), gravity=gravity) + spring * difference(body, slack, moved)
+    def bias(moved: Array) -> Array:
+        return bias_forces(body, moved, np.zeros(body.nv), gravity=gravity)
 
-    h = 1e-3
-    steps = h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.eye(body.nv)
-    f = force(steps.reshape(-1, body.nv)).reshape(4, body.nv, body.nv)
-    K = ((f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h)).T
+    def pull(moved: Array) -> Array:
+        return np.asarray(spring * difference(body, slack, moved))
+
+    if isinstance(system, System) and system.is_tree:
+        weight = inverse_dynamics_derivatives(system, here, None, np.zeros(system.nv), gravity).dtau_dq
+        K = weight + _slope(body, here, pull)
+    else:
+        K = _slope(body, here, lambda moved: bias(moved) + pull(moved))
     K = 0.5 * (K + K.T)
     M = mass_matrix(body, here)
     try:
@@ -106,4 +111,13 @@ def modes(
             f"system {body.name!r}: its mass matrix is singular, {names[worst]!r} moves no mass; give a body some, or "
             "the hinge an armature"
         ) from None
-    return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes, M, K, force(np.zeros((1, body.nv)))[0])
+    return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes, M, K, bias(here) + pull(here))
+
+
+def _slope(body: Any, here: Array, force: Callable[[Array], Array]) -> Array:
+    """∂force/∂q (nv, nv) in tangent coordinates, by differences of order four."""
+    h = 1e-3
+    steps = h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.eye(body.nv)
+    moved = integrate(body, here, steps.reshape(-1, body.nv))
+    f = force(moved).reshape(4, body.nv, body.nv)
+    return np.asarray((f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h)).T

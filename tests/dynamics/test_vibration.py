@@ -1,0 +1,21 @@
+"""Stiffness of a rigid robot against the second derivatives of its potential energy, by hand."""
+
+import numpy as np
+
+import kfdyn as kf
+
+
+def test_weight_of_a_double_pendulum():
+    """V = −(m₁ + m₂) g l₁ cos q₁ − m₂ g l₂ cos(q₁ + q₂), to rounding, hanging or not, springs included."""
+    mass, length, g = (1.5, 0.7), (0.8, 0.6), 9.81
+    arm = kf.models.double_pendulum(mass=mass, length=length)
+    for q in ([0.0, 0.0], [0.4, -1.3], [np.pi / 2, np.pi / 2], [np.pi, 0.0]):
+        both = mass[1] * g * length[1] * np.cos(q[0] + q[1])
+        K = np.array([[sum(mass) * g * length[0] * np.cos(q[0]) + both, both], [both, both]])
+        found = kf.modes(arm, q)
+        np.testing.assert_allclose(found.stiffness, K, rtol=0, atol=1e-13 * g * sum(mass))
+        np.testing.assert_allclose(found.residual, kf.bias_forces(arm, q, np.zeros(2)), atol=1e-14)
+        shapes = found.shapes
+        np.testing.assert_allclose(shapes.T @ kf.mass_matrix(arm, q) @ shapes, np.eye(2), atol=1e-12)
+        squares = np.sign(found.frequencies) * found.frequencies**2
+        np.testing.assert_allclose(shapes.T @ K @ shapes, np.diag(squares), atol=1e-11 * abs(squares).max())
