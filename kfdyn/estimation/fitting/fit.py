@@ -187,12 +187,19 @@ class Problem:
 
     def information(self, z: FloatArray, step: float = 1e-4) -> FloatArray:
         """−∂²ℓ/∂z∂z, by central differences of the gradient: relative error about 1e-8."""
-        rows = []
-        for axis in np.eye(z.size):
-            there, back = (self(z + s * step * axis)[1] for s in (1.0, -1.0))
-            rows.append((back - there) / (2 * step))
-        matrix = np.array(rows)
+        matrix = np.array([self._curvature(z, axis, step) for axis in np.eye(z.size)])
         return 0.5 * (matrix + matrix.T)
+
+    def _curvature(self, z: FloatArray, axis: FloatArray, step: float) -> FloatArray:
+        """One row of it; where there is no model a step away, the step is too long for so small a parameter."""
+        try:
+            there, back = (self(z + s * step * axis)[1] for s in (1.0, -1.0))
+        except KfdynError:
+            size = abs(float(axis @ z))
+            if not 0.0 < 1e-4 * size < step:
+                raise
+            return self._curvature(z, axis, 1e-4 * size)
+        return (back - there) / (2 * step)
 
 
 class _Driven(Exception):

@@ -271,3 +271,17 @@ def test_one_node_and_no_series():
     for T in (np.zeros((0, 5)), np.full(5, np.nan)):
         with pytest.raises(ModelError, match="nothing to fit"):
             kf.fit(build, [1.0, 1.0], T)
+
+
+def test_a_small_variance_without_bounds():
+    """Differences keep to the size of the parameter, also those of the observed information."""
+    N = 200
+    ss = kf.StateSpace.chain(ONE, ONE, 1e-8 * ONE, ONE, [0.0], 1e-8 * ONE, steps=N)
+    T = 1e-4 * (np.random.default_rng(0).normal(size=N).cumsum() + np.random.default_rng(1).normal(size=N))
+
+    def build(theta):
+        return ss.replace(R=np.full((N, 1, 1), theta[0]))
+
+    free, bounded = (kf.fit(build, [1e-8], T, bounds=bounds) for bounds in (None, [POSITIVE]))
+    assert_allclose(free.params, bounded.params, rtol=1e-5)
+    assert_allclose(free.stderr, bounded.stderr, rtol=1e-4)
