@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
+from kfdyn.multibody.arguments import expect_system
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -68,6 +69,7 @@ def as_estimation(
     >>> filt.D[0].round(9), kf.bryson_frazier(ss, filt).a.round(9)
     (array([[1.]]), array([-9.81,  9.81]))
     """
+    expect_system(system)
     if not system.is_tree:
         forest: Any = _larger_nodes(system, q, v, gravity, external_forces)
     else:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.entries import quick_inverse_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
@@ -54,7 +55,12 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
-    if not system.is_tree:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
         from kfdyn.dynamics.loops.constrained import constrained_bias_forces
 
         return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))

@@ -12,6 +12,7 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import Later, known
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.overflow import overflow
@@ -171,6 +172,7 @@ def inverse_dynamics_derivatives(
 
 
 def _expect_tree(system: System, function: str) -> None:
+    expect_system(system)
     expect_rigid(system, function)
     if not system.is_tree:
         raise ModelError(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.assembly import Forest, as_forest
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
@@ -167,6 +167,7 @@ def expect_method(method: str, known: tuple[str, ...], function: str) -> None:
 
 def expect_tree(system: System, function: str) -> None:
     """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
+    expect_system(system)
     expect_rigid(system, function)
     if not system.is_tree:
         raise ModelError(

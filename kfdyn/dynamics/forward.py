@@ -12,6 +12,7 @@ from kfdyn.dynamics.entries import fused_forward_dynamics, quick_forward_dynamic
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
@@ -88,7 +89,12 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
-    if system.is_tree and method == "filter":
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if tree and method == "filter":
         quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity, out)
         if quick is not None:
             return quick if out is None else out

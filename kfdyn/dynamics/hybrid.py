@@ -9,6 +9,7 @@ from kfdyn.dynamics.entries import fused_hybrid_dynamics, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.overflow import expect_finite
 
@@ -79,6 +80,7 @@ def hybrid_dynamics(
     >>> a.round(3), tau.round(3)
     (array([-5.886,  0.   ]), array([ 0.   , -1.962]))
     """
+    expect_system(system)
     mask = _mask(system, prescribed)
     if isinstance(system, FlexibleSystem) and not system.loops:
         from kfdyn.dynamics import flexible

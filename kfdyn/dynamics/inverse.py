@@ -12,6 +12,7 @@ from kfdyn.dynamics.entries import fused_inverse_dynamics, quick_inverse_dynamic
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 
@@ -77,7 +78,12 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
-    if system.is_tree and method == "newton_euler" and actuated is None:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if tree and method == "newton_euler" and actuated is None:
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
         if quick is not None:
             return quick if out is None else out

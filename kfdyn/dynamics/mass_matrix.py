@@ -11,6 +11,7 @@ from kfdyn.dynamics.entries import MASS_MATRIX, TRACE, fused_mass_matrix, quick_
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import FINE, reading
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.prepared import address_of
@@ -66,7 +67,12 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
-    if system.is_tree and method == "composite":
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if tree and method == "composite":
         if out is None:  # what loops call: nothing else stands between
             alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX._one or MASS_MATRIX.one
             if one(system.address or address_of(system), 0, q, alone) == FINE:
@@ -120,6 +126,7 @@ def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
     >>> mass_matrix_trace(kf.models.double_pendulum(), [0.0, 0.0])
     array(6.)
     """
+    expect_system(system)
     if not system.is_tree:
         return np.trace(mass_matrix(system, q), axis1=-2, axis2=-1)
     return reading(system, TRACE, ((),), "the trace of the mass matrix", q)[0]
@@ -148,6 +155,7 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     """
     from kfdyn.estimation.riccati import riccati
 
+    expect_system(system)
     if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_logdet
 
@@ -188,6 +196,7 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     >>> mass_matrix_sparsity(kf.models.chain(3)).all()
     np.True_
     """
+    expect_system(system)
     if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_sparsity
 

@@ -11,6 +11,7 @@ from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.entries import MASS_MATRIX_INVERSE, fused_mass_matrix_inverse, quick_mass_matrix_inverse
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import FINE
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.prepared import address_of
@@ -65,7 +66,12 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
-    if system.is_tree and method == "innovations":
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if tree and method == "innovations":
         if out is None:  # what loops call: nothing else stands between
             alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX_INVERSE._one or MASS_MATRIX_INVERSE.one
             if one(system.address or address_of(system), 0, q, alone) == FINE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from kfdyn.dynamics.entries import fused_operational_space_compliance, quick_ope
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 from kfdyn.spatial import rigid_transform
@@ -69,7 +70,8 @@ def operational_space_compliance(
     >>> operational_space_compliance(system, [0.0], "tip").diagonal()[3:].round(9)
     array([0., 1., 0.])
     """
-    names = [frames] if isinstance(frames, str) else list(frames)
+    expect_system(system)
+    names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
     if not system.is_tree:

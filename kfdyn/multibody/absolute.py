@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
@@ -57,6 +58,7 @@ def absolute_angles(system: System) -> System:
     >>> kf.mass_matrix(arm, [0.3, 0.8])[1, 1]
     np.float64(1.0)
     """
+    expect_system(system)
     expect_rigid(system, "absolute_angles")
     if not system.is_tree:
         raise ModelError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,13 @@ class Batch(NamedTuple):
         return math.prod(self.lead)
 
 
+def expect_system(system: Any) -> None:
+    """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
+    if not hasattr(system, "is_tree"):
+        read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
+        raise ModelError(f"system must be a kfdyn.System, got {system!r:.80}{read}")
+
+
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
     array = as_floats(value, what)
@@ -44,6 +52,7 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
 
 def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
+    expect_system(system)
     array = checked(system, q, (system.nq,), what)
     if not system.is_tree:
         configuration(system.open_tree, system.positions(array), what)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.entries import DIFFERENCE, FINE, INTEGRATE, known
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
@@ -46,7 +46,12 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     >>> integrate(pendulum(), [0.5], [0.25])
     array([0.75])
     """
-    if not system.is_tree:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
         return system.moved(q, dv)
     if type(q) is np.ndarray and q.ndim:
         out = np.empty(q.shape)
@@ -89,6 +94,7 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     >>> difference(ball, ball.neutral(), turned).round(6)
     array([0.1, 0.2, 0.3])
     """
+    expect_system(system)
     if not system.is_tree:
         return system.apart(q, q2)
     lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))

@@ -7,7 +7,7 @@ from numpy import empty
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.entries import FINE, KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.prepared import address_of
@@ -36,7 +36,12 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
-    if not system.is_tree:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
         own = kinetic_energy(*system.opened(q, v=v))
         return sum((points.kinetic for points in system.beside(q, v)), own)
     alone = empty(())
@@ -71,8 +76,13 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
     g = system.gravity
-    if gravity is None and system.is_tree:
+    if gravity is None and tree:
         alone = empty(())
         if (POTENTIAL._one or POTENTIAL.one)(system.address or address_of(system), 0, q, g, alone) == FINE:
             return alone
@@ -178,6 +188,7 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
+    expect_system(system)
     tree, q_tree = system.opened(q)
     own = reading(tree, MOMENT, ((3,),), "the mass centre", q_tree)[0]
     return sum((points.moment for points in system.beside(q)), own) / (system.mass or 1.0)
@@ -185,6 +196,7 @@ def _mass_centre(system: System, q: ArrayLike) -> Array:
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
     """Mass centre, and momentum about it; no v is at rest."""
+    expect_system(system)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy import empty
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import ACCELERATION, FINE, JACOBIAN, POSE, VELOCITY, reading
 from kfdyn.multibody.prepared import frame_of
 from kfdyn.multibody.results import filled
@@ -55,7 +56,12 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
     array([ 0.,  0., -2.])
     """
-    if not system.is_tree:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
         system, q = system.opened(q)
     of = frame_of(system, frame)
     pair = empty((3, 3)), empty(3)
@@ -177,9 +183,14 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
            [ 0.,  0.],
            [ 0.,  0.]])
     """
-    if not system.is_tree:
-        tree, q_tree = system.opened(q)
-        return filled(out, system.narrowed(q, jacobian(tree, q_tree, frame)))
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
+        opened, q_open = system.opened(q)
+        return filled(out, system.narrowed(q, jacobian(opened, q_open, frame)))
     length, path, arm, _ = frame_of(system, frame)
     if out is None:
         alone = empty((6, system.nv))
@@ -193,7 +204,12 @@ def _motion(
     system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
 ) -> Array:
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
-    if not system.is_tree:
+    try:
+        tree = system.is_tree
+    except AttributeError:
+        expect_system(system)
+        raise
+    if not tree:
         system, q, v, a = system.opened(q, v=v, a=a)
     of = frame_of(system, frame)[:3]
     v = np.zeros(system.nv) if v is None else v

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.errors import ShapeError
+from kfdyn.errors import ModelError, ShapeError
 
 
 def four_bar() -> tuple[kf.System, np.ndarray]:
@@ -55,3 +55,63 @@ def test_no_acceleration_is_zero_for_inverse_dynamics(method):
     for here in (q, list(q)):
         tau = kf.inverse_dynamics(system, here, v, None, method=method)
         np.testing.assert_allclose(tau, kf.bias_forces(system, q, v), rtol=1e-12, atol=1e-12)
+
+
+Z = np.zeros(6)
+ARGUMENTS = {
+    "forward_dynamics": (Z, Z, Z),
+    "inverse_dynamics": (Z, Z, Z),
+    "hybrid_dynamics": (Z, Z, Z, Z, Z > 0),
+    "forward_dynamics_derivatives": (Z, Z, Z),
+    "inverse_dynamics_derivatives": (Z, Z, Z),
+    "acceleration_causes": (Z, Z, Z),
+    "dynamics_filter": (Z, Z, Z),
+    "decompose_forces": (Z, Z, Z),
+    "mass_matrix": (Z,),
+    "mass_matrix_inverse": (Z,),
+    "mass_matrix_trace": (Z,),
+    "mass_matrix_logdet": (Z,),
+    "mass_matrix_logdet_gradient": (Z,),
+    "mass_matrix_sparsity": (),
+    "bias_forces": (Z,),
+    "operational_space_compliance": (Z, "tool"),
+    "as_estimation": (Z,),
+    "minimal_coordinates": (Z,),
+    "assemble": (Z,),
+    "impact": (Z, Z),
+    "cut_joint": (Z, Z, Z),
+    "constraint_forces": (Z, Z, Z),
+    "kinetic_energy": (Z, Z),
+    "potential_energy": (Z,),
+    "center_of_mass": (Z,),
+    "momentum": (Z, Z),
+    "centroidal_momentum": (Z, Z),
+    "frame_pose": (Z, "tool"),
+    "frame_velocity": (Z, Z, "tool"),
+    "frame_acceleration": (Z, Z, Z, "tool"),
+    "jacobian": (Z, "tool"),
+    "integrate": (Z, Z),
+    "difference": (Z, Z),
+    "absolute_angles": (),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_no_system_is_refused(name):
+    function = getattr(kf, name)
+    with pytest.raises(ModelError, match=r"^system must be a kfdyn\.System, got None$"):
+        function(None, *ARGUMENTS[name])
+    with pytest.raises(ModelError, match=r"^system must be a kfdyn\.System, got 'robot\.urdf'; kf\.load reads one"):
+        function("robot.urdf", *ARGUMENTS[name])
+
+
+@pytest.mark.parametrize("function", [kf.cut_joint, kf.constraint_forces])
+def test_a_system_without_loops_has_none_to_cut(function):
+    with pytest.raises(ModelError, match=r"'Stanford arm' has no loops; give it some by system\.with_loops"):
+        function(*TREE, Z, Z)
+
+
+@pytest.mark.parametrize("frames", [None, 3, [None]], ids=str)
+def test_frames_are_names(frames):
+    with pytest.raises(ModelError, match="frames must be names of bodies or frames of system 'Stanford arm', got"):
+        kf.operational_space_compliance(*TREE, frames)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.loops.cut_joint import Cut
+from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, integrate
 from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, loop_slices, worst_gap
@@ -126,8 +126,7 @@ def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 
     >>> kf.impact(wall, [0.2], [3.0], restitution=0.5).v
     array([-1.5])
     """
-    if not system.loops:
-        raise ModelError(f"system {system.name!r} has no loops to strike; give it some by system.with_loops([...])")
+    expect_loops(system)
     states = States.of(system, q, v)
     e = np.broadcast_to(np.asarray(restitution, float), states.lead).reshape(-1, 1)
     if not ((e >= 0) & (e <= 1)).all():

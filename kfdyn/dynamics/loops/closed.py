@@ -11,7 +11,7 @@ from kfdyn.dynamics.entries import fused_cut_joint, quick_cut_joint
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.coupled import by_embedding
-from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint
+from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError, ShapeError, SingularError
@@ -129,8 +129,7 @@ def constraint_forces(
     >>> constraint_forces(system, [0.5 * np.pi], None, [0.0])[0].round(6)  # moment about y
     array([19.62])
     """
-    if not system.loops:
-        raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
+    expect_loops(system)
     f = _by_cut(system, q, v, tau, external_forces, gravity, least_norm=True)[1]
     return [f[..., own] for own in loop_slices(system)]
 

@@ -20,6 +20,7 @@ from kfdyn.dynamics.loops.responses import responses
 from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.closure import gaps, loop_slices, rows_that_hold_positions
 from kfdyn.multibody.loop_tables import loop_readings
@@ -209,8 +210,7 @@ def cut_joint(
     >>> [cut_joint(held, [0.5 * np.pi], None, [0.0], noise=[r]).a.round(3) for r in (0.0, 1.0, 1e9)]
     [array([0.]), array([-4.905]), array([-9.81])]
     """
-    if not system.loops:
-        raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
+    expect_loops(system)
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
@@ -235,6 +235,13 @@ def cut_joint(
     forces = [f[:, own].reshape(*lead, own.stop - own.start) for own in loop_slices(system)]
     Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)
     return CutJoint(a.reshape(*lead, system.nv), forces, Omega.reshape(*lead, count, count), rank.reshape(lead))
+
+
+def expect_loops(system: System) -> None:
+    """Refuse a system that has no loops."""
+    expect_system(system)
+    if not system.loops:
+        raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
 
 
 def _of_rows(x: ArrayLike | None, states: States, count: int, what: str) -> Array | None:

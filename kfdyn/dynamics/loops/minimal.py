@@ -13,6 +13,7 @@ from kfdyn.dynamics.loops.embedding import embedded_forest
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def minimal_coordinates(
     """
     if np.ndim(q) != 1:
         raise ShapeError(f"minimal_coordinates takes one configuration of shape ({system.nq},), got {np.shape(q)}")
+    expect_system(system)
     if system.loops:
         expect_rigid(
             system,
