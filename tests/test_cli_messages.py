@@ -31,8 +31,8 @@ def test_zeros_as_a_claim_are_rejected_in_json_too(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (["--q", "nan", "0"], "--q holds nan; give 2 finite numbers"),
-        (["--q", "0", "-inf"], "--q holds -inf; give 2 finite numbers"),
+        (["--q", "nan", "0"], "--q holds nan, which is not finite; give 2 numbers"),
+        (["--q", "0", "-inf"], "--q holds -inf, which is not finite; give 2 numbers"),
         (["--v", "nan", "zero"], "--v 'nan,zero': give 2 numbers, 'zero' or 'random'"),
         (["--q", "0.1", "neutral"], "--q '0.1,neutral': give 2 numbers, 'neutral' or 'random'"),
     ],

@@ -166,7 +166,7 @@ def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: Sy
     except ValueError:
         raise ModelError(f"--{what} {text!r}: give {size} numbers, {words[0]!r} or {words[1]!r}") from None
     if not np.isfinite(values).all():
-        raise ModelError(f"--{what} holds {values[~np.isfinite(values)][0]}; give {size} finite numbers")
+        raise ModelError(f"--{what} holds {values[~np.isfinite(values)][0]}, which is not finite; give {size} numbers")
     if values.size != size:
         raise ShapeError(
             f"--{what} has {values.size} numbers, but {system.name!r} takes {size}: " + ", ".join(_places(system, what))
