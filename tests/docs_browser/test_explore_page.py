@@ -273,3 +273,39 @@ def test_size_and_frame(browser):
     times = [browser.evaluate("(explore.advance(1 / 480), explore.frame())") for _ in range(20)]
     print(f"\nexplore.html: {PAGE.stat().st_size / 1000:.0f} kB, {np.median(times):.1f} ms a frame for six links")
     assert page.complaints() == []
+
+
+CUT = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth).filter(x => x > 0)"
+
+
+@pytest.mark.parametrize(
+    ("width", "moment"),
+    [
+        (900, {"scene": "arm", "shape": "Y", "bare": 1}),
+        (360, {"scene": "arm", "shape": "Y"}),
+        (360, {"scene": "train"}),
+    ],
+)
+def test_no_column_is_cut_where_it_can_be_helped(browser, width, moment):
+    page = Explorer(browser, **moment)
+    assert page.browser.at_width(width, CUT) == []
+
+
+def test_a_table_that_goes_on_shows_a_shadow(browser):
+    page = Explorer(browser, scene="train", m=np.ones(6), R=np.ones(6), T=np.ones(6))
+    script = "getComputedStyle(document.querySelector('#train .scroll')).backgroundAttachment"
+    assert len(page.browser.at_width(360, CUT)) == 1
+    assert page.browser.at_width(360, script).startswith("local, local, scroll, scroll")
+
+
+def test_words_are_right_in_every_width_and_light(browser):
+    page = Explorer(browser, scene="train", m=[2, 1, 3], R=[1, 1, 1], T=[1, -1, 2], step=6)
+    said = page.browser.evaluate("document.querySelector('#says').textContent")
+    assert "· (−0.432) = 0.622" in said
+    every = page.browser.evaluate("document.body.innerText")
+    assert "black" not in every  # D has the colour of the text, white in the dark
+    head = "document.querySelector('#numbers th').innerText"
+    assert page.browser.at_width(1200, head) == "letter: estimation · train"
+    assert page.browser.at_width(400, head) == "letter: estimation"
+    size = "getComputedStyle(document.querySelector('.caption')).fontSize"
+    assert float(page.browser.at_width(360, size).removesuffix("px")) >= 12
