@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ShapeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.lost_digits import warn_of_lost_digits
-from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
+from kfdyn.estimation.overflow import expect_finite_blocks, finite_likelihood, sum_is_finite
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows, step_of
@@ -55,7 +55,12 @@ class Filtered:
     def __repr__(self) -> str:
         batch = self.T.shape[:-1]
         missing = f", {int((~self.observed).sum())} missing" if not self.observed.all() else ""
-        llf = f"llf {float(self.llf):.6g}" if not batch else f"a batch {batch}"
+        llf = f"a batch {batch}"
+        if not batch:
+            try:
+                llf = f"llf {float(self.llf):.6g}"
+            except ModelError:
+                llf = "llf beyond a double"
         return f"Filtered({len(self.ss)} nodes, {self.ss.n_outputs} outputs{missing}, {llf})"
 
     def _repr_html_(self) -> str:
@@ -153,10 +158,10 @@ class Filtered:
         With η ≠ 0 the centred innovations are used. O(N) (SKO "determinant"; THEORY section 4).
         """
         eps, nu = (self.eps, self.nu) if self.eta is None else (self.eps_centered, self.nu_centered)
-        quadratic = eps.dot(nu) if eps.ndim == 1 else np.einsum("...i,...i->...", eps, nu)
+        # neither of the two warns of an overflow, which is told below
+        quadratic = np.vdot(eps, nu) if eps.ndim == 1 else np.einsum("...i,...i->...", eps, nu)
         constant = np.count_nonzero(self.observed) * _LOG_2PI + self.covariances.logdet
-        llf = -0.5 * (constant + quadratic)
-        return float(llf) if llf.ndim == 0 else llf
+        return finite_likelihood(-0.5 * (constant + quadratic))
 
     @property
     def predicted_state(self) -> Blocks:

@@ -36,6 +36,16 @@ def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray,
         raise ModelError(f"{name} of {tree.label(k)} is too large for a double, about 1e308: {_CURE}")
 
 
+def finite_likelihood(llf: FloatArray | np.float64) -> float | FloatArray:
+    """A log-likelihood, a float if it is one alone; refused where its sum of squares overflows."""
+    if not np.isfinite(llf).all():
+        raise ModelError(
+            "the log-likelihood is too large for a double, about 1e308: some measurement is some 1e154 deviations from "
+            "what the model predicts; see whether T and the model are in the same units"
+        )
+    return llf if isinstance(llf, np.ndarray) and llf.ndim else float(llf)
+
+
 def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
     """Why h P h* is no number a double can hold with all its digits, or None if it is one."""
     finite = bool(np.isfinite(P).all())

@@ -159,10 +159,15 @@ def _constant(value: float, nv: int) -> Array:
 
 
 def as_floats(value: ArrayLike, what: str) -> Array:
-    """Return ``value`` as an array of floats; ragged lists, words and complex numbers are none."""
+    """Return ``value`` as an array of floats; ragged lists, words and complex numbers are none.
+
+    What a masked array hides becomes NaN, which stands for no number, as in measurements.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind in "fiub":
+            if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+                return np.where(np.ma.getmask(value), np.nan, array)
             return array.astype(float, copy=False)
     except ValueError:
         pass

@@ -115,3 +115,12 @@ def test_a_system_without_loops_has_none_to_cut(function):
 def test_frames_are_names(frames):
     with pytest.raises(ModelError, match="frames must be names of bodies or frames of system 'Stanford arm', got"):
         kf.operational_space_compliance(*TREE, frames)
+
+
+def test_what_a_mask_hides_is_no_number():
+    system = kf.models.double_pendulum()
+    hidden, shown = (np.ma.array([5.0, 0.0], mask=mask) for mask in ([1, 0], [0, 0]))
+    for call in (kf.mass_matrix, kf.bias_forces, lambda s, q: kf.forward_dynamics(s, q, None, [0, 0])):
+        with pytest.raises(ModelError, match=r"^q has entries that are not finite"):
+            call(system, hidden)
+        np.testing.assert_array_equal(call(system, shown), call(system, np.array([5.0, 0.0])))

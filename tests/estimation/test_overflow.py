@@ -100,3 +100,15 @@ def test_a_variance_without_an_inverse_is_too_small_not_too_large(Q):
     ss = kf.StateSpace([-1], [None], [[[1.0]]], [[[Q]]])
     with pytest.raises(ModelError, match="node 0: its innovation variance is too small for a double"):
         kf.kalman_filter(ss, [1.0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "batch"])
+def test_a_likelihood_beyond_doubles_is_refused(lead):
+    """Deviations of 1e160 are doubles, their squares are none."""
+    ss = kf.StateSpace.chain(1.0, 1.0, 1.0, 1.0, steps=6, P0=1.0)
+    filt = kf.kalman_filter(ss, np.full((*lead, 6), 1e160))
+    assert np.isfinite(filt.z.flat).all()
+    with pytest.raises(ModelError, match="the log-likelihood is too large for a double"):
+        filt.llf  # noqa: B018
+    assert lead or "llf beyond a double" in repr(filt)
