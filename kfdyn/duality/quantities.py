@@ -212,7 +212,7 @@ def component_names(ss: StateSpace, on_states: bool = False, outputs: Sequence[s
     --------
     >>> import kfdyn as kf
     >>> component_names(kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4]), on_states=True)[:2]
-    ('upper:0', 'upper:1')
+    ('shoulder:0', 'shoulder:1')
     """
     if not on_states and len(outputs) == ss.n_outputs:
         return tuple(outputs)
