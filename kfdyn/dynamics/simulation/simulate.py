@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast, get_args
@@ -154,7 +155,7 @@ def simulate(
                 raise ModelError(f"rtol and atol must be positive, got rtol = {rtol}, atol = {atol}")
             solver = cast(Solver, method)
             q_all, v_all, work, steps = solve_adaptively(driven, q0, v0, times, solver, rtol, atol, advance)
-    return Trajectory(
+    trajectory = Trajectory(
         system=system,
         t=times,
         q=q_all,
@@ -167,6 +168,8 @@ def simulate(
         method=method,
         steps=steps,
     )
+    _warn_of_energy_from_nowhere(trajectory)
+    return trajectory
 
 
 def _march(
@@ -244,6 +247,27 @@ def step_by_step(
 
 # rad/s or m/s beyond which a failing step is the integrator's doing, and where energies would soon overflow.
 EXPLODED, OVERFLOW = 1e8, 1e100
+
+
+# Kinetic energy above so many times all that a motion ever had is the integrator's doing: 2 would do in exact numbers.
+FROM_NOWHERE = 10.0
+
+
+def _warn_of_energy_from_nowhere(found: Trajectory) -> None:
+    """Say that a motion is none whose kinetic energy neither it, gravity, springs nor anybody's work accounts for."""
+    had = found.kinetic[0] + np.abs(found.potential).max(axis=0) + np.maximum(found.work, 0.0).max(axis=0)
+    reached = found.kinetic.max(axis=0)
+    wrong = np.argwhere(reached > FROM_NOWHERE * had)
+    if len(wrong):
+        where = tuple(int(i) for i in wrong[0])
+        step = (found.t[-1] - found.t[0]) / max(found.steps, 1)
+        warnings.warn(
+            f"the motion of system {found.system.name!r}{_of(where)} is none: its kinetic energy reaches "
+            f"{reached[where]:.2g} J where {had[where]:.2g} J is all that it had or was given; {found.method} is "
+            f"unstable with steps of some {step:.3g} s; take more substeps",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _of(where: tuple[int, ...]) -> str:

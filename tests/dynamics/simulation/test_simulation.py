@@ -1,5 +1,7 @@
 """R86:12-NUM, whole motions: analytic pendulums, conservation, energy balance, scipy's solvers, batches, bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
 from multibody_cases import close, state
@@ -271,3 +273,15 @@ def test_nothing_that_moves(method):
     if method in FIXED_STEP:
         none = simulate(mb.models.double_pendulum(), np.zeros((0, 2)), np.zeros((0, 2)), [0.0, 0.1], method=method)
         assert none.q.shape == (2, 0, 2) and none.worst_energy_drift == 0
+
+
+def test_energy_from_nowhere_is_told():
+    """A step of a second at 100 rad/s: thousands of turns, and 1e33 rad/s behind it."""
+    arm = mb.models.stanford_arm()
+    q, v = np.full(6, 0.4), np.array([np.full(6, 0.1), np.full(6, 100.0)])
+    with pytest.warns(RuntimeWarning, match=r"of motion \[1\] is none: its kinetic energy .*more substeps"):
+        simulate(arm, q, v, [0.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(arm, q, v[0], [0.0, 1.0], substeps=100)
+        simulate(arm, arm.neutral(), np.zeros(6), [0.0, 1.0], gravity=[0, 0, 0])
