@@ -290,7 +290,10 @@ def run_plain(entry, model, *arrays):
         if sound:
             if entry.begin is not None:
                 entry.begin(seen, row, work)
-            least = entry.recursion(seen, row, work)
+            try:
+                least = entry.recursion(seen, row, work)
+            except ZeroDivisionError:  # compiled code has an infinity there, and then no answer either
+                least = 0.0
             for memory, width in flat[len(entry.given) :]:
                 status &= finite(memory, b * width, (b + 1) * width)
         if not sound or (least is not None and not least > 0.0):

@@ -192,7 +192,7 @@ def test_bad_sizes_are_refused():
     for make in (models.chain, models.uniform_chain, models.random_tree):
         with pytest.raises(ModelError):
             make(0)
-    with pytest.raises(ModelError, match="5 trees of 3"):
+    with pytest.raises(ModelError, match="n = 3 bodies for trees = 5"):
         models.random_tree(3, trees=5)
     with pytest.raises(ModelError, match="no hinges"):
         models.random_tree(3, hinges=())
