@@ -22,11 +22,12 @@ from kfdyn.duality.parties import (
     peer_parties,
 )
 from kfdyn.duality.quantities import Claim, claims, component_names
-from kfdyn.duality.report import Report, versions
+from kfdyn.duality.report import Report
 from kfdyn.duality.rounding import condition_by_node, rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
 from kfdyn.duality.theirs import take_claims
+from kfdyn.duality.versions import versions
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System

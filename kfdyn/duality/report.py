@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
-from kfdyn.duality.judge import Finding, Group, Outcome
+from kfdyn.duality.outcomes import Finding, Group, Outcome
 from kfdyn.duality.parties import Party
 from kfdyn.duality.quantities import QUANTITIES
 from kfdyn.duality.sensitivity import Detectable, Limits
@@ -214,66 +214,9 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
-        quantities = {
-            name: {
-                "dimension": f.dimension,
-                "rank": f.rank,
-                "tested_rank": f.tested_rank,
-                "sketched": f.sketched,
-                "error": _finite(f.error),
-                "expected_error": _finite(f.expected_error),
-            }
-            for name, f in self.findings.items()
-        }
-        tests = [
-            {
-                "kind": test.kind,
-                "quantities": list(test.quantities),
-                "statistic": test.statistic if np.isfinite(test.statistic) else None,
-                "dof": test.dof,
-                "p_value": test.p_value,
-                "adjusted_p_value": float(p),
-            }
-            for test, p in zip(self.tests, self.adjusted)
-        ]
-        content = {
-            "title": self.title,
-            "status": self.status,
-            "passed": self.passed,
-            "rejected": self.rejected,
-            "samples": self.samples,
-            "requested": self.requested,
-            "seed": self.seed,
-            "q": None if self.q is None else list(self.q),
-            "v": None if self.v is None else list(self.v),
-            "versions": self.versions,
-            "level": self.level,
-            "quantities": quantities,
-            "tests": tests,
-            "groups": [
-                {"quantities": list(g.quantities), "spread": _finite(g.spread), "tolerance": g.tolerance}
-                for g in self.groups
-            ],
-            "parties": [
-                {
-                    "name": p.name,
-                    "subject": p.subject,
-                    "gap": _finite(p.gap),
-                    "tolerance": p.tolerance,
-                    "where": p.where,
-                }
-                for p in self.parties
-            ],
-            "unasked": list(self.unasked),
-            "claimed": {
-                name: {"note": note, "limits": None if found is None else _plain(found._asdict())}
-                for name, (note, found) in self.claimed.items()
-            },
-            "identities": {name: _finite(r) for name, r in self.identities.items()},
-            "convergence": [[_finite(x) for x in point] for point in self.convergence.tolist()],
-            "detectable": None if self.detectable is None else _plain(self.detectable._asdict()),
-        }
-        return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+        from kfdyn.duality.report_json import content
+
+        return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def plot(self) -> Figure:
         """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
@@ -318,28 +261,6 @@ class Report:
         return as_html(self)
 
 
-def versions() -> dict[str, str]:
-    """Versions of the packages that a cross-check rests on, where they are installed.
-
-    Examples
-    --------
-    >>> list(versions())[:2]
-    ['kfdyn', 'python']
-    """
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    from kfdyn import __version__
-
-    found = {"kfdyn": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "filterpy", "pin", "mujoco"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _numbers(values: tuple[float, ...]) -> str:
     """All of them, to the last digit, as the command line takes them."""
     shown = " ".join(repr(value + 0.0) for value in values[:_SHOWN])
@@ -349,15 +270,3 @@ def _numbers(values: tuple[float, ...]) -> str:
 def _percent(limits: tuple[float, float]) -> str:
     low, high = (f"{100 * value:.2g}" for value in limits)
     return f"{low} %" if low == high else f"{low} to {high} %"
-
-
-def _plain(content: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON knows: null for NaN."""
-    return {
-        key: [_finite(x) for x in value] if isinstance(value, tuple) else _finite(value)
-        for key, value in content.items()
-    }
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

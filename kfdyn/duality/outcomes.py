@@ -1,0 +1,103 @@
+"""What a cross-check finds, test by test, group by group, quantity by quantity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One calibrated test.
+
+    Attributes
+    ----------
+    kind : str
+        "covariance", "entries", "mean", "mean entries", "whiteness", "NIS", "NIS distribution" or "NEES"; of what
+        somebody claims also "single entry" and "low rank".
+    quantities : tuple of str
+        What it is about; several where one statistic serves a whole group.
+    statistic, dof, p_value
+        Its outcome; p is uniform if the claim is true (or larger, for tests on largest entries).
+    detail : str
+        Where the largest deviation is, or why p = 0.
+    """
+
+    kind: str
+    quantities: tuple[str, ...]
+    statistic: float
+    dof: int
+    p_value: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Quantities that are linear images of each other: one likelihood ratio on the same draws.
+
+    Attributes
+    ----------
+    quantities : tuple of str
+    spread : float
+        Largest relative difference of their statistics.
+    tolerance : float
+        What rounding excuses. √LR is √(n/2) ‖S − 1‖ of the whitened sample covariance S, so that errors up to δ in its
+        d directions move √LR by δ√(2nd) at most, whatever its value, and LR by 2δ√(2nd/LR) of itself; twice that for
+        two of them. δ is the bound of the model, or 64 ε tr Σ⁻¹ in units of the terms.
+    """
+
+    quantities: tuple[str, ...]
+    spread: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the statistics agree."""
+        return self.spread <= self.tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One quantity: what was claimed, what was found.
+
+    Attributes
+    ----------
+    name : str
+    dimension, rank : int
+        Size of the vector; rank of its covariance, as theory has it.
+    tested_rank : int
+        Number of directions tested: the rank, less if some variances drown in rounding, or the size of a sketch.
+    sketched : bool
+        Whether the covariance was seen in random directions and node by node only.
+    covariance, sampled : (d, d) or None
+        Claimed and sampled; None if sketched.
+    scores : (d, d) or None
+        Normal score of each entry of the sampled covariance; None too if what is claimed is no covariance.
+    error, expected_error : float
+        Relative Frobenius error of the sampled covariance in units of the standard deviations, and its root mean
+        square under the claim, O(1/√n).
+    """
+
+    name: str
+    dimension: int
+    rank: int
+    tested_rank: int
+    sketched: bool
+    covariance: Array | None
+    sampled: Array | None
+    scores: Array | None
+    error: float
+    expected_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """All tests, the groups whose equality was asserted, and what was found for each quantity."""
+
+    tests: tuple[Outcome, ...]
+    groups: tuple[Group, ...]
+    findings: dict[str, Finding]
