@@ -48,15 +48,18 @@ def operations(modes: int) -> tuple[int, int]:
 
 def run(quick: bool = False) -> Report:
     from kfdyn.dynamics import behind_modes, partition_hinges, succession
-    from kfdyn.dynamics.flexible.solve import FLEXIBLE_FORWARD
+    from kfdyn.dynamics.entries import marks
+    from kfdyn.dynamics.flexible import solve
     from kfdyn.estimation.riccati import _run
+    from kfdyn.multibody.flexible.prepared import flexible_model_of
 
     budget = 0.05 if quick else 1.0
     rows, numbers = [], {}
     for modes in (0, 2, 8) if quick else (0, 1, 2, 4, 8, 16, 32):
         system = chain(modes)
         q, v = system.random_configuration(0, bent=0.01), np.zeros(system.nv)
-        tau, out = np.ones(system.nv), np.empty(system.nv)
+        tau, (out, other) = np.ones(system.nv), np.empty((2, system.nv))
+        led = ~system.elastic  # hinges led, modes free
         whole = kf.as_estimation(system, q, v)
         split = partition_hinges(whole, succession(system), transitions=behind_modes(system))
         square = partition_hinges(whole, succession(system))
@@ -64,12 +67,31 @@ def run(quick: bool = False) -> Report:
         a = kf.forward_dynamics(system, q, v, tau)
         engine = kf.forward_dynamics(system, q, v, tau, method="engine")
         assert np.abs(a - engine).max() < 1e-8 * np.abs(a).max()
+        held = marks(flexible_model_of(system), led)
+        forces, answers = kf.inverse_dynamics(system, q, v, a), kf.hybrid_dynamics(system, q, v, tau, tau, led)
+        assert np.abs(forces - tau).max() < 1e-8 * np.abs(a).max()
+        for got, wanted in zip(answers, solve.hybrid_by_engine(system, q, v, tau * ~led, tau * led, led)):
+            assert np.abs(got - wanted).max() < 1e-8 * np.abs(wanted).max()
         runs: dict[str, Callable[[], object]] = {
             "whole": lambda ss=whole, seen=every: _run(ss, seen, "block"),
             "univariate": lambda ss=whole, seen=every: _run(ss, seen, "univariate"),
             "split": lambda ss=split.ss, seen=parts: _run(ss, seen, "block"),
             "split, all states": lambda ss=square.ss, seen=wide: _run(ss, seen, "block"),
-            "sweep": lambda s=system, q=q, v=v, t=tau, o=out: FLEXIBLE_FORWARD(s, 1, q, v, t, None, s.gravity, o),
+            "sweep": lambda s=system, given=(q, v, tau, None, system.gravity, out): solve.FLEXIBLE_FORWARD(
+                s, 1, *given
+            ),
+            "inverse": lambda s=system, given=(q, v, tau, None, system.gravity, out): solve.FLEXIBLE_INVERSE(
+                s, 1, *given
+            ),
+            "hybrid": lambda s=system, given=(*held, q, v, tau, tau, None, system.gravity, out, other): (
+                solve.FLEXIBLE_HYBRID(s, 1, *given)
+            ),
+            "inverse, call": lambda s=system, q=q, v=v, t=tau: kf.inverse_dynamics(s, q, v, t),
+            "hybrid, call": lambda s=system, q=q, v=v, t=tau, led=led: kf.hybrid_dynamics(s, q, v, t, t, led),
+            "inverse, engine": lambda s=system, q=q, v=v, t=tau: solve.inverse_by_engine(s, q, v, t),
+            "hybrid, engine": lambda s=system, q=q, v=v, t=tau, led=led: solve.hybrid_by_engine(
+                s, q, v, t * ~led, t * led, led
+            ),
         }
         times = {name: t / BODIES for name, t in race(runs, budget).items()}
         count = operations(modes)
@@ -80,7 +102,8 @@ def run(quick: bool = False) -> Report:
                 *(seconds(times[name]) for name in ("whole", "univariate", "split, all states", "split")),
                 f"{times['whole'] / times['split']:.2f}",
                 f"{count[0] / count[1]:.2f}",
-                seconds(times["sweep"]),
+                *(seconds(times[name]) for name in ("sweep", "inverse", "hybrid")),
+                *(f"{times[f'{name}, engine'] / times[f'{name}, call']:.0f}" for name in ("inverse", "hybrid")),
             ]
         )
     return Report(
@@ -95,6 +118,10 @@ def run(quick: bool = False) -> Report:
             "split pays, times",
             "counted, times",
             "forward dynamics, sweep",
+            "inverse, sweep",
+            "hybrid, sweep",
+            "inverse: engine over sweep",
+            "hybrid: engine over sweep",
         ],
         rows,
         environment(["kfdyn", "numpy", "llvmlite"]),
@@ -104,7 +131,9 @@ def run(quick: bool = False) -> Report:
             "which keeps all states, or six.",
             "counted: multiplications of dense blocks, whole over split.",
             "sweep: all of forward dynamics of one state by the compiled sweep, which is written in the split form: "
-            "kinematics, inertia of the bent body, gather, scatter.",
+            "kinematics, inertia of the bent body, gather, scatter. Hybrid: hinges led, modes free.",
+            "engine over sweep: a call of kf.inverse_dynamics and kf.hybrid_dynamics for one state, against the same "
+            "on the assembled model.",
         ],
         numbers,
     )

@@ -103,10 +103,10 @@ def quick_hybrid_dynamics(
     if type(q) is not ndarray or not q.ndim:
         return None
     shape = (*q.shape[:-1], system.nv)
-    out, marks, g = (empty(shape), empty(shape)), _marks(system, prescribed), gravity
+    out, held, g = (empty(shape), empty(shape)), marks(model_of(system), prescribed), gravity
     if v is None:
         v = np.zeros(shape)
-    fine = HYBRID(system, _rows(shape[:-1]), *marks, q, v, tau, a, force, system.gravity if g is None else g, *out)
+    fine = HYBRID(system, _rows(shape[:-1]), *held, q, v, tau, a, force, system.gravity if g is None else g, *out)
     return out if fine == FINE else None
 
 
@@ -197,7 +197,7 @@ def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tupl
     """
     tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
     given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
-    fine = HYBRID(states.system, states.size, *_marks(states.system, prescribed), *given, tau, a)
+    fine = HYBRID(states.system, states.size, *marks(model_of(states.system), prescribed), *given, tau, a)
     return (tau, a) if known(fine) else None
 
 
@@ -211,9 +211,9 @@ def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64]
     return out if known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), out)) else None
 
 
-def _marks(system: System, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Dofs that are prescribed, and bodies of whose dofs some are."""
-    index = model_of(system).tables["index"]
+def marks(model: Model, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Dofs that are prescribed, and bodies of whose hinge's dofs some are."""
+    index = model.tables["index"]
     counted = np.concatenate([[0], np.cumsum(prescribed)])
     first, last = index[:, 4], index[:, 5]
     return prescribed.astype(np.int64), (counted[last] > counted[first]).astype(np.int64)

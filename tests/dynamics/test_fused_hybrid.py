@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import _marks, fused_forward_dynamics, fused_hybrid_dynamics, quick_hybrid_dynamics
+from kfdyn.dynamics.entries import fused_forward_dynamics, fused_hybrid_dynamics, marks, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import KfdynError
 from kfdyn.multibody.prepared import model_of
@@ -125,7 +125,7 @@ def test_lanes_and_plain_numbers_do_not_show():
     for rows, enter in ((11, HYBRID.compiled(2)), (1, lambda address, _, *args: HYBRID.plain(model, *args))):
         got = np.full((2, rows, system.nv), np.nan)
         arrays = [x[:rows] for x in (q, v, tau, a, force)]
-        assert enter(model.address, 0, *_marks(system, mask), *arrays, system.gravity, *got) == 1
+        assert enter(model.address, 0, *marks(model, mask), *arrays, system.gravity, *got) == 1
         for one, wanted in zip(got, expected):
             # a float may be rounded otherwise than a lane: the compiler fuses other products
             atol = 1e-11 * np.abs(wanted).max() * (rows == 1)

@@ -1,4 +1,4 @@
-"""Dynamics of a flexible system by the engine: one filter, one smoother, nodes of 6 + modes."""
+"""Dynamics of a flexible system by compiled sweeps; where these have no answer, by the engine: nodes of 6 + modes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import marks
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
@@ -15,10 +16,13 @@ from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.arguments import batch
 from kfdyn.multibody.entries import FINE, Later
 from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
 FLEXIBLE_FORWARD = Later("kfdyn.dynamics.recursions.flexible", "FLEXIBLE_FORWARD", flexible_model_of)  # type: ignore[arg-type]
+FLEXIBLE_INVERSE = Later("kfdyn.dynamics.recursions.flexible_inverse", "FLEXIBLE_INVERSE", flexible_model_of)  # type: ignore[arg-type]
+FLEXIBLE_HYBRID = Later("kfdyn.dynamics.recursions.flexible_hybrid", "FLEXIBLE_HYBRID", flexible_model_of)  # type: ignore[arg-type]
 
 
 def forward_dynamics(
@@ -53,12 +57,28 @@ def _swept(
     external_forces: ArrayLike | None,
     gravity: ArrayLike | None,
 ) -> Array | None:
-    """By the compiled sweep; None where it has no answer, so that the engine finds the words."""
-    noise = system.noise
-    if noise is not None and _mixed(system, noise):
+    """Accelerations by the compiled sweep; None where it has no answer, so that the engine finds the words."""
+    answers = _run(FLEXIBLE_FORWARD, 1, system, (), q, v, external_forces, gravity, tau=tau)
+    return None if answers is None else answers[0]
+
+
+def _run(
+    entry: Later,
+    results: int,
+    system: FlexibleSystem,
+    parameters: tuple[NDArray[np.int64], ...],
+    q: ArrayLike,
+    v: ArrayLike | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    **dofs: Array | None,
+) -> tuple[Array, ...] | None:
+    """Answers (..., nv) of a compiled sweep that is given q, v, these numbers of dofs, forces and gravity."""
+    if system.noise is not None and _mixed(system, system.noise):
         return None
-    given = {"q": (system.checked(q, system.nq, "q"), 1), "tau": (tau, 1)}
+    given = {"q": (system.checked(q, system.nq, "q"), 1)}
     given["v"] = (np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v"), 1)
+    given |= {name: (x, 1) for name, x in dofs.items() if x is not None}
     g = system.gravity if gravity is None else np.asarray(gravity, dtype=float)
     if g.shape != (3,):
         given["gravity"] = (g, 1)
@@ -68,10 +88,11 @@ def _swept(
         given["external_forces"] = (np.concatenate([force, rest], axis=-2), 2)
     lead, arrays = batch(system, **given)  # type: ignore[arg-type]
     by_name = dict(zip(given, arrays))
-    a = np.empty((len(arrays[0]), system.nv))
-    rows = (by_name["q"], by_name["v"], by_name["tau"], by_name.get("external_forces"), by_name.get("gravity", g))
-    fine = FLEXIBLE_FORWARD(system, len(a), *rows, a)  # type: ignore[arg-type]
-    return a.reshape(*lead, system.nv) if fine == FINE else None
+    rows = [by_name.get(name) for name in ("q", "v", *dofs, "external_forces")]
+    size = math.prod(lead)
+    out = tuple(np.empty((size, system.nv)) for _ in range(results))
+    fine = entry(system, size, *parameters, *rows, by_name.get("gravity", g), *out)  # type: ignore[arg-type]
+    return tuple(x.reshape(*lead, system.nv) for x in out) if fine == FINE else None
 
 
 def _mixed(system: FlexibleSystem, noise: Array) -> bool:
@@ -89,8 +110,7 @@ def bias_forces(
     gravity: ArrayLike | None = None,
 ) -> Array:
     """c (..., nv) with 𝓜a + c = tau: Hφ(ξ + Qφ*η), elastic forces among them."""
-    forest = _forest(system, q, v, external_forces, gravity)
-    return forest.by_dof(_bias(forest, Operators(forest.ss)))
+    return _pushed(system, q, v, None, external_forces, gravity)
 
 
 def inverse_dynamics(
@@ -102,20 +122,44 @@ def inverse_dynamics(
     gravity: ArrayLike | None = None,
 ) -> Array:
     """tau (..., nv) that gives the accelerations: α = φ*(H*a + η), x = φ(Qα + ξ), T = Hx + Ra (Newton and Euler)."""
-    rate = system.checked(a, system.nv, "a")
-    forest = _forest(system, q, v, external_forces, gravity, rate)
-    op = Operators(forest.ss)
-    given = forest.stack(rate)
-    return forest.by_dof(_bias(forest, op, given) + op.R.forward(given))
+    return _pushed(system, q, v, system.checked(a, system.nv, "a"), external_forces, gravity)
+
+
+def _pushed(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: Array | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+) -> Array:
+    """Forces by the compiled sweep, else by the engine's operators; without ``a`` that of a = 0."""
+    answers = _run(FLEXIBLE_INVERSE, 1, system, (), q, v, external_forces, gravity, a=a)
+    return inverse_by_engine(system, q, v, a, external_forces, gravity) if answers is None else answers[0]
+
+
+def inverse_by_engine(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: Array | None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> Array:
+    """The same on the assembled model: it finds the words where the sweep has no answer."""
+    forest = _forest(system, q, v, external_forces, gravity, a)
+    ss, op = forest.ss, Operators(forest.ss)
+    given = forest.stack(np.zeros(system.nv) if a is None else a)
+    alpha = op.phi.backward(ss.eta + op.H.backward(given))
+    tau = op.H.forward(op.phi.forward(op.Q.forward(alpha) + ss.xi)) + op.R.forward(given)
+    return expect_finite(system, forest.by_dof(np.asarray(tau)), "tau", q=q, v=v, a=a)  # type: ignore[arg-type]
 
 
 def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:
-    """𝓜 = HφQφ*H* + R, (..., nv, nv)."""
-    forest = flexible_forest(system, q, gravity=np.zeros(3))
-    op = Operators(forest.ss)
-    units = _units(forest)
-    columns = op.H.forward(op.phi.forward(op.Q.forward(op.phi.backward(op.H.backward(units))))) + op.R.forward(units)
-    return _square(forest, columns)
+    """𝓜 = HφQφ*H* + R, (..., nv, nv): what unit accelerations alone ask for."""
+    here = system.checked(q, system.nq, "q")
+    columns = _pushed(system.slack, here[..., None, :], None, np.eye(system.nv), None, np.zeros(3))
+    return 0.5 * (columns + np.swapaxes(columns, -1, -2))
 
 
 def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
@@ -153,17 +197,33 @@ def hybrid_dynamics(
     mask = np.asarray(prescribed, dtype=bool)
     torque = system.checked(np.where(mask, 0.0, tau), system.nv, "tau")
     rate = system.checked(np.where(mask, a, 0.0), system.nv, "a")
+    held = marks(flexible_model_of(system), mask)
+    answers = _run(FLEXIBLE_HYBRID, 2, system, held, q, v, external_forces, gravity, tau=torque, a=rate)
+    if answers is not None:
+        return answers[0], answers[1]
+    return hybrid_by_engine(system, q, v, torque, rate, mask, external_forces, gravity)
+
+
+def hybrid_by_engine(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    torque: Array,
+    rate: Array,
+    mask: NDArray[np.bool_],
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """The same on the assembled model, given zeros where nothing is known."""
     forest = _forest(system, q, v, external_forces, gravity, torque + rate)
     op, given = Operators(forest.ss), forest.stack(rate)
-    T = forest.stack(np.where(mask, np.nan, torque))
+    T = forest.stack(np.where(mask, np.nan, torque)) - op.R.forward(given)  # R_fp a_p, where noise couples them
     with _named(forest):
         filt = kalman_filter(forest.ss, T, eta=forest.ss.eta + op.H.backward(given))
     smooth = bryson_frazier(forest.ss, filt, covariances=False)
     every = given + smooth.a
-    force = op.H.forward(smooth.x.flat) + op.R.forward(every)
-    return np.where(mask, forest.by_dof(force), np.broadcast_to(torque, (*forest.lead, system.nv))), forest.by_dof(
-        every
-    )
+    force = forest.by_dof(op.H.forward(smooth.x.flat) + op.R.forward(every))
+    return np.where(mask, force, torque), forest.by_dof(every)
 
 
 def _forest(
@@ -178,12 +238,11 @@ def _forest(
     here = system.checked(q, system.nq, "q")
     if other is not None:
         here = np.broadcast_to(here, (*np.broadcast_shapes(here.shape[:-1], other.shape[:-1]), system.nq))
-    return flexible_forest(system, here, v, gravity, external_forces)
-
-
-def _bias(forest: FlexibleForest, op: Operators, a: Array | None = None) -> Array:
-    eta = forest.ss.eta if a is None else forest.ss.eta + op.H.backward(a)
-    return np.asarray(op.H.forward(op.phi.forward(op.Q.forward(op.phi.backward(eta)) + forest.ss.xi)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        forest = flexible_forest(system, here, v, gravity, external_forces)
+    for bias in (forest.ss.xi, forest.ss.eta):
+        expect_finite(system, bias, "a force or an acceleration", q=q, v=v, external_forces=external_forces)  # type: ignore[arg-type]
+    return forest
 
 
 def _units(forest: FlexibleForest) -> Array:

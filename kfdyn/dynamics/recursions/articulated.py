@@ -59,9 +59,9 @@ class Filter:
             (node_of or self.filtered)(body)
         return now(self.least)
 
-    def filtered(self, body):
-        """Gather one body."""
-        node = Node(self, body)
+    def filtered(self, body, node_of=None):
+        """Gather one body, a :class:`Node` unless it is another one."""
+        node = (node_of or Node)(self, body)
         node.look()
         for kind in cases(body.kind, KINDS):
             filter_node(node.of(kind))
@@ -106,8 +106,13 @@ class Node:
 
     def of(self, kind):
         """The same as a node of its kind."""
-        node = (Many if kind not in (REVOLUTE, SLIDE) else One)(self.filter, self.body)
+        node = self.seen_as(Many if kind not in (REVOLUTE, SLIDE) else One)
         node.kind = kind
+        return node
+
+    def seen_as(self, node_of):
+        """The same as another node, which need not look again."""
+        node = node_of(self.filter, self.body)
         node.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("P", "z", "rounding")})
         return node
 

@@ -5,15 +5,16 @@ node of six without mass. So the hinge is served by the nodes of rigid bodies, a
 a body without mass and without dofs that passes on to the modes, too: Φ = [[0, Π*], [0, φ]].
 """
 
-from kfdyn.dynamics.recursions.articulated import ROUNDING, Filter, Many, Node
+from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
+from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
-from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, OWN, RIGID, Bending, attach, put, weigh
+from kfdyn.estimation.recursions.page import filter_node, smooth_node
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, put, weigh
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import outward_body, prepare_sine
-from kfdyn.multibody.recursions.robot import KINDS, outward
+from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import carried, cases, either, loop, when
+from kfdyn.sweeps.control import cases, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
 
 FORMS = (RIGID, BENT, ATTACHED)
@@ -21,6 +22,9 @@ FORMS = (RIGID, BENT, ATTACHED)
 
 class FlexibleFilter(Filter):
     """A filter some of whose bodies bend."""
+
+    #: What the modes of a body are.
+    modes_of = Modes
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work, moving=True)
@@ -45,30 +49,33 @@ class FlexibleFilter(Filter):
                     for _ in when(form == BENT):
                         weigh(self.bending, body, self.work)
 
-    def gather_one(self, body):
-        """One body of any form."""
+    def gather(self):
+        """The filter over bodies of any form."""
+        return super().gather(self._gather_one)
+
+    def _gather_one(self, body):
         for form in cases(self.bending.flex(body).form, FORMS):
             if form == RIGID:
                 self.filtered(body)
             elif form == BENT:
-                node = Behind(self, body)
-                node.look()
-                for kind in cases(body.kind, KINDS):
-                    filter_node(node.of(kind))
+                self.filtered(body, Behind)
             else:
                 node = Attachment(self, body)
                 node.look()
                 filter_node(node)
 
-    def scatter_one(self, body):
-        """To one body of any form."""
+    def scatter(self):
+        """The smoother over bodies of any form."""
+        super().scatter(self._scatter_one)
+
+    def _scatter_one(self, body):
         for form in cases(self.bending.flex(body).form, FORMS):
             if form == ATTACHED:
                 smooth_node(Attachment(self, body))
             else:
                 self.smoothed(body)
                 if form == BENT:
-                    smooth_node(Modes(self, body))
+                    smooth_node(self.modes_of(self, body))
 
 
 class Behind(Node):
@@ -76,171 +83,9 @@ class Behind(Node):
 
     def whole(self):
         """P and z that the modes leave."""
-        modes = Modes(self.filter, self.body)
+        modes = self.filter.modes_of(self.filter, self.body)
         filter_node(modes)
         return modes.left
-
-
-class Modes:
-    """The modes of a body: n states, of which nothing is passed on, beside its six."""
-
-    def __init__(self, filter_, body):
-        self.filter, self.body = filter_, body
-        self.flex = flex = filter_.bending.flex(body)
-        self.n = flex.modes
-        self.rows = filter_.bending.kept.part(flex.rows)
-        self.z = self.rows.part(self.n * (self.n + 6))
-        self.before = self.z.part(self.n + OWN.width)
-
-    def prior(self):
-        """P and z: what the attachments passed on, and M_m, ξ."""
-        own = OWN.rows(self.z.part(self.n))[0]
-        for i in loop(self.n):
-            self.before[i] = self.rows[i * (self.n + 6) + i]
-        slot = self.filter.slots[self.body.arrives]
-        P = slot.P.plus_body(own.moment, own.first, self.body.mass)
-        return carried(Wide(self, P), Long(self, slot.z + own.xi))
-
-    def outputs(self, backwards=False):
-        """The modes, each a unit row."""
-        for i in loop(self.n):
-            yield Mode(self, self.n - 1 - i if backwards else i)
-
-    def pass_on(self, P, z):
-        """To the hinge: only the six go on."""
-        self.left = P.six, z.six
-
-    def arriving(self):
-        """λ of the body, behind its hinge."""
-        return Straight(Long(self, self.filter.bodies[self.body.t].eta))
-
-    def leave(self, costate):
-        """Accelerations of modes stay where z was, for the attachments."""
-
-
-class Mode(Output):
-    """One mode as an output: h is a unit row, and its noise is part of M_ff."""
-
-    noise = 0.0
-
-    def __init__(self, modes, i):
-        self.modes, self.i = modes, i
-        self.row = self
-        self.gain = Step(modes, i, None)
-
-    @property
-    def measured(self):
-        """The generalised force."""
-        return self.modes.filter.row.tau[self.modes.flex.v + self.i]
-
-    @property
-    def nu(self):
-        """ν."""
-        return self.modes.z[self.i]
-
-    def dot(self, x):
-        """Entry i."""
-        return x.entry(self.i)
-
-    def added_to(self, costate, a):
-        """λ + h*a: entry i was 0."""
-        self.modes.z[self.i] = a
-        return costate
-
-    def keep(self, g, d, nu):
-        """The gain, in the place of the row it was made of; ν in that of z. Rounding is a part of the d of before."""
-        modes, i = self.modes, self.i
-        at = i * (modes.n + 6)
-        modes.filter.watch(d - ROUNDING * modes.before[i])
-        for k in loop(modes.n + 6, i + 1):
-            modes.rows[at + k] = g.scale * modes.rows[at + k]
-        modes.z[i] = nu
-
-    def answer(self, a):
-        """The acceleration of the mode."""
-        self.modes.filter.row.a[self.modes.flex.v + self.i] = a
-
-
-class Step:
-    """P h* of mode i, times ``scale``: the row of the mode from the diagonal on, since earlier modes are known."""
-
-    def __init__(self, modes, i, scale):
-        self.modes, self.i, self.scale = modes, i, scale
-        self.row = modes.rows.part(i * (modes.n + 6))
-
-    def entry(self, k):
-        """Entry k."""
-        return self.row[k]
-
-    @property
-    def six(self):
-        """The part that the hinge sees."""
-        x = Spatial.of([self.row[self.modes.n + k] for k in range(6)])
-        return x if self.scale is None else self.scale * x
-
-    def __rmul__(self, scale):
-        return Step(self.modes, self.i, scale)
-
-    def dot(self, costate):
-        """g*λ, of which later modes and the six are not 0."""
-        total = carried(self.six.dot(costate.six))
-        for k in loop(self.modes.n, self.i + 1):
-            total.set(total.get() + self.row[k] * self.modes.z[k])
-        return total.get()
-
-
-class Wide:
-    """P of n + 6 states: rows of the modes in memory, the six an articulated inertia."""
-
-    def __init__(self, modes, six):
-        self.modes, self.six = modes, six
-
-    def numbers(self):
-        """What is not in memory."""
-        return (self.six,)
-
-    def like(self, numbers):
-        """Another one of the same body."""
-        return Wide(self.modes, *numbers)
-
-    def applied(self, h):
-        """P h*."""
-        return Step(self.modes, h.i, None)
-
-    def less(self, g, u):
-        """P − g u*, for later modes and the six."""
-        modes, i, n = self.modes, u.i, self.modes.n
-        for k in loop(n, i + 1):
-            at, factor = modes.rows.part(k * (n + 6)), g.scale * u.row[k]
-            for l in loop(n + 6, k):
-                at[l] -= factor * u.row[l]
-        return Wide(modes, self.six.less(g.six, u.six).now())
-
-
-class Long:
-    """z or λ of n + 6 states: modes in memory, the six a spatial vector."""
-
-    def __init__(self, modes, six):
-        self.modes, self.six = modes, six
-
-    def numbers(self):
-        """What is not in memory."""
-        return (self.six,)
-
-    def like(self, numbers):
-        """Another one of the same body."""
-        return Long(self.modes, *numbers)
-
-    def entry(self, k):
-        """Entry k."""
-        return self.modes.z[k]
-
-    def plus(self, g, k):
-        """z + k g, for later modes and the six."""
-        modes = self.modes
-        for l in loop(modes.n, g.i + 1):
-            modes.z[l] += (k * g.scale) * g.row[l]
-        return Long(modes, self.six + k * g.six)
 
 
 class Attachment(Many):
@@ -250,7 +95,7 @@ class Attachment(Many):
         super().__init__(filter_, body)
         self.flex = filter_.bending.flex(body)
         self.map = filter_.bending.kept.part(self.flex.map)
-        self.modes = Modes(filter_, body)  # of the body it is on
+        self.modes = filter_.modes_of(filter_, body)  # of the body it is on
 
     def whole(self):
         """What its children pass on."""
@@ -291,8 +136,8 @@ def flexible_forward_dynamics(robot, row, work):
     """a of hinges and modes: some n(n + 6)²/3 + 3p(n + 6)² operations more for a body of n modes and p points."""
     f = FlexibleFilter(robot, row, work)
     f.sweep_outward()
-    least = f.gather(f.gather_one)
-    f.scatter(f.scatter_one)
+    least = f.gather()
+    f.scatter()
     return least
 
 

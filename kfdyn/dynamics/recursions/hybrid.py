@@ -4,7 +4,7 @@ H*a of a prescribed dof joins η, and its gain is 0. Its force is read off what 
 hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R a, of the same form as a free dof's acceleration.
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Many, Output
+from kfdyn.dynamics.recursions.articulated import Filter, Many, Node, Output
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
 from kfdyn.multibody.recursions.energy import Q, V
@@ -19,8 +19,6 @@ from kfdyn.sweeps.values import local, unboxed
 
 class Held(Many):
     """A body of whose dofs some are prescribed: the others are measured, these are read."""
-
-    prescribed = True
 
     def outputs(self, backwards=False):
         """The free dofs."""
@@ -66,34 +64,41 @@ class Hybrid(Filter):
             for _ in when(self.row.prescribed[i] != 0):
                 here.eta = here.eta + self.row.known[i] * self.rows_of_H[i].h
 
-    def gather_one(self, body):
-        """One body, prescribed or not."""
+    def filtered(self, body, node_of=None):
+        """Gather one body, prescribed or not."""
         for held in either(self.row.held[body.t] != 0):
             if held:
-                node = Held(self, body)
+                node = (node_of or Node)(self, body)
+                node.prescribed = True
                 node.look()
-                filter_node(node)
+                filter_node(node.seen_as(Held))
             else:
-                self.filtered(body)
+                super().filtered(body, node_of)
 
-    def scatter_one(self, body):
-        """To one body."""
+    def smoothed(self, body):
+        """Scatter to one body."""
         for held in either(self.row.held[body.t] != 0):
             if held:
                 smooth_node(Held(self, body))
             else:
-                self.smoothed(body)
+                super().smoothed(body)
 
 
 def hybrid_dynamics(robot, row, work):
     """All of tau and a, given tau of the free dofs and a of those prescribed (SKO "hybrid"), dof by dof."""
     f = Hybrid(robot, row, work, moving=True)
     sweep_outward(robot, row, f.work, f.H, moving=True)
+    return answered(f)
+
+
+def answered(f):
+    """Gather and scatter behind the outward sweep, and the answers that were given."""
+    robot, row = f.robot, f.row
     for body in outward(robot):
         for _ in when(row.held[body.t] != 0):
             f.prescribe(body)
-    least = f.gather(f.gather_one)
-    f.scatter(f.scatter_one)
+    least = f.gather()
+    f.scatter()
     for i in loop(robot.nv):
         for given in either(row.prescribed[i] != 0):
             if given:
@@ -123,15 +128,12 @@ def begin(robot, row, work):
     Filter(robot, row, work, moving=True).begin()
 
 
-HYBRID = Entry(
-    hybrid_dynamics,
-    ROBOT,
-    [
-        Q, V, Given("tau", ("nv",), sound=_finite_where(0)), Given("known", ("nv",), sound=_finite_where(1)), FORCES,
-        GRAVITY,
-    ],
-    [Given("all_tau", ("nv",)), Given("a", ("nv",))],
-    lambda robot, row: Filter.size(robot),
-    begin,
-    [Parameter("prescribed", "i"), Parameter("held", "i")],
-)  # fmt: skip
+#: What a row of hybrid dynamics is given, what it answers, and what all rows have in common.
+GIVEN = [
+    Q, V, Given("tau", ("nv",), sound=_finite_where(0)), Given("known", ("nv",), sound=_finite_where(1)), FORCES,
+    GRAVITY,
+]  # fmt: skip
+ANSWERS = [Given("all_tau", ("nv",)), Given("a", ("nv",))]
+MARKS = [Parameter("prescribed", "i"), Parameter("held", "i")]
+
+HYBRID = Entry(hybrid_dynamics, ROBOT, GIVEN, ANSWERS, lambda robot, row: Filter.size(robot), begin, MARKS)

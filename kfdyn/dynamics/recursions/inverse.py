@@ -89,9 +89,9 @@ class NewtonEuler:
                     self.orientations[body.t].R = self.orientations[body.parent].R @ R
                 self.own_force(body, omega, R.turned_back(up.alpha), sped.get())
             else:
-                self._move_hinge(body, up, pushed)
+                self._move_hinge(body, up)
 
-    def _move_hinge(self, body, up, pushed):
+    def _move_hinge(self, body, up):
         """The same for hinges of any number of dofs: cross them in the parent's orientation, then turn."""
         row = self.row
         spin, acc = up.alpha, up.acc
@@ -100,9 +100,13 @@ class NewtonEuler:
         for _ in when(row.a.given):
             for i in dofs(self.robot, body):
                 state.set(state.get() + row.a[i] * self.rows_of_H[i].h)
-        hinge, motion = self.hinges[body.t], state.get()
+        self.placed(body, R, l, omega, state.get())
+
+    def placed(self, body, R, l, omega, motion):
+        """Behind a hinge: turn what was found in the parent's orientation."""
+        hinge = self.hinges[body.t]
         hinge.R, hinge.l = R, l
-        for _ in when(pushed):
+        for _ in when(self.row.external_forces.given):
             self.orientations[body.t].R = self.orientations[body.parent].R @ R
         self.own_force(body, R.turned_back(omega), R.turned_back(motion.w), R.turned_back(motion.v))
 
@@ -195,7 +199,12 @@ def inverse_dynamics(robot, row, work):
 
     α = φ*α(p) + H*a + η outward, f = Σ φf + Mα + ξ inward, tau = H f + R a. About 250 flops for a body on one dof.
     """
-    sweep = NewtonEuler(robot, row, work)
+    newton_euler(NewtonEuler(robot, row, work))
+
+
+def newton_euler(sweep):
+    """The two sweeps; the world's acceleration is −g."""
+    robot, row = sweep.robot, sweep.row
     sweep.bodies[0].acc = Vec3(*(-row.gravity[i] for i in range(3)))
     for body in outward(robot):
         sweep.move(body)

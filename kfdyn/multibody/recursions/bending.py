@@ -4,6 +4,8 @@ A body's points are :class:`~kfdyn.multibody.flexible.condensed.Condensed`; numb
 then Ψ of every mode, then B of every pair of them where there is one (THEORY section 17).
 """
 
+from typing import NamedTuple
+
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.robot import ROBOT
@@ -51,6 +53,14 @@ class Bending:
             self.eta[i] = self.row.q[flex.q + i]
             self.rate[i] = self.row.v[flex.v + i]
 
+    def elastic_force(self, flex, i):
+        """Kη + Cη̇ of mode i."""
+        numbers, n, force = self.robot.numbers, flex.modes, carried(zeros(self.robot).x)
+        for k in loop(n):
+            at = flex.matrices + i * n + k
+            force.set(force.get() + numbers[at] * self.eta[k] + numbers[at + n * n] * self.rate[k])
+        return force.get()
+
     def point(self, flex, at):
         """s = r + Ψη + ½η*Bη, its rate, and η̇*Bη̇; shapes Ψ + Bη go to ``psi``."""
         numbers, n, none = self.robot.numbers, flex.modes, zeros(self.robot)
@@ -81,8 +91,18 @@ def put(memory, at, x):
         memory[at + i] = number
 
 
-def attach(bending, body, work):
-    """R, l, ω and η of a frame on a body that bends, and Π of its modes, world orientation.
+class Carried(NamedTuple):
+    """A frame on a body that bends, in that body's axes: where it is, and what η̇ does to it."""
+
+    R: Mat3
+    l: Vec3
+    spin: Vec3
+    slide: Vec3
+    drift: Spatial
+
+
+def carried_frame(bending, body, turn=lambda x: x):
+    """Where the modes have a frame; Π of them is kept, each column ``turn``-ed to the axes it is wanted in.
 
     With θ = Π_ωη the frame is turned by exp(θ~), whose angular velocity is J_l θ̇ in the body's axes.
     """
@@ -94,23 +114,29 @@ def attach(bending, body, work):
     state = carried(zeros(bending.robot), zeros(bending.robot))
     for i in loop(n):
         theta, dtheta = state.get()
-        turn = vector(numbers, turns + 3 * i)
-        state.set(theta + bending.eta[i] * turn, dtheta + bending.rate[i] * turn)
+        shape = vector(numbers, turns + 3 * i)
+        state.set(theta + bending.eta[i] * shape, dtheta + bending.rate[i] * shape)
     theta, dtheta = state.get()
     a, b, da, db = exponential(theta)
-    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
-    R, omega = up.R, up.omega
     for i in loop(n):
-        turn, psi = vector(numbers, turns + 3 * i), vector(bending.psi, 3 * i)
-        put(bending.kept, flex.map + 6 * i, Spatial(R @ swept(theta, turn, a, b), R @ psi))
-    here.R = R @ turned_by(theta, a, b) @ body.rotation
-    l, spin, slide = R @ s, R @ swept(theta, dtheta, a, b), R @ ds
-    here.l, here.omega = l, omega + spin
+        shape, psi = vector(numbers, turns + 3 * i), vector(bending.psi, 3 * i)
+        put(bending.kept, flex.map + 6 * i, Spatial(turn(swept(theta, shape, a, b)), turn(psi)))
     once = theta.cross(dtheta)
     along, twice = theta.dot(dtheta), theta.cross(once)
     drift = b * dtheta.cross(once) + along * (da * once + db * twice)
-    push = omega.cross(omega.cross(l) + 2.0 * slide) + R @ bent
-    here.eta = Spatial((R @ drift).plus_cross(omega, spin), push)
+    R = turned_by(theta, a, b) @ body.rotation
+    return Carried(R, s, swept(theta, dtheta, a, b), ds, Spatial(drift, bent))
+
+
+def attach(bending, body, work):
+    """R, l, ω and η of a frame on a body that bends, and Π of its modes, world orientation."""
+    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
+    R, omega = up.R, up.omega
+    frame = carried_frame(bending, body, lambda x: R @ x)
+    l, spin, slide = R @ frame.l, R @ frame.spin, R @ frame.slide
+    here.R, here.l, here.omega = R @ frame.R, l, omega + spin
+    push = omega.cross(omega.cross(l) + 2.0 * slide) + R @ frame.drift.v
+    here.eta = Spatial((R @ frame.drift.w).plus_cross(omega, spin), push)
 
 
 def swept(theta, x, a, b):
@@ -159,14 +185,11 @@ def weigh(bending, body, work):
     here = WORK.rows(work)[body.t]
     bending.look(flex)
     for i in loop(n):
-        force = carried(zeros(robot).x)
         for k in loop(n):
-            at = flex.matrices + i * n + k
-            force.set(force.get() + numbers[at] * bending.eta[k] + numbers[at + n * n] * bending.rate[k])
-            kept[flex.rows + i * wide + k] = zeros(robot).x + numbers[at + 2 * n * n]
+            kept[flex.rows + i * wide + k] = zeros(robot).x + numbers[flex.matrices + (i + 2 * n) * n + k]
         for k in range(6):
             kept[flex.rows + i * wide + n + k] = zeros(robot).x
-        kept[z_at + i] = force.get()
+        kept[z_at + i] = bending.elastic_force(flex, i)
     R = here.R
     omega = R.turned_back(here.omega)
     none = zeros(robot)

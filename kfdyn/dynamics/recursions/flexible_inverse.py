@@ -1,0 +1,125 @@
+"""Inverse dynamics where bodies bend: Newton and Euler over the points of a body, in its own frame.
+
+No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of modes and hinge, O(points · modes).
+"""
+
+from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
+from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame, vector
+from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.control import carried, either, loop, when
+from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.values import choice
+
+
+class FlexibleNewtonEuler(NewtonEuler):
+    """The workspace of inverse dynamics with bodies that bend."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.bending = Bending(robot, row, work.part(NewtonEuler.size(robot)))
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        return NewtonEuler.size(robot) + Bending.size(robot)
+
+    def modal(self, flex):
+        """Of the body with these modes: their accelerations, and their forces."""
+        rows = self.bending.kept.part(flex.rows)
+        return rows, rows.part(flex.modes)
+
+    def column(self, flex, i):
+        """Π of mode i at an attachment, in the axes of the body it is on."""
+        at = flex.map + 6 * i
+        return Spatial(vector(self.bending.kept, at), vector(self.bending.kept, at + 3))
+
+    def move(self, body):
+        """Motion and own force of a body of any form."""
+        form = self.bending.flex(body).form
+        for attached in either(form == ATTACHED):
+            if attached:
+                self._attach(body)
+            else:
+                super().move(body)
+                for _ in when(form == BENT):
+                    self._bend(body)
+
+    def _attach(self, body):
+        """A frame on a body that bends: α = φ*α(p) + Πη̈ and what η̇ brings; no mass."""
+        flex, up = self.bending.flex(body), self.bodies[body.parent]
+        frame, omega = carried_frame(self.bending, body), up.omega
+        R, l, drift = frame.R, frame.l, frame.drift
+        alpha = (up.alpha + drift.w).plus_cross(omega, frame.spin)
+        acc = up.rate.plus_applied(up.acc + drift.v, l).plus_cross(omega, 2.0 * frame.slide)
+        state, accelerations = carried(Spatial(alpha, acc)), self.modal(flex)[0]
+        for i in loop(flex.modes):
+            state.set(state.get() + accelerations[i] * self.column(flex, i))
+        self.placed(body, R, l, omega + frame.spin, state.get())
+
+    def _bend(self, body):
+        """Σ J*γ over the points with γ = Ψη̈ + α × s + u a + ω × (ω × s) + 2ω × ṡ + η̇*Bη̇, and Kη + Cη̇ + Rη̈."""
+        robot, bending, here = self.robot, self.bending, self.bodies[body.t]
+        flex, numbers = bending.flex(body), robot.numbers
+        n, (accelerations, forces) = flex.modes, self.modal(flex)
+        bending.look(flex)
+        for i in loop(n):
+            accelerations[i] = zeros(robot).x
+            for _ in when(self.row.a.given):
+                accelerations[i] = self.row.a[flex.v + i]
+        for i in loop(n):
+            force = carried(bending.elastic_force(flex, i))
+            for k in loop(n):
+                force.set(force.get() + numbers[flex.matrices + (i + 2 * n) * n + k] * accelerations[k])
+            forces[i] = force.get()
+        omega, acc, A = here.omega, here.acc, here.rate
+        total = carried(Spatial(zeros(robot), zeros(robot)))
+        stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
+        for j in loop(flex.points):
+            at = flex.numbers + j * stride
+            u = numbers[at]
+            s, ds, bent = bending.point(flex, at + 1)
+            sped = carried(A.plus_applied(u * acc + bent, s).plus_cross(omega, 2.0 * ds))
+            for i in loop(n):
+                sped.set(sped.get() + accelerations[i] * vector(bending.psi, 3 * i))
+            gamma = sped.get()
+            for i in loop(n):
+                forces[i] += vector(bending.psi, 3 * i).dot(gamma)
+            total.set(total.get() + Spatial(s.cross(gamma), u * gamma))
+        here.force = total.get()
+
+    def press(self, body):
+        """Forces of hinge and modes, and what is passed on; an attachment presses on the modes, too."""
+        flex = self.bending.flex(body)
+        forces = self.modal(flex)[1]
+        for _ in when(flex.form == ATTACHED):
+            f, R = self.bodies[body.t].force + self.sums[body.arrives].f, self.hinges[body.t].R
+            turned = Spatial(R @ f.w, R @ f.v)
+            for i in loop(flex.modes):
+                forces[i] += self.column(flex, i).dot(turned)
+        super().press(body)
+        for _ in when(flex.form == BENT):
+            for i in loop(flex.modes):
+                self.row.tau[flex.v + i] = forces[i]
+
+
+def flexible_inverse_dynamics(robot, row, work):
+    """tau of hinges and modes; without ``a`` that of a = 0, the bias. O(points · modes) a body."""
+    newton_euler(FlexibleNewtonEuler(robot, row, work))
+
+
+def begin(robot, row, work):
+    """Slot 0 and the world stay as they are from row to row."""
+    FlexibleNewtonEuler(robot, row, work).begin()
+
+
+FLEXIBLE_INVERSE = Entry(
+    flexible_inverse_dynamics,
+    FLEXIBLE,
+    [Q, V, Given("a", ("nv",), optional=True), FORCES, GRAVITY],
+    [Given("tau", ("nv",))],
+    lambda robot, row: FlexibleNewtonEuler.size(robot),
+    begin,
+)
