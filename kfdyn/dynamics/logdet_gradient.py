@@ -55,7 +55,6 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
     np.float64(0.684207)
     """
     from kfdyn.estimation.riccati import riccati
-    from kfdyn.estimation.scoring import logdet_of_maps
 
     expect_rigid(system, "mass_matrix_logdet_gradient")
     states = States.of(system, q)
@@ -66,7 +65,7 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
 
     def work(part: slice) -> None:
         B, ss = part.stop - part.start, states.forest(part).ss
-        d_phi, d_H = logdet_of_maps(riccati(ss))
+        d_phi, d_H = riccati(ss).logdet_of_maps()
         H = ss.H.flat.reshape(B, system.nv, 6)
         phi, Y = (x.reshape(B, inner.size, 6, 6) for x in (ss.phi.flat, d_phi.flat))
         Z = -phi.swapaxes(-1, -2) @ Y  # Λ⁺P⁺ = φ*Λ(p)φP⁺

@@ -111,16 +111,7 @@ class InnovationsFactor:
 
     def inverse_blocks(self) -> Blocks:
         """Diagonal blocks c(k) = D⁻¹ + G*Λ⁺G of 𝓜⁻¹ in O(N) (R86 (10.3), (10.29))."""
-        from kfdyn.estimation.recursions.score import inverse_blocks, inverse_work
-        from kfdyn.estimation.riccati import common_sizes
-
-        cov, ss, x = self.covariances, self.ss, self.ss.arrays
-        flat, work = np.empty_like(ss.R.flat), np.empty(inverse_work(ss.common.most_states, ss.common.most_outputs))
-        inverse_blocks(
-            common_sizes(ss), x.parent, x.state, x.output, x.phi, x.phi_at, x.H_at, x.Q_at, x.R_at, cov.observed,
-            cov.D_factor.flat, cov.G.flat, cov.Lambda.flat, flat, work,
-        )  # fmt: skip
-        return ss.R.like(flat)
+        return self.covariances.inverse_blocks
 
     def _innovations(self, T: ArrayLike) -> tuple[FloatArray, FloatArray]:
         return sweep_states(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.operator import Operator, Rows, identity
-from kfdyn.estimation.riccati import Riccati, riccati
+from kfdyn.estimation.riccati import Riccati, common_sizes, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
@@ -50,26 +49,14 @@ class Operators:
         return riccati(self.ss) if self._given is None else self._given
 
     def _sweep(self, closed: bool, strict: bool) -> Operator:
-        from kfdyn.estimation.recursions import products
-
         ss = self.ss
         G = self.covariances.G.flat if closed else ss.H.flat  # φ does not read it
-
-        def run(kernel: Any) -> Rows:
-            def rows_of(x: FloatArray) -> FloatArray:
-                given, y = as_rows(x), np.empty(x.size)
-                work = products.work_size(ss.n_states, ss.common.most_states, ss.common.most_outputs)
-                over_rows(
-                    count_rows(x.shape[:-1]),
-                    lambda lanes, a, b: kernel(
-                        lanes, ss.address, G, int(closed), int(strict), given, a, b, y, np.empty(lanes * work)
-                    ),
-                )
-                return y.reshape(x.shape)
-
-            return rows_of
-
-        return Operator((ss.n_states, ss.n_states), run(products.gather), run(products.scatter))
+        given = G, int(closed), int(strict)
+        return Operator(
+            (ss.n_states, ss.n_states),
+            lambda x: _swept(ss, x, given, inward=True),
+            lambda x: _swept(ss, x, given, inward=False),
+        )
 
     def _blocks(self, blocks: Blocks, rows: np.ndarray, cols: np.ndarray) -> Operator:
         from kfdyn.estimation.recursions import products
@@ -246,3 +233,31 @@ class Operators:
 
         solve = InnovationsFactor(self.covariances).solve
         return Operator((self.ss.n_outputs, self.ss.n_outputs), solve, solve)
+
+
+def states_of(ss: StateSpace, x: FloatArray) -> FloatArray:
+    """φ Q x for vectors (..., Σn_k), in one gather."""
+    return _swept(ss, x, (ss.H.flat, 0, 0), inward=True, weighted=True)
+
+
+def costates_of(ss: StateSpace, x: FloatArray) -> FloatArray:
+    """φ* x for vectors (..., Σn_k), in one scatter."""
+    return _swept(ss, x, (ss.H.flat, 0, 0), inward=False)
+
+
+def _swept(
+    ss: StateSpace, x: FloatArray, given: tuple[FloatArray, int, int], *, inward: bool, weighted: bool = False
+) -> FloatArray:
+    """A x or A* x, see :func:`kfdyn.estimation.recursions.products.gather`; ``given`` are G, closed and strict."""
+    from kfdyn.estimation.recursions import products
+    from kfdyn.sweeps import Tag
+
+    known, y = as_rows(x), np.empty(x.size)
+    tags = (common_sizes(ss), Tag(1) if weighted else None) if inward else (common_sizes(ss),)
+    kernel = products.gather if inward else products.scatter
+    work = products.work_size(ss.n_states, ss.common.most_states, ss.common.most_outputs)
+    over_rows(
+        count_rows(x.shape[:-1]),
+        lambda lanes, a, b: kernel(lanes, *tags, ss.address, *given, known, a, b, y, np.empty(lanes * work)),
+    )
+    return y.reshape(x.shape)

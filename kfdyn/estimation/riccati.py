@@ -25,6 +25,7 @@ BoolArray = NDArray[np.bool_]
 _WORTH_COMPILING = 64  # nodes
 _LARGEST_STATIC = 8  # states; larger blocks gain nothing from constant sizes
 _CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
+_NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)  # where a sweep has nothing to fill
 _CACHE_LOCK = Lock()  # a model may be used by several threads at once
 
 
@@ -118,9 +119,11 @@ class Riccati:
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
         """Λ(k) and S(k), the scatter of THEORY (5), done when first asked for."""
+        from kfdyn.estimation.recursions.costate_covariances import SMOOTHED
+
         ss = self.ss
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
-        if self._scatter(Lambda, S):
+        if self._scatter(SMOOTHED, Lambda, S=S):
             from kfdyn.estimation.recursions.rts import restore_cancelled, work_size
 
             restore_cancelled(ss.address, self.flats, S, np.empty(work_size(ss.common.most_states)))
@@ -129,26 +132,53 @@ class Riccati:
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])
         return result
 
+    def logdet_of_maps(self) -> tuple[Blocks, Blocks]:
+        """−½ ∂ log det 𝓜 in φ and H: −Λ(p)φP⁺ and −(CH − G*Λ⁺)P, in one scatter with Λ and C; new arrays each time."""
+        from kfdyn.estimation.recursions.costate_covariances import SCORED
+
+        ss = self.ss
+        steps = Blocks(_NONE, ss.phi.rows, ss.n)  # each stored for itself, though the model's may be shared
+        Lambda, C, H = (np.empty_like(blocks.flat) for blocks in (ss.Q, ss.R, ss.H))
+        phi = np.empty(int(steps.offsets[-1]))
+        self._scatter(SCORED, Lambda, C=C, phi=phi, phi_at=steps.offsets, H=H)
+        if "_weighed" not in self.__dict__:
+            self.__dict__["_weighed"] = self._checked(Lambda), ss.R.like(frozen(C))
+        return steps.like(phi), ss.H.like(H)
+
     @cached_property
+    def _weighed(self) -> tuple[Blocks, Blocks]:
+        """Λ and C."""
+        from kfdyn.estimation.recursions.costate_covariances import INVERSE
+
+        Lambda, C = np.empty_like(self.ss.Q.flat), np.empty_like(self.ss.R.flat)
+        self._scatter(INVERSE, Lambda, C=C)
+        return self._checked(Lambda), self.ss.R.like(frozen(C))
+
+    @property
     def Lambda(self) -> Blocks:
-        """Λ(k) alone, which is all that the score needs: half of the scatter, if the smoother has not done it."""
-        if "smoothed" in self.__dict__:
-            return self.smoothed.Lambda
-        Lambda = np.empty_like(self.ss.Q.flat)
-        self._scatter(Lambda, None)
+        """Λ(k) alone: half of the scatter, if the smoother has not done it."""
+        return self.smoothed.Lambda if "smoothed" in self.__dict__ else self._weighed[0]
+
+    @property
+    def inverse_blocks(self) -> Blocks:
+        """C(k) = D⁻¹ + G*Λ⁺G, the diagonal blocks of 𝓜⁻¹; 0 where nothing is measured (R86 (10.3), (10.29))."""
+        return self._weighed[1]
+
+    def _checked(self, Lambda: FloatArray) -> Blocks:
         blocks = self.ss.Q.like(frozen(Lambda))
         expect_finite_blocks(self.ss.tree, "Λ", blocks, self.ss.tree.order[::-1])
         return blocks
 
-    def _scatter(self, Lambda: FloatArray, S: FloatArray | None) -> int:
-        """Fill Λ, and S unless None; returns how many S have lost digits."""
-        from kfdyn.estimation.recursions.costate_covariances import scatter_covariances, work_size
+    def _scatter(self, wanted: int, Lambda: FloatArray, **found: Any) -> int:
+        """Fill Λ and what is wanted beside it; returns how many S have lost digits."""
+        from kfdyn.estimation.recursions.costate_covariances import Scattered, scatter_covariances, work_size
         from kfdyn.sweeps import Tag
 
         ss = self.ss
-        tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), None if S is None else Tag(1)
+        arrays = dict.fromkeys(("S", "C", "phi", "H"), _NONE) | {"phi_at": _NOWHERE} | found
+        tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
         work = np.empty(work_size(ss.common.most_states, ss.common.most_outputs))
-        return scatter_covariances(*tags, ss.address, self.flats, Lambda, Lambda if S is None else S, work)
+        return scatter_covariances(*tags, ss.address, self.flats, Scattered(Lambda, **arrays), work)
 
 
 def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = "block") -> Riccati:

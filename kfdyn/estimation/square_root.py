@@ -61,19 +61,10 @@ class RootRiccati(Riccati):
 
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
-        """Λ(k) and S(k), S by arrays (THEORY section 14)."""
+        """Λ(k), a sum of squares by its own recursion, and S(k) by arrays (THEORY section 14)."""
         S = self.ss.Q.like(frozen(self._scattered.S))
         expect_finite_blocks(self.ss.tree, "S", S, self.ss.tree.order[::-1])
         return SmoothedCovariances(self.Lambda, S)
-
-    @cached_property
-    def Lambda(self) -> Blocks:
-        """Λ(k), a sum of squares by its own recursion."""
-        flat = np.empty_like(self.ss.Q.flat)
-        self._scatter(flat, None)
-        blocks = self.ss.Q.like(frozen(flat))
-        expect_finite_blocks(self.ss.tree, "Λ", blocks, self.ss.tree.order[::-1])
-        return blocks
 
     @cached_property
     def _scattered(self) -> _Scattered:

@@ -60,16 +60,18 @@ def test_rows_in_registers_are_dense_algebra(n, way):
 
 @sweep
 def congruences(known, r, n, A, S, T, P, out, work):
-    """out: S + A T A*, A* S A, P − P T P, each in a slot; S (r, r), P and T (n, n)."""
+    """out: S + A T A*, A* S A, P − P T P, −S A P, each in a slot; S (r, r), P and T (n, n)."""
     k = known is not None
     r, n = (known, known) if k else (r, n)
     a, s, t, p = Block(A, 0, r, n, k), Block(S, 0, r, r, k), Block(T, 0, n, n, k), Block(P, 0, n, n, k)
     first, second, third = (Block(out, i * 64, size, size, k) for i, size in enumerate((r, n, n)))
+    fourth = Block(out, 3 * 64, r, n, k)
     for i in loop(r):
         for j in loop(r):
             first[i, j] = s[i, j]
     dense.add_congruence(first, a, t, work)
-    dense.transposed_congruence(second, a, s, work)
+    half = dense.transposed_congruence(second, a, s, work)
+    dense.negative_product(fourth, half, p, work.part(2 * 64))
     dense.subtract_congruence(third, p, t, work)
 
 
@@ -78,13 +80,13 @@ def congruences(known, r, n, A, S, T, P, out, work):
 def test_congruences(r, n, known, way):
     rng = np.random.default_rng(10 * r + n)
     A, S, T, P = rng.normal(size=(r, n)), *(M @ M.T for M in (rng.normal(size=(k, k)) for k in (r, n, n)))
-    out, work = np.zeros((3, 8, 8)), np.empty(2 * 64)
+    out, work = np.zeros((4, 8, 8)), np.empty(2 * 64 + 8)
     flat = (M.ravel() for M in (A, S, T, P))
     run(congruences, way, Tag(n) if known else None, r, n, *flat, out.reshape(-1), work)
-    for got, right in zip(out.reshape(3, 64), (S + A @ T @ A.T, A.T @ S @ A, P - P @ T @ P)):
-        got = got[: right.size].reshape(right.shape)
+    for i, right in enumerate((S + A @ T @ A.T, A.T @ S @ A, P - P @ T @ P, -S @ A @ P)):
+        got = out[i].reshape(-1)[: right.size].reshape(right.shape)
         assert_allclose(got, right, rtol=0, atol=1e-13 * (1 + np.abs(right).max()))
-        assert (got == got.T).all()
+        assert i == 3 or (got == got.T).all()
 
 
 @sweep

@@ -9,7 +9,6 @@ import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.flat.smoothing import FlatSmoothed, spread
-from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.scoring import Score
 
 
@@ -17,7 +16,8 @@ from kfdyn.estimation.scoring import Score
 class FlatScore(Score):
     """Gradient of the log-likelihood of a model with flat priors; the attributes are those of :class:`Score`.
 
-    The finite part of Q counts: the derivative along a flat state's own variance is that of an addition to infinity.
+    The finite part of Q counts, in ∂ℓ/∂η = φQλ' as well: the derivative along a flat state's own variance is that of an
+    addition to infinity.
     """
 
     smooth: FlatSmoothed
@@ -35,13 +35,6 @@ class FlatScore(Score):
     @cached_property
     def _finite(self) -> Score:
         return Score(self.smooth.finite)
-
-    @cached_property
-    def eta(self) -> FloatArray:
-        """∂ℓ/∂η = φQλ', with the finite part of Q."""
-        op = Operators(self.ss)
-        rows = self._own_costate.reshape(-1, self.ss.n_states)
-        return (op.phi @ op.Q).forward(rows).reshape(self._own_costate.shape)
 
     @cached_property
     def _lifted(self) -> FloatArray | None:

@@ -1,14 +1,16 @@
-"""The scatter of the co-state covariances: Λ⁺, Λ and S from the roots to the leaves (THEORY (5))."""
+"""The scatter of the co-state covariances: Λ⁺ and Λ from the roots to the leaves (THEORY (5)), and what needs no more.
 
+That is the smoothed error covariance S, or the part of the score that does not depend on T (THEORY section 10).
+"""
+
+from typing import Any, NamedTuple
+
+from kfdyn.estimation.recursions.costate_outputs import ScalarOutput, VectorOutput
 from kfdyn.estimation.recursions.dense import (
     Block,
     Column,
-    add_scaled,
-    combine,
-    solve_lower,
-    solve_lower_transposed,
+    negative_product,
     subtract_congruence,
-    subtract_outer,
     transposed_congruence,
 )
 from kfdyn.estimation.recursions.model import MODEL, outward
@@ -17,36 +19,50 @@ from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either, loop
 from kfdyn.sweeps.values import choice, count, local
 
+#: What is wanted beside Λ: S; C = 𝓜⁻¹(k,k); C and the derivatives in φ and H.
+SMOOTHED, INVERSE, SCORED = 0, 1, 2
 CANCELLED = 0.01  # of P⁺: a smaller S is a difference that has lost two digits or more
 
 
+class Scattered(NamedTuple):
+    """What the scatter fills, flat: Λ; S; C; −Λ(p)φP⁺, whose blocks begin at ``phi_at``, and −(CH − G*Λ⁺)P."""
+
+    Lambda: Any
+    S: Any
+    C: Any
+    phi: Any
+    phi_at: Any
+    H: Any
+
+
 @sweep(tags=3)
-def scatter_covariances(sizes, vectorial, smoothed, model, covariances, Lambda, S, work):
-    """Fill Λ and the smoothed error covariance S for every node; returns how many S have lost digits (see rts).
+def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, work):
+    """Fill Λ for every node and what is wanted with it; returns how many S have lost digits (see rts).
 
     ::
 
-        Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺
+        Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺,   C(k) = D⁻¹ + G* Λ⁺ G
 
-    ``smoothed`` None leaves S out, ``vectorial`` None vector outputs. ``work`` is for :func:`work_size` numbers.
-    Cost per node: 7n³ + O(n²m) flops, 3n³ without S.
+    ``vectorial`` None leaves vector outputs out. ``found`` is a :class:`Scattered`, empty where nothing is wanted;
+    ``work`` is for :func:`work_size` numbers. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
     """
-    scatter = Scatter(MODEL.at(model), covariances, Lambda, None if smoothed is None else S, work)
+    scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
         if not single:
-            smooth_covariance(own.measured_by(All))
+            smooth_covariance(own.measured_by(VectorOutput))
             continue
         own.arrive()
         for alone in either(both(node.m == 1, lambda own: own.seen[0], own)):
-            smooth_covariance(own.measured_by(One if alone else All if vectorial is not None else None))
+            other = None if vectorial is None else VectorOutput
+            smooth_covariance(own.measured_by(ScalarOutput if alone else other))
     return scatter.lost
 
 
 def work_size(n, m):
     """Numbers that the scatter works in, with at most n states and m outputs to a node."""
-    return 2 * n * n + 2 * n * m + 2 * n + m
+    return 3 * n * n + 3 * n * m + 2 * n + m
 
 
 def cancelled(P_plus, S):
@@ -60,9 +76,10 @@ def cancelled(P_plus, S):
 class Scatter:
     """The sweep: what it fills and where it works."""
 
-    def __init__(self, model, known, Lambda, S, work):
-        self.model, self.known, self.Lambda, self.S, self.work = model, known, Lambda, S, work
-        self.half, self.scratch = work.part(model.most * model.most), work.part(2 * model.most * model.most)
+    def __init__(self, model, known, found, wanted, work):
+        self.model, self.known, self.found, self.wanted, self.work = model, known, found, wanted, work
+        square = model.most * model.most
+        self.half, self.scratch = work.part(square), work.part(3 * square)
         self.lost = local(0)
 
 
@@ -70,11 +87,12 @@ class Weighed:
     """A node of the scatter."""
 
     def __init__(self, scatter, node):
-        known = scatter.known
-        self.scatter, self.node = scatter, node
+        known, found = scatter.known, scatter.found
+        self.scatter, self.node, self.scratch = scatter, node, scatter.scratch
         self.H, self.G, self.L = node.H, node.gain(known.G), node.among(known.L)
         self.seen = Column(known.seen, node.output, node.m)
-        self.Lambda, self.plus = node.square(scatter.Lambda), Block(scatter.work, 0, node.n, node.n, node.known)
+        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.work, 0, node.n, node.n, node.known)
+        self.P_plus = node.square(known.P_plus)
         self.arrived = False
 
     def measured_by(self, output):
@@ -83,16 +101,19 @@ class Weighed:
         return self
 
     def arrive(self):
-        """Λ⁺, and S, which needs no more."""
-        scatter, node, plus = self.scatter, self.node, self.plus
-        P_plus, S = node.square(scatter.known.P_plus), None if scatter.S is None else node.square(scatter.S)
+        """Λ⁺, and what of a node needs no more: S, or the derivative in φ."""
+        scatter, node, plus, P_plus = self.scatter, self.node, self.plus, self.P_plus
+        S = node.square(scatter.found.S) if scatter.wanted == SMOOTHED else None
         for inner in either(node.parent >= 0):
             if inner:
                 above = node.above()
-                transposed_congruence(plus, node.step(above), above.square(scatter.Lambda), scatter.half)
+                half = transposed_congruence(plus, node.step(above), above.square(scatter.found.Lambda), scatter.half)
                 if S is not None:
                     subtract_congruence(S, P_plus, plus, scatter.half)
                     scatter.lost += count(cancelled(P_plus, S))
+                if scatter.wanted == SCORED:  # Λ(p)φP⁺
+                    slope = Block(scatter.found.phi, scatter.found.phi_at[node.k], above.n, node.n, node.known)
+                    negative_product(slope, half, P_plus, self.scratch)
                 continue
             for i in loop(node.n):
                 for j in loop(node.n):
@@ -108,9 +129,25 @@ class Weighed:
         return Straight(Costates(self, self.plus))
 
     def outputs(self, backwards=False):
-        """The one, if any; a vector output is one."""
+        """The one, if any; a vector output is one. It leaves C and the derivative in H behind, if they are wanted."""
+        found, wanted = self.scatter.found, self.scatter.wanted
+        C = None if wanted == SMOOTHED else self.node.among(found.C)
+        slope = Block(found.H, self.node.H_at, self.node.m, self.node.n, self.node.known) if wanted == SCORED else None
         if self.output is not None:
-            yield self.output(self)
+            output = self.output(self)
+            yield output
+            if C is not None:
+                output.fill_inverse(C)
+            if slope is not None:
+                output.fill_slope(slope, self.P_plus)
+            return
+        for a in loop(self.node.m):  # of which none is seen
+            for b in loop(self.node.m):
+                if C is not None:
+                    C[a, b] = 0.0
+            for j in loop(self.node.n):
+                if slope is not None:
+                    slope[a, j] = 0.0
 
     def leave(self, Lambda):
         """It is where it belongs, unless nothing was measured."""
@@ -121,7 +158,7 @@ class Weighed:
 
 
 class Costates:
-    """Λ⁺, then Λ⁺τ̄, then Λ: in memory, each where the node keeps Λ."""
+    """Λ⁺, then Λ⁺τ̄, then Λ: in memory, the last two where the node keeps Λ."""
 
     def __init__(self, node, block):
         self.node, self.block = node, block
@@ -136,114 +173,10 @@ class Costates:
         return Costates(self.node, self.node.Lambda)
 
     def turned(self, gain):
-        """g*A."""
+        """g* A."""
         return gain.turned(self.block)
 
     def less_symmetric(self, row, v):
-        """Λ = A − h*v."""
+        """Λ = A − h* v."""
         row.take_symmetric(self.block, v)
         return self
-
-
-class One:
-    """A scalar output: the numbers of its row and gain, with room for Λ⁺g and v."""
-
-    def __init__(self, node):
-        n, known, scratch, d = node.node.n, node.node.known, node.scatter.scratch, node.L[0, 0]
-        self.h, self.g = Column(node.H.memory, 0, n, known), Column(node.G.memory, 0, n, known)
-        self.u, self.v = Column(scratch, 0, n, known), Column(scratch, n, n, known)
-        self.row = self.gain = self
-        self.precision = 1.0 / (d * d)
-
-    def applied(self, Lambda):
-        """u = Λ⁺ g."""
-        combine(self.u, self.g, Lambda)
-        return self.u
-
-    def take(self, A, Lambda, u):
-        """A = Λ⁺ − u h."""
-        subtract_outer(A, Lambda, u, self.h, False)
-
-    def turned(self, A):
-        """v = g* A, of which more is taken."""
-        combine(self.v, self.g, A)
-        return self
-
-    def __rmul__(self, precision):
-        """h/d, not yet computed."""
-        return precision
-
-    def __sub__(self, precision):
-        """v = g* A − h/d."""
-        add_scaled(self.v, self.v, -precision, self.h)
-        return self.v
-
-    def take_symmetric(self, Lambda, v):
-        """Λ = A − h* v."""
-        subtract_outer(Lambda, Lambda, self.h, v, True)
-
-
-class All:
-    """All outputs of a node as one: its row is H, its gain G, its precision D⁻¹."""
-
-    def __init__(self, node):
-        n, m, scratch = node.node.n, node.node.m, node.scatter.scratch
-        self.node, self.row, self.gain, self.precision = node, self, self, self
-        self.U, self.V, self.line = Block(scratch, 0, n, m), Block(scratch, n * m, m, n), Column(scratch, 2 * n * m, m)
-
-    def applied(self, Lambda):
-        """U = Λ⁺ G."""
-        U, G = self.U, self.node.G
-        n, m = G.shape
-        for i in loop(n):
-            for a in loop(m):
-                s = local(0.0)
-                for j in loop(n):
-                    s += Lambda[i, j] * G[j, a]
-                U[i, a] = s
-        return U
-
-    def take(self, A, Lambda, U):
-        """A = Λ⁺ − U H."""
-        H, (n, m) = self.node.H, self.node.G.shape
-        for i in loop(n):
-            for j in loop(n):
-                s = local(Lambda[i, j])
-                for a in loop(m):
-                    s -= U[i, a] * H[a, j]
-                A[i, j] = s
-
-    def turned(self, A):
-        """G* A, to be computed with what is taken of it."""
-        self.A = A
-        return self
-
-    def __mul__(self, row):
-        """D⁻¹ H, likewise."""
-        return row
-
-    def __sub__(self, other):
-        """V = G* A − D⁻¹ H, column by column."""
-        node, line, V, (n, m) = self.node, self.line, self.V, self.node.G.shape
-        for j in loop(n):
-            for a in loop(m):
-                line[a] = choice(node.seen[a], node.H[a, j], 0.0)
-            solve_lower(node.L, line)
-            solve_lower_transposed(node.L, line)
-            for a in loop(m):
-                s = local(choice(node.seen[a], -line[a], 0.0))
-                for i in loop(n):
-                    s += node.G[i, a] * self.A[i, j]
-                V[a, j] = s
-        return V
-
-    def take_symmetric(self, Lambda, V):
-        """Λ = A − H* V."""
-        H, seen, (n, m) = self.node.H, self.node.seen, self.node.G.shape
-        for i in loop(n):
-            for j in loop(i + 1):
-                s = local(Lambda[i, j])
-                for a in loop(m):
-                    s -= choice(seen[a], H[a, i], 0.0) * V[a, j]
-                Lambda[i, j] = s
-                Lambda[j, i] = s

@@ -121,6 +121,18 @@ def subtract_outer(out, base, x, y, symmetric):
 
 
 @arithmetic(IN_ORDER)
+def outer_sum(out, share, base, scale, x, y):
+    """out = share · base + scale · x y*; ``share`` None stands for 1."""
+    if out.known:
+        registers.outer_sum(out, share, base, scale, x, y)
+        return
+    for i in loop(x.size):
+        c = scale * x[i]
+        for j in loop(y.size):
+            out[i, j] = (base[i, j] if share is None else share * base[i, j]) + c * y[j]
+
+
+@arithmetic(IN_ORDER)
 def subtract_pair(S, x, y):
     """S −= x y* + y x*, exactly symmetric where S was."""
     if S.known:
@@ -163,17 +175,17 @@ def add_congruence(out, A, S, work):
 
 @arithmetic(FAST)
 def transposed_congruence(out, A, S, work):
-    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; ``work`` is for rn + r numbers.
+    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; returns A* S. ``work`` is for 2rn numbers.
 
     A is turned first, so that every sum runs along two rows: that is five times as fast where n is 13.
     """
     r, n = A.shape
+    half = Block(work, 0, n, r, A.known)
     if A.known:
-        half = Block(work, 0, r, n, True)
-        registers.multiply(half, S, A)
-        registers.add_symmetric(out, None, 1.0, A, True, half)
-        return
-    turned, row = Block(work, 0, n, r), Column(work, r * n, r)
+        registers.multiply(half, A, S, transposed=True)
+        registers.add_symmetric(out, None, 1.0, half, False, A)
+        return half
+    turned = Block(work, n * r, n, r)
     for i in loop(n):
         for l in loop(r):
             turned[i, l] = A[l, i]
@@ -182,18 +194,36 @@ def transposed_congruence(out, A, S, work):
             s = local(0.0)
             for l in loop(r):
                 s += turned[i, l] * S[j, l]
-            row[j] = s
+            half[i, j] = s
         for j in loop(i + 1):
             s = local(0.0)
             for l in loop(r):
-                s += row[l] * turned[j, l]
+                s += half[i, l] * turned[j, l]
             out[i, j] = s
             out[j, i] = s
+    return half
+
+
+@arithmetic(FAST)
+def negative_product(out, half, P, line):
+    """out = −half* P for half (n, r), symmetric P (n, n); ``line`` is for n numbers."""
+    n, r = half.shape
+    if half.known:
+        registers.multiply(out, half, P, transposed=True, sign=-1.0)
+        return
+    for i in loop(r):
+        for l in loop(n):
+            line[l] = half[l, i]
+        for j in loop(n):
+            s = local(0.0)
+            for l in loop(n):
+                s -= line[l] * P[j, l]
+            out[i, j] = s
 
 
 @arithmetic(FAST)
 def subtract_congruence(out, P, S, work):
-    """out = P − P S P for symmetric P and S (n, n), exactly symmetric; ``work`` is for n² + n numbers."""
+    """out = P − P S P for symmetric P and S (n, n), exactly symmetric; ``work`` is for 2n² numbers."""
     n = P.shape[0]
     if P.known:
         half = Block(work, 0, n, n, True)

@@ -13,23 +13,23 @@ from kfdyn.sweeps.values import local
 _ANY = Sizes(None, None)
 
 
-@sweep(tags=1)
-def gather(lanes, model, G, closed, strict, x, first, last, y, work):
+@sweep(tags=3)
+def gather(lanes, sizes, weighted, model, G, closed, strict, x, first, last, y, work):
     """y = A x or Ã x, leaves to roots, for A = φ or (closed) A = ψ, whose step is φ τ̄ = φ(1 − G H).
 
-    With s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x. ``work`` is for :func:`work_size` numbers with so many
-    lanes.
+    With s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x. Of A Q x where it is ``weighted``, else None. ``work``
+    is for :func:`work_size` numbers with so many lanes.
     """
     flow = Flow(lanes, MODEL.at(model), G, work)
     for pass_ in passes(lanes, first, last):
         flow.batch.rows = pass_
         flow.sums.clear()
-        for node in inward(flow.model, _ANY):
+        for node in inward(flow.model, sizes):
             own = flow.of(node)
-            flow.add(node, own, strict, x, y)
+            flow.add(node, own, strict, x, y, weighted is not None)
             for _ in when(node.parent >= 0):
                 for _ in when((closed != 0) & (node.m > 0)):
-                    seen = flow.seen.part(0, node.m)
+                    seen = flow.seen.part(0, node.m, node.one)
                     seen.clear()
                     seen.add_product(1.0, node.H, own)
                     own.add_product(-1.0, node.gain(G), seen)
@@ -37,20 +37,20 @@ def gather(lanes, model, G, closed, strict, x, first, last, y, work):
                 flow.of(above).add_product(1.0, node.step(above), own)
 
 
-@sweep(tags=1)
-def scatter(lanes, model, G, closed, strict, x, first, last, y, work):
+@sweep(tags=2)
+def scatter(lanes, sizes, model, G, closed, strict, x, first, last, y, work):
     """y = A* x or Ã* x, roots to leaves: s(k) = A*(p,k) (s(p) + x(p)), Ã* x = s and A* x = s + x."""
     flow = Flow(lanes, MODEL.at(model), G, work)
     for pass_ in passes(lanes, first, last):
         flow.batch.rows = pass_
-        for node in outward(flow.model, _ANY):
+        for node in outward(flow.model, sizes):
             own = flow.of(node)
             own.clear()
             for _ in when(node.parent >= 0):
                 above = node.above()
                 own.add_transposed(1.0, node.step(above), flow.of(above))
                 for _ in when((closed != 0) & (node.m > 0)):
-                    seen = flow.seen.part(0, node.m)
+                    seen = flow.seen.part(0, node.m, node.one)
                     seen.clear()
                     seen.add_transposed(1.0, node.gain(G), own)
                     own.add_transposed(-1.0, node.H, seen)
@@ -68,15 +68,18 @@ class Flow:
 
     def of(self, node):
         """The part of a node."""
-        return self.sums.part(node.state, node.n)
+        return self.sums.part(node.state, node.n, node.known)
 
-    def add(self, node, own, strict, x, y):
-        """Add x to s, and keep s before that if strict, else after."""
-        known = self.known.part(0, node.n)
+    def add(self, node, own, strict, x, y, weighted=False):
+        """Add x or Q x to s, and keep s before that if strict, else after."""
+        known = self.known.part(0, node.n, node.known)
         for _ in when(strict != 0):
             own.store(y, self.states, node.state)
         known.load(x, self.states, node.state)
-        own.add(known)
+        if weighted:
+            own.add_transposed(1.0, node.square(self.model.Q), known)
+        else:
+            own.add(known)
         for _ in when(strict == 0):
             own.store(y, self.states, node.state)
 

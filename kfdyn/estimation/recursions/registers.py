@@ -108,10 +108,10 @@ def mirrored(rows):
 
 
 @arithmetic(LANEWISE)
-def multiply(out, A, B):
-    """out = A B for A (r, n), B (n, c). Everything is read before anything is written."""
+def multiply(out, A, B, transposed=False, sign=1.0):
+    """out = ± A B for A (r, n), B (n, c), or ± A* B for A (n, r). Everything is read before anything is written."""
     rows = [B.row(l) for l in range(B.shape[0])]
-    out.set_rows([combination(A.numbers(i), rows) for i in range(A.shape[0])])
+    out.set_rows([sign * combination(A.column(i) if transposed else A.numbers(i), rows) for i in range(out.shape[0])])
 
 
 @arithmetic(LANEWISE)
@@ -161,6 +161,15 @@ def subtract_outer(out, base, x, y, symmetric):
     row = y.row()
     rows = [base.row(i) - c * row for i, c in enumerate(x.numbers())]
     out.set_rows(mirrored(rows) if symmetric else rows)
+
+
+@arithmetic(LANEWISE)
+def outer_sum(out, share, base, scale, x, y):
+    """out = share · base + scale · x y*; ``share`` None stands for 1."""
+    row = y.row()
+    for i, c in enumerate(x.numbers()):
+        before = base.row(i) if share is None else share * base.row(i)
+        (before + (scale * c) * row).store(out.memory, i * out.shape[1])
 
 
 @arithmetic(LANEWISE)

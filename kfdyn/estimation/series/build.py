@@ -13,10 +13,9 @@ import numpy as np
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.factor import InnovationsFactor, apply_lower
+from kfdyn.estimation.factor import apply_lower
 from kfdyn.estimation.filtering import sweep as filter_sweep
 from kfdyn.estimation.riccati import riccati
-from kfdyn.estimation.scoring import logdet_of_maps
 from kfdyn.estimation.series.part import Bound, Matrices
 from kfdyn.estimation.series.quick import QuickSeries, resolve
 from kfdyn.estimation.smoothing import sweep as smoother_sweep
@@ -134,8 +133,8 @@ class Builder:
         e = apply_lower(cov, eps, inverse=True, transposed=False)
         mix, llf = resolve(e, S, int(seen.sum()), cov.logdet)
         a, _, costate, x = smoother_sweep(cov, nu, None, z_plus)
-        C = InnovationsFactor(cov).inverse_blocks().flat
-        Lambda, maps = cov.Lambda.flat, None if self.linear else logdet_of_maps(cov)[0].flat
+        maps = None if self.linear else cov.logdet_of_maps()[0].flat
+        C, Lambda = cov.inverse_blocks.flat, cov.Lambda.flat
         g = self._sums(mix, S, a, costate, x, C, Lambda, maps)
         return llf, self._pull(theta, g)
 
