@@ -2,9 +2,10 @@ r"""
 A series-elastic joint, stepping
 ================================
 
-A motor turns a link through a spring. The rotor behind the gear is measurement noise, :math:`R = n^2 J`; the spring is
-what the implicit step adds to it. The motor follows a step of its command, the link overshoots and rings with
-:math:`\omega^2 = k\,(1/R + 1/J)` when the motor is free, and with :math:`k/J` when it is held.
+A motor turns a link through a spring, which is an option of its hinge. The rotor behind the gear is measurement noise,
+:math:`R = n^2 J`; the spring is one mode of a node without mass. The motor follows a step of its command, the
+link overshoots and rings with :math:`\omega^2 = k\,(1/R + 1/J)` when the motor is free, and with :math:`k/J` when it
+is held.
 """
 
 import matplotlib.pyplot as plt
@@ -16,10 +17,9 @@ from kfdyn.viz import COLORS, STYLE
 plt.style.use(STYLE)
 
 INERTIA, ROTOR, RATIO, SPRING = 0.4, 1e-4, 80.0, 200.0
-link = kf.Body("link", np.diag([0.2, 0.2, INERTIA, 1, 1, 1]), kf.Hinge.revolute([0, 0, 1]))
-joint = kf.System(
-    kf.flexible_joint(link, rotor=ROTOR, ratio=RATIO, stiffness=SPRING, damping=0.3), gravity=(0, 0, 0), name="joint"
-)
+drive = kf.FlexibleJoint(stiffness=SPRING, damping=0.3, rotor_inertia=ROTOR, ratio=RATIO)
+link = kf.Body("link", np.diag([0.2, 0.2, INERTIA, 1, 1, 1]), kf.Hinge.revolute([0, 0, 1], flexible=drive))
+joint = kf.FlexibleSystem([link], gravity=(0, 0, 0), name="joint")
 
 
 def command(t, q, v):
@@ -30,7 +30,7 @@ def command(t, q, v):
 
 
 t = np.linspace(0, 1.2, 601)
-step = kf.simulate(joint, [0.0, 0.0], [0.0, 0.0], t, torque=command, stiffness=True, damping=True, substeps=4)
+step = kf.simulate(joint, [0.0, 0.0], [0.0, 0.0], t, torque=command, substeps=4)
 
 figure, ax = plt.subplots(figsize=(8, 4))
 ax.plot(t, step.q[:, 0], color=COLORS["orange"], label="motor")

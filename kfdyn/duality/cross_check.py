@@ -150,7 +150,9 @@ def cross_check(
         )
     _expect_range(ss)
     own, bound = claims(ss), rounding_bound(ss)
-    names = system.dof_names if isinstance(system, FlexibleSystem) else component_names(ss)
+    names = component_names(ss)
+    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
+        names = system.dof_names
     if bound > _NO_DIGIT:
         _refuse(ss, bound)
     taken, notes = take_claims(claimed, own, ss, bound, samples, names)

@@ -85,7 +85,7 @@ def as_estimation(
 
 def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, gravity: Any, external_forces: Any) -> Any:
     """The forest of a system whose nodes are groups of bodies, or bodies that bend."""
-    if isinstance(system, FlexibleSystem) and not system.loops:
+    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
         from kfdyn.dynamics.flexible import flexible_forest
 
         return flexible_forest(system, q, v, gravity, external_forces, named=True)

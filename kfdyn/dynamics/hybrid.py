@@ -82,7 +82,7 @@ def hybrid_dynamics(
     """
     expect_system(system)
     mask = _mask(system, prescribed)
-    if isinstance(system, FlexibleSystem) and not system.loops:
+    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
         from kfdyn.dynamics import flexible
 
         return flexible.hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)

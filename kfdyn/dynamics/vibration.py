@@ -51,7 +51,8 @@ def modes(
     Parameters
     ----------
     system : System or FlexibleSystem
-        The robot. ``system.stiffness`` are its hinges' springs.
+        The robot, with or without couplings. ``system.stiffness`` are its hinges' springs; those of flexible joints and
+        bodies are part of its own forces.
     q : (nq,), optional
         The configuration; neutral if not given.
     gravity : (3,), optional
@@ -87,13 +88,16 @@ def modes(
     if here.shape != (body.nq,):
         raise ShapeError(f"modes are of one configuration: q must have shape ({body.nq},), got {here.shape}")
     slack = body.neutral() if rest is None else np.asarray(rest, dtype=float)
-    spring = body.stiffness
 
     def bias(moved: Array) -> Array:
         return bias_forces(body, moved, np.zeros(body.nv), gravity=gravity)
 
     def pull(moved: Array) -> Array:
-        return np.asarray(spring * difference(body, slack, moved))
+        tree = body.uncoupled
+        if not body.couplings:
+            return np.asarray(tree.stiffness * difference(tree, slack, moved))
+        e = body._expansion
+        return np.asarray(e.forces(tree.stiffness * difference(tree, e.positions(slack), e.positions(moved))))
 
     if isinstance(system, System) and system.is_tree:
         weight = inverse_dynamics_derivatives(system, here, None, np.zeros(system.nv), gravity).dtau_dq

@@ -12,7 +12,7 @@ from kfdyn.multibody.energy import (
     momentum,
     potential_energy,
 )
-from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, flexible_joint, from_finite_elements
+from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, from_finite_elements
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.kinematics import (
     Pose,
@@ -26,6 +26,7 @@ from kfdyn.multibody.links import LinkTerms, link_terms
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.origin import Origin
 from kfdyn.multibody.rotor import Rotor, with_rotors
+from kfdyn.multibody.series_elastic import FlexibleJoint
 from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
 
@@ -33,6 +34,7 @@ __all__ = [
     "Body",
     "Coupling",
     "FlexibleBody",
+    "FlexibleJoint",
     "FlexibleSystem",
     "Frame",
     "Hinge",
@@ -47,7 +49,6 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "difference",
-    "flexible_joint",
     "frame_acceleration",
     "frame_bias_acceleration",
     "frame_pose",

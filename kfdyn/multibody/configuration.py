@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,9 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import model_of
 from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.flexible.system import FlexibleSystem
 
 Array = NDArray[np.float64]
 
@@ -133,21 +137,23 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
     return system.random_configuration(rng)
 
 
-def random_constrained(system: System, rng: np.random.Generator) -> Array:
-    """Draw one q of a system with couplings or loops, shape (nq,); see :meth:`System.random_configuration`."""
+def random_constrained(system: System | FlexibleSystem, rng: np.random.Generator, drawn: Array) -> Array:
+    """One q of a system with couplings or loops, shape (nq,), with plain coordinates as ``drawn`` without them.
+
+    See :meth:`System.random_configuration`.
+    """
     e, tree = system._expansion, system.open_tree
-    q_tree = tree.random_configuration(rng)
     named = [tree.hinge_index(name) for coupling in e.couplings for name in coupling.named]
     turns = tree.layout.screws[tree.layout.v_start[named], :3].any(axis=1)
     draw = np.where(turns, rng.uniform(-np.pi, np.pi, len(named)), rng.normal(size=len(named)))
     low, high = system.lower[e.own_v], system.upper[e.own_v]
     bounded = np.isfinite(low) & np.isfinite(high)
     draw = np.where(bounded, rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)), draw)
-    q = e.contracted(q_tree, draw)
+    q = e.contracted(drawn, draw)
     if system.loops:
         from kfdyn.multibody.closure import draw_closed
 
-        return draw_closed(system, q, rng)
+        return draw_closed(system, q, rng)  # type: ignore[arg-type]
     return q
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.hinge import RANK_TOLERANCE, Coordinates
+from kfdyn.multibody.hinge import RANK_TOLERANCE, Coordinates, Hinge
 
 if TYPE_CHECKING:
+    from kfdyn.multibody.flexible.system import FlexibleSystem
     from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -113,21 +114,33 @@ def told(names: Sequence[str], most: int = 4) -> str:
     return text + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+class Places(NamedTuple):
+    """Where the hinges of a system are in its vectors, as :class:`Expansion` asks: body k begins at ``q_start[k]``.
+
+    The columns of its hinge come first, then its modes if it bends.
+    """
+
+    q_start: Index
+    v_start: Index
+    hinges: tuple[Hinge, ...]
+
+
 class Expansion:
     """The way from the coordinates of a coupled system to those of its open tree.
 
     Coordinates of the system follow the order of hinges; hinges that are coupled and give no name to a coordinate
-    have none. ``plain`` columns carry over, ``coupled`` ones are X times the coordinates at ``own``.
+    have none. ``plain`` columns carry over, ``coupled`` ones are X times the coordinates at ``own``. The open tree may
+    have bodies that bend: their modes are plain.
     """
 
-    def __init__(self, tree: System, couplings: Sequence[Coupling]) -> None:
-        layout = tree.layout
-        self.tree, self.couplings = tree, tuple(couplings)
+    def __init__(self, tree: System | FlexibleSystem, couplings: Sequence[Coupling]) -> None:
+        self.tree, self.couplings, places = tree, tuple(couplings), tree.places
+        self.places = places
         owner: dict[int, Coupling] = {}
         for coupling in self.couplings:
             for name in coupling.hinges:
                 k = tree.hinge_index(name)
-                hinge = tree.bodies[k].hinge
+                hinge = places.hinges[k]
                 if hinge.nv != 1 or hinge.coordinates is not Coordinates.SCREWS:
                     raise ModelError(
                         f"hinge {name!r}: a {hinge.kind} hinge has {hinge.nv} dofs, and only hinges of one dof can be "
@@ -136,22 +149,16 @@ class Expansion:
                 if k in owner:
                     raise ModelError(f"hinge {name!r} is in two couplings; join them to one")
                 owner[k] = coupling
-        named = {tree.hinge_index(name) for coupling in self.couplings for name in coupling.named}
-        has_own = np.array([k not in owner or k in named for k in range(tree.n_bodies)])
-        self.has_own = has_own
-        sizes_q = np.where(has_own, np.diff(layout.q_start), 0)
-        sizes_v = np.where(has_own, np.diff(layout.v_start), 0)
-        self.q_start, self.v_start = (np.concatenate([[0], np.cumsum(s)]) for s in (sizes_q, sizes_v))
-        self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
-        free = np.array([k not in owner for k in range(tree.n_bodies)])
-        self.plain_q = np.flatnonzero(np.repeat(free, np.diff(layout.q_start)))
-        self.plain_v = np.flatnonzero(np.repeat(free, np.diff(layout.v_start)))
-        self.here_q = _columns(self.q_start, free, layout.q_start)
-        self.here_v = _columns(self.v_start, free, layout.v_start)
-        hinges = [tree.hinge_index(name) for c in self.couplings for name in c.hinges]
-        own = [tree.hinge_index(name) for c in self.couplings for name in c.named]
-        self.coupled_q, self.coupled_v = layout.q_start[hinges], layout.v_start[hinges]
-        self.own_q, self.own_v = self.q_start[own], self.v_start[own]
+        hinges = np.array([tree.hinge_index(name) for c in self.couplings for name in c.hinges], dtype=np.int64)
+        own = np.array([tree.hinge_index(name) for c in self.couplings for name in c.named], dtype=np.int64)
+        self.has_own = np.array([k not in owner or k in own for k in range(tree.n_bodies)])
+        follow = np.setdiff1d(hinges, own)
+        q, v = (_Kept(start, hinges, follow) for start in (places.q_start, places.v_start))
+        self.q_start, self.v_start = q.start, v.start
+        self.nq, self.nv = int(q.start[-1]), int(v.start[-1])
+        self.plain_q, self.plain_v, self.here_q, self.here_v = q.plain, v.plain, q.place[q.plain], v.place[v.plain]
+        self.coupled_q, self.coupled_v = places.q_start[hinges], places.v_start[hinges]
+        self.own_q, self.own_v = q.place[places.q_start[own]], v.place[places.v_start[own]]
         self.block = np.zeros((len(hinges), len(own)))
         self.offset = np.concatenate([np.zeros(0), *(c.offset for c in self.couplings)])
         row = column = 0
@@ -202,6 +209,15 @@ class Expansion:
         out[..., self.own_q] = coordinates
         return out
 
+    def kept(self, v_tree: Array, coordinates: Array) -> Array:
+        """The system's v (..., nv): plain hinges from the tree's, coupled ones from ``coordinates``."""
+        if not self.couplings:
+            return v_tree
+        out = np.empty((*v_tree.shape[:-1], self.nv))
+        out[..., self.here_v] = v_tree[..., self.plain_v]
+        out[..., self.own_v] = coordinates
+        return out
+
     def nearest(self, q_tree: Array) -> Array:
         """The coupled coordinates (..., n) whose hinges are nearest to those of q_tree."""
         return (q_tree[..., self.coupled_q] - self.offset) @ np.linalg.pinv(self.block).T
@@ -212,6 +228,18 @@ class Expansion:
         X: Array = self.rates(np.eye(self.nv)).T.copy()
         X.flags.writeable = False
         return X
+
+    def expect_own(self, k: int, hinge: str, what: str) -> None:
+        """Refuse a hinge that has no coordinate of its own in q or v."""
+        if self.has_own[k]:
+            return
+        coupling = next(c for c in self.couplings if hinge in c.hinges)
+        driver = " and ".join(map(repr, coupling.named)) or "nothing"
+        state = "system.expand(q)" if what == "q" else "system.expansion(q) @ v"
+        raise ModelError(
+            f"hinge {hinge!r} follows {driver} and has no place of its own in {what}; its own is "
+            f"{state}[..., system.open_tree.{what}_slice({hinge!r})]"
+        )
 
     def tightest(self, key: str) -> Array:
         """Limits of the coordinates: ``lower`` and ``upper`` such that every hinge obeys its own, ``speed`` likewise.
@@ -227,7 +255,7 @@ class Expansion:
         out[self.here_v] = own[self.plain_v]
         for c in self.couplings:
             r = c.X.shape[1]
-            mine = [int(tree.layout.v_start[tree.hinge_index(name)]) for name in c.hinges]
+            mine = [int(self.places.v_start[tree.hinge_index(name)]) for name in c.hinges]
             columns = self.own_v[at : at + r]
             at += r
             out[columns] = own[mine[:r]] if c.is_selection or key in ("effort", "speed") else _unlimited(key)
@@ -239,18 +267,21 @@ class Expansion:
         return out
 
 
-def _columns(start: Index, free: NDArray[np.bool_], tree_start: Index) -> Index:
-    """Where the columns of free hinges are in the system's vectors."""
-    size = np.diff(tree_start)
-    pieces = [np.arange(start[k], start[k] + size[k]) for k in np.flatnonzero(free)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *pieces]).astype(np.int64)
+class _Kept:
+    """Which columns of the open tree a coupled system keeps: all but those of hinges that follow."""
+
+    def __init__(self, tree_start: Index, coupled: Index, follow: Index) -> None:
+        kept, plain = np.ones((2, int(tree_start[-1])), dtype=bool)
+        kept[tree_start[follow]] = plain[tree_start[coupled]] = False
+        before = np.concatenate([[0], np.cumsum(kept)])
+        self.start, self.place, self.plain = before[tree_start], before[:-1], np.flatnonzero(plain)
 
 
 def _unlimited(key: str) -> float:
     return -np.inf if key == "lower" else np.inf
 
 
-def _interval(tree: System, coupling: Coupling, dofs: Sequence[int]) -> tuple[float, float, float]:
+def _interval(tree: System | FlexibleSystem, coupling: Coupling, dofs: Sequence[int]) -> tuple[float, float, float]:
     """Lowest and highest position and highest speed of the one coordinate that all hinges allow."""
     low, high, fast = -np.inf, np.inf, np.inf
     for i, x, shift in zip(dofs, coupling.X[:, 0], coupling.offset):

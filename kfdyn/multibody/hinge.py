@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.series_elastic import FlexibleJoint
 
 Array = NDArray[np.float64]
 
@@ -45,6 +46,9 @@ class Hinge:
         Rows [angular; linear]. ``SCREWS``: the i-th screw in the frame that the i−1 before it have
         moved. ``BALL``, ``POSE``: the rows of H, constant in the child's frame at its origin, so that
         the relative velocity is H* β with quasi-velocities β (SRB "quasi": β is no derivative of q).
+    flexible : FlexibleJoint, optional
+        That the motor of a hinge of one dof drives the link through a spring; a
+        :class:`~kfdyn.multibody.FlexibleSystem` takes such hinges.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class Hinge:
     kind: str
     coordinates: Coordinates
     screws: Array = field(repr=False)
+    flexible: FlexibleJoint | None = None
 
     def __post_init__(self) -> None:
         screws = np.array(self.screws, dtype=float)
@@ -71,9 +76,17 @@ class Hinge:
                         raise ModelError(f"{self.kind} hinge: axis [{x}, {y}, {z}] is neither zero nor a unit vector")
         elif coordinates is Coordinates.BALL and not np.array_equal(screws, np.eye(6)[:3]):
             raise ModelError(f"{self.kind} hinge: a ball's hinge map is [1, 0]; use Hinge.custom for another")
+        if self.flexible is not None:
+            self._expect_flexible(len(screws))
         screws.flags.writeable = False
         object.__setattr__(self, "screws", screws)
         object.__setattr__(self, "coordinates", coordinates)
+
+    def _expect_flexible(self, nv: int) -> None:
+        if not isinstance(self.flexible, FlexibleJoint):
+            raise ModelError(f"{self.kind} hinge: flexible must be a FlexibleJoint, got {self.flexible!r:.60}")
+        if nv != 1:
+            raise ModelError(f"{self.kind} hinge: it has {nv} dofs, and a flexible joint has one")
 
     @property
     def nv(self) -> int:
@@ -98,20 +111,21 @@ class Hinge:
         return cls("fixed", Coordinates.SCREWS, np.zeros((0, 6)))
 
     @classmethod
-    def revolute(cls, axis: ArrayLike = Z) -> Hinge:
+    def revolute(cls, axis: ArrayLike = Z, *, flexible: FlexibleJoint | None = None) -> Hinge:
         """Rotation about ``axis`` (3,): q is the angle, H = [axis; 0]* (R86 5.2)."""
-        return cls("revolute", Coordinates.SCREWS, np.array([_rotation(axis, "revolute")]))
+        return cls("revolute", Coordinates.SCREWS, np.array([_rotation(axis, "revolute")]), flexible)
 
     @classmethod
-    def prismatic(cls, axis: ArrayLike = Z) -> Hinge:
+    def prismatic(cls, axis: ArrayLike = Z, *, flexible: FlexibleJoint | None = None) -> Hinge:
         """Translation along ``axis`` (3,): q is the distance."""
-        return cls("prismatic", Coordinates.SCREWS, np.array([_translation(axis, "prismatic")]))
+        return cls("prismatic", Coordinates.SCREWS, np.array([_translation(axis, "prismatic")]), flexible)
 
     @classmethod
-    def helical(cls, axis: ArrayLike = Z, pitch: float = 0.0) -> Hinge:
+    def helical(cls, axis: ArrayLike = Z, pitch: float = 0.0, *, flexible: FlexibleJoint | None = None) -> Hinge:
         """Screw motion about ``axis`` (3,): q is the angle, ``pitch`` the advance per radian."""
         unit = _unit(axis, "helical")
-        return cls("helical", Coordinates.SCREWS, np.array([np.concatenate([unit, float(pitch) * unit])]))
+        screw = np.array([np.concatenate([unit, float(pitch) * unit])])
+        return cls("helical", Coordinates.SCREWS, screw, flexible)
 
     @classmethod
     def cylindrical(cls, axis: ArrayLike = Z) -> Hinge:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling, told
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.system import System
 
@@ -41,7 +41,10 @@ class Rotor(NamedTuple):
     mass: float = 0.0
 
 
-def with_rotors(system: System, rotors: Mapping[str, Rotor]) -> System:
+Robot = TypeVar("Robot", System, FlexibleSystem)
+
+
+def with_rotors(system: Robot, rotors: Mapping[str, Rotor]) -> Robot:
     """Return the system with rotors as bodies, each geared to its hinge: armature, and the gyroscopic part beside it.
 
     An ``armature`` of ratio² · inertia says how a rotor resists being sped up. A rotor that is carried about resists
@@ -50,14 +53,14 @@ def with_rotors(system: System, rotors: Mapping[str, Rotor]) -> System:
 
     Parameters
     ----------
-    system : System
+    system : System or FlexibleSystem
         Without loops on the hinges in question; its coordinates stay as they are.
     rotors : mapping of str to Rotor
         Rotors by the name of their hinge. An armature that the hinge has stays: take it away where it was the rotor's.
 
     Returns
     -------
-    System
+    System or FlexibleSystem
 
     Raises
     ------
@@ -71,10 +74,10 @@ def with_rotors(system: System, rotors: Mapping[str, Rotor]) -> System:
     >>> geared.nv, kf.mass_matrix(geared, [0.0]).round(9)  # 1 + 10² · 0.001
     (1, array([[1.1]]))
     """
-    expect_rigid(system, "with_rotors", "give its hinges armature")
-    tree, bodies, couplings = system.open_tree, list(system.open_tree.bodies), list(system.couplings)
+    bodies, couplings = list(system.bodies), list(system.couplings)
     for name, rotor in rotors.items():
-        body = tree.bodies[tree.hinge_index(name)]
+        given = system.bodies[system.hinge_index(name)]
+        body: Body = given.rigid if isinstance(given, FlexibleBody) else given
         if body.hinge.kind != "revolute":
             raise ModelError(f"hinge {name!r}: rotors are for revolute hinges, and it is {body.hinge.kind}")
         if not (np.isfinite(rotor.ratio) and rotor.ratio):
@@ -85,14 +88,17 @@ def with_rotors(system: System, rotors: Mapping[str, Rotor]) -> System:
                 f"hinge {name!r} is coupled already ({told(coupled.hinges)}); make the rotor a body, and its hinge one "
                 "more of that coupling"
             )
-        axis = body.hinge.screws[0, :3]
-        across = 0.5 * rotor.inertia if rotor.transverse is None else rotor.transverse
-        moment = across * np.eye(3) + (rotor.inertia - across) * np.outer(axis, axis)
-        M = np.zeros((6, 6))
-        M[:3, :3], M[3:, 3:] = moment, rotor.mass * np.eye(3)
-        bodies.append(
-            Body(f"{name} rotor", M, Hinge.revolute(axis), body.parent, rotation=body.rotation, position=body.position)
-        )
+        bodies.append(rotor_body(f"{name} rotor", body, rotor))
         couplings.append(Coupling([name, f"{name} rotor"], [1.0, rotor.ratio]))
-    geared = System(bodies, system.gravity, dict(system.frames), system.name, couplings=couplings)
-    return geared.with_loops(system.loops)
+    geared = type(system)(bodies, system.gravity, dict(system.frames), system.name, couplings=couplings)
+    return geared.with_loops(system.loops) if system.loops else geared
+
+
+def rotor_body(name: str, body: Body, rotor: Rotor) -> Body:
+    """A rotor as a body of its own, on a hinge beside that of the body it drives."""
+    axis = body.hinge.screws[0, :3]
+    across = 0.5 * rotor.inertia if rotor.transverse is None else rotor.transverse
+    M = np.zeros((6, 6))
+    M[:3, :3] = across * np.eye(3) + (rotor.inertia - across) * np.outer(axis, axis)
+    M[3:, 3:] = rotor.mass * np.eye(3)
+    return Body(name, M, Hinge.revolute(axis), body.parent, rotation=body.rotation, position=body.position)

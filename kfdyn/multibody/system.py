@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
-from kfdyn.multibody.coupling import Coupling, Expansion
+from kfdyn.multibody.coupling import Coupling, Expansion, Places
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout, pack
 from kfdyn.multibody.loop import Loop
@@ -186,6 +186,11 @@ class System:
                     f"system {name!r} is of rigid bodies, each a Body, and was given {called}; bodies that bend make a "
                     "kf.FlexibleSystem"
                 )
+            if body.hinge.flexible is not None:
+                raise ModelError(
+                    f"system {name!r} is rigid, and hinge {body.hinge_name!r} is a flexible joint, whose spring is "
+                    "part of the dynamics; make a kf.FlexibleSystem, or two hinges of it: joint.split(body)"
+                )
         put("n_bodies", len(self.bodies))
         put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
         put("body_names", tuple(body.name for body in self.bodies))
@@ -223,10 +228,7 @@ class System:
     def _constrain(self, tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
         """Become the tree with couplings and loops; what is only a tree's (layout, address) stays unset."""
         put = super().__setattr__
-        for what, kind, given in (("couplings", Coupling, couplings), ("loops", Loop, loops)):
-            for one in given:
-                if not isinstance(one, kind):
-                    raise ModelError(f"system {tree.name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
+        expect_kinds(tree.name, couplings, loops)
         for loop in loops:
             for end in (loop.frame_a, loop.frame_b, loop.rolling):
                 if end is not None:
@@ -273,6 +275,20 @@ class System:
     def open_tree(self) -> System:
         """The same bodies without couplings and loops; the system itself if it has none."""
         return self if self.is_tree else self._open
+
+    @property
+    def uncoupled(self) -> System:
+        """:attr:`open_tree`; every kind of system has this name for what its coordinates are reduced from."""
+        return self.open_tree
+
+    @property
+    def places(self) -> Places:
+        """Where the hinges of a tree are in q and v."""
+        return Places(self.layout.q_start, self.layout.v_start, tuple(body.hinge for body in self.bodies))
+
+    def carrier(self, frame: str) -> int:
+        """Index of the body that carries the named frame, or that it is."""
+        return self.locate(frame)[0]
 
     @property
     def without_loops(self) -> System:
@@ -389,10 +405,7 @@ class System:
         from kfdyn.multibody.configuration import difference
 
         every, e = difference(self.open_tree, self.expand(q), self.expand(q2)), self._expansion
-        out = np.empty((*every.shape[:-1], self.nv))
-        out[..., e.here_v] = every[..., e.plain_v]
-        out[..., e.own_v] = np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q]
-        return out
+        return e.kept(every, np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q])
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
@@ -494,14 +507,8 @@ class System:
     def _own(self, hinge: str, what: str) -> int:
         """Index of a hinge that has coordinates of its own."""
         k = self.hinge_index(hinge)
-        if not self.is_tree and not self._expansion.has_own[k]:
-            coupling = next(c for c in self.couplings if hinge in c.hinges)
-            driver = " and ".join(map(repr, coupling.named)) or "nothing"
-            state = "system.expand(q)" if what == "q" else "system.expansion(q) @ v"
-            raise ModelError(
-                f"hinge {hinge!r} follows {driver} and has no place of its own in {what}; its own is "
-                f"{state}[..., system.open_tree.{what}_slice({hinge!r})]"
-            )
+        if not self.is_tree:
+            self._expansion.expect_own(k, hinge, what)
         return k
 
     def hinge_index(self, hinge: str) -> int:
@@ -541,7 +548,7 @@ class System:
 
         rng = np.random.default_rng(rng)
         if not self.is_tree:
-            return random_constrained(self, rng)
+            return random_constrained(self, rng, self.open_tree.random_configuration(rng))
         layout, q = self.layout, self.neutral()
         turns = layout.screws[:, :3].any(axis=1)
         draw = np.where(turns, rng.uniform(-np.pi, np.pi, self.nv), rng.normal(size=self.nv))
@@ -590,6 +597,14 @@ def _rebuild(
     if origin is not None:
         system.remember(origin)
     return system.specialised() if specialised else system
+
+
+def expect_kinds(name: str, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
+    """Refuse couplings and loops that are none."""
+    for what, kind, given in (("couplings", Coupling, couplings), ("loops", Loop, loops)):
+        for one in given:
+            if not isinstance(one, kind):
+                raise ModelError(f"system {name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
 
 
 def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:

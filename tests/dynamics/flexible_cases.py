@@ -151,3 +151,54 @@ def random_tree(seed):
             bodies.append(kf.Body(name, inertia(rng, rng.uniform(0.3, 2)), armature=armature, **placed))
             points[name] = rng.normal(size=(3, 3))
     return kf.FlexibleSystem(bodies)
+
+
+def flexible_joint(rng, gyroscopic=False):
+    """A spring, a damper and a rotor behind a gear; the ratio may turn the other way."""
+    ratio = float(rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(0, 2))
+    return kf.FlexibleJoint(
+        stiffness=10 ** rng.uniform(0, 3), rotor_inertia=10 ** rng.uniform(-1, 0.5) / ratio**2,
+        damping=float(rng.choice([0.0, 0.3])), ratio=ratio, gyroscopic=gyroscopic,
+    )  # fmt: skip
+
+
+def jointed_bodies(seed, gyroscopic=False):
+    """Bodies, rigid and not, on hinges of one dof of which most give way, and on others; two roots at times."""
+    rng = np.random.default_rng(seed)
+    one_dof = [
+        lambda f: kf.Hinge.revolute(rng.normal(size=3), flexible=f),
+        lambda f: kf.Hinge.prismatic(rng.normal(size=3), flexible=f),
+        lambda f: kf.Hinge.helical(rng.normal(size=3), 0.2, flexible=f),
+    ]
+    bodies, points = [], {}
+    for k in range(int(rng.integers(2, 6))):
+        names = list(points)
+        parent = None if not names or rng.random() < 0.15 else names[int(rng.integers(len(names)))]
+        at = rng.normal(size=3) if parent is None else points[parent][int(rng.integers(len(points[parent])))]
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        joint = flexible_joint(rng, gyroscopic) if rng.random() < 0.7 else None
+        hinge = one_dof[0 if gyroscopic else int(rng.integers(3))](joint)
+        if rng.random() < 0.2:
+            hinge = kf.Hinge.ball() if rng.random() < 0.5 else None
+        placed = {"hinge": hinge, "parent": parent, "position": at, "rotation": turn * np.linalg.det(turn)}
+        if rng.random() < 0.4:
+            bodies.append(random_flexible(rng, f"b{k}", hinge_name=f"h{k}", **placed))
+            points[f"b{k}"] = bodies[-1].points
+        else:
+            bodies.append(kf.Body(f"b{k}", inertia(rng, rng.uniform(0.3, 2)), hinge_name=f"h{k}", **placed))
+            points[f"b{k}"] = rng.normal(size=(3, 3))
+    return bodies
+
+
+def random_couplings(rng, bodies):
+    """Some hinges of one dof share fewer coordinates: gears, mimic joints, differentials; at times none can."""
+    rigid = [b.rigid if isinstance(b, kf.FlexibleBody) else b for b in bodies]
+    names = [b.hinge_name for b in rigid if b.hinge.nv == 1]
+    rng.shuffle(names)
+    out = []
+    while len(names) >= 2:
+        count = int(rng.integers(2, min(3, len(names)) + 1))
+        group, names = names[:count], names[count:]
+        r = int(rng.integers(1, count + 1))
+        out.append(kf.Coupling(group, rng.normal(size=(count, r)), rng.normal(size=count)))
+    return out

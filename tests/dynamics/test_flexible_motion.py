@@ -34,17 +34,11 @@ def test_damped_modes_lose_what_the_work_says():
 
 
 def springy_arm():
-    """A series-elastic joint that drives a beam: springs of both kinds in one system."""
-    rod = kf.beam("rod", 1.0, 2.0, bending=(0.0, 50.0), modes=2)
+    """A hinge with a spring that drives a beam, behind a motor: springs of both kinds in one system."""
+    rod = kf.beam("rod", 1.0, 2.0, bending=(0.0, 50.0), modes=2, parent="drive")
     drive = kf.Body("drive", spatial_inertia(0.3, [0, 0, 0], 0.01 * np.eye(3)), kf.Hinge.revolute([0, 1, 0]))
-    motor, drive = kf.flexible_joint(drive, rotor=1e-4, ratio=50.0, stiffness=300.0, damping=0.2)
-    return kf.FlexibleSystem([motor, drive, rod_on(rod, "drive")], gravity=(0, 0, 0))
-
-
-def rod_on(rod, parent):
-    return kf.FlexibleBody(
-        rod.name, rod.mass, rod.points, rod.shapes, rod.stiffness, 0.0, rod.turns, parent=parent, shape_at=rod.shape_at
-    )
+    joint = kf.FlexibleJoint(rotor_inertia=1e-4, ratio=50.0, stiffness=300.0, damping=0.2)
+    return kf.FlexibleSystem([*joint.split(drive), rod], gravity=(0, 0, 0))
 
 
 def test_springs_of_hinges_count_beside_those_of_bodies():
@@ -131,8 +125,45 @@ def test_a_four_bar_with_a_flexible_coupler_solves_the_constrained_equations():
     led[0] = True
     _, all_a = kf.hybrid_dynamics(system, q, v, tau, a, prescribed=led)
     np.testing.assert_allclose(all_a, a, rtol=1e-7, atol=1e-7 * abs(a).max())
-    with pytest.raises(kf.errors.ModelError, match=r"flexible bodies and 1 loop.*cut"):
-        kf.forward_dynamics(system, q, v, tau, method="embedding")
+    embedded = kf.forward_dynamics(system, q, v, tau, method="embedding")
+    np.testing.assert_allclose(embedded, a, rtol=1e-10, atol=1e-10 * abs(a).max())
+
+
+def test_minimal_coordinates_of_a_four_bar_with_a_flexible_coupler():
+    """v = X u with JX = 0, J by differences of the gap; M u̇ + c = X*τ gives the accelerations of the cut loop."""
+    system, _ = four_bar(30.0)
+    rng = np.random.default_rng(1)
+    q = kf.assemble(system, [-1.0, 1.2, 0.003, -0.001, -1.7])
+    v = kf.impact(system, q, rng.normal(size=system.nv)).v
+    one = kf.minimal_coordinates(system, q, v)
+    assert one.X.shape == (5, 3) and len(set(one.names)) == 3 and set(one.names) <= set(system.dof_names)
+    np.testing.assert_allclose(one.X[one.independent], np.eye(3), atol=1e-12)
+    h = 1e-4
+    J = np.stack([np.concatenate(gaps(system, q + h * e)) - np.concatenate(gaps(system, q - h * e))
+                  for e in np.eye(5)], axis=1) / (2 * h)  # fmt: skip
+    assert abs(J @ one.X).max() < 1e-6
+    np.testing.assert_allclose(one.X @ v[one.independent], v, atol=1e-10 * abs(v).max())
+    M = kf.mass_matrix(system.without_loops, q)
+    np.testing.assert_allclose(one.mass_matrix, one.X.T @ M @ one.X, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(one.ss.n, [24 - 4])  # three bodies are one node, the coupler's two modes in it
+    cov = kf.innovations_factor(one.ss).inverse()
+    np.testing.assert_allclose(cov @ one.mass_matrix, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(one.logdet, np.linalg.slogdet(one.mass_matrix)[1], rtol=1e-10)
+    tau = rng.normal(size=5)
+    du = np.linalg.solve(one.mass_matrix, one.X.T @ tau - one.bias)
+    a = kf.forward_dynamics(system, q, v, tau, method="cut")
+    np.testing.assert_allclose(one.X @ du + one.drift, a, rtol=1e-9, atol=1e-9 * abs(a).max())
+    _, smooth = kf.dynamics_filter(system, q, v, tau)
+    np.testing.assert_allclose(smooth.a, du, rtol=1e-9, atol=1e-9 * abs(du).max())
+    np.testing.assert_allclose(
+        kf.mass_matrix_inverse(system, q), one.X @ np.linalg.solve(one.mass_matrix, one.X.T), rtol=1e-8, atol=1e-9
+    )
+    assert kf.cross_check(system, q, v, samples=3000).passed
+
+
+def test_random_configurations_of_loops_on_bodies_that_bend_are_closed():
+    system, _ = four_bar(30.0)
+    assert max(abs(np.concatenate(gaps(system, system.random_configuration(seed)))).max() for seed in range(3)) < 1e-10
 
 
 def test_a_four_bar_that_is_stiff_moves_as_the_rigid_one():
@@ -174,13 +205,13 @@ def test_loads_act_where_children_are_attached():
     np.testing.assert_allclose(by_row, by_torque, rtol=1e-10, atol=1e-10 * abs(by_torque).max())
 
 
-def test_a_series_elastic_joint_takes_gears():
+def test_a_series_elastic_joint_of_two_rigid_hinges_takes_gears():
     """Motor, spring, link, and a second link geared to the first: X*𝓜X of the open tree."""
     links = [kf.Body("upper", spatial_inertia(1.0, [0, 0, -0.3], 0.05 * np.eye(3)), kf.Hinge.revolute([0, 1, 0])),
              kf.Body("lower", spatial_inertia(0.5, [0, 0, -0.2], 0.02 * np.eye(3)), kf.Hinge.revolute([0, 1, 0]),
                      "upper", position=[0, 0, -0.6])]  # fmt: skip
-    motor, upper = kf.flexible_joint(links[0], rotor=1e-4, ratio=50.0, stiffness=300.0)
-    geared = kf.System([motor, upper, links[1]], couplings=[kf.Coupling(["upper/motor", "lower"], [[1.0], [-2.0]])])
+    motor, upper = kf.FlexibleJoint(rotor_inertia=1e-4, ratio=50.0, stiffness=300.0).split(links[0])
+    geared = kf.System([motor, upper, links[1]], couplings=[kf.Coupling(["upper", "lower"], [[1.0], [-2.0]])])
     q, v, tau = np.array([0.3, 0.05]), np.array([1.0, -0.5]), np.array([0.7, 0.2])
     X = np.array([[1.0, 0.0], [0.0, 1.0], [-2.0, 0.0]])
     np.testing.assert_allclose(geared.expansion(q), X)

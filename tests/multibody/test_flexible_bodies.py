@@ -116,11 +116,11 @@ def test_craig_bampton_keeps_the_lowest_frequencies():
     np.testing.assert_allclose(with_interface.frequencies[:3], whole[:3], rtol=1e-3)
 
 
-def test_flexible_joint_is_spongs_model():
+def test_a_joint_split_in_two_is_spongs_model():
     """Two masses and a spring: ω² = k (1/R + 1/J)."""
     link = kf.Body("link", np.diag([0.2, 0.2, 0.4, 1, 1, 1]), kf.Hinge.revolute([0, 0, 1]))
-    pair = kf.System(kf.flexible_joint(link, rotor=2e-4, ratio=50.0, stiffness=300.0), gravity=(0, 0, 0))
-    found = kf.modes(pair).frequencies
+    joint = kf.FlexibleJoint(rotor_inertia=2e-4, ratio=50.0, stiffness=300.0)
+    found = kf.modes(kf.System(joint.split(link), gravity=(0, 0, 0))).frequencies
     R = 50.0**2 * 2e-4
     np.testing.assert_allclose(found[-1], np.sqrt(300.0 * (1 / R + 1 / 0.4)), rtol=1e-9)
     assert abs(found[0]) < 1e-3

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.blocks import Blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleBody, FlexibleSystem, LinkTerms, link_terms
@@ -39,17 +40,6 @@ class FlexibleForest(NamedTuple):
     def by_dof(self, stacked: Array) -> Array:
         """The reverse of :meth:`stack`."""
         return stacked.reshape(*self.lead, self.system.nv)
-
-
-class _Node(NamedTuple):
-    """Blocks of one body in B states."""
-
-    phi: Array | None
-    H: Array
-    Q: Array
-    R: Array
-    xi: Array
-    eta: Array
 
 
 def flexible_forest(
@@ -81,17 +71,8 @@ def flexible_forest(
     FlexibleForest
         Elastic forces Kη + Cη̇ are part of ξ, so that the measurements are tau.
     """
-    here = system.checked(q, system.nq, "q")
-    rate = np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v")
-    force = attached_forces(system, external_forces)
-    lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
+    lead, nodes = flexible_blocks(system, q, v, gravity, external_forces)
     B = math.prod(lead)
-    here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, x.shape[-1]) for x in (here, rate))
-    force = np.broadcast_to(force, (*lead, *force.shape[-2:])).reshape(B, force.shape[-2], 6)
-    X, drift = system.expansion(here), system.drift(here, rate)
-    tree_rate = np.einsum("bij,bj->bi", X, rate)
-    terms = link_terms(system.tree, system.expand(here), tree_rate, gravity=gravity)
-    nodes = [_node(system, k, here, rate, X, drift, terms, force) for k in range(system.n_bodies)]
     first = system.n_bodies * np.arange(B)[:, None]
     parent = np.where(system.parent >= 0, system.parent + first, -1).reshape(-1)
     tree = Tree(parent, system.hinge_names if named and B == 1 else None)
@@ -113,7 +94,28 @@ def flexible_forest(
     return FlexibleForest(system, lead, ss)
 
 
-def _node(
+def flexible_blocks(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+) -> tuple[tuple[int, ...], list[Blocks]]:
+    """Leading axes, and the blocks of every body; as for :func:`flexible_forest`."""
+    here = system.checked(q, system.nq, "q")
+    rate = np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v")
+    force = attached_forces(system, external_forces)
+    lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
+    B = math.prod(lead)
+    here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, x.shape[-1]) for x in (here, rate))
+    force = np.broadcast_to(force, (*lead, *force.shape[-2:])).reshape(B, force.shape[-2], 6)
+    X, drift = system.expansion(here), system.drift(here, rate)
+    tree_rate = np.einsum("bij,bj->bi", X, rate)
+    terms = link_terms(system.tree, system.expand(here), tree_rate, gravity=gravity)
+    return lead, [_blocks(system, k, here, rate, X, drift, terms, force) for k in range(system.n_bodies)]
+
+
+def _blocks(
     system: FlexibleSystem,
     k: int,
     q: Array,
@@ -122,7 +124,7 @@ def _node(
     drift: Array,
     terms: LinkTerms,
     force: Array,
-) -> _Node:
+) -> Blocks:
     B, n = len(q), int(system.modes[k])
     layout = system.tree.layout
     hinge = slice(int(layout.v_start[k]), int(layout.v_start[k + 1]))
@@ -150,7 +152,7 @@ def _node(
     if shift is not None:  # only the force at the hinge reaches the parent
         phi = np.zeros((B, shift.shape[2], n + 6))
         phi[:, :, n:] = np.swapaxes(shift, 1, 2)
-    return _Node(phi, H, Q, np.broadcast_to(R, (B, m + n, m + n)), xi, eta)
+    return Blocks(phi, H, Q, np.broadcast_to(R, (B, m + n, m + n)), xi, eta)
 
 
 def _carried(system: FlexibleSystem, k: int, X: Array, drift: Array, terms: LinkTerms) -> tuple[Array, Array | None]:

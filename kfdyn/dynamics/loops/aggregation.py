@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coupling import told
-from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -26,10 +25,8 @@ class Node(NamedTuple):
         Indices of the bodies.
     above : (s,)
         Place of each body's parent among ``bodies``, −1 where that is p.
-    inboard : (s, s) of bool
-        Whether body i is body j or carries it, inside S.
-    dofs, owner : (d,)
-        Dofs of the open tree that S has, and the place of the body that each moves.
+    dofs : (d,)
+        Dofs of the system without couplings that S has, body by body.
     own : (m,)
         Coordinates of the system (without loops) that move S.
     X : (d, m)
@@ -42,9 +39,7 @@ class Node(NamedTuple):
 
     bodies: Index
     above: Index
-    inboard: NDArray[np.bool_]
     dofs: Index
-    owner: Index
     own: Index
     X: Array
     loops: tuple[int, ...]
@@ -66,7 +61,6 @@ def plan(system: System) -> Plan:
     What shares a body is one node (SKO "embedding"). The nodes form a tree again: p of a node lies in one node only,
     and nothing outboard of S lies between p and S.
     """
-    expect_rigid(system, "constraint embedding", "loops on them are closed by cut joints, and without_loops has none")
     tree = Tree(system.parent)
     groups = [
         _between(system, tree, [system.hinge_index(name) for name in coupling.hinges], hinges=True)
@@ -74,14 +68,13 @@ def plan(system: System) -> Plan:
     ]
     of_loop = []
     for loop in system.loops:
-        ends = [
-            system.locate(loop.moves_with(end))[0] if end is not None else -1 for end in (loop.frame_a, loop.frame_b)
-        ]
+        ends = [system.carrier(loop.moves_with(end)) if end is not None else -1 for end in (loop.frame_a, loop.frame_b)]
         of_loop.append(_between(system, tree, ends, hinges=False))
     root = _joined(system.n_bodies, [*groups, *of_loop])
     members: dict[int, list[int]] = {}
     for k in system.open_tree.layout.order.tolist():
-        members.setdefault(root[k], []).append(k)
+        if k < system.n_bodies:  # behind them are attachments to bodies that bend
+            members.setdefault(root[k], []).append(k)
     ordered = sorted(members.values(), key=min)
     node_of = {k: i for i, bodies in enumerate(ordered) for k in bodies}
     loops: dict[int, list[int]] = {}
@@ -132,14 +125,9 @@ def _joined(n: int, groups: list[list[int]]) -> list[int]:
 def _node(
     system: System, bodies: list[int], node_of: dict[int, int], ordered: list[list[int]], loops: tuple[int, ...]
 ) -> Node:
-    start, place = system.open_tree.layout.v_start, {k: i for i, k in enumerate(bodies)}
+    start, place = system.uncoupled.places.v_start, {k: i for i, k in enumerate(bodies)}
     above = [place.get(int(system.parent[k]), -1) for k in bodies]
-    inboard = np.eye(len(bodies), dtype=bool)
-    for j, i in enumerate(above):
-        if i >= 0:
-            inboard[:, j] |= inboard[:, i]
     dofs = np.concatenate([np.arange(start[k], start[k + 1]) for k in bodies])
-    owner = np.repeat(np.arange(len(bodies)), [start[k + 1] - start[k] for k in bodies])
     if system.couplings:
         e = system._expansion
         own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
@@ -150,9 +138,7 @@ def _node(
     outside = [int(system.parent[k]) for k, i in zip(bodies, above) if i < 0]
     p = outside[0]
     carrier = ordered[node_of[p]].index(p) if p >= 0 else -1
-    return Node(
-        np.array(bodies), np.array(above), inboard, dofs, owner, own, X, loops, node_of[p] if p >= 0 else -1, carrier
-    )
+    return Node(np.array(bodies), np.array(above), dofs, own, X, loops, node_of[p] if p >= 0 else -1, carrier)
 
 
 def described(system: System, node: Node) -> str:

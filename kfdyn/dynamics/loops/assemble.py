@@ -78,7 +78,7 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     if not system.loops:
         return states["q"].reshape(*states.lead, system.nq).copy()
     if isinstance(system, FlexibleSystem):
-        system = system.with_noise(system.elasticity[0])
+        system = system.with_noise(system.uncoupled.elasticity[0])
 
     def step(q: Array, gap: Array) -> Array:
         try:

@@ -15,7 +15,7 @@ from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody import System
 from kfdyn.multibody.closure import RANK, loop_slices, scaled_jacobian
 from kfdyn.multibody.loop_tables import loop_tables
 
@@ -37,11 +37,6 @@ def closed_forward_dynamics(
 ) -> Array:
     """Accelerations (..., nv) that keep the loops closed; "filter" is "cut", "engine" is "embedding"."""
     expect_method(method, METHODS, "forward_dynamics of a system with loops")
-    if isinstance(system, FlexibleSystem) and method in ("embedding", "engine"):
-        raise ModelError(
-            f"system {system.name!r} has {system.constraints}, and embedding makes one node of rigid bodies only; take "
-            'method="cut"'
-        )
     if method in ("filter", "cut"):
         return _by_cut(system, q, v, tau, external_forces, gravity)[0]
     states = States.of(system, q, v, external_forces, gravity, tau=tau)

@@ -131,12 +131,6 @@ def constrained_compliance(system: System, q: ArrayLike, frames: Sequence[str]) 
 
 def _refuse_loops(system: System, function: str, word: str) -> None:
     if system.loops:
-        expect_rigid(
-            system,
-            f"{function} with loops",
-            f"kf.{function}(system.without_loops, q) is that of all coordinates, and kf.forward_dynamics, "
-            "kf.mass_matrix_inverse and kf.constraint_forces obey the loops",
-        )
         raise ModelError(
             f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
             f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"
@@ -144,8 +138,8 @@ def _refuse_loops(system: System, function: str, word: str) -> None:
 
 
 def _bends(system: System) -> bool:
-    """Whether bodies bend and no loop is closed: what there is to solve is one tree of larger nodes."""
-    return isinstance(system, FlexibleSystem) and not system.loops
+    """Whether bodies bend and nothing is coupled or closed: what there is to solve is one tree of larger nodes."""
+    return isinstance(system, FlexibleSystem) and not (system.couplings or system.loops)
 
 
 def _flexible() -> Any:

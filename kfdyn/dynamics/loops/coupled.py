@@ -1,11 +1,13 @@
-"""Dynamics of systems with couplings: X constant, so that everything of the open tree goes through X.
+"""Dynamics of systems with couplings: X constant, so that everything without them goes through X, modes as they are.
 
-    X*𝓜X a + X*c = tau,     c the bias forces of the open tree at X v                       THEORY section 12
+    X*𝓜X a + X*c = tau,     c the bias forces without couplings at X v                      THEORY section 12
 
 Small systems solve this by the tree's fused sweeps and one small factor; large ones by the embedded filter.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +21,7 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import checked, configuration
 
 Array = NDArray[np.float64]
 
@@ -28,7 +31,8 @@ DENSE = 80
 
 def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
     """X*𝓜X (..., nv, nv); ``method`` is for 𝓜 of the open tree."""
-    return system._expansion.matrix(mass_matrix(system.open_tree, system.expand(q), method=method))  # type: ignore
+    tree, q_tree = _opened(system, q)
+    return system._expansion.matrix(mass_matrix(tree, q_tree, method=method))  # type: ignore[arg-type]
 
 
 def coupled_inverse_dynamics(
@@ -41,7 +45,7 @@ def coupled_inverse_dynamics(
     method: str = "newton_euler",
 ) -> Array:
     """X*(𝓜Xa + c) (..., nv)."""
-    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
+    tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
     return system._expansion.forces(
         inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
     )
@@ -51,8 +55,15 @@ def coupled_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c (..., nv)."""
-    tree, q_tree, v_tree = system.opened(q, v=v)
+    tree, q_tree, v_tree = _opened(system, q, v=v)
     return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
+
+
+def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+    """The system without couplings, its q, and its rates; bodies that bend stay bent."""
+    e = system._expansion
+    every = (None if x is None else e.rates(checked(system, x, (system.nv,), name)) for name, x in rates.items())
+    return system.uncoupled, e.positions(configuration(system, q)), *every
 
 
 def coupled_forward_dynamics(

@@ -5,23 +5,25 @@ node S has (SKO "embedding", THEORY section 12)
 
     Q' = blkdiag(M_i),   H' = X*H_Sφ_S,   φ'(p,S) = [φ(p,i)],   R' = X*R_SX,   η' = φ_S*(η + H_S*Ẋβ),   ξ' = ξ
 
-To the filter it is one more node, of 6 s states, whose sensors report only sums: T' = X*T.
+To the filter it is one more node, of 6 s states (and the modes of bodies that bend), whose sensors report only sums:
+T' = X*T.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.blocks import Blocks, body_blocks
 from kfdyn.dynamics.loops.aggregation import Node, Plan, plan
-from kfdyn.dynamics.loops.freedom import Freedom, freedom
+from kfdyn.dynamics.loops.freedom import Freedom, Rows, freedom
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.links import open_terms
+from kfdyn.multibody import System
 
 Array = NDArray[np.float64]
 
@@ -44,6 +46,8 @@ class EmbeddedForest:
         Which bodies each node has.
     freedoms : tuple of Freedom
         How each node's coordinates move: X (B, m, f) and the acceleration Ẋβ (B, m).
+    rotors : tuple of (B, d, d) arrays
+        R of each node's dofs before they were coupled.
     """
 
     system: System
@@ -51,6 +55,7 @@ class EmbeddedForest:
     ss: StateSpace
     plan: Plan
     freedoms: tuple[Freedom, ...]
+    rotors: tuple[Array, ...]
 
     def stack(self, tau: ArrayLike) -> Array:
         """Generalised forces (..., nv) as those of independent coordinates X*(tau − RẊβ), node by node: (B Σf,)."""
@@ -59,10 +64,9 @@ class EmbeddedForest:
             flat = np.broadcast_to(np.asarray(tau, float), shape).reshape(-1, shape[-1])
         except ValueError:
             raise ShapeError(f"an array of shape {np.shape(tau)} does not broadcast to {shape}, the forest's") from None
-        rotors = self.system.open_tree.armature
         parts = [
-            free.forces(flat[:, node.own] - rotor_forces(node, free, rotors))
-            for node, free in zip(self.plan.nodes, self.freedoms)
+            free.forces(flat[:, node.own] - rotor_forces(node, free, R))
+            for node, free, R in zip(self.plan.nodes, self.freedoms, self.rotors)
         ]
         return np.concatenate(parts, axis=1).reshape(-1)
 
@@ -88,51 +92,57 @@ def embedded_forest(
 
     ``named`` takes coordinates of the system as the independent ones, else any basis of the free rates will do.
     """
-    terms = open_terms(system, q, v, external_forces, gravity)
-    lead = terms.l.shape[:-2]
-    flat = LinkTerms(*(x.reshape(-1, *x.shape[len(lead) :]) for x in terms))
-    g = np.asarray(system.gravity if gravity is None else gravity, float)
-    g = np.broadcast_to(g, (*lead, 3)).reshape(-1, 3)
-    nodes, states_q = plan(system), np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(-1, system.nq)
-    size, rotors = math.prod(lead), system.open_tree.armature
-    phi, H, Q, R, xi, eta, freedoms = [], [], [], [], [], [], []
+    lead, blocks = body_blocks(system, q, v, gravity, external_forces)
+    size, nodes = math.prod(lead), plan(system)
+    read = None
+    if system.loops:
+        here = np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(size, system.nq)
+        rate = None if v is None else np.broadcast_to(np.asarray(v, float), (*lead, system.nv)).reshape(size, system.nv)
+        read = Rows(system, here, rate)
+    phi, H, Q, R, xi, eta, freedoms, rotors = [], [], [], [], [], [], [], []
     for node in nodes.nodes:
-        rows = hinge_rows(node, flat)
-        free = freedom(system, node, states_q, flat, rows, g, named)
-        XX = node.X @ free.X  # rates of the tree's dofs
-        XXt, n = np.swapaxes(XX, -1, -2), 6 * len(node.bodies)
-        H.append((XXt @ rows.reshape(size, len(node.dofs), n)).reshape(size, free.size * n))
-        Q.append(_diagonal_blocks(flat.inertia[:, node.bodies]))
-        noise = XXt @ (rotors[node.dofs, None] * XX)
-        R.append(np.broadcast_to(noise, (size, free.size, free.size)).reshape(size, free.size**2))
-        xi.append(flat.xi[:, node.bodies].reshape(size, -1))
-        eta.append(outward(node, flat, free.drift @ node.X.T).reshape(size, -1))
+        own = [blocks[k] for k in node.bodies]
+        free = freedom(system, node, size, read, named)
+        XX = node.X @ free.X  # rates of the dofs without couplings
+        XXt, noise = np.swapaxes(XX, -1, -2), diagonal([b.R for b in own])
+        H.append(XXt @ hinge_rows(node, own))
+        Q.append(diagonal([b.Q for b in own]))
+        R.append(np.broadcast_to(XXt @ noise @ XX, (size, free.size, free.size)))
+        xi.append(np.concatenate([b.xi for b in own], axis=1))
+        eta.append(outward(node, own, free.drift @ node.X.T))
         if node.parent >= 0:
-            phi.append(_transition(node, nodes.nodes[node.parent], flat))
+            phi.append(_transition(node, [blocks[k] for k in nodes.nodes[node.parent].bodies], own))
         freedoms.append(free)
-    states = np.array([6 * len(node.bodies) for node in nodes.nodes])
+        rotors.append(noise)
+    states = np.array([x.shape[1] for x in xi])
     m = np.array([free.size for free in freedoms])
     parent = np.array([node.parent for node in nodes.nodes])
     first = len(states) * np.arange(size)[:, None]
     tree = Tree(np.where(parent >= 0, parent + first, -1).reshape(-1), nodes.names if size == 1 else None)
-    joined = (np.concatenate([np.zeros((size, 0)), *x], axis=1).reshape(-1) for x in (phi, H, Q, R, xi, eta))
-    ss = StateSpace.trusted(tree, np.tile(states, size), np.tile(m, size), *joined)
-    return EmbeddedForest(system, lead, ss, nodes, tuple(freedoms))
+
+    def joined(parts: list[Array]) -> Array:
+        flat = [part.reshape(size, math.prod(part.shape[1:])) for part in parts]
+        return np.concatenate([np.zeros((size, 0)), *flat], axis=1).reshape(-1)
+
+    ss = StateSpace.trusted(
+        tree, np.tile(states, size), np.tile(m, size), *(joined(x) for x in (phi, H, Q, R, xi, eta))
+    )
+    return EmbeddedForest(system, lead, ss, nodes, tuple(freedoms), tuple(rotors))
 
 
 def output_rates(system: System, q: ArrayLike) -> Array:
-    """Rates of all dofs of the open tree (nv_tree, f) for unit rates of the outputs of ``as_estimation(system, q)``."""
+    """Rates of all dofs without couplings (nv, f) for unit rates of the outputs of ``as_estimation(system, q)``."""
     forest = embedded_forest(system, q, named=True)
-    out, at = np.zeros((system.open_tree.nv, int(forest.ss.m.sum()))), 0
+    out, at = np.zeros((system.uncoupled.nv, int(forest.ss.m.sum()))), 0
     for node, free in zip(forest.plan.nodes, forest.freedoms):
         out[node.dofs, at : at + free.size] = node.X @ free.X[0]
         at += free.size
     return out
 
 
-def rotor_forces(node: Node, free: Freedom, rotors: Array) -> Array:
+def rotor_forces(node: Node, free: Freedom, R: Array) -> Array:
     """R Ẋβ (B, m): what the rotors take of the acceleration that the loops ask for."""
-    return (rotors[node.dofs] * (free.drift @ node.X.T)) @ node.X
+    return (R @ (free.drift @ node.X.T)[..., None])[..., 0] @ node.X
 
 
 def output_forces(system: System, q: ArrayLike, v: ArrayLike | None, tau: Array) -> Array:
@@ -143,55 +153,62 @@ def output_forces(system: System, q: ArrayLike, v: ArrayLike | None, tau: Array)
             "cannot be locked by leaving its measurement out"
         )
     forest = embedded_forest(system, q, v, named=True)
-    rotors = system.open_tree.armature
     parts = [
-        (tau[..., node.own] - rotor_forces(node, free, rotors)[0]) @ free.X[0]
-        for node, free in zip(forest.plan.nodes, forest.freedoms)
+        (tau[..., node.own] - rotor_forces(node, free, R)[0]) @ free.X[0]
+        for node, free, R in zip(forest.plan.nodes, forest.freedoms, forest.rotors)
     ]
     return np.concatenate(parts, axis=-1)
 
 
-def hinge_rows(node: Node, terms: LinkTerms) -> Array:
-    """H_Sφ_S (B, d, s, 6): the row of hinge i, [ω; v], seen by body j outboard is [ω; v + ω × (p_j − p_i)]."""
-    row, p = terms.H[:, node.dofs], terms.position[:, node.bodies]
-    lever = p[:, None] - p[:, node.owner, None]
-    out = np.empty((len(row), len(node.dofs), len(node.bodies), 6))
-    out[..., :3] = row[:, :, None, :3]
-    out[..., 3:] = row[:, :, None, 3:] + np.cross(row[:, :, None, :3], lever)
-    out *= node.inboard[node.owner][None, :, :, None]
+def hinge_rows(node: Node, own: Sequence[Blocks]) -> Array:
+    """H_Sφ_S (B, d, n_S): every dof as the bodies that it moves see it; from body to body outward by φ."""
+    size, d, at = len(own[0].xi), len(node.dofs), 0
+    out: list[Array] = []
+    for b, i in zip(own, node.above):
+        rows = np.zeros((size, d, b.xi.shape[1]))
+        if i >= 0:
+            assert b.phi is not None
+            rows[:, :at] = out[i][:, :at] @ b.phi
+        rows[:, at : at + b.H.shape[1]] = b.H
+        at += b.H.shape[1]
+        out.append(rows)
+    return np.concatenate(out, axis=2)
+
+
+def outward(node: Node, own: Sequence[Blocks], extra: Array) -> Array:
+    """φ_S*(η + H_S* extra) (B, n_S), ``extra`` (B, d) being accelerations of the dofs; p does not accelerate."""
+    out: list[Array] = []
+    at = 0
+    for b, i in zip(own, node.above):
+        m = b.H.shape[1]
+        eta = b.eta + (extra[:, None, at : at + m] @ b.H)[:, 0]
+        if i >= 0:
+            assert b.phi is not None
+            eta = eta + (out[i][:, None] @ b.phi)[:, 0]
+        at += m
+        out.append(eta)
+    return np.concatenate(out, axis=1)
+
+
+def diagonal(blocks: Sequence[Array]) -> Array:
+    """A block-diagonal matrix (B, Σn, Σn)."""
+    n = sum(block.shape[1] for block in blocks)
+    out, at = np.zeros((len(blocks[0]), n, n)), 0
+    for block in blocks:
+        end = at + block.shape[1]
+        out[:, at:end, at:end] = block
+        at = end
     return out
 
 
-def outward(node: Node, terms: LinkTerms, extra: Array | None = None) -> Array:
-    """φ_S*(η + H_S* extra) (B, s, 6), ``extra`` (B, d) being accelerations of the dofs; p does not accelerate."""
-    own = terms.eta[:, node.bodies].copy()
-    if extra is not None and extra.any():
-        moved = terms.H[:, node.dofs] * extra[..., None]
-        for d, j in enumerate(node.owner):
-            own[:, j] += moved[:, d]
-    p = terms.position[:, node.bodies]
-    for j, i in enumerate(node.above):
-        if i >= 0:
-            own[:, j] += own[:, i]
-            own[:, j, 3:] += np.cross(own[:, i, :3], p[:, j] - p[:, i])
-    return own
-
-
-def _diagonal_blocks(blocks: Array) -> Array:
-    size, s = blocks.shape[:2]
-    out = np.zeros((size, s, 6, s, 6))
-    out[:, range(s), :, range(s)] = np.swapaxes(blocks, 0, 1)
-    return out.reshape(size, -1)
-
-
-def _transition(node: Node, parent: Node, terms: LinkTerms) -> Array:
-    """φ'(p,S): every body of S hands its force to p, which is one body of the parent's node."""
-    lever = terms.position[:, node.bodies] - terms.position[:, parent.bodies[node.carrier], None]
-    size, s = lever.shape[:2]
-    out = np.zeros((size, len(parent.bodies), 6, s, 6))
-    block = out[:, node.carrier]
-    block[:, range(6), :, range(6)] = 1.0
-    for i, j, along in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        block[:, i, :, 3 + j] = -lever[..., along]
-        block[:, j, :, 3 + i] = lever[..., along]
-    return out.reshape(size, -1)
+def _transition(node: Node, parent: Sequence[Blocks], own: Sequence[Blocks]) -> Array:
+    """φ'(p,S) = Bφ_S: every body of S hands its force to p, which is one body of the parent's node."""
+    handed: list[Array] = []
+    for b, i in zip(own, node.above):
+        assert b.phi is not None
+        handed.append(b.phi if i < 0 else handed[i] @ b.phi)
+    sizes = [b.xi.shape[1] for b in parent]
+    first = sum(sizes[: node.carrier])
+    out = np.zeros((len(handed[0]), sum(sizes), sum(b.xi.shape[1] for b in own)))
+    out[:, first : first + sizes[node.carrier]] = np.concatenate(handed, axis=2)
+    return out

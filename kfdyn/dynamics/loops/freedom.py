@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.loops.aggregation import Node, described
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import LinkTerms, System, integrate
-from kfdyn.multibody.closure import RANK, Moving, both_ends, expect_closed, made_of, relative_rows
-from kfdyn.multibody.links import open_terms
+from kfdyn.multibody import System, integrate
+from kfdyn.multibody.closure import RANK, expect_closed, loop_slices
+from kfdyn.multibody.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,29 @@ class Freedom:
         return (self.X @ free[..., None])[..., 0] + self.drift
 
 
+class Rows:
+    """What the rows of all loops say of B states: rates of the coordinates, drift, and how large the rates are.
+
+    Parameters
+    ----------
+    system : System
+        With loops.
+    q, v : (B, nq), (B, nv) or None
+        States; no v is at rest.
+    """
+
+    def __init__(self, system: System, q: Array, v: Array | None = None) -> None:
+        self.q, self.read, self.X = q, loop_readings(system, q, v), system.expansion(q)
+        self.of_loops = list(loop_slices(system))
+
+    def of(self, node: Node) -> _Gap:
+        """The rows of a node's own loops, in its own coordinates: what is inboard of both ends moves none of them."""
+        rows = np.concatenate([np.arange(self.of_loops[i].start, self.of_loops[i].stop) for i in node.loops])
+        weights = (self.X[..., node.own] ** 2).sum(-1)
+        scale = np.sqrt((self.read.made_of[:, rows] @ weights[..., None])[..., 0])
+        return _Gap(self.read.J[:, rows][..., node.own], self.read.drift[:, rows], scale)
+
+
 @dataclass(frozen=True, eq=False)
 class _Gap:
     """Rates J (B, r, m) of all rows of a node's loops, their drift (B, r), and how large the parts of J are (B, r)."""
@@ -61,10 +84,8 @@ class _Gap:
     scale: Array
 
 
-def freedom(
-    system: System, node: Node, q: Array, terms: LinkTerms, rows: Array, gravity: Array, named: bool = False
-) -> Freedom:
-    """Solve a node's loops for the rates they leave free; ``rows`` is :func:`.embedding.hinge_rows`.
+def freedom(system: System, node: Node, size: int, rows: Rows | None, named: bool = False) -> Freedom:
+    """Solve a node's loops for the rates they leave free in ``size`` states; ``rows`` are those of the loops.
 
     Raises
     ------
@@ -73,10 +94,11 @@ def freedom(
     ModelError
         If the loops contradict each other, or are open where their rows are dependent.
     """
-    m, size = len(node.own), len(terms.l)
+    m = len(node.own)
     if not node.loops:
         return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
-    gap = _gap(system, node, terms, rows, gravity)
+    assert rows is not None
+    gap, q = rows.of(node), rows.q
     row, column, U, s, Vt = _decomposed(gap)
     ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
     rank = int(ranks.max(initial=0))
@@ -102,52 +124,6 @@ def _decomposed(gap: _Gap) -> tuple[Array, Array, Array, Array, Array]:
     column = np.abs(J).max(axis=1, initial=0.0)
     column = np.where(column > RANK, column, 1.0)
     return row, column, *np.linalg.svd(J / column[:, None], full_matrices=True)
-
-
-def _gap(system: System, node: Node, terms: LinkTerms, rows: Array, gravity: Array) -> _Gap:
-    from kfdyn.dynamics.loops.embedding import outward
-
-    size, place = len(terms.l), {int(k): j for j, k in enumerate(node.bodies)}
-    bias = outward(node, terms)
-    if node.parent < 0:  # η of a root holds −g, which is no motion against the world
-        bias[..., 3:] += gravity[:, None]
-    J, drift, scale = [], [], []
-    for index in node.loops:
-        loop = system.loops[index]
-        ends: list[Moving | None] = []
-        moved: list[tuple[Array, Array]] = []
-        for name in (loop.frame_a, loop.frame_b):
-            if name is None:
-                ends.append(None)
-                moved.append((np.zeros((size, 6, len(node.own))), np.zeros((size, 6))))
-                continue
-            carrier, R, p = system.locate(name)
-            body = system.locate(loop.moves_with(name))[0]  # another one where something rolls
-            arm = terms.rotation[:, carrier] @ p
-            lever = arm + (terms.position[:, carrier] - terms.position[:, body])
-            V, turning = _shifted(terms.velocity[:, body], lever), terms.velocity[:, carrier, :3]
-            ends.append(Moving(terms.rotation[:, carrier] @ R, terms.position[:, carrier] + arm, V, turning))
-            j = place.get(body)
-            moves = np.cross(turning, arm) + (terms.velocity[:, carrier, 3:] - terms.velocity[:, body, 3:])
-            alpha = np.zeros((size, 6)) if j is None else _shifted(bias[:, j], lever)
-            alpha[:, 3:] += np.cross(terms.velocity[:, body, :3], moves)
-            columns = np.zeros((size, len(node.dofs), 6)) if j is None else _shifted(rows[:, :, j], lever[:, None])
-            moved.append((np.swapaxes(columns, -1, -2) @ node.X, alpha))
-        a, b = both_ends(loop, *ends)
-        K = relative_rows(loop, a, b)
-        parts = [part @ own for part, (own, _) in zip((K.of_a, K.of_b), moved)]
-        J.append(parts[0] + parts[1])
-        both = zip((K.of_a, K.of_b), moved)
-        scale.append(np.sqrt(sum(made_of(part, (own**2).sum(-1)) for part, (own, _) in both)))
-        drift.append(K.drift + sum((part @ acc[..., None])[..., 0] for part, (_, acc) in zip((K.of_a, K.of_b), moved)))
-    return _Gap(*(np.concatenate(x, axis=1) for x in (J, drift, scale)))
-
-
-def _shifted(V: Array, lever: Array) -> Array:
-    """A spatial velocity at a point ``lever`` further: φ*V."""
-    out = np.array(V)
-    out[..., 3:] += np.cross(V[..., :3], lever)
-    return out
 
 
 def _refuse_singular(
@@ -180,12 +156,9 @@ def _grows(system: System, node: Node, q: Array, basis: Array, column: Array, ra
     At a singular configuration the next singular value grows with the step ε, where rows are merely redundant with
     ε², the step having left the loop by that: between the two, ε^1.5 decides.
     """
-    from kfdyn.dynamics.loops.embedding import hinge_rows
-
     step = np.zeros(system.nv)
     step[node.own] = NEARBY * (np.random.default_rng(0).normal(size=len(basis)) @ basis) / column
-    terms = LinkTerms(*(x[None] for x in open_terms(system, integrate(system.without_loops, q, step))))
-    s = _decomposed(_gap(system, node, terms, hinge_rows(node, terms), np.zeros((1, 3))))[3][0]
+    s = _decomposed(Rows(system, integrate(system.without_loops, q, step)[None]).of(node))[3][0]
     return bool(rank < len(s) and s[rank] > NEARBY**1.5 * s[0])
 
 

@@ -14,7 +14,6 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
 
 if TYPE_CHECKING:
     from kfdyn.estimation import InnovationsFactor, StateSpace
@@ -122,12 +121,6 @@ def minimal_coordinates(
     if np.ndim(q) != 1:
         raise ShapeError(f"minimal_coordinates takes one configuration of shape ({system.nq},), got {np.shape(q)}")
     expect_system(system)
-    if system.loops:
-        expect_rigid(
-            system,
-            "minimal_coordinates with loops",
-            "kf.forward_dynamics, kf.mass_matrix_inverse and kf.constraint_forces obey them",
-        )
     base = system.without_loops
     M, c = mass_matrix(base, q), bias_forces(base, q, v, external_forces, gravity)
     if not (system.couplings or system.loops):

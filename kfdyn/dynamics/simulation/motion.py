@@ -126,7 +126,7 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = _hinged(self.system), q if not self.system.couplings else self.system.expand(q)
+        tree, every = self.system.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, v: Array, factor: Array) -> Array:
@@ -183,7 +183,7 @@ class Motion:
         """
         key = damped_key(h)
         if key not in self._damped and isinstance(self.system, FlexibleSystem):
-            K, C = self.system.elasticity
+            K, C = self.system.uncoupled.elasticity
             noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
             self._damped[key] = self.system.with_noise(noise)
         if key not in self._damped:
@@ -218,7 +218,7 @@ def motion(
     >>> a, float(power)
     (array([-1.]), -2.0)
     """
-    nv, tree, layout = system.nv, _hinged(system), system.open_tree.layout
+    nv, tree, layout = system.nv, system.uncoupled, system.open_tree.layout
     if isinstance(torque, LinearFeedback) and torque.system.nv != nv:
         raise ShapeError(
             f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
@@ -246,12 +246,8 @@ def motion(
     if at_rest.ndim > 1:
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
     B = _per_dof(system, damping, tree.damping, "damping")
-    return Motion(system, torque, external_forces, g, B, K, system.expand(at_rest) if system.couplings else at_rest)
-
-
-def _hinged(system: System) -> System:
-    """The system whose coordinates are those of the hinges: the open tree, or the system itself where bodies bend."""
-    return system if isinstance(system, FlexibleSystem) else system.open_tree
+    where = system._expansion.positions(at_rest) if system.couplings else at_rest
+    return Motion(system, torque, external_forces, g, B, K, where)
 
 
 def _without_spring(system: System) -> NDArray[np.bool_]:
@@ -307,9 +303,9 @@ def _of_named_hinges(system: System, array: Array, what: str) -> Array:
                 f"{what} and simulate with {what}=True"
             )
     e = system._expansion
-    out = np.zeros(system.open_tree.nv)
+    out = np.zeros(system.uncoupled.nv)
     out[e.plain_v] = array[e.here_v]
-    named = [system.open_tree.v_slice(name).start for coupling in system.couplings for name in coupling.named]
+    named = [system.uncoupled.v_slice(name).start for coupling in system.couplings for name in coupling.named]
     out[named] = array[e.own_v]
     return out
 

@@ -1,71 +1,91 @@
-"""A flexible joint: rotor, gear, spring, link. Two hinges about one axis, one with the rotor, one with the spring."""
+"""A flexible joint in a system that bends: the spring is the one mode of the motor, a body without mass."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.flexible.body import FlexibleBody
+from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.series_elastic import FlexibleJoint
 
 
-def flexible_joint(
-    link: Body, *, rotor: float, stiffness: float, damping: float = 0.0, ratio: float = 1.0
-) -> tuple[Body, Body]:
-    """Put a spring between the motor of a hinge and its link: a series-elastic actuator.
+class Motor(FlexibleBody):
+    """What is between the gear and the link of a flexible joint: no mass, and a spring about the hinge's own screw.
 
-    The rotor turns by θ behind the gear and counts with R = ratio² J; the spring's deflection is δ, and the link turns
-    by θ + δ (Spong 1987, gyroscopic terms of the rotor left out)::
-
-        R θ̈ = τ − (k δ + d δ̇ seen from the motor's side),     link equations with the torque −k δ − d δ̇
-
-    Parameters
-    ----------
-    link : Body
-        The link with its hinge of one dof; its armature must be 0, which the rotor takes over.
-    rotor : float
-        Inertia J of the rotor on the motor's side of the gear [kg m²].
-    stiffness, damping : float
-        Of the spring, on the link's side [N m, N m s].
-    ratio : float
-        Gear ratio.
-
-    Returns
-    -------
-    motor, link : Body
-        For a System: the dof of ``motor`` is θ, that of ``link`` is δ with stiffness and damping of the spring, which
-        :func:`kfdyn.simulate` takes into account; its implicit method takes steps that the spring does not limit.
-
-    Examples
-    --------
-    >>> import kfdyn as kf
-    >>> arm = kf.models.uniform_chain(1, length=0.5).bodies[0]
-    >>> pair = kf.System(kf.flexible_joint(arm, rotor=1e-4, ratio=100.0, stiffness=500.0))
-    >>> pair.nv, kf.mass_matrix(pair, [0.0, 0.0]).round(4).tolist()
-    (2, [[1.0833, 0.0833], [0.0833, 0.0833]])
+    A mode turns what is attached by exp(Π_ω δ), for one axis without any approximation; so this is the node of one
+    more state that THEORY section 17 asks for, and everything that serves modes serves it.
     """
-    if not isinstance(link, Body):
-        raise ModelError(f"a flexible joint carries a rigid Body, and {link.name!r} is a {type(link).__name__}")
-    if link.hinge.nv != 1:
-        raise ModelError(f"hinge {link.hinge_name!r} has {link.hinge.nv} dofs; a flexible joint has one")
-    if np.any(link.armature):
-        raise ModelError(
-            f"hinge {link.hinge_name!r} has armature {link.armature}; give it as the joint's rotor instead"
-        )
-    if not (rotor > 0 and stiffness > 0 and damping >= 0 and ratio != 0):
-        raise ModelError(
-            f"hinge {link.hinge_name!r}: rotor and stiffness must be positive, damping not negative, ratio not 0; got "
-            f"{rotor}, {stiffness}, {damping}, {ratio}"
-        )
-    name = f"{link.name}/motor"
-    motor = Body(
-        name, np.zeros((6, 6)), link.hinge, link.parent, link.rotation, link.position, f"{link.hinge_name}/motor",
-        armature=ratio**2 * rotor, effort=link.effort, lower=link.lower, upper=link.upper,
-    )  # fmt: skip
-    kept: dict[str, Any] = {f.name: getattr(link, f.name) for f in fields(link)}
-    for key in ("lower", "upper", "effort"):
-        kept.pop(key)
-    kept |= {"parent": name, "rotation": np.eye(3), "position": np.zeros(3), "stiffness": stiffness, "damping": damping}
-    return motor, Body(**kept)
+
+    def __init__(self, link: Body, joint: FlexibleJoint) -> None:
+        hinge = replace(link.hinge, flexible=None)
+        turn, shift = np.split(hinge.screws[0], 2)
+        put = partial(object.__setattr__, self)
+        put("name", f"{link.name}/motor")
+        put("mass", np.zeros(1))
+        put("points", np.zeros((1, 3)))
+        put("shapes", shift.reshape(1, 3, 1))
+        put("turns", turn.reshape(1, 3, 1))
+        put("bends", None)
+        put("stiffness", np.array([[joint.stiffness]]))
+        put("damping", np.array([[joint.damping]]))
+        put("shape_at", None)
+        put("rigid", joint.motor(link, hinge))
+
+    @property
+    def spring(self) -> str:
+        """Name of the coordinate δ."""
+        return f"{self.rigid.hinge_name}/spring"
+
+
+def with_motors(
+    bodies: Sequence[Body | FlexibleBody], couplings: Sequence[Coupling]
+) -> tuple[tuple[Body | FlexibleBody, ...], tuple[Coupling, ...]]:
+    """Bodies on hinges that give way, with motors before them and fixed to those; rotors that are bodies, geared."""
+    from kfdyn.multibody.rotor import Rotor, rotor_body
+
+    out: list[Body | FlexibleBody] = []
+    gears = list(couplings)
+    for body in bodies:
+        bends = isinstance(body, FlexibleBody)
+        link = body.rigid if isinstance(body, FlexibleBody) else body
+        joint = link.hinge.flexible if isinstance(link, Body) else None
+        if joint is None:
+            out.append(body)
+            continue
+        joint.expect(link)
+        motor = Motor(link, joint)
+        fixed = Body(
+            link.name, link.inertia, Hinge.fixed(), motor.name, hinge_name=f"{link.hinge_name}/link"
+        )  # limits are those of the motor
+        out += [motor, _on(body, fixed) if bends else fixed]
+        if joint.gyroscopic:
+            rotor = Rotor(joint.rotor_inertia, joint.ratio)
+            out.append(rotor_body(f"{link.hinge_name}/rotor", link, rotor))
+            gears = geared(gears, link.hinge_name, f"{link.hinge_name}/rotor", joint.ratio)
+    return tuple(out), tuple(gears)
+
+
+def _on(body: Body | FlexibleBody, rigid: Body) -> Body | FlexibleBody:
+    """The same flexible body on another hinge."""
+    other = copy(body)
+    object.__setattr__(other, "rigid", rigid)
+    return other
+
+
+def geared(couplings: Sequence[Coupling], hinge: str, other: str, ratio: float) -> list[Coupling]:
+    """Couplings in which ``other`` turns ``ratio`` times as fast as a hinge, which may be in one of them."""
+    out, found = [], False
+    for c in couplings:
+        if isinstance(c, Coupling) and hinge in c.hinges:
+            i, found = c.hinges.index(hinge), True
+            X, offset = np.vstack([c.X, ratio * c.X[i]]), np.append(c.offset, ratio * c.offset[i])
+            c = Coupling([*c.hinges, other], X, offset)
+        out.append(c)
+    return out if found else [*out, Coupling([hinge, other], [1.0, ratio])]

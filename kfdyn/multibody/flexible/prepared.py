@@ -107,9 +107,9 @@ def _modes(system: FlexibleSystem, made: Model, body: NDArray[np.int64]) -> tupl
             R = np.zeros((n, n)) if system.noise is None else system.noise[v : v + n, v : v + n]
             points = flexible.condensed
             r, psi = points.points @ back.T, np.einsum("ab,jbn->jna", back, points.shapes)
-            parts = [points.weight[:, None], r, psi.reshape(len(r), -1)]
+            parts = [points.weight[:, None], r, psi.reshape(len(r), 3 * n)]
             if points.bends is not None:
-                parts.append(np.einsum("ab,jbnm->jnma", back, points.bends).reshape(len(r), -1))
+                parts.append(np.einsum("ab,jbnm->jnma", back, points.bends).reshape(len(r), 3 * n * n))
             put |= {"form": BENT, "points": len(r), "bends": int(points.bends is not None), "rows": kept}
             put["numbers"] = add(np.concatenate(parts, axis=1))
             own = np.zeros((2, n, n)) if system.is_slack else np.stack([flexible.stiffness, flexible.damping])

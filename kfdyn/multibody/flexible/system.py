@@ -1,35 +1,37 @@
-"""FlexibleSystem: bodies of which some bend, on a rigid tree whose attachments are moved by the modes."""
+"""FlexibleSystem: bodies and joints of which some bend, in the coordinates of their hinges and modes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import copy
-from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
-from kfdyn.multibody.flexible.body import FlexibleBody, Shape
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.coupling import Coupling, Expansion, Places
+from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
+from kfdyn.multibody.flexible.body import FlexibleBody
+from kfdyn.multibody.flexible.joint import Motor, with_motors
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.points import PointMasses
-from kfdyn.multibody.system import EARTH, System
+from kfdyn.multibody.system import EARTH, System, expect_kinds
 
 Array = NDArray[np.float64]
 
+#: Of hinges as of a :class:`System`; what they are for modes, which have none.
+OF_DOFS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "lower": -np.inf} | dict.fromkeys(
+    ("upper", "speed", "effort"), np.inf
+)
+
 
 class FlexibleSystem:
-    """Rigid and flexible bodies joined by hinges to a tree or a forest.
+    """Rigid and flexible bodies joined by hinges to a tree or a forest; hinges may be flexible, too.
 
-    Every child of a flexible body (and every frame on one) stands on a frame that the modes move. That frame is a body
-    without mass on a free hinge of :attr:`tree`, whose coordinates :meth:`expand` computes from the modes; so hinges of
-    every kind, rotations of the attachment and Coriolis terms are those of the rigid side.
+    A body on a :class:`FlexibleJoint` brings another, without mass: ``body/motor`` is on the hinge, and the body is
+    fixed to the far end of its spring.
 
     Parameters
     ----------
@@ -41,18 +43,25 @@ class FlexibleSystem:
         Fixed to bodies, in the undeformed body; on a flexible one they move with it.
     name : str
         For people.
+    couplings : sequence of Coupling
+        Gears, belts, mimic joints, differentials: hinges that share fewer coordinates. A flexible joint takes part
+        with its motor.
+    loops : sequence of Loop
+        Closed loops and contacts; they leave the coordinates as they are.
 
     Attributes
     ----------
     nq, nv : int
-        Hinge coordinates of each body followed by its modal ones.
+        Hinge coordinates of each body followed by its modal ones; of coupled hinges the independent ones.
     dof_names : tuple of str
-        One for each entry of v: the hinge's name, ``body/mode_1``, …
+        One for each entry of v: the hinge's name, ``body/mode_1``, …, ``hinge/spring`` of a flexible joint.
     damping, stiffness, lower, upper, speed, effort, armature : (nv,)
         Of the hinges, as of a :class:`System`; 0 or without limit for modes, whose own matrices the bodies have.
     tree, open_tree : System
         The rigid tree with attachments, on which bodies that bend have no mass of their own; kinematics are read off
-        it. ``stiff_tree`` is the same with the masses of nothing bent.
+        it (:class:`~kfdyn.multibody.flexible.bent_tree.BentTree`).
+    uncoupled : FlexibleSystem
+        The same bodies without couplings and loops.
 
     Examples
     --------
@@ -69,10 +78,11 @@ class FlexibleSystem:
 
     is_tree = False
     loops: tuple[Loop, ...] = ()
-    couplings: tuple[()] = ()
+    couplings: tuple[Coupling, ...] = ()
     noise: Array | None = None
     is_slack = False
     model: Any = None  # what compiled code has prepared of it
+    _uncoupled: FlexibleSystem | None = None
 
     def __init__(
         self,
@@ -80,77 +90,46 @@ class FlexibleSystem:
         gravity: ArrayLike = EARTH,
         frames: Mapping[str, Frame] | None = None,
         name: str = "system",
+        *,
+        couplings: Iterable[Coupling] = (),
+        loops: Iterable[Loop] = (),
     ) -> None:
-        self.name, self.bodies = name, tuple(bodies)
-        rigid = [b.rigid if isinstance(b, FlexibleBody) else b for b in self.bodies]
-        self.flexible = {b.name: b for b in self.bodies if isinstance(b, FlexibleBody)}
-        self.body_names = tuple(b.name for b in rigid)
-        self.hinge_names = tuple(b.hinge_name for b in rigid)
-        if len(set(self.body_names)) < len(rigid):
-            raise TreeError(f"system {name!r}: two bodies have one name; names must differ")
-        self.attached: dict[str, tuple[int, Shape]] = {}  # name of the tree's body: flexible body, shape there
-        on_tree = [self._on_deformed(body) for body in rigid]
-        given = {key: Frame(*frame) for key, frame in (frames or {}).items()}
-        self.frames: Mapping[str, Frame] = MappingProxyType(given)
-        moved = {key: self._frame(key, frame) for key, frame in given.items()}
-        massless = [
-            Body(key, np.zeros((6, 6)), Hinge.free(), self.body_names[k], position=shape.place)
-            for key, (k, shape) in self.attached.items()
-        ]
-        self.stiff_tree = System([*on_tree, *massless], gravity, moved, name)
-        bare = [replace(b, inertia=np.zeros((6, 6))) if b.name in self.flexible else b for b in on_tree]
-        self.tree = System([*bare, *massless], gravity, moved, name)
-        self.gravity = self.tree.gravity
-        up = [b.parent for b in rigid]
-        self.parent = np.array([-1 if p is None else self.body_names.index(p) for p in up])
-        self.n_bodies = len(rigid)
-        self.mass = self.stiff_tree.mass
-        self.modes = np.array([self.flexible[b.name].n_modes if b.name in self.flexible else 0 for b in rigid])
+        self.bodies, gears = with_motors(tuple(bodies), tuple(couplings))
+        self.name, self.n_bodies = name, len(self.bodies)
+        self.bent = bent = BentTree(self.bodies, gravity, frames or {}, name)
+        self.flexible, self.attached, self.frames = bent.flexible, bent.attached, bent.frames
+        self.tree, self.stiff_tree, self.parent, self.modes = bent.tree, bent.stiff_tree, bent.parent, bent.modes
+        self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
+        self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
+        self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
+        self._expansion = Expansion(self, ())
         self._index()
-
-    def _on_deformed(self, body: Body) -> Body:
-        """The body as the rigid tree has it: on an attachment, if its parent bends."""
-        if body.parent not in self.flexible:
-            if body.parent is not None and body.parent not in self.body_names:
-                raise TreeError(f"body {body.name!r} hangs on {body.parent!r}, which is no body")
-            return body
-        name = f"{body.parent}@{body.name}"
-        self.attached[name] = (
-            self.body_names.index(body.parent),
-            self.flexible[body.parent].shape_of(body.position, body.name),
-        )
-        return replace(body, parent=name, position=np.zeros(3))
-
-    def _frame(self, key: str, frame: Frame) -> Frame:
-        if frame.body not in self.flexible:
-            return frame
-        name = f"{frame.body}@{key}"
-        shape = self.flexible[frame.body].shape_of(frame.position, key)
-        self.attached[name] = (self.body_names.index(frame.body), shape)
-        return Frame(name, frame.rotation, np.zeros(3))
+        if gears:
+            self.__dict__ = self._changed()._coupled(gears).__dict__
+        self.loops = self._expect_loops(loops)
 
     def _index(self) -> None:
-        """Where hinges and modes stand in q and v, here and in the tree."""
-        layout, n = self.tree.layout, self.n_bodies
-        hinge_q, hinge_v = np.diff(layout.q_start)[:n], np.diff(layout.v_start)[:n]
-        self.q_start = np.concatenate([[0], np.cumsum(hinge_q + self.modes)])
-        self.v_start = np.concatenate([[0], np.cumsum(hinge_v + self.modes)])
-        self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
-        self.hinge_q, self.hinge_v = hinge_q, hinge_v
-        self.q_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.q_start, hinge_q)]).astype(int)
-        self.v_of_hinges = np.concatenate([np.arange(s, s + k) for s, k in zip(self.v_start, hinge_v)]).astype(int)
+        """Where hinges and modes stand in q and v, and what they are called."""
+        e, bent = self._expansion, self.bent
+        self.nq, self.nv, self.q_start, self.v_start = e.nq, e.nv, e.q_start, e.v_start
+        self.hinge_q, self.hinge_v = (np.where(e.has_own, size, 0) for size in (bent.hinge_q, bent.hinge_v))
+        self.q_of_hinges = columns_of_hinges(self.q_start, self.hinge_q)
+        self.v_of_hinges = columns_of_hinges(self.v_start, self.hinge_v)
         names: list[str] = []
-        for k, name in enumerate(self.hinge_names):
-            own = int(hinge_v[k])
+        for k, (name, body) in enumerate(zip(self.hinge_names, self.bodies)):
+            own = int(self.hinge_v[k])
             names += [name] if own == 1 else [f"{name}/{i + 1}" for i in range(own)]
-            names += [f"{self.body_names[k]}/mode_{i + 1}" for i in range(self.modes[k])]
+            modes = range(1, int(self.modes[k]) + 1)
+            names += [body.spring] if isinstance(body, Motor) else [f"{body.name}/mode_{i}" for i in modes]
         self.dof_names = tuple(names)
-        for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
-            every = np.full(
-                self.nv, {"lower": -np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}.get(key, np.inf)
-            )
-            every[self.v_of_hinges] = getattr(self.tree, key)[: len(self.v_of_hinges)]
-            setattr(self, key, every)
+        for key, of_modes in OF_DOFS.items():
+            self.__dict__.pop(key, None)
+            if not self.couplings:
+                every = np.full(self.nv, of_modes)
+                every[self.v_of_hinges] = getattr(self.tree, key)[: len(self.v_of_hinges)]
+                setattr(self, key, every)
+            elif key in ("lower", "upper", "speed", "effort"):
+                setattr(self, key, e.tightest(key))
 
     if not TYPE_CHECKING:
 
@@ -158,6 +137,11 @@ class FlexibleSystem:
             """Say what only a rigid tree has: no function takes a body that bends for one that does not."""
             if key in ("layout", "address"):
                 raise ModelError(f"system {self.name!r} has {self.constraints}, and this function is for rigid bodies")
+            if key in ("armature", "damping", "stiffness"):
+                raise ModelError(
+                    f"system {self.name!r} has {self.constraints}: its {key} is a full matrix, X* diag(r) X with "
+                    f"r = system.uncoupled.{key}"
+                )
             raise AttributeError(f"'FlexibleSystem' object has no attribute {key!r}")
 
     armature: Array
@@ -174,37 +158,73 @@ class FlexibleSystem:
         return self.tree
 
     @property
+    def places(self) -> Places:
+        """Where hinges, and behind them modes, are in q and v of :attr:`uncoupled`."""
+        return self.bent.places
+
+    @property
     def constraints(self) -> str:
         """What makes it no rigid tree, in words."""
-        count = len(self.loops)
-        return "flexible bodies" + (f" and {count} loop{'s' * (count > 1)}" if count else "")
+        counts = ((len(self.couplings), "coupling"), (len(self.loops), "loop"))
+        return "flexible bodies" + "".join(f" and {n} {what}{'s' * (n > 1)}" for n, what in counts if n)
 
     @cached_property
     def without_loops(self) -> FlexibleSystem:
         """The same without loops, in the same coordinates."""
         return self._changed(loops=()) if self.loops else self
 
+    @property
+    def uncoupled(self) -> FlexibleSystem:
+        """The same bodies without couplings and loops."""
+        return self.without_loops if self._uncoupled is None else self._uncoupled
+
     def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
-        more = tuple(loops)
-        for loop in more:
-            for end in (loop.frame_a, loop.frame_b):
+        return self._changed(loops=(*self.loops, *self._expect_loops(loops)), without_loops=self.without_loops)
+
+    def _expect_loops(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
+        given = tuple(loops)
+        expect_kinds(self.name, (), given)
+        for loop in given:
+            for end in (loop.frame_a, loop.frame_b, loop.rolling):
                 if end is not None:
                     self.locate(end)
-        return self._changed(loops=(*self.loops, *more), without_loops=self.without_loops)
+        return given
+
+    def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
+        """Return the system with hinges coupled, beside those that are; its loops stay."""
+        made = self.uncoupled._coupled((*self.couplings, *couplings))
+        return made.with_loops(self.loops) if self.loops else made
+
+    def _coupled(self, couplings: tuple[Coupling, ...]) -> FlexibleSystem:
+        expect_kinds(self.name, couplings, ())
+        if not couplings:
+            return self
+        other = self._changed(couplings=couplings, _uncoupled=self, _expansion=Expansion(self, couplings), model=None)
+        other._index()
+        return other
+
+    def like(self, uncoupled: FlexibleSystem) -> FlexibleSystem:
+        """Return the couplings and loops of this system on another one of the same hinges and frames."""
+        made = uncoupled._coupled(self.couplings)
+        return made.with_loops(self.loops) if self.loops else made
 
     def with_noise(self, noise: Array) -> FlexibleSystem:
-        """Return the system with more measurement noise R beside its rotors, (nv, nv): blocks of the bodies count."""
-        return self._changed(noise=noise, model=None)
+        """Return the system with more measurement noise R beside its rotors; blocks of the bodies count.
+
+        The noise is that of hinges and modes before couplings, (nv, nv) of :attr:`uncoupled`.
+        """
+        return self.like(self.uncoupled._changed(noise=noise, model=None))
 
     @cached_property
     def slack(self) -> FlexibleSystem:
         """The same without forces of elasticity and modal damping: what a push alone does to it."""
-        return self._changed(is_slack=True, model=None)
+        return self.like(self.uncoupled._changed(is_slack=True, model=None))
 
     def _changed(self, **parts: Any) -> FlexibleSystem:
-        other = copy(self)
-        for made in ("slack", "without_loops"):
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for made in ("slack", "without_loops", "elasticity"):
             other.__dict__.pop(made, None)
         other.__dict__.update(parts)
         return other
@@ -223,14 +243,19 @@ class FlexibleSystem:
         return self._number(name, self.hinge_names, "hinge")
 
     def q_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in q."""
-        k = self.hinge_index(hinge)
-        return slice(int(self.q_start[k]), int(self.q_start[k] + self.hinge_q[k]))
+        """Where the named hinge sits in q, or the spring ``hinge/spring`` of a flexible joint."""
+        return self._slice(hinge, "q", self.q_start, self.hinge_q)
 
     def v_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in v, a and tau."""
+        """Where the named hinge sits in v, a and tau, or the spring ``hinge/spring`` of a flexible joint."""
+        return self._slice(hinge, "v", self.v_start, self.hinge_v)
+
+    def _slice(self, hinge: str, what: str, start: NDArray[np.int64], size: NDArray[np.int64]) -> slice:
+        if hinge in self.springs:
+            return self.mode_slice(self.springs[hinge], what == "v")
         k = self.hinge_index(hinge)
-        return slice(int(self.v_start[k]), int(self.v_start[k] + self.hinge_v[k]))
+        self._expansion.expect_own(k, hinge, what)
+        return slice(int(start[k]), int(start[k] + size[k]))
 
     def mode_slice(self, body: str, velocity: bool = False) -> slice:
         """Where the modes of a body sit in q, or in v."""
@@ -255,23 +280,20 @@ class FlexibleSystem:
         return mask
 
     def neutral(self) -> Array:
-        """q with hinges at neutral and nothing bent, (nq,)."""
-        q = np.zeros(self.nq)
-        q[self.q_of_hinges] = self.tree.neutral()[: len(self.q_of_hinges)]
-        return q
+        """q with hinges at neutral and nothing bent, (nq,); the coordinates of couplings are 0."""
+        e = self._expansion
+        return e.contracted(self.bent.neutral(), np.zeros(len(e.own_q)))
 
     def random_configuration(self, rng: np.random.Generator | int | None = None, bent: float = 0.05) -> Array:
-        """Draw hinges as the rigid tree does, and modes that displace points by about ``bent`` of the body's length."""
+        """Draw hinges as a rigid tree does, and modes that displace points by about ``bent`` of the body's length.
+
+        A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
+        """
+        from kfdyn.multibody.configuration import random_constrained
+
         rng = np.random.default_rng(rng)
-        q = self.neutral()
-        q[self.q_of_hinges] = self.tree.random_configuration(rng)[: len(self.q_of_hinges)]
-        for name, body in self.flexible.items():
-            most = np.abs(body.shapes).max(axis=(0, 1))
-            size = float(np.abs(body.points).max()) or 1.0
-            q[self.mode_slice(name)] = (
-                bent * size * rng.uniform(-1, 1, body.n_modes) / np.where(most > 0, most, 1.0) / body.n_modes
-            )
-        return q
+        drawn = self.bent.drawn(rng, bent)
+        return random_constrained(self, rng, drawn) if self.couplings or self.loops else drawn
 
     def attachments(self, k: int) -> list[int]:
         """Bodies of the tree that are the attachments to body k."""
@@ -288,51 +310,22 @@ class FlexibleSystem:
 
     def positions(self, here: Array) -> Array:
         """:meth:`expand` of numbers that were looked at."""
-        parts = [here[..., self.q_of_hinges]]
-        parts += [
-            attachment_pose(shape, self.modal(here, self.body_names[k], False)) for k, shape in self.attached.values()
-        ]
-        return np.concatenate(parts, axis=-1)
+        return self.bent.positions(self._expansion.positions(here))
 
     def expansion(self, q: ArrayLike) -> Array:
         """X (..., tree.nv, nv) with v of the tree = X v."""
-        here = self.checked(q, self.nq, "q")
-        X = np.zeros((*here.shape[:-1], self.tree.nv, self.nv))
-        h = len(self.v_of_hinges)
-        X[..., np.arange(h), self.v_of_hinges] = 1.0
-        for i, (k, shape) in enumerate(self.attached.values()):
-            name = self.body_names[k]
-            X[..., h + 6 * i : h + 6 * i + 6, self.mode_slice(name, True)] = attachment_map(
-                shape, self.modal(here, name, False)
-            )
-        return X
+        e = self._expansion
+        X = self.bent.matrix(e.positions(self.checked(q, self.nq, "q")))
+        return X @ e.X if self.couplings else X
 
     def tree_rates(self, q: Array, v: Array) -> Array:
         """X v (..., tree.nv), without X."""
-        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        out = np.empty((*lead, self.tree.nv))
-        h = len(self.v_of_hinges)
-        out[..., :h] = v[..., self.v_of_hinges]
-        for i, (k, shape) in enumerate(self.attached.values()):
-            name = self.body_names[k]
-            X = attachment_map(shape, self.modal(q, name, False))
-            out[..., h + 6 * i : h + 6 * i + 6] = np.einsum("...ij,...j->...i", X, self.modal(v, name, True))
-        return out
+        return self.bent.rates(self._expansion.positions(q), self._expansion.rates(v))
 
     def drift(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
         here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
-        lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1])
-        out = np.zeros((*lead, self.tree.nv))
-        h = len(self.v_of_hinges)
-        for i, (k, shape) in enumerate(self.attached.values()):
-            name = self.body_names[k]
-            out[..., h + 6 * i : h + 6 * i + 6] = attachment_drift(
-                shape,
-                np.broadcast_to(self.modal(here, name, False), (*lead, self.modes[k])),
-                self.modal(rate, name, True),
-            )
-        return out
+        return self.bent.drift(self._expansion.positions(here), self._expansion.rates(rate))
 
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
@@ -355,38 +348,33 @@ class FlexibleSystem:
         """The points of the bodies that bend, in the world, and what bends them."""
         from kfdyn.multibody.flexible.points import point_motion
 
-        rate = np.zeros(self.nv) if v is None else v
-        return tuple(point_motion(self, q, rate, name) for name in self.flexible)
+        e = self._expansion
+        here, rate = e.positions(np.asarray(q, float)), None if v is None else e.rates(np.asarray(v, float))
+        rate = np.zeros(self.bent.nv) if rate is None else rate
+        return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
 
     def locate(self, frame: str) -> tuple[int, Array, Array]:
         """Body index of the tree, rotation and position of the named frame or body."""
         return self.tree.locate(frame)
 
+    def carrier(self, frame: str) -> int:
+        """Number of the body that carries the named frame, or that it is."""
+        k = self.locate(frame)[0]
+        return k if k < self.n_bodies else list(self.attached.values())[k - self.n_bodies][0]
+
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
-        from kfdyn.multibody.configuration import integrate
-
         here, move = self.checked(q, self.nq, "q"), self.checked(dv, self.nv, "dv")
-        lead = np.broadcast_shapes(here.shape[:-1], move.shape[:-1])
-        step = np.zeros((*lead, self.tree.nv))
-        step[..., : len(self.v_of_hinges)] = move[..., self.v_of_hinges]
-        out = np.broadcast_to(here, (*lead, self.nq)).copy()
-        out[..., self.q_of_hinges] = integrate(self.tree, self.expand(here), step)[..., : len(self.q_of_hinges)]
-        for name in self.flexible:
-            out[..., self.mode_slice(name)] += move[..., self.mode_slice(name, True)]
-        return out
+        e = self._expansion
+        every = self.bent.moved(e.positions(here), e.rates(move))
+        return e.contracted(every, here[..., e.own_q] + move[..., e.own_v])
 
     def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
         """dv with ``moved(q, dv)`` = q2, (..., nv)."""
-        from kfdyn.multibody.configuration import difference
-
         here, there = self.checked(q, self.nq, "q"), self.checked(q2, self.nq, "q2")
-        every = difference(self.tree, self.expand(here), self.expand(there))
-        out = np.zeros((*every.shape[:-1], self.nv))
-        out[..., self.v_of_hinges] = every[..., : len(self.v_of_hinges)]
-        for name in self.flexible:
-            out[..., self.mode_slice(name, True)] = there[..., self.mode_slice(name)] - here[..., self.mode_slice(name)]
-        return out
+        e = self._expansion
+        every = self.bent.apart(e.positions(here), e.positions(there))
+        return e.kept(every, there[..., e.own_q] - here[..., e.own_q])
 
     def checked(self, x: ArrayLike, size: int, what: str) -> Array:
         """Finite numbers of shape (..., size), or an error."""
@@ -400,9 +388,11 @@ class FlexibleSystem:
         return array
 
     def __repr__(self) -> str:
-        bends = ", ".join(f"{name} ({body.n_modes} modes)" for name, body in self.flexible.items()) or "none"
+        parts = [f"{b.rigid.hinge_name} (spring)" if isinstance(b, Motor) else f"{b.name} ({b.n_modes} modes)"
+                 for b in self.flexible.values()]  # fmt: skip
         head = f"FlexibleSystem {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
-        return f"{head}; flexible: {bends}"
+        joined = self.constraints.partition(" and ")[2]
+        return f"{head}; flexible: {', '.join(parts) or 'none'}" + (f"; {joined}" if joined else "")
 
 
 def _listed(system: FlexibleSystem, what: str) -> str:

@@ -1,0 +1,190 @@
+"""BentTree: the rigid tree that bodies which bend stand on, and the ways from hinges and modes to its coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import TreeError
+from kfdyn.multibody.body import Body, Frame
+from kfdyn.multibody.coupling import Places
+from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
+from kfdyn.multibody.flexible.body import FlexibleBody, Shape
+from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+
+class BentTree:
+    """Bodies of which some bend, as a rigid tree whose attachments are moved by the modes.
+
+    Every child of a flexible body (and every frame on one) stands on a frame that the modes move. That frame is a body
+    without mass on a free hinge of :attr:`tree`, whose coordinates :meth:`positions` computes from the modes; so hinges
+    of every kind, rotations of the attachment and Coriolis terms are those of the rigid side.
+
+    Attributes
+    ----------
+    tree : System
+        Bodies, then attachments; bodies that bend have no mass of their own. ``stiff_tree`` is the same with the
+        masses of nothing bent.
+    attached : dict of str to (int, Shape)
+        Name of an attachment: the body it is on, and how that body's modes move it.
+    places : Places
+        Where each body's hinge, and behind it its modes, are in q and v.
+    """
+
+    def __init__(
+        self,
+        bodies: tuple[Body | FlexibleBody, ...],
+        gravity: ArrayLike,
+        frames: Mapping[str, Frame],
+        name: str,
+    ) -> None:
+        rigid = [b.rigid if isinstance(b, FlexibleBody) else b for b in bodies]
+        self.flexible = {b.name: b for b in bodies if isinstance(b, FlexibleBody)}
+        self.body_names = tuple(b.name for b in rigid)
+        if len(set(self.body_names)) < len(rigid):
+            raise TreeError(f"system {name!r}: two bodies have one name; names must differ")
+        self.attached: dict[str, tuple[int, Shape]] = {}
+        on_tree = [self._on_deformed(body) for body in rigid]
+        given = {key: Frame(*frame) for key, frame in frames.items()}
+        self.frames: Mapping[str, Frame] = MappingProxyType(given)
+        moved = {key: self._frame(key, frame) for key, frame in given.items()}
+        massless = [
+            Body(key, np.zeros((6, 6)), Hinge.free(), self.body_names[k], position=shape.place)
+            for key, (k, shape) in self.attached.items()
+        ]
+        self.stiff_tree = System([*on_tree, *massless], gravity, moved, name)
+        bare = [replace(b, inertia=np.zeros((6, 6))) if b.name in self.flexible else b for b in on_tree]
+        self.tree = System([*bare, *massless], gravity, moved, name)
+        up = [b.parent for b in rigid]
+        self.parent = np.array([-1 if p is None else self.body_names.index(p) for p in up])
+        self.modes = np.array([self.flexible[b.name].n_modes if b.name in self.flexible else 0 for b in rigid])
+        self.bending = [int(k) for k in np.flatnonzero(self.modes)]
+        self.hinge_q, self.hinge_v = (np.array([getattr(b.hinge, key) for b in rigid]) for key in ("nq", "nv"))
+        q_start, v_start = (np.concatenate([[0], np.cumsum(own + self.modes)]) for own in (self.hinge_q, self.hinge_v))
+        self.places = Places(q_start, v_start, tuple(b.hinge for b in rigid))
+        self.nq, self.nv = int(q_start[-1]), int(v_start[-1])
+        self.q_of_hinges = columns_of_hinges(q_start, self.hinge_q)
+        self.v_of_hinges = columns_of_hinges(v_start, self.hinge_v)
+
+    def _on_deformed(self, body: Body) -> Body:
+        """The body as the rigid tree has it: on an attachment, if its parent bends."""
+        if body.parent not in self.flexible:
+            if body.parent is not None and body.parent not in self.body_names:
+                raise TreeError(f"body {body.name!r} hangs on {body.parent!r}, which is no body")
+            return body
+        name = f"{body.parent}@{body.name}"
+        self.attached[name] = (
+            self.body_names.index(body.parent),
+            self.flexible[body.parent].shape_of(body.position, body.name),
+        )
+        return replace(body, parent=name, position=np.zeros(3))
+
+    def _frame(self, key: str, frame: Frame) -> Frame:
+        if frame.body not in self.flexible:
+            return frame
+        name = f"{frame.body}@{key}"
+        shape = self.flexible[frame.body].shape_of(frame.position, key)
+        self.attached[name] = (self.body_names.index(frame.body), shape)
+        return Frame(name, frame.rotation, np.zeros(3))
+
+    def mode_slice(self, k: int, velocity: bool = False) -> slice:
+        """Where the modes of body k are in q, or in v."""
+        end = int((self.places.v_start if velocity else self.places.q_start)[k + 1])
+        return slice(end - int(self.modes[k]), end)
+
+    def modal(self, x: Array, k: int, velocity: bool) -> Array:
+        """Entries of q or v that belong to the modes of body k, (..., n)."""
+        return np.asarray(x[..., self.mode_slice(k, velocity)])
+
+    def neutral(self) -> Array:
+        """q with hinges at neutral and nothing bent, (nq,)."""
+        q = np.zeros(self.nq)
+        q[self.q_of_hinges] = self.tree.neutral()[: len(self.q_of_hinges)]
+        return q
+
+    def drawn(self, rng: np.random.Generator, bent: float) -> Array:
+        """Hinges as the rigid tree draws them, modes that displace points by about ``bent`` of the body's length."""
+        q = self.neutral()
+        q[self.q_of_hinges] = self.tree.random_configuration(rng)[: len(self.q_of_hinges)]
+        for k in self.bending:
+            body = self.flexible[self.body_names[k]]
+            most = np.abs(body.shapes).max(axis=(0, 1))
+            size = float(np.abs(body.points).max()) or 1.0
+            q[self.mode_slice(k)] = (
+                bent * size * rng.uniform(-1, 1, body.n_modes) / np.where(most > 0, most, 1.0) / body.n_modes
+            )
+        return q
+
+    def positions(self, q: Array) -> Array:
+        """q of :attr:`tree`, (..., tree.nq): hinges, then where the modes have the attachments."""
+        parts = [q[..., self.q_of_hinges]]
+        parts += [attachment_pose(shape, self.modal(q, k, False)) for k, shape in self.attached.values()]
+        return np.concatenate(parts, axis=-1)
+
+    def matrix(self, q: Array) -> Array:
+        """X (..., tree.nv, nv) with v of the tree = X v."""
+        X = np.zeros((*q.shape[:-1], self.tree.nv, self.nv))
+        X[..., np.arange(len(self.v_of_hinges)), self.v_of_hinges] = 1.0
+        for six, k, shape in self._attachments():
+            X[..., six, self.mode_slice(k, True)] = attachment_map(shape, self.modal(q, k, False))
+        return X
+
+    def rates(self, q: Array, v: Array) -> Array:
+        """X v (..., tree.nv), without X."""
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        out = np.empty((*lead, self.tree.nv))
+        out[..., : len(self.v_of_hinges)] = v[..., self.v_of_hinges]
+        for six, k, shape in self._attachments():
+            X = attachment_map(shape, self.modal(q, k, False))
+            out[..., six] = np.einsum("...ij,...j->...i", X, self.modal(v, k, True))
+        return out
+
+    def drift(self, q: Array, v: Array) -> Array:
+        """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        out = np.zeros((*lead, self.tree.nv))
+        for six, k, shape in self._attachments():
+            eta = np.broadcast_to(self.modal(q, k, False), (*lead, self.modes[k]))
+            out[..., six] = attachment_drift(shape, eta, self.modal(v, k, True))
+        return out
+
+    def _attachments(self) -> list[tuple[slice, int, Shape]]:
+        """Where each attachment is in v of the tree, the body it is on, its shape."""
+        h = len(self.v_of_hinges)
+        return [(slice(h + 6 * i, h + 6 * i + 6), k, shape) for i, (k, shape) in enumerate(self.attached.values())]
+
+    def moved(self, q: Array, dv: Array) -> Array:
+        """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
+        from kfdyn.multibody.configuration import integrate
+
+        lead = np.broadcast_shapes(q.shape[:-1], dv.shape[:-1])
+        step = np.zeros((*lead, self.tree.nv))
+        step[..., : len(self.v_of_hinges)] = dv[..., self.v_of_hinges]
+        out = np.broadcast_to(q, (*lead, self.nq)).copy()
+        out[..., self.q_of_hinges] = integrate(self.tree, self.positions(q), step)[..., : len(self.q_of_hinges)]
+        for k in self.bending:
+            out[..., self.mode_slice(k)] += dv[..., self.mode_slice(k, True)]
+        return out
+
+    def apart(self, q: Array, q2: Array) -> Array:
+        """dv with ``moved(q, dv)`` = q2, (..., nv)."""
+        from kfdyn.multibody.configuration import difference
+
+        every = difference(self.tree, self.positions(q), self.positions(q2))
+        out = np.zeros((*every.shape[:-1], self.nv))
+        out[..., self.v_of_hinges] = every[..., : len(self.v_of_hinges)]
+        for k in self.bending:
+            out[..., self.mode_slice(k, True)] = q2[..., self.mode_slice(k)] - q[..., self.mode_slice(k)]
+        return out
+
+
+def columns_of_hinges(start: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Columns of the hinges, which come first among those of their bodies."""
+    return np.concatenate([np.zeros(0, int), *(np.arange(s, s + k) for s, k in zip(start, size))]).astype(np.int64)
