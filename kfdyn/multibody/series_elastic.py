@@ -113,7 +113,7 @@ class FlexibleJoint:
         >>> arm = kf.models.uniform_chain(1, length=0.5).bodies[0]
         >>> pair = kf.System(kf.FlexibleJoint(500.0, rotor_inertia=1e-4, ratio=100.0).split(arm))
         >>> pair.hinge_names, kf.mass_matrix(pair, [0.0, 0.0]).round(4).tolist()
-        (('rod_0', 'rod_0/spring'), [[1.0833, 0.0833], [0.0833, 0.0833]])
+        (('joint_0', 'joint_0/spring'), [[1.0833, 0.0833], [0.0833, 0.0833]])
         """
         from kfdyn.multibody.body import Body
 
