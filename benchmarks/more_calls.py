@@ -59,11 +59,12 @@ def pinocchio_readings(robot: Robot, s: States) -> dict[str, Peer]:
 def kfdyn_derivatives(robot: Robot, s: States, system: kf.System | None = None) -> dict[str, Peer]:
     """Of the robot, or of another system that is to be the same."""
     own = robot.system if system is None else system
+    room = np.empty((3, len(s.q), own.nv, own.nv))
     runs: dict[str, Run] = {
-        DERIVATIVES[0]: lambda: kf.forward_dynamics_derivatives(own, s.q, s.v, s.tau),
-        DERIVATIVES[1]: lambda: kf.inverse_dynamics_derivatives(own, s.q, s.v, s.a),
+        DERIVATIVES[0]: lambda: kf.forward_dynamics_derivatives(own, s.q, s.v, s.tau, out=room),
+        DERIVATIVES[1]: lambda: kf.inverse_dynamics_derivatives(own, s.q, s.v, s.a, out=room),
     }
-    return {call: Peer(run, np.asarray(run()[0])[0]) for call, run in runs.items()}
+    return {call: Peer(run, np.array(run()[0][0])) for call, run in runs.items()}
 
 
 def pinocchio_derivatives(robot: Robot, s: States) -> dict[str, Peer]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.mass_matrix import mass_matrix
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import Later, known
+from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.overflow import overflow
+from kfdyn.multibody.prepared import address_of
+from kfdyn.multibody.results import filled, straight
 
 Array = NDArray[np.float64]
 
-INVERSE = Later("kfdyn.dynamics.recursions.derivatives", "INVERSE_DERIVATIVES")
-FORWARD = Later("kfdyn.dynamics.recursions.derivatives", "FORWARD_DERIVATIVES")
+INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES")
+FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES")
 
 
 class ForwardDerivatives(NamedTuple):
@@ -56,7 +59,13 @@ class InverseDerivatives(NamedTuple):
 
 
 def forward_dynamics_derivatives(
-    system: System, q: ArrayLike, v: ArrayLike | None, tau: ArrayLike, gravity: ArrayLike | None = None
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    gravity: ArrayLike | None = None,
+    *,
+    out: Sequence[Array] | None = None,
 ) -> ForwardDerivatives:
     """Derivatives of the accelerations a(q, v, τ): what every optimiser of a motion asks for.
 
@@ -79,6 +88,9 @@ def forward_dynamics_derivatives(
         Generalised forces.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    out : three (..., nv, nv) arrays of float64, optional
+        Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
+        not each other. For a large batch new memory may take as long as the derivatives themselves.
 
     Returns
     -------
@@ -92,8 +104,9 @@ def forward_dynamics_derivatives(
 
     Notes
     -----
-    One filter serves a and 𝓜⁻¹; O(N²). Source: Singh, Russell and Wensing, "Efficient analytical derivatives of rigid
-    body dynamics using spatial vector algebra", IEEE RA-L 7 (2022); THEORY section 16.
+    One filter serves a, 𝓜⁻¹ and every column; between branches an entry is one product of two vectors of six. O(N²).
+    Source: Singh, Russell and Wensing, "Efficient analytical derivatives of rigid body dynamics using spatial vector
+    algebra", IEEE RA-L 7 (2022); THEORY sections 4 and 16.
 
     Examples
     --------
@@ -108,16 +121,25 @@ def forward_dynamics_derivatives(
     True
     """
     _expect_tree(system, "forward_dynamics_derivatives")
+    quick = _quick(FORWARD, system, q, v, tau, gravity, out)
+    if quick is not None:
+        return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
-    by, a = _matrices(states, 3), np.empty((states.size, system.nv))
+    by, a = _matrices(states), np.empty((states.size, system.nv))
     if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
         forward_dynamics(system, states["q"], states.arrays.get("v"), states["tau"], None, states.arrays.get("gravity"))
         raise overflow(system, "a derivative", **states.arrays)
-    return ForwardDerivatives(*(x.reshape((*states.lead, system.nv, system.nv)) for x in by))
+    return ForwardDerivatives(*_filled(out, states, by))
 
 
 def inverse_dynamics_derivatives(
-    system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike, gravity: ArrayLike | None = None
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike,
+    gravity: ArrayLike | None = None,
+    *,
+    out: Sequence[Array] | None = None,
 ) -> InverseDerivatives:
     """Derivatives of the generalised forces τ(q, v, a) of inverse dynamics.
 
@@ -142,6 +164,9 @@ def inverse_dynamics_derivatives(
         Accelerations.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    out : three (..., nv, nv) arrays of float64, optional
+        Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
+        not each other. For a large batch new memory may take as long as the derivatives themselves.
 
     Returns
     -------
@@ -162,13 +187,49 @@ def inverse_dynamics_derivatives(
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
     _expect_tree(system, "inverse_dynamics_derivatives")
+    quick = _quick(INVERSE, system, q, v, a, gravity, out)
+    if quick is not None:
+        return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
-    by = _matrices(states, 2)
+    by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
         raise overflow(system, "a derivative", **states.arrays)
-    shape = (*states.lead, system.nv, system.nv)
-    M = mass_matrix(system, states["q"])
-    return InverseDerivatives(by[0].reshape(shape), by[1].reshape(shape), M.reshape(shape))
+    return InverseDerivatives(*_filled(out, states, by))
+
+
+def _quick(
+    entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
+) -> Sequence[Array] | None:
+    """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words."""
+    if type(q) is not np.ndarray or not q.ndim or not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
+        return None
+    lead, nv = q.shape[:-1], system.nv
+    given = (q, np.zeros((*lead, nv)) if v is None else v, u, system.gravity if gravity is None else gravity)
+    by: list[Any] = [np.empty((*lead, nv, nv)) for _ in range(3)] if out is None else []
+    for x in () if out is None else out:
+        by.append(straight(x, (*lead, nv, nv), *given, *by))
+    more = (np.empty((*lead, nv)),) if entry is FORWARD else ()
+    if any(x is None for x in by):
+        return None
+    if lead:
+        status = entry(system, math.prod(lead), *given, *by, *more)
+    else:
+        status = (entry._one or entry.one)(system.address or address_of(system), 0, *given, *by, *more)
+    return (by if out is None else out) if status == FINE else None
+
+
+def _filled(out: Sequence[Array] | None, states: States, by: Sequence[Array]) -> Sequence[Array]:
+    """The answers with the leading axes of the arguments, in ``out`` if that is given."""
+    shape = (*states.lead, states.system.nv, states.system.nv)
+    answers = [x.reshape(shape) for x in by]
+    if out is None:
+        return answers
+    if not hasattr(out, "__len__") or len(out) != 3:
+        raise ShapeError(f"out must be three arrays, one for each matrix, got {type(out).__name__}")
+    for k, x in enumerate(out):
+        if any(isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and np.shares_memory(x, y) for y in out[:k]):
+            raise ModelError("out: the three arrays must not overlap; give each matrix one of its own")
+    return [filled(x, answer) for x, answer in zip(out, answers)]
 
 
 def _expect_tree(system: System, function: str) -> None:
@@ -181,8 +242,8 @@ def _expect_tree(system: System, function: str) -> None:
         )
 
 
-def _matrices(states: States, count: int) -> list[Array]:
-    return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(count)]
+def _matrices(states: States) -> list[Array]:
+    return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(3)]
 
 
 def _given(states: States, third: str) -> list[Array]:

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.control import either, loop
 from kfdyn.sweeps.values import BIT, BYTE, INT, REAL, Place, Value, choice, from_lanes, ir_of, lane, unboxed, wide
 
 #: Numbers to ask for in addition where a workspace is to begin at a cache line.
@@ -192,14 +192,18 @@ class Column:
         return Column(self.memory, self.at + start, self.step, self.lanes)
 
     def copy(self, numbers, count):
-        """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes."""
+        """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes.
+
+        The last of them look back at numbers already copied.
+        """
         lanes = self.lanes
-        whole = count - count % lanes
-        if lanes > 1:
-            for i in loop(whole, step=lanes):
-                self._square(numbers, i)
-        for i in loop(count, whole if lanes > 1 else 0):
-            self[i] = numbers[i]
+        for enough in either(count >= lanes if lanes > 1 else False):
+            if enough:
+                for i in loop(count, step=lanes):
+                    self._square(numbers, choice(i > count - lanes, count - lanes, i))
+            else:
+                for i in loop(count):
+                    self[i] = numbers[i]
 
     def _square(self, numbers, i):
         """Lanes to rows of as many numbers as there are lanes, by exchange of halves, quarters, …"""

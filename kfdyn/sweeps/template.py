@@ -26,6 +26,9 @@ from kfdyn.sweeps.values import (
 #: What an entry answers where the system has no memory for its workspace.
 NO_MEMORY = -2
 
+#: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
+_APART = 32
+
 
 def write_entry(entry, lanes, address, counter, *arrays):
     """Write the whole of a compiled entry."""
@@ -92,7 +95,7 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                     _spoil(entry, model, row, results, least, start, step)
         for about, array in zip(entry.results, results) if entry.may_overflow else ():
             width = _width(about, model, row)
-            for _ in when(~finite(array, first * width, end * width), likely=False):
+            for _ in when(~finite(array, first * width, end * width, _APART), likely=False):
                 status.set(0)
 
 
@@ -174,9 +177,8 @@ def _sound(entry, model, row, given, one, first, end):
     return Value(fine.ir)
 
 
-def finite(array, first, last):
+def finite(array, first, last, lanes=4):
     """Whether numbers first … last are finite."""
-    lanes = 4
     if Place.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
     wide_type = ir.VectorType(REAL, lanes)

@@ -1,13 +1,16 @@
 """Derivatives of the dynamics by complex-free means: central differences extrapolated, every hinge, plain numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.recursions.derivatives import FORWARD_DERIVATIVES, INVERSE_DERIVATIVES
-from kfdyn.errors import KfdynError, ModelError, SingularError
+from kfdyn.dynamics.recursions.derivatives_forward import FORWARD_DERIVATIVES
+from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
+from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.prepared import model_of
 
 
@@ -82,8 +85,8 @@ def test_plain_numbers_do_not_show():
     system, rng = kf.models.random_tree(5, 1), np.random.default_rng(0)
     q, (v, u), nv = system.random_configuration(rng), rng.normal(size=(2, system.nv)), system.nv
     got, want = np.empty((2, 3, nv, nv)), np.empty((2, nv))
-    for entry, k in ((INVERSE_DERIVATIVES, 2), (FORWARD_DERIVATIVES, 3)):
-        more = (want[0],) if k == 3 else ()
+    for entry, k in ((INVERSE_DERIVATIVES, 3), (FORWARD_DERIVATIVES, 3)):
+        more = (want[0],) if entry is FORWARD_DERIVATIVES else ()
         assert entry(model_of(system), q, v, u, system.gravity, *got[0, :k], *more) == 1
         assert entry.plain(model_of(system), q, v, u, system.gravity, *got[1, :k], *more) == 1
         np.testing.assert_allclose(got[0, :k], got[1, :k], rtol=0, atol=1e-11 * np.abs(got[0, :k]).max())
@@ -103,3 +106,95 @@ def test_what_is_wrong_is_named():
     )
     with pytest.raises(SingularError, match="hinge 'tool'"):
         kf.forward_dynamics_derivatives(light, np.zeros(7), None, np.zeros(7))
+
+
+CALLS = pytest.mark.parametrize("call", [kf.forward_dynamics_derivatives, kf.inverse_dynamics_derivatives])
+
+
+def some_states(system, lead, seed=0):
+    rng = np.random.default_rng(seed)
+    q = np.array([system.random_configuration(rng) for _ in range(int(np.prod(lead)))]).reshape((*lead, system.nq))
+    return q, *rng.normal(size=(2, *lead, system.nv))
+
+
+@CALLS
+@pytest.mark.parametrize("lead", [(), (5,), (3, 7)])
+def test_out_holds_the_answer(call, lead, monkeypatch):
+    """Plain arrays are written to straight away, others by way of new ones; an earlier answer will do."""
+    system = kf.models.random_tree(7, 2)
+    state = some_states(system, lead)
+    expected, earlier = call(system, *state), call(system, *some_states(system, lead, 1))
+    for out in (
+        [np.zeros((*lead, system.nv, 2 * system.nv))[..., ::2] for _ in range(3)],
+        np.empty((3, *lead, system.nv, system.nv)),
+        earlier,
+    ):
+        got = call(system, *state, out=out)
+        assert type(got) is type(expected)
+        for one, where, other in zip(got, out, expected):
+            assert np.shares_memory(one, where)
+            np.testing.assert_array_equal(where, other)
+    monkeypatch.setattr(np, "copyto", None)
+    call(system, *state, out=earlier)
+
+
+@CALLS
+def test_out_that_overlaps(call):
+    """Arguments may be overwritten, since they are read first; matrices may not lie in each other."""
+    system = kf.models.chain(4)
+    q, v, u = some_states(system, (4,))
+    expected = call(system, q, v, u)
+    room = np.zeros((3, 4, 4, 4))
+    room[1, 0] = u
+    for got, other in zip(call(system, q, v, room[1, 0], out=room), expected):
+        np.testing.assert_array_equal(got, other)
+    with pytest.raises(ModelError, match="the three arrays must not overlap"):
+        call(system, q, v, u, out=[room[0], room[1], room[0]])
+    for wrong in (room[:2], 3):
+        with pytest.raises(ShapeError, match="out must be three arrays"):
+            call(system, q, v, u, out=wrong)
+    with pytest.raises(ShapeError, match="out must have the shape of the answer"):
+        call(system, q, v, u, out=[room[0], room[1], room[2, :3]])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 14), st.integers(0, 10**6))
+def test_matrices_among_the_answers(n, seed):
+    """𝓜 and 𝓜⁻¹ are symmetric to the bit and those of the functions that give nothing else; several trees, too."""
+    system = kf.models.random_tree(n, seed, trees=min(n, 1 + seed % 3))
+    q, v, u = some_states(system, (9,), seed)
+    by_a = kf.inverse_dynamics_derivatives(system, q, v, u).dtau_da
+    np.testing.assert_array_equal(by_a, by_a.mT)
+    M = kf.mass_matrix(system, q)
+    np.testing.assert_allclose(by_a, M, rtol=0, atol=1e-12 * np.abs(M).max(initial=1.0))
+    np.testing.assert_array_equal(by_a == 0, M == 0)
+    forward = kf.forward_dynamics_derivatives(system, q, v, u)
+    np.testing.assert_array_equal(forward.da_dtau, forward.da_dtau.mT)
+    np.testing.assert_array_equal(forward.da_dtau, kf.mass_matrix_inverse(system, q))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_forward_from_inverse_on_ragged_trees(n, seed, mass):
+    """∂a/∂q = −𝓜⁻¹ ∂τ/∂q, by dense algebra, whatever the tree and the unit of mass; alone as in a batch, to the bit."""
+    system = kf.models.random_tree(n, seed, trees=min(n, 1 + seed % 2))
+    heavy = [dataclasses.replace(b, inertia=mass * b.inertia, armature=mass * b.armature) for b in system.bodies]
+    system = kf.System(heavy, system.gravity)
+    q, v, a = some_states(system, (9,), seed)
+    tau = kf.inverse_dynamics(system, q, v, a)
+    inverse, forward = (
+        kf.inverse_dynamics_derivatives(system, q, v, a),
+        kf.forward_dynamics_derivatives(system, q, v, tau),
+    )
+    M = inverse.dtau_da
+    # Two different eliminations differ by up to eps times the condition number.
+    bound = max(1e-10, 4 * np.finfo(float).eps * np.linalg.cond(M).max()) if system.nv else 0.0
+    for one, other in zip(forward, inverse[:2]):
+        expected = -np.linalg.solve(M, other)
+        np.testing.assert_allclose(one, expected, rtol=0, atol=bound * np.abs(expected).max(initial=1e-300))
+    for derivatives, batch, u in (
+        (kf.forward_dynamics_derivatives, forward, tau),
+        (kf.inverse_dynamics_derivatives, inverse, a),
+    ):
+        for one, other in zip(derivatives(system, q[4], v[4], u[4]), batch):
+            np.testing.assert_array_equal(one, other[4])

@@ -1,0 +1,288 @@
+"""Derivatives of forward dynamics in tangent coordinates: each dof's change of the motion, filtered and smoothed.
+
+If dof j moves or its velocity changes, all that is outboard of it gets a velocity Ψ̇ and an acceleration Ψ̈ more, or S
+and Ψ̇ + Ṡ, and every body there a bias force 2B Ψ̇ + I Ψ̈. What the filter makes of these forces is the same linear
+function of Ψ̇ and Ψ̈ for every j: of Ψ̈ it is P itself, of Ψ̇ a matrix Z that is gathered as P is (THEORY section 16,
+solved by its section 4). So a column begins at its own body, goes inward as z, comes back as λ, and goes on outward;
+branches that it meets on its way see nothing of it but λ, and answer by z of their own unit measurements.
+"""
+
+from kfdyn.dynamics.recursions.articulated import Filter, Node
+from kfdyn.dynamics.recursions.derivatives import Motion, cross_force
+from kfdyn.dynamics.recursions.forward import GRAVITY
+from kfdyn.dynamics.recursions.mass_matrix_inverse import Units
+from kfdyn.estimation.recursions.page import filter_node
+from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.outward import sweep_outward
+from kfdyn.multibody.recursions.robot import KINDS, ROBOT, SCREWS, SLIDE, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.spatial import Articulated, Spatial
+from kfdyn.sweeps.algebra import Mat3, Vec3
+from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
+from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import local, now
+
+
+class Response:
+    """Z = [[X, 0], [Y, 0]]: the force that the filter makes of a velocity of all that is outboard. 18 numbers."""
+
+    SIZE = 18
+
+    def __init__(self, X, Y):
+        self.X, self.Y = X, Y
+
+    @classmethod
+    def of(cls, numbers):
+        """The matrix of 18 numbers."""
+        return cls(Mat3(*numbers[:9]), Mat3(*numbers[9:]))
+
+    @classmethod
+    def of_body(cls, drag):
+        """2 B of a rigid body."""
+        x, y, z = 2.0 * drag.h
+        return cls(drag.X, Mat3(0.0 * x, z, -y, -z, 0.0 * x, x, y, -x, 0.0 * x))
+
+    def numbers(self):
+        """X and Y."""
+        return (self.X, self.Y)
+
+    def like(self, numbers):
+        """A matrix of other numbers."""
+        return Response(*numbers)
+
+    def __add__(self, other):
+        return Response(self.X + other.X, self.Y + other.Y)
+
+    def __matmul__(self, w):
+        """The force, of an angular velocity."""
+        return Spatial(self.X @ w, self.Y @ w)
+
+    def seen_by(self, S):
+        """S*Z, less the columns that are 0."""
+        return self.Y.T.plus_applied(self.X.turned_back(S.w), S.v)
+
+    def less(self, g, seen):
+        """Z − g (S*Z)."""
+        return Response(_less(self.X, g.w, seen), _less(self.Y, g.v, seen))
+
+
+def _less(A, x, y):
+    """A − x y*."""
+    return Mat3(*(A.m[3 * i + j] - a * b for i, a in enumerate(x) for j, b in enumerate(y)))
+
+
+#: Of each body: P about its hinge point; Z and the force of all that is outboard, about the origin; λ of a column
+#: that is on its way outward, for q and for v.
+KEPT = Record(P=Articulated, Z=Response, f=Spatial, by_q=Spatial, by_v=Spatial)
+
+#: Of each dof: its gain about the origin, and S*Z / d.
+GAIN = Record(gain=Spatial, seen=Vec3)
+
+
+class Remembered(Filter):
+    """A filter that keeps every body's P."""
+
+    def filtered(self, body):
+        """Gather one body."""
+        node = Node(self, body)
+        node.look()
+        self.kept[body.t].P = node.P
+        for kind in cases(body.kind, KINDS):
+            filter_node(node.of(kind))
+
+
+class NoForce:
+    """External forces that are not given."""
+
+    given = False
+
+
+class ForwardDerivatives:
+    """The workspace: the filter with all its unit measurements, accelerations, the motion, and the columns' answers."""
+
+    def __init__(self, robot, row, work):
+        self.robot, self.row = robot, row
+        self.units = Units(robot, row, work, moving=True)
+        self.filter = self.units.filter = Remembered(robot, row, work, moving=True)
+        rest = self.units.entries.part(robot.nv * robot.nv)
+        self.a = rest
+        self.motion = Motion(robot, row, rest.part(robot.nv), self.filter.work, self.filter.H)
+        rest = self.motion.rest
+        self.kept = self.filter.kept = KEPT.rows(rest)
+        rest = rest.part((robot.n + 1) * KEPT.width)
+        self.gains = GAIN.rows(rest)
+        rest = rest.part(robot.nv * GAIN.width)
+        self.answers = [rest.part(k * robot.nv * robot.nv) for k in range(2)]
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        own = robot.nv + (robot.n + 1) * KEPT.width + robot.nv * (GAIN.width + 2 * robot.nv)
+        return Units.size(robot) + Motion.size(robot) + own
+
+    def begin(self):
+        """The world, and entries between different trees, which stay 0."""
+        self.filter.begin()
+        self.motion.begin()
+        for entries in (self.units.entries, *self.answers):
+            clear(entries, self.robot.nv * self.robot.nv)
+
+    def run(self):
+        """Fill all three matrices, and the accelerations; the least d less rounding."""
+        robot, row, f, units = self.robot, self.row, self.filter, self.units
+        row.external_forces, answers = NoForce(), row.a
+        sweep_outward(robot, row, f.work, f.H, moving=True)
+        least = f.gather(units.gather)
+        row.a = self.a
+        f.scatter()
+        row.a = answers
+        clear(units.column_memory, 6 * robot.nv)
+        for body in outward(robot):
+            units.scatter(body)
+        self.motion.run(self.a, self._keep)
+        for body in inward(robot):
+            self._gather(body)
+        for body in outward(robot):
+            for j in dofs(robot, body):
+                self._column(body, j)
+        for result, entries in zip((row.by_tau, row.by_q, row.by_v), (units.entries, *self.answers)):
+            result.copy(entries, robot.nv * robot.nv)
+        answers.copy(self.a, robot.nv)
+        return least
+
+    def _keep(self, body, inertia, drag, f):
+        own = self.kept[body.t]
+        own.Z, own.f = Response.of_body(drag), f
+
+    def _gather(self, body):
+        """Gains about the origin; what the hinge lets pass of Z, into the parent's, and the force."""
+        own, f = self.kept[body.t], self.filter
+        Z = carried(own.Z)
+        for kind in cases(body.kind, KINDS):
+            if kind <= SLIDE:
+                h, _, _ = f.one_dof(body, kind)
+                self._measure(body, body.v, f.dofs[body.v].inverse * own.P.applied(h), Z)
+            else:
+                for i in dofs(self.robot, body):
+                    self._measure(body, i, f.dofs[i].gain, Z)
+        for _ in when(body.parent != 0):
+            up = self.kept[body.parent]
+            up.Z, up.f = up.Z + Z.get(), up.f + own.f
+
+    def _measure(self, body, i, gain, state):
+        Z, gain = state.get(), gain.force_shifted(self.motion.moved[body.t].x)
+        seen = Z.seen_by(self.motion.columns[i].S)
+        self.gains[i].gain, self.gains[i].seen = gain, self.filter.dofs[i].inverse * seen
+        state.set(Z.less(gain, seen))
+
+    def _column(self, body, j):
+        """Column j of ∂a/∂q and of ∂a/∂v: inward, back, and on outward."""
+        own, column, x = self.kept[body.t], self.motion.columns[j], self.motion.moved[body.t].x
+        S, P, Z = column.S, own.P, own.Z
+        turning, pushed = (column.psi.w, S.w), (column.psi2, column.rate)
+        push = cross_force(S, own.f)
+        state = carried(
+            *(Z @ w + P.applied(m.motion_shifted(x)).force_shifted(x) for w, m in zip(turning, pushed))
+        )  # fmt: skip
+        for i in dofs(self.robot, body):  # in a chain of screws those inboard of j feel that the force turns, too
+            before = carried(zeros(self.robot).x)
+            for _ in when((body.kind <= SCREWS) & (i < j)):
+                before.set(self.motion.columns[i].S.dot(push))
+            self._inward(i, j, state, before.get())
+        by_q, by_v = state.get()
+        state.set(by_q + push, by_v)
+        up = local(body.parent)
+        for _ in while_(lambda: up != 0):
+            other = Body(self.robot, now(up))
+            for k in dofs(self.robot, other):
+                self._inward(k, j, state, 0.0)
+            up.set(other.parent)
+        none = Spatial(zeros(self.robot), zeros(self.robot))
+        state.set(none, none)
+        self._path(body, j, state)
+        state.set(*(costate + m for costate, m in zip(state.get(), pushed)))
+        self._leave(body, state)
+        for t in loop(body.end, body.t + 1):
+            other = Body(self.robot, t)
+            for _ in when(other.parent != t - 1):
+                state.set(self.kept[other.parent].by_q, self.kept[other.parent].by_v)
+            for i in dofs(self.robot, other, backwards=True):
+                self._outward(i, j, state, [-self.gains[i].seen.dot(w) for w in turning])
+            self._leave(other, state)
+
+    def _place(self, i, j):
+        return i * self.robot.nv + j
+
+    def _inward(self, k, j, state, before):
+        """ε = −S z, and z⁺ = z + g ε; ε waits where the answer will be."""
+        S, gain, place = self.motion.columns[k].S, self.gains[k].gain, self._place(k, j)
+        by_q, by_v = state.get()
+        eps = -S.dot(by_q) - before, -S.dot(by_v)
+        for entries, e in zip(self.answers, eps):
+            entries[place] = e
+        state.set(by_q + eps[0] * gain, by_v + eps[1] * gain)
+
+    def _outward(self, i, j, state, nu):
+        """The answer a = ν − g λ, and λ + S a."""
+        S, gain, place = self.motion.columns[i].S, self.gains[i].gain, self._place(i, j)
+        after = []
+        for entries, start, costate in zip(self.answers, nu, state.get()):
+            a = start - gain.dot(costate)
+            entries[place] = a
+            after.append(costate + a * S)
+        state.set(*after)
+
+    def _path(self, body, j, state):
+        """From the root to the body, its hinge included; branches that leave the path answer on the way."""
+        robot, at = self.robot, local(1)
+        for _ in while_(lambda: Body(robot, now(at)).end <= body.t):
+            at.set(Body(robot, now(at)).end)
+        for _ in while_(lambda: at <= body.t):
+            other = Body(robot, now(at))
+            for k in dofs(robot, other, backwards=True):
+                place = self._place(k, j)
+                self._outward(k, j, state, [entries[place] * self.filter.dofs[k].inverse for entries in self.answers])
+            at.set(other.t + 1)
+            for _ in when((other.snap >= 0) & (other.t != body.t)):
+                self._branches(other, body, j, state, at)
+
+    def _branches(self, other, body, j, state, at):
+        """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own, which is next."""
+        x = self.motion.moved[other.t].x
+        by_q, by_v = (costate.motion_shifted(x) for costate in state.get())
+        branch = local(other.t + 1)
+        for _ in while_(lambda: branch < other.end):
+            child = Body(self.robot, now(branch))
+            for leads in either((child.t <= body.t) & (body.t < child.end)):
+                if leads:
+                    at.set(child.t)
+                else:
+                    for c in loop(child.column_end, child.column):
+                        z = self.units.kept[other.snap - other.own_end + c].h
+                        place = self._place(self.robot.entries[c], j)
+                        self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
+            branch.set(child.end)
+
+    def _leave(self, body, state):
+        """Keep λ where branches will ask for it."""
+        for _ in when(body.snap >= 0):
+            self.kept[body.t].by_q, self.kept[body.t].by_v = state.get()
+
+
+def forward_dynamics_derivatives(robot, row, work):
+    """a, and ∂a/∂q = −𝓜⁻¹ ∂τ/∂q, ∂a/∂v = −𝓜⁻¹ ∂τ/∂v at (q, v, a), ∂a/∂τ = 𝓜⁻¹; one filter serves them all."""
+    return ForwardDerivatives(robot, row, work).run()
+
+
+FORWARD_DERIVATIVES = Entry(
+    forward_dynamics_derivatives,
+    ROBOT,
+    [Q, V, Given("tau", ("nv",)), GRAVITY],
+    [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_tau", ("nv", "nv")), Given("a", ("nv",))],
+    lambda robot, row: ForwardDerivatives.size(robot),
+    lambda robot, row, work: ForwardDerivatives(robot, row, work).begin(),
+    block=8,  # what is looked at for overflow is then still in the cache
+    unroll=10,
+)

@@ -1,0 +1,120 @@
+"""Derivatives of inverse dynamics in tangent coordinates: what each dof does to those inboard, and feels of them."""
+
+from kfdyn.dynamics.recursions.derivatives import Drag, Motion, Rigid, cross_force
+from kfdyn.dynamics.recursions.forward import GRAVITY
+from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
+from kfdyn.multibody.recursions.robot import ROBOT, SCREW, SCREWS, Body, dofs, inward
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.algebra import Sym3, Vec3
+from kfdyn.sweeps.control import either, when, while_
+from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import local, now
+
+#: Of each body: moment, first moment, drag and force of the composite body outboard of its hinge.
+SUMMED = Record(J=Sym3, p=Vec3, drag=Drag, f=Spatial)
+
+
+class InverseDerivatives:
+    """The workspace: an outward sweep at rest, the motion, composite bodies, and the answers."""
+
+    def __init__(self, robot, row, work):
+        self.robot, self.row, self.swept = robot, row, work
+        at, nv = (robot.n + 1) * WORK.width, robot.nv
+        self.H = work.part(at)
+        self.motion = Motion(robot, row, work.part(at + nv * SCREW.width), self.swept, self.H)
+        self.sums = SUMMED.rows(self.motion.rest)
+        rest = self.motion.rest.part((robot.n + 1) * SUMMED.width)
+        self.by_q, self.by_v, self.by_a = (rest.part(k * nv * nv) for k in range(3))
+
+    @staticmethod
+    def size(robot):
+        """How many numbers it works in."""
+        own = (robot.n + 1) * (WORK.width + SUMMED.width) + robot.nv * (SCREW.width + 3 * robot.nv)
+        return own + Motion.size(robot)
+
+    def begin(self):
+        """The world, and entries of unrelated hinges, which stay 0."""
+        place_world(self.swept)
+        self.motion.begin()
+        for entries in (self.by_q, self.by_v, self.by_a):
+            clear(entries, self.robot.nv * self.robot.nv)
+
+    def run(self):
+        """Fill all three matrices."""
+        robot, row = self.robot, self.row
+        sweep_outward(robot, row, self.swept, self.H, moving=False)
+        self.motion.run(row.a, self._keep)
+        for body in inward(robot):
+            self._gather(body)
+        for result, entries in zip((row.by_q, row.by_v, row.by_a), (self.by_q, self.by_v, self.by_a)):
+            result.copy(entries, robot.nv * robot.nv)
+
+    def _keep(self, body, inertia, drag, f):
+        own = self.sums[body.t]
+        own.J, own.p, own.drag, own.f = inertia.J, inertia.p, drag, f
+
+    def _gather(self, body):
+        """Rows and columns of a body's dofs against all inboard, then its sums into its parent's."""
+        own = self.sums[body.t]
+        inertia, drag, f = Rigid(own.J, own.p, body.all_mass), own.drag, own.f
+        for i in dofs(self.robot, body):
+            self._dof(body, i, inertia, drag, f)
+        for _ in when(body.parent != 0):
+            up = self.sums[body.parent]
+            up.J, up.p, up.drag, up.f = up.J + own.J, up.p + own.p, up.drag + own.drag, up.f + own.f
+
+    def _dof(self, body, i, inertia, drag, f):
+        column = self.motion.columns[i]
+        S = column.S
+        seen = drag.turned_back(S), inertia @ S  # (2B)*S and I S: what dof i feels with
+        by_q, by_v = drag @ column.psi + inertia @ column.psi2, drag @ S + inertia @ column.rate  # what dof i does
+        with_force = by_q + cross_force(S, f)
+        for j in dofs(self.robot, body):
+            for _ in when(j <= i):
+                self._feel(i, j, seen)
+                for _ in when(j < i):
+                    # in a ball or free hinge i and j move together, in others i is outboard of j
+                    for chained in either(body.kind <= SCREWS):
+                        self._cause(j, i, with_force if chained else by_q, by_v)
+        own = i * self.robot.nv + i
+        self.by_a[own] = self.by_a[own] + self.robot.armature[i]
+        at = local(body.parent)
+        for _ in while_(lambda: at != 0):
+            other = Body(self.robot, now(at))
+            for j in dofs(self.robot, other):
+                self._feel(i, j, seen)
+                self._cause(j, i, with_force, by_v)
+            at.set(other.parent)
+
+    def _feel(self, i, j, seen):
+        """∂τ_i/∂q_j = S_i*(2B Ψ̇_j + I Ψ̈_j), ∂τ_i/∂v_j = S_i*(2B S_j + I (Ψ̇_j + Ṡ_j)), 𝓜 = S_i*I S_j."""
+        (turned, moved), column, nv = seen, self.motion.columns[j], self.robot.nv
+        place, S = i * nv + j, column.S
+        self.by_q[place] = turned.dot(column.psi.w) + moved.dot(column.psi2)
+        self.by_v[place] = turned.dot(S.w) + moved.dot(column.rate)
+        self.by_a[place] = self.by_a[j * nv + i] = moved.dot(S)
+
+    def _cause(self, j, i, by_q, by_v):
+        """∂τ_j/∂q_i = S_j*(2B Ψ̇_i + I Ψ̈_i + S_i ×* f), ∂τ_j/∂v_i = S_j*(2B S_i + I (Ψ̇_i + Ṡ_i))."""
+        place, S = j * self.robot.nv + i, self.motion.columns[j].S
+        self.by_q[place], self.by_v[place] = S.dot(by_q), S.dot(by_v)
+
+
+def inverse_dynamics_derivatives(robot, row, work):
+    """∂τ/∂q, ∂τ/∂v and 𝓜 at (q, v, a); O(N depth), 36 products for each pair of a dof and one inboard."""
+    InverseDerivatives(robot, row, work).run()
+
+
+INVERSE_DERIVATIVES = Entry(
+    inverse_dynamics_derivatives,
+    ROBOT,
+    [Q, V, Given("a", ("nv",)), GRAVITY],
+    [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_a", ("nv", "nv"))],
+    lambda robot, row: InverseDerivatives.size(robot),
+    lambda robot, row, work: InverseDerivatives(robot, row, work).begin(),
+    block=8,  # what is looked at for overflow is then still in the cache
+    unroll=10,
+)
