@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import quick_inverse_dynamics
+from kfdyn.dynamics.entries import INVERSE, quick_inverse_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -55,12 +55,12 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if not tree:
+    one = INVERSE.one
+    answer = one(system, q, v, None, external_forces, gravity) if out is None else None
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_bias_forces
 
         return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))

@@ -6,9 +6,9 @@ space controller is one: its mass matrix, bias forces and null space all come ou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from kfdyn.multibody import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.arguments import checked, configuration, expect_system
 from kfdyn.multibody.configuration import REACH_TOLERANCE
 from kfdyn.multibody.entries import FINE, Later
-from kfdyn.multibody.prepared import address_of, frame_of, model_of
+from kfdyn.multibody.prepared import frame_of, model_of
 from kfdyn.spatial import matrix_to_rotation_vector
 
 Array = NDArray[np.float64]
@@ -93,6 +93,7 @@ def computed_torque(
     >>> computed_torque(pendulum(), [0.0], [0.0], [0.1], [0.0], [0.0], kp=100.0, kd=20.0)
     array([10.])
     """
+    expect_system(system)
     nv = system.nv
     if system.is_tree:
         quick = _quick_torque(system, q, v, q_d, v_d, a_d, kp, kd, external_forces, gravity)
@@ -219,11 +220,8 @@ def _quick_torque(
     system: System, q: Any, v: Any, q_d: Any, v_d: Any, a_d: Any, kp: Any, kd: Any, force: Any, gravity: Any
 ) -> Array | None:
     """Computed torque in one compiled call, or None where the arguments are not plain arrays, or there is no answer."""
-    if type(q) is not np.ndarray or not q.ndim:
-        return None
-    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if gravity is None else gravity
     of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
-    return tau if _entered(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, force, g), tau) else None
+    return _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, force, gravity))
 
 
 def _quick_control(
@@ -231,26 +229,25 @@ def _quick_control(
     posture: Any, rows: NDArray[np.int64], force: Any, gravity: Any,
 ) -> Array | None:  # fmt: skip
     """Operational space control in one compiled call, or None, as above."""
-    if type(q) is not np.ndarray or not q.ndim:
-        return None
-    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if gravity is None else gravity
     _, path, arm, turn = frame_of(system, frame)
     of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
     motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
-    given = (q, v, *target, *motion, posture, force, g)
-    return tau if _entered(OPERATIONAL_SPACE_CONTROL, system, of, given, tau) else None
+    return _quick(OPERATIONAL_SPACE_CONTROL, system, of, (q, v, *target, *motion, posture, force, gravity))
 
 
-def _entered(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...], tau: Array) -> bool:
-    """Whether an entry has answered; without anything around it for one state."""
-    if tau.ndim == 1 and (entry._one or entry.one)(address_of(system), 0, *of, *given, tau) == FINE:
-        return True
-    return entry(system, tau.size // max(1, tau.shape[-1]), *of, *given, tau) == FINE
+def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...]) -> Array | None:
+    """Torques by one compiled call, for arguments of which q is the first and gravity the last."""
+    answer: Array | None = entry.one(system, *of, *given)
+    q = given[0]
+    if answer is not None or type(q) is not np.ndarray or q.ndim < 2:
+        return answer
+    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if given[-1] is None else given[-1]
+    return tau if entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau) == FINE else None
 
 
 def _gains(kp: Any, kd: Any, size: int) -> tuple[int, Array]:
     """Whether gains are matrices; Kp and Kd, (2, size) or (2, size, size)."""
-    if type(kp) is float and type(kd) is float and isfinite(kp) and isfinite(kd):
+    if type(kp) is float and type(kd) is float and math.isfinite(kp) and math.isfinite(kd):
         gains = np.empty((2, size))
         gains[0], gains[1] = kp, kd
         return 0, gains

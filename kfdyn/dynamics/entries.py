@@ -21,7 +21,7 @@ from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.loop_tables import loop_tables
-from kfdyn.multibody.prepared import Model, address_of, model_of
+from kfdyn.multibody.prepared import Model, model_of
 from kfdyn.multibody.results import straight
 
 Array = NDArray[np.float64]
@@ -51,11 +51,6 @@ def _of_states(entry: Later) -> Quick:
         nv = system.nv
         if v is None:
             v = np.zeros((*q.shape[:-1], nv)) if type(q) is ndarray else None
-        if out is None:  # what loops call: nothing else stands between
-            alone = empty(nv)
-            one = entry._one or entry.one
-            if one(system.address or address_of(system), 0, q, v, u, force, gravity, alone) == FINE:
-                return alone
         if type(q) is not ndarray or not q.ndim:
             return None
         shape = q.shape[:-1]
@@ -135,9 +130,6 @@ def quick_cut_joint(
     out = empty((*shape, system.nv)), empty((*shape, tables.of[0])), empty(shape)
     v, g = np.zeros_like(out[0]) if v is None else v, system.gravity if gravity is None else gravity
     given = (*tables.of, q, v, tau, force, g, tables.ends, None, None)
-    if not shape:
-        one, tree = CUT_JOINT._one or CUT_JOINT.one, system.open_tree
-        return out if one(tree.address or address_of(tree), 0, *given, *out) == FINE else None
     return out if CUT_JOINT(system.open_tree, _rows(shape), *given, *out) == FINE else None
 
 

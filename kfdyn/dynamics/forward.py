@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.entries import fused_forward_dynamics, quick_forward_dynamics
+from kfdyn.dynamics.entries import FORWARD, fused_forward_dynamics, quick_forward_dynamics
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
@@ -89,12 +89,12 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if tree and method == "filter":
+    one = FORWARD.one
+    answer = one(system, q, v, tau, external_forces, gravity) if out is None and method == "filter" else None
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if system.is_tree and method == "filter":
         quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity, out)
         if quick is not None:
             return quick if out is None else out

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
-from kfdyn.dynamics.entries import fused_inverse_dynamics, quick_inverse_dynamics
+from kfdyn.dynamics.entries import INVERSE, fused_inverse_dynamics, quick_inverse_dynamics
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
@@ -78,12 +78,13 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if tree and method == "newton_euler" and actuated is None:
+    one = INVERSE.one
+    quick = out is None and method == "newton_euler" and actuated is None
+    answer = one(system, q, v, a, external_forces, gravity) if quick else None
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if system.is_tree and method == "newton_euler" and actuated is None:
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
         if quick is not None:
             return quick if out is None else out

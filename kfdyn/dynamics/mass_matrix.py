@@ -12,9 +12,8 @@ from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import FINE, reading
+from kfdyn.multibody.entries import reading
 from kfdyn.multibody.overflow import expect_finite
-from kfdyn.multibody.prepared import address_of
 from kfdyn.multibody.results import filled
 
 if TYPE_CHECKING:
@@ -67,16 +66,12 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if tree and method == "composite":
-        if out is None:  # what loops call: nothing else stands between
-            alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX._one or MASS_MATRIX.one
-            if one(system.address or address_of(system), 0, q, alone) == FINE:
-                return alone
+    one = MASS_MATRIX.one
+    answer = one(system, q) if out is None and method == "composite" else None
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if system.is_tree and method == "composite":
         quick = quick_mass_matrix(system, q, out)
         if quick is not None:
             return quick if out is None else out

@@ -12,9 +12,7 @@ from kfdyn.dynamics.entries import MASS_MATRIX_INVERSE, fused_mass_matrix_invers
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import FINE
 from kfdyn.multibody.overflow import expect_finite
-from kfdyn.multibody.prepared import address_of
 from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
@@ -66,16 +64,12 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if tree and method == "innovations":
-        if out is None:  # what loops call: nothing else stands between
-            alone, one = np.empty((system.nv, system.nv)), MASS_MATRIX_INVERSE._one or MASS_MATRIX_INVERSE.one
-            if one(system.address or address_of(system), 0, q, alone) == FINE:
-                return alone
+    one = MASS_MATRIX_INVERSE.one
+    answer = one(system, q) if out is None and method == "innovations" else None
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if system.is_tree and method == "innovations":
         quick = quick_mass_matrix_inverse(system, q, out)
         if quick is not None:
             return quick if out is None else out

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy import empty
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import FINE, KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
+from kfdyn.multibody.entries import KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
 from kfdyn.multibody.overflow import expect_finite, overflow
-from kfdyn.multibody.prepared import address_of
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -36,17 +34,14 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if not tree:
+    one = KINETIC.one
+    answer = one(system, q, v)
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    if not system.is_tree:
         own = kinetic_energy(*system.opened(q, v=v))
         return sum((points.kinetic for points in system.beside(q, v)), own)
-    alone = empty(())
-    if (KINETIC._one or KINETIC.one)(system.address or address_of(system), 0, q, v, alone) == FINE:  # what loops call
-        return alone
     return reading(system, KINETIC, ((),), "the kinetic energy", q, v)[0]
 
 
@@ -76,28 +71,22 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    g = system.gravity
-    if gravity is None and tree:
-        alone = empty(())
-        if (POTENTIAL._one or POTENTIAL.one)(system.address or address_of(system), 0, q, g, alone) == FINE:
-            return alone
-        if type(q) is np.ndarray and q.ndim > 1:
-            energies = empty(q.shape[:-1])
-            if POTENTIAL(system, energies.size, q, g, energies) == FINE:
-                return energies
-    if gravity is not None:
-        g = checked(system, gravity, (3,), "gravity")
-        batch(system, q=(configuration(system, q), 1), gravity=(g, 1))  # names the culprit if they do not fit
-    com = _mass_centre(system, q)
+    one = POTENTIAL.one
+    answer = one(system, q, gravity)
+    if answer is not None:  # what loops call
+        return answer
+    expect_system(system)
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    lead, (q_flat, g_flat) = batch(system, q=(configuration(system, q), 1), gravity=(g, 1))
+    if system.is_tree:
+        energy = np.empty(len(q_flat))
+        if not known(POTENTIAL(system, len(q_flat), q_flat, g if g.ndim == 1 else g_flat, energy)):
+            raise overflow(system, "the potential energy", q=q_flat, gravity=g)
+        return energy.reshape(lead)
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        energy = -system.mass * (com * g).sum(-1)
-    energy = sum((points.strain for points in system.beside(q)), energy)
-    return expect_finite(system, energy, "the potential energy", q=q, gravity=g)
+        energy = -system.mass * (_mass_centre(system, q_flat) * g_flat).sum(-1)
+    energy = sum((points.strain for points in system.beside(q_flat)), energy)
+    return expect_finite(system, energy, "the potential energy", q=q, gravity=g).reshape(lead)
 
 
 def center_of_mass(system: System, q: ArrayLike) -> Array:

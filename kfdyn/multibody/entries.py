@@ -11,9 +11,9 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.overflow import overflow
-from kfdyn.multibody.prepared import Model, in_own_frames, model_of
+from kfdyn.multibody.prepared import Model, address_of, in_own_frames, model_of
 from kfdyn.multibody.results import straight
 from kfdyn.multibody.system import System
 
@@ -28,36 +28,50 @@ _FLOAT = np.dtype(np.float64)
 
 
 class Later:
-    """An entry by name, imported when first called: what compiles is slow to load."""
+    """An entry by name, imported when first called: what compiles is slow to load.
+
+    Attributes
+    ----------
+    one : callable
+        The compiled function for one state, without anything around it: ``one(system, *arrays)`` is a new array, a
+        tuple of them if there are several results, or None where it has no answer. It is the first thing that a public
+        function tries, so it takes whatever that is given: what is no system, or no array as it should be, has no
+        answer, and the long way finds the words. Specialised systems take it, too: to fetch straight-line code for a
+        single state takes longer than to run it. Where every index is to be checked it never has an answer.
+    """
 
     def __init__(self, module: str, name: str, model: Callable[[System], Model] = model_of) -> None:
         self._module, self._name, self._model = module, name, model
         self._entry: Entry | None = None
-        self._one: Callable[..., int] | None = None
+        self._checks: Any = None
+        self.one: Callable[..., Any] = self._first
 
     @property
     def entry(self) -> Entry:
         """The entry itself."""
         if self._entry is None:
-            self._entry = getattr(import_module(self._module), self._name)
+            from kfdyn.sweeps.call import Checks
+
+            self._checks, self._entry = Checks, getattr(import_module(self._module), self._name)
         return self._entry
 
-    @property
-    def one(self) -> Callable[..., int]:
-        """The compiled function for one state, without anything around it: ``one(address, 0, *arrays)``.
+    def _first(self, system: Any, *arrays: Any) -> Any:
+        """The first call, which compiles."""
+        return self.ready(system)(system, *arrays) if type(system) is System and system.is_tree else None
 
-        Specialised systems take it, too: to fetch straight-line code for a single state takes longer than to run it.
-        Where every index is to be checked it takes nothing, so that callers go the other way.
-        """
-        from kfdyn.sweeps.call import Checks
-
-        made = (lambda *_: -1) if Checks.on else self.entry.narrow or self.entry.make_narrow()
-        self._one = made
-        return made
+    def ready(self, system: System) -> Callable[..., Any]:
+        """:attr:`one`, compiled, for a tree that is prepared: one that is not has no answer."""
+        entry, _ = self.entry, address_of(system)
+        if self.one == self._first:
+            self.one = (lambda *_: None) if self._checks.on else entry.single(System, "address")
+        return self.one
 
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
         entry, model = self._entry or self.entry, self._model(system)
+        alone = rows == 1 and model.specials is None and self._model is model_of and not self._checks.on
+        if alone and self.one(system, *arrays) is not None:
+            return FINE
         if model.specials is not None:
             entry, arrays = model.specials.of(entry, arrays)
         status = entry(model, *arrays, rows=rows, effort=effort)
@@ -111,6 +125,7 @@ def reading(
     answer if one is not sound; then the checks find the words, or ``meaning`` has overflown. An answer goes to ``out``
     if compiled code can write to that. For one state callers try :attr:`Later.one` themselves: here every line costs.
     """
+    expect_system(system)
     if type(q) is ndarray and q.ndim:
         lead = q.shape[:-1]
         answers = tuple([_where(out, lead + tail, q, *more) for tail in tails])

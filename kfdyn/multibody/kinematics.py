@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy import empty
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import ACCELERATION, FINE, JACOBIAN, POSE, VELOCITY, reading
+from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
 from kfdyn.multibody.prepared import frame_of
 from kfdyn.multibody.results import filled
 from kfdyn.multibody.system import System
@@ -56,17 +54,12 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
     array([ 0.,  0., -2.])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if not tree:
-        system, q = system.opened(q)
-    of = frame_of(system, frame)
-    pair = empty((3, 3)), empty(3)
-    if (POSE._one or POSE.one)(system.address, 0, *of, q, *pair) == FINE:  # what loops call
-        return Pose._make(pair)
+    of = length, path, arm, turn = frame_of(system, frame)
+    one = POSE.one
+    answer = one(system, length, path, arm, turn, q)
+    if answer is not None:  # what loops call
+        return Pose._make(answer)
+    system, q = system.opened(q)
     return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
 
 
@@ -183,19 +176,14 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
            [ 0.,  0.],
            [ 0.,  0.]])
     """
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if not tree:
-        opened, q_open = system.opened(q)
-        return filled(out, system.narrowed(q, jacobian(opened, q_open, frame)))
     length, path, arm, _ = frame_of(system, frame)
-    if out is None:
-        alone = empty((6, system.nv))
-        if (JACOBIAN._one or JACOBIAN.one)(system.address, 0, length, path, arm, q, alone) == 1:  # what loops call
-            return alone
+    one = JACOBIAN.one
+    answer = one(system, length, path, arm, q) if out is None else None
+    if answer is not None:  # what loops call
+        return answer
+    if not system.is_tree:
+        tree, q_tree = system.opened(q)
+        return filled(out, system.narrowed(q, jacobian(tree, q_tree, frame)))
     of = (length, path, arm)
     return filled(out, reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of, out=out)[0])
 
@@ -204,17 +192,12 @@ def _motion(
     system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
 ) -> Array:
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
-    try:
-        tree = system.is_tree
-    except AttributeError:
-        expect_system(system)
-        raise
-    if not tree:
-        system, q, v, a = system.opened(q, v=v, a=a)
-    of = frame_of(system, frame)[:3]
+    of = length, path, arm, _ = frame_of(system, frame)
+    one = VELOCITY.one if of_order == 1 else ACCELERATION.one
+    answer = one(system, length, path, arm, q, v) if of_order == 1 else one(system, length, path, arm, q, v, a)
+    if answer is not None:  # what loops call
+        return answer
+    system, q, v, a = system.opened(q, v=v, a=a)
     v = np.zeros(system.nv) if v is None else v
     entry, more, word = (VELOCITY, (v,), "velocity") if of_order == 1 else (ACCELERATION, (v, a), "acceleration")
-    alone = empty(6)
-    if (entry._one or entry.one)(system.address, 0, *of, q, *more, alone) == FINE:
-        return alone
-    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of)[0]
+    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of[:3])[0]

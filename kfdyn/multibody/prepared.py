@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout
 from kfdyn.multibody.system import System
@@ -97,7 +98,7 @@ def prepare(system: System, turned: bool = True) -> Model:
     tables: dict[str, Any] = {
         "n": n, "nq": system.nq, "nv": system.nv, "slots": slots, "snaps": snaps, "index": kinds, "real": links,
         "screws": layout.screws, "armature": layout.armature, "entries": entries, "busy": np.zeros(1, np.int64),
-        "workspace": address_of(own), "floats": own.size,
+        "workspace": address_of(own), "floats": own.size, "gravity": system.gravity,
     }  # fmt: skip
     address, kept = ROBOT.pack(**tables)
     tables["frames"] = real["frame"].reshape(-1, 3, 3)
@@ -119,11 +120,14 @@ def _left_inverses(layout: Layout) -> Array:
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
     """How long the path from a root to a frame is, its bodies, and the frame's place and turn in the last of them.
 
-    Bodies and frames as they are in the tables, which have turned the bodies' own frames. The system is prepared then.
+    Bodies and frames as they are in the tables, which have turned the bodies' own frames. The system, or its open tree
+    if it is none, is prepared then.
     """
     try:
         return system._kept[0].frames[frame]  # type: ignore[attr-defined]
-    except (AttributeError, KeyError):  # for the first time
+    except (AttributeError, KeyError):  # for the first time, or no tree
+        expect_system(system)
+        system = system.open_tree
         model = model_of(system)
     known = model.frames.get(frame)
     if known is None:

@@ -15,8 +15,9 @@ from llvmlite import ir
 
 from kfdyn.first_use import compiling, uninterrupted
 from kfdyn.sweeps import cache
+from kfdyn.sweeps.interpreter import check_layout, python_function
 from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
-from kfdyn.sweeps.wrapper import check_layout, inner_types, proxies, python_function, write_wrapper
+from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()
 _ready: list[object] = []
@@ -91,7 +92,8 @@ def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vecto
             compiling(kept=cache.folder() is not None)
             code = _object_code(written(name, write, arguments, flags, release), vectorise, level)
             cache.save(known, code)
-        return python_function(name, _linked(name, code))
+        taken = [x for kind in arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
+        return python_function(name, _linked(name, code), *taken)
 
 
 def written(name, write, arguments, flags, release=-1):

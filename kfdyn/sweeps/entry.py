@@ -34,7 +34,8 @@ class Given(NamedTuple):
     """An array (..., *tail) of numbers that must be finite; ``shared``: one row may stand for all of them.
 
     ``tail`` holds numbers, or names of sizes of the model or of parameters. ``sound(model, column_of, first, last)`` is
-    asked instead of whether all is finite, if given.
+    asked instead of whether all is finite, if given. ``own``: the model has one of this name, which stands for None
+    where there is one row.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Given(NamedTuple):
     optional: bool = False
     shared: bool = False
     sound: Callable[..., Any] | None = None
+    own: bool = False
 
 
 class Parameter(NamedTuple):
@@ -125,6 +127,32 @@ class Entry:
             key=("entry", lanes, self.block, *self.key),
             flags=LANEWISE,
             release=2 + len(self.parameters),
+            level=self.level,
+        )
+
+    def single(self, owner: type, slot: str) -> Callable[..., Any]:
+        """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
+        a slot.
+
+        It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
+        for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
+        """
+        from kfdyn.sweeps.driver import compiled
+        from kfdyn.sweeps.single import LANES, write_single
+        from kfdyn.sweeps.values import LANEWISE
+        from kfdyn.sweeps.wrapper import Array, Model, Whole
+
+        arguments = [Model(owner, slot), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
+        arguments += [Array("f", optional=given.optional or given.own) for given in self.given]
+        arguments += [Array("f", writeable=True, optional=True) for _ in self.results]
+        return compiled(
+            self.name,
+            lambda *values: write_single(self, *values),
+            arguments,
+            module=self.recursion.__module__,
+            key=("one row", LANES, *self.key),
+            flags=LANEWISE,
+            release=None,
             level=self.level,
         )
 

@@ -51,7 +51,7 @@ def fused(a, b, c):
     """
     a, b, c = (unboxed(x) for x in (a, b, c))
     kinds = [x.ir.type for x in (a, b, c) if isinstance(x, Value)]
-    if not kinds:
+    if not kinds or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
     kind = next((k for k in kinds if isinstance(k, ir.VectorType)), REAL)
     a, b, c = (ir_of(x, kind) for x in (a, b, c))

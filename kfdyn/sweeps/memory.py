@@ -85,6 +85,10 @@ class Lanes:
     def __setitem__(self, i, value):
         Place.builder.store(ir_of(value, wide(self.count)), self._place(i), align=8)
 
+    def number(self, i):
+        """A number that is the same in all lanes."""
+        return self.vector[i * self.count]
+
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
         return Lanes(self.vector.part(start * self.count), self.count)

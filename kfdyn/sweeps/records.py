@@ -208,11 +208,13 @@ class Packed(int):
 
 
 class Fields:
-    """What is known of a model, by name."""
+    """What is known of a model, by name; ``alone``: code is for one row (see :mod:`single`)."""
+
+    alone = False
 
 
 def address_of(array):
-    """Where an array's numbers begin; from where compiled code reads it, too (see :func:`.wrapper.check_layout`)."""
+    """Where an array's numbers begin; from where compiled code reads it, too (see :mod:`interpreter`)."""
     if type(array) is not np.ndarray:
         raise TypeError(f"{type(array).__name__} is no array")
     return _WORD.from_address(id(array) + _HEAD).value

@@ -17,8 +17,8 @@ from kfdyn.sweeps.entry import Entry
 from kfdyn.sweeps.records import Fields, Known
 from kfdyn.sweeps.values import unrolled
 
-#: Of a model, what belongs to the process that runs the code and not to the model.
-_OF_PROCESS = ("busy", "workspace", "floats")
+#: Of a model, what belongs to the process that runs the code and not to the model, or what no recursion looks at.
+_OF_PROCESS = ("busy", "workspace", "floats", "gravity")
 
 
 class Absent:

@@ -44,14 +44,14 @@ def write_entry(entry, lanes, address, counter, *arrays):
     status = local(-1)
     for _ in when(fits):
         status.set(NO_MEMORY)
-        memory, owner, got = _borrow(model, entry.workspace(model, row) * lanes + LINE)
+        memory, owner, got = borrow(model, entry.workspace(model, row) * lanes + LINE)
         for _ in when(got):
             status.set(1)
             work = memory.aligned().lanes(lanes)
             if entry.begin is not None:
                 entry.begin(model, row, work)
             _write_rows(entry, model, row, work, (given, results, lead), rows, counter, status)
-            _give_back(model, owner)
+            give_back(model, owner)
     return status
 
 
@@ -69,24 +69,24 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
     given, results, lead = arrays
     one = [_one_for_all(about, array, lead) for about, array in zip(entry.given, given)]
     first = Value(at.ir)
-    for sound in either(_sound(entry, model, row, given, one, first, end)):
+    for sound in either(sound_rows(entry, model, row, given, one, first, end)):
         if not sound:
             status.set(0)
             for about, array in zip(entry.results, results):
-                width = _width(about, model, row)
+                width = width_of(about, model, row)
                 for i in loop(end * width, first * width):
                     array[i] = math.nan
             continue
         for start, step in passes(model.lanes, first, end):
             for about, array, alone in zip(entry.given, given, one):
-                width = _width(about, model, row)
+                width = width_of(about, model, row)
                 begin = start * width if alone is False else choice(alone, 0, start * width)
                 apart = step * width if alone is False else choice(alone, 0, step * width)
                 column = Column(array, begin, apart, model.lanes)
                 column.given = array.given
                 setattr(row, about.name, column)
             for about, array in zip(entry.results, results):
-                width = _width(about, model, row)
+                width = width_of(about, model, row)
                 setattr(row, about.name, Column(array, start * width, step * width, model.lanes))
             least = entry.recursion(model, row, work)
             if least is not None:
@@ -94,7 +94,7 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                     status.set(0)
                     _spoil(entry, model, row, results, least, start, step)
         for about, array in zip(entry.results, results) if entry.may_overflow else ():
-            width = _width(about, model, row)
+            width = width_of(about, model, row)
             for _ in when(~finite(array, first * width, end * width, _APART), likely=False):
                 status.set(0)
 
@@ -104,21 +104,22 @@ def _spoil(entry, model, row, results, least, start, step):
     for l in range(model.lanes):
         for _ in when(~(lane(least, l) > 0.0)):
             for about, array in zip(entry.results, results):
-                width = _width(about, model, row)
+                width = width_of(about, model, row)
                 begin = (start + step * l) * width
                 for i in loop(begin + width, begin):
                     array[i] = math.nan
 
 
-def _width(about, model, row):
+def width_of(about, model, row):
     """How many numbers a row of an array has."""
     width = 1
     for extent in about.tail:
-        width = width * _extent(extent, model, row)
+        width = width * extent_of(extent, model, row)
     return width
 
 
-def _extent(extent, model, row):
+def extent_of(extent, model, row):
+    """A number, or the size of this name."""
     if isinstance(extent, int):
         return extent
     return getattr(row, extent) if hasattr(row, extent) else getattr(model, extent)
@@ -150,7 +151,7 @@ def _fit(entry, model, row, given, results, lead):
                 for i in loop(begin):
                     fits.set(fits & (array.shape[i] == shape[i]))
                 for i, extent in enumerate(about.tail):
-                    fits.set(fits & (array.shape[begin + i] == _extent(extent, model, row)))
+                    fits.set(fits & (array.shape[begin + i] == extent_of(extent, model, row)))
 
         for _ in when(array.given if about.optional else True):
             look()
@@ -162,12 +163,12 @@ def _one_for_all(about, array, lead):
     return (array.axes == len(about.tail)) & (lead[0] > 0) if about.shared else False
 
 
-def _sound(entry, model, row, given, one, first, end):
+def sound_rows(entry, model, row, given, one, first, end):
     """Whether the numbers of some rows can be worked with."""
     fine = local(Value(ir.Constant(ir.IntType(1), 1)))
     for about, array, alone in zip(entry.given, given, one):
         for _ in when(fine & array.given if about.optional else fine):
-            width = _width(about, model, row)
+            width = width_of(about, model, row)
             begin = first if alone is False else choice(alone, 0, first)
             stop = end if alone is False else choice(alone, 1, end)
             if about.sound is not None:
@@ -217,7 +218,7 @@ def _claim(counter, at, block):
     return result
 
 
-def _borrow(model, count):
+def borrow(model, count):
     """A workspace of ``count`` floats: the model's own, or, if that is too small or taken, a new one.
 
     A new one costs time, and a great deal where it is large: the system zeroes it page by page. Returns it, and what
@@ -240,7 +241,8 @@ def _borrow(model, count):
     return pointer(address), Value(owner.ir), address != 0
 
 
-def _give_back(model, owner):
+def give_back(model, owner):
+    """Let others have the workspace."""
     for own in either(owner == 0):
         build = Place.builder
         if own:
@@ -265,7 +267,7 @@ def run_plain(entry, model, *arrays):
         if array is None and one.optional:
             flat.append((None, 0))
             continue
-        tail = tuple(_extent(extent, seen, row) for extent in one.tail)
+        tail = tuple(extent_of(extent, seen, row) for extent in one.tail)
         plain = type(array) is np.ndarray and array.dtype == np.float64 and array.flags.c_contiguous
         if not plain or (array.shape != lead + tail and not (one.shared and array.shape == tail)):
             return -1
@@ -276,14 +278,14 @@ def run_plain(entry, model, *arrays):
         sound = True
         for one, (memory, width) in zip(entry.given, flat):
             if memory is not None:
-                tail = math.prod(_extent(extent, seen, row) for extent in one.tail)
+                tail = math.prod(extent_of(extent, seen, row) for extent in one.tail)
                 first = b if width else 0
                 if one.sound is not None:
                     sound = sound and one.sound(seen, row, memory, first, first + 1, tail)
                 else:
                     sound = sound and finite(memory, first * tail, (first + 1) * tail)
         for one, (memory, width) in zip(about, flat):
-            tail = math.prod(_extent(extent, seen, row) for extent in one.tail)
+            tail = math.prod(extent_of(extent, seen, row) for extent in one.tail)
             column = Column(Checked([]) if memory is None else memory.part(b * width, tail), 0, 0, 1)
             column.given = memory is not None
             setattr(row, one.name, column)
@@ -301,9 +303,19 @@ def run_plain(entry, model, *arrays):
         if not sound or (least is not None and not least > 0.0):
             status = 0
             for one, (memory, width) in list(zip(about, flat))[len(entry.given) :]:
-                for i in range(width or math.prod(_extent(e, seen, row) for e in one.tail)):
+                for i in range(width or math.prod(extent_of(e, seen, row) for e in one.tail)):
                     memory[b * width + i] = math.nan
     return status
 
 
-__all__ = ["align_stack", "finite", "run_plain", "write_entry"]
+__all__ = [
+    "align_stack",
+    "borrow",
+    "extent_of",
+    "finite",
+    "give_back",
+    "run_plain",
+    "sound_rows",
+    "width_of",
+    "write_entry",
+]

@@ -1,34 +1,31 @@
 """The way from Python into compiled code: a function of CPython's own calling convention, written beside each sweep.
 
 It looks at every argument as no Python line could in the time: that an array is one, of the right kind of number, in
-the machine's order, aligned, contiguous, and writeable where it is written to. What it reads of an array is what every
-C extension reads, the struct that NumPy's binary interface promises; :func:`check_layout` looks whether it is there.
-Addresses that differ from process to process come in a string of bytes, so that the code itself may lie on a disk.
+the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`interpreter`).
 """
 
-import ctypes
-import struct
-
-import numpy as np
 from llvmlite import ir
 
 from kfdyn.sweeps.call import UNFIT
+from kfdyn.sweeps.interpreter import (
+    AXES,
+    DATA,
+    DTYPE,
+    ERROR,
+    FLAGS,
+    HALF,
+    HEAD,
+    LETTERS,
+    OBJECT,
+    SHAPE,
+    TOLD,
+    Python,
+)
 from kfdyn.sweeps.memory import Matrix, Vector
 from kfdyn.sweeps.values import BYTE, INT, REAL, Place, Value
 
-_HALF = ir.IntType(32)
-_OBJECT = BYTE.as_pointer()
-_HEAD = object.__basicsize__  # what an object begins with: references, then its class
-_DATA, _AXES, _SHAPE, _DTYPE, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 40, _HEAD + 48
-_LETTERS = _HEAD + 8  # in a dtype, behind the class of its scalars
 _CONTIGUOUS, _ALIGNED, _NATIVE, _WRITEABLE = 0x1, 0x100, 0x200, 0x400
-_FASTCALL = 0x80
-
-_DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(np.bool_)}
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
-
-_CALLS = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong")
-_CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS)
 
 
 class Whole:
@@ -41,6 +38,19 @@ class Real:
     """An argument that is a float."""
 
     key = "float"
+
+
+class Model:
+    """The first argument: an object of this class that keeps the address of its table in one of its slots.
+
+    A function that takes one answers with new arrays, and with None to whatever it does not take; it never lets the
+    lock go.
+    """
+
+    key = "model"
+
+    def __init__(self, owner, slot):
+        self.owner, self.slot = owner, slot
 
 
 class Array:
@@ -63,68 +73,52 @@ class Given(Vector):
         self.axes, self.shape, self.given = axes, shape, given
 
 
-def context():
-    """The addresses that entries want, as bytes."""
-    api = ctypes.pythonapi
-    found = {"ndarray": id(np.ndarray), "None": id(None), **{key: id(dtype) for key, dtype in _DTYPES.items()}}
-    found |= {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _CALLS}
-    return struct.pack(f"{len(_CONTEXT)}q", *(found[name] for name in _CONTEXT))
-
-
-def check_layout():
-    """Look whether an array's fields are where entries read them."""
-    array = np.zeros((2, 3))
-
-    def field(offset, kind):
-        return ctypes.cast(id(array) + offset, ctypes.POINTER(kind))[0]
-
-    right = (
-        field(_HEAD - 8, ctypes.c_void_p) == id(np.ndarray)
-        and field(_DATA, ctypes.c_void_p) == array.__array_interface__["data"][0]
-        and field(_AXES, ctypes.c_int) == 2
-        and list(ctypes.cast(field(_SHAPE, ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))[:2]) == [2, 3]
-        and field(_DTYPE, ctypes.c_void_p) == id(_DTYPES["f"])
-        and field(_FLAGS, ctypes.c_int) & 0x701 == 0x501
-        and ctypes.string_at(id(array.dtype) + _LETTERS, 3) == b"fd="
-        and ctypes.cast(id(array.dtype) + _LETTERS + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
-    )
-    if not right:
-        raise ImportError(
-            f"arrays of NumPy {np.__version__} are laid out in a way that this version of kfdyn does not know"
-        )
-
-
 def write_wrapper(module, name, inner, arguments, release):
     """Write the function that Python calls; ``release`` says for which argument's axes the lock is let go.
 
-    None is never; an array's number is where it has more than one axis; −1 is always.
+    None is never; an array's number is where it has more than one axis; −1 is always. With a :class:`Model` the last
+    arguments, those that may be written to, need not be there.
     """
-    function = ir.Function(module, ir.FunctionType(_OBJECT, [_OBJECT, _OBJECT.as_pointer(), INT]), name)
+    function = ir.Function(module, ir.FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), INT]), name)
     build = ir.IRBuilder(function.append_basic_block("entry"))
     own, given, count = function.args
     own = build.bitcast(build.gep(own, [ir.Constant(INT, bytes.__basicsize__ - 1)]), INT.as_pointer())
-
-    def known(what):
-        return build.load(build.gep(own, [ir.Constant(INT, _CONTEXT.index(what))]))
-
-    def call(what, kind, *args):
-        return build.call(build.inttoptr(known(what), kind.as_pointer()), args)
+    python = Python(own, build)
+    known, call = python.known, python.call
+    objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
-        build.ret(call("PyLong_FromLongLong", ir.FunctionType(_OBJECT, [INT]), value))
+        build.ret(call("PyLong_FromLongLong", ir.FunctionType(OBJECT, [INT]), value))
+
+    def nothing():
+        python.refer(known("None"))
+        build.ret(build.inttoptr(known("None"), OBJECT))
 
     def unless(condition, argument):
         with build.if_then(build.not_(condition), likely=False):
-            answer(ir.Constant(INT, UNFIT - argument))
+            if objects:
+                nothing()
+            else:
+                answer(ir.Constant(INT, UNFIT - argument))
 
-    unless(build.icmp_signed("==", count, ir.Constant(INT, len(arguments))), len(arguments))
+    results = sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else 0
+    whole, fewer = (ir.Constant(INT, len(arguments) - less) for less in (0, results))
+    all_there = build.icmp_signed("==", count, whole)
+    unless(build.or_(all_there, build.icmp_signed("==", count, fewer)), len(arguments))
     passed, several = [], ir.Constant(ir.IntType(1), int(release == -1))
     for i, kind in enumerate(arguments):
-        thing = build.load(build.gep(given, [ir.Constant(INT, i)]))
-        if isinstance(kind, Whole):
-            passed.append(call("PyLong_AsLongLong", ir.FunctionType(INT, [_OBJECT]), thing))
+        at = ir.Constant(INT, i)
+        if i >= len(arguments) - results:
+            at = build.select(all_there, at, ir.Constant(INT, 0))  # not there: one that is, which is not looked at
+        thing = build.load(build.gep(given, [at]))
+        if i >= len(arguments) - results:
+            thing = build.select(all_there, thing, build.inttoptr(known("None"), OBJECT))
+        if isinstance(kind, Model):
+            passed += [own, _address(build, thing, python, lambda right, i=i: unless(right, i))]
+        elif isinstance(kind, Whole):
+            passed.append(call("PyLong_AsLongLong", ir.FunctionType(INT, [OBJECT]), thing))
         elif isinstance(kind, Real):
-            passed.append(call("PyFloat_AsDouble", ir.FunctionType(REAL, [_OBJECT]), thing))
+            passed.append(call("PyFloat_AsDouble", ir.FunctionType(REAL, [OBJECT]), thing))
         else:
             fields = _read_array(build, thing, kind, known, lambda right, i=i: unless(right, i))
             passed += fields
@@ -132,15 +126,40 @@ def write_wrapper(module, name, inner, arguments, release):
                 several = build.icmp_signed(">", fields[1], ir.Constant(INT, 1))
     thread = None
     if release is not None:
-        place = build.alloca(_OBJECT)
+        place = build.alloca(OBJECT)
         with build.if_then(several):
-            thread = call("PyEval_SaveThread", ir.FunctionType(_OBJECT, []))
+            thread = call("PyEval_SaveThread", ir.FunctionType(OBJECT, []))
             build.store(thread, place)
     result = build.call(inner, passed)
     if release is not None:
         with build.if_then(several):
-            call("PyEval_RestoreThread", ir.FunctionType(ir.VoidType(), [_OBJECT]), build.load(place))
-    answer(result)
+            call("PyEval_RestoreThread", ir.FunctionType(ir.VoidType(), [OBJECT]), build.load(place))
+    if not objects:
+        answer(result)
+        return
+    with build.if_then(build.icmp_signed("==", result, ir.Constant(INT, 0)), likely=False):
+        nothing()
+    with build.if_then(build.icmp_signed("==", result, ir.Constant(INT, TOLD)), likely=False):
+        answer(result)
+    failed = build.icmp_signed("==", result, ir.Constant(INT, ERROR))
+    build.ret(build.inttoptr(build.select(failed, ir.Constant(INT, 0), result), OBJECT))
+
+
+def _address(build, thing, python, unless):
+    """The address that a model keeps in its slot."""
+
+    def word(offset):
+        place = build.inttoptr(build.add(build.ptrtoint(thing, INT), offset), INT.as_pointer())
+        return build.load(place)
+
+    nought = ir.Constant(INT, 0)
+    unless(build.icmp_signed("==", word(ir.Constant(INT, HEAD - 8)), python.known("class")))
+    kept = word(python.known("slot"))
+    unless(build.icmp_signed("!=", kept, nought))  # a slot that was never set
+    number = build.inttoptr(kept, OBJECT)
+    address = python.call("PyLong_AsLongLong", ir.FunctionType(INT, [OBJECT]), number)
+    unless(build.icmp_signed("!=", address, nought))
+    return address
 
 
 def _read_array(build, thing, kind, known, unless):
@@ -155,21 +174,21 @@ def _read_array(build, thing, kind, known, unless):
 
     def number(dtype):
         """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-        place = build.inttoptr(build.add(dtype, ir.Constant(INT, _LETTERS)), INT.as_pointer())
+        place = build.inttoptr(build.add(dtype, ir.Constant(INT, LETTERS)), INT.as_pointer())
         return build.and_(build.load(place), ir.Constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
 
     def look():
-        unless(build.icmp_signed("==", field(_HEAD - 8, INT), known("ndarray")))
-        wanted = ir.Constant(_HALF, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
-        fit = build.icmp_signed("==", build.and_(field(_FLAGS, _HALF), wanted), wanted)
-        axes = build.sext(field(_AXES, _HALF), INT)
-        fit = build.and_(fit, build.icmp_signed("==", number(field(_DTYPE, INT)), number(known(kind.dtype))))
+        unless(build.icmp_signed("==", field(HEAD - 8, INT), known("ndarray")))
+        wanted = ir.Constant(HALF, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
+        fit = build.icmp_signed("==", build.and_(field(FLAGS, HALF), wanted), wanted)
+        axes = build.sext(field(AXES, HALF), INT)
+        fit = build.and_(fit, build.icmp_signed("==", number(field(DTYPE, INT)), number(known(kind.dtype))))
         if kind.axes is not None:
             fit = build.and_(fit, build.icmp_signed("==", axes, ir.Constant(INT, kind.axes)))
         unless(fit)
-        build.store(field(_DATA, pieces[0]), places[0])
+        build.store(field(DATA, pieces[0]), places[0])
         build.store(axes, places[1])
-        build.store(field(_SHAPE, pieces[2]), places[2])
+        build.store(field(SHAPE, pieces[2]), places[2])
 
     if kind.optional:
         with build.if_then(build.icmp_signed("!=", build.ptrtoint(thing, INT), known("None"))):
@@ -183,7 +202,9 @@ def inner_types(arguments):
     """LLVM's types of what a sweep is called with."""
     types = []
     for kind in arguments:
-        if isinstance(kind, Whole):
+        if isinstance(kind, Model):
+            types += [INT.as_pointer(), INT]
+        elif isinstance(kind, Whole):
             types.append(INT)
         elif isinstance(kind, Real):
             types.append(REAL)
@@ -196,13 +217,16 @@ def proxies(arguments, values):
     """What the function that writes a sweep sees of its arguments."""
     left, seen = iter(values), []
     for kind in arguments:
+        if isinstance(kind, Model):
+            seen += [Python(next(left)), Value(next(left))]
+            continue
         if isinstance(kind, Whole | Real):
             seen.append(Value(next(left)))
             continue
         data, axes, shape = next(left), next(left), next(left)
         array = Given(data, Value(axes), Vector(shape, None, INT), _KINDS[kind.dtype])
         if kind.optional:
-            array.given = Value(Place.builder.icmp_signed("!=", axes, ir.Constant(INT, 0)))
+            array.given = Value(Place.builder.icmp_unsigned("!=", data, ir.Constant(data.type, None)))
         if kind.axes == 2 and not kind.optional:
             seen.append(Matrix(data, (array.shape[0], array.shape[1]), _KINDS[kind.dtype]))
             continue
@@ -210,19 +234,3 @@ def proxies(arguments, values):
             array.size = array.shape[0]
         seen.append(array)
     return seen
-
-
-class _Method(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
-
-
-_KEPT: list[object] = []  # a function of Python's refers to its definition for ever
-
-
-def python_function(name, address):
-    """A function of Python's at an address."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
-    method = _Method(name.encode(), address, _FASTCALL, None)
-    _KEPT.append(method)
-    return make(ctypes.byref(method), context(), None)

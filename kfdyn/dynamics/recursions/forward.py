@@ -26,7 +26,7 @@ def begin(robot, row, work):
 
 #: What most entries are given beside.
 FORCES = Given("external_forces", ("n", 6), optional=True)
-GRAVITY = Given("gravity", (3,), shared=True)
+GRAVITY = Given("gravity", (3,), shared=True, own=True)
 
 FORWARD = Entry(
     forward_dynamics,

@@ -7,7 +7,7 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import cross_hinge
-from kfdyn.multibody.recursions.outward import turned_frame
+from kfdyn.multibody.recursions.outward import into_body, sines, turned_frame
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
@@ -55,16 +55,21 @@ class NewtonEuler:
         clear(self.motion, MOTION.width)
         self.orientations[0].R = Mat3.identity()
 
+    def put_sine(self, t, s, c):
+        """Keep a sine and a cosine for a body."""
+        here = self.bodies[t]
+        here.sine, here.cosine = s, c
+
     def move(self, body):
         """ω, α(k) = φ*α(p) + H*a + η, and the body's own force Mα + ξ (R86 5.4–5.6, 4.4)."""
         row, up = self.row, self.bodies[body.parent]
         pushed = row.external_forces.given
         for kind in cases(body.kind, KINDS):
             if kind == REVOLUTE:
-                s, c = sine_cosine(row.q[body.q], body.offset)
-                here = self.bodies[body.t]
-                here.sine, here.cosine = s, c
-                rate = row.v[body.v]
+                here, rate = self.bodies[body.t], row.v[body.v]
+                if not self.robot.alone:
+                    here.sine, here.cosine = sine_cosine(row.q[body.q], body.offset)
+                s, c = here.sine, here.cosine
                 omega, alpha = into_body(body, s, c, up.omega), into_body(body, s, c, up.alpha)
                 acc = into_body(body, s, c, up.rate.plus_applied(up.acc, body.position))
                 alpha = Vec3(alpha.x + omega.y * rate, alpha.y - omega.x * rate, alpha.z)
@@ -167,19 +172,6 @@ class NewtonEuler:
         self.sums[body.leaves].f = self.sums[body.base].f + f.force_shifted(l)
 
 
-def into_body(body, s, c, v):
-    """(Rz(a) Rx(alpha) Rz(b + q))* v: a vector of the parent's frame seen in the body's."""
-    x, y, z = v
-    first = carried(x, y)
-    for _ in when(body.twisted != 0):
-        ca, sa = body.twist
-        first.set(ca * x + sa * y, ca * y - sa * x)
-    x, y = first.get()
-    ct, st = body.tilt
-    y, z = ct * y + st * z, ct * z - st * y
-    return Vec3(c * x + s * y, c * y - s * x, z)
-
-
 def out_of_body(body, s, c, v):
     """Rz(a) Rx(alpha) Rz(b + q) v: a vector of the body's frame seen in the parent's."""
     x, y, z = v
@@ -205,6 +197,8 @@ def inverse_dynamics(robot, row, work):
 def newton_euler(sweep):
     """The two sweeps; the world's acceleration is −g."""
     robot, row = sweep.robot, sweep.row
+    if robot.alone:
+        sines(robot, row, sweep.put_sine)
     sweep.bodies[0].acc = Vec3(*(-row.gravity[i] for i in range(3)))
     for body in outward(robot):
         sweep.move(body)

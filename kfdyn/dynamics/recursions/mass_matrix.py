@@ -25,7 +25,7 @@ class Composites:
         self.sums, self.work, self.bodies = COMPOSITE.rows(work), work.part(at), WORK.rows(work.part(at))
         at = at + (robot.n + 1) * WORK.width
         self.H, self.rows_of_H = work.part(at), SCREW.rows(work.part(at))
-        self.entries = work.part(at + robot.nv * SCREW.width)
+        self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else work.part(at + robot.nv * SCREW.width)
 
     @staticmethod
     def size(robot):

@@ -25,7 +25,7 @@ class Units:
         rest = self.filter.rest
         self.columns, self.column_memory = SCREW.rows(rest), rest
         self.kept, self.kept_memory = SCREW.rows(rest.part(robot.nv * 6)), rest.part(robot.nv * 6)
-        self.entries = rest.part((robot.nv + robot.snaps) * 6)
+        self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else rest.part((robot.nv + robot.snaps) * 6)
 
     @staticmethod
     def size(robot):

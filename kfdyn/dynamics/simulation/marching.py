@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.configuration import REACH_TOLERANCE
 from kfdyn.multibody.entries import FINE, Later, known
-from kfdyn.multibody.prepared import address_of, model_of
+from kfdyn.multibody.prepared import model_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -27,6 +27,9 @@ ONE_STAGE = Later("kfdyn.dynamics.recursions.march", "ONE_STAGE")
 
 # Bodies times steps after which Python looks up, some 20 ms: for the bar, and for who interrupts.
 _PATIENCE = 100_000
+
+# Steps of Python's after which the bar moves.
+_PATIENT = 50
 
 
 # How far a hinge may be from where its reference is reached: any way, where all that are pulled get there.
@@ -80,7 +83,6 @@ class March:
     method: str
     substeps: int
     lead: tuple[int, ...]
-    _calls: dict[float, Callable[..., int]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tableau(self) -> Tableau:
@@ -194,28 +196,46 @@ class March:
 
         With the torques (nt, ..., nv), or None where the march did not come to its end.
         """
-        driven, lead, nt, nv = self.driven, self.lead, times.size, self.driven.system.nv
-        q_all, v_all, work = (np.zeros((nt, *lead, *tail)) for tail in (q.shape[len(lead) :], v.shape[len(lead) :], ()))
-        tau_all, before = np.empty(v_all.shape), self._first_block(q, v)
-        after, size = np.empty_like(before), before.shape[-1]
-        q_all[0], v_all[0] = q, v
-        for i in range(1, nt):
-            start, h = float(times[i - 1]), float(times[i] - times[i - 1]) / self.substeps
-            call = self._stage_call(h)
-            for j in range(self.substeps):
-                for m, (_, _, part) in enumerate(self.tableau.stages):
+        driven, substeps, parts = self.driven, self.substeps, [part for _, _, part in self.tableau.stages]
+        law = driven.torque if callable(driven.torque) and not callable(driven.external_forces) else None
+        pushed = (
+            np.ascontiguousarray(driven.external(0.0, q, v)) if law and driven.external_forces is not None else None
+        )
+        block, ticks, taus, stages, h = self._first_block(q, v), times.tolist(), [], Stages(self), 0.0
+        blocks = [block]
+        for i in range(1, times.size):
+            start, before = ticks[i - 1], h
+            h = (ticks[i] - start) / substeps
+            if h != before:
+                stages.set(h)
+            for j in range(substeps):
+                for m, part in enumerate(parts):
                     t = start + (j + part) * h
-                    tau, external = driven.asked(t, q, v)
+                    tau, force = driven.asked(t, q, v) if law is None else (law(t, q, v), pushed)
+                    made = stages.calls[m](block, tau, force, stages.gravity)
+                    if made is None:  # a number where there should be an array, or a motion that has no answer
+                        tau = driven.fitted(tau, v)
+                        made = stages.checked[m](block, tau, force, stages.gravity)
+                        if made is None:
+                            return self._marched(blocks, times.size, i - 1), None
                     if j == m == 0:
-                        tau_all[i - 1] = tau
-                    q, v = np.empty((*lead, driven.system.nq)), np.empty((*lead, nv))
-                    if call(size, m, before, tau, external, after, q, v) != FINE:
-                        return Marched(q_all, v_all, work, np.asarray(i - 1)), None
-                    before, after = after, before
-            q_all[i], v_all[i], work[i] = q, v, before[..., 0]
-            advance(float(times[i]))
-        tau_all[-1] = driven.driving(float(times[-1]), q, v)
-        return Marched(q_all, v_all, work, np.asarray(nt - 1)), tau_all
+                        taus.append(np.array(tau))
+                    block, q, v = made
+            blocks.append(block)
+            if i % _PATIENT == 0:
+                advance(ticks[i])
+        advance(ticks[-1])
+        taus.append(driven.driving(ticks[-1], q, v))
+        return self._marched(blocks, times.size, times.size - 1), np.concatenate(taus).reshape((times.size, *v.shape))
+
+    def _marched(self, blocks: list[Array], nt: int, reached: int) -> Marched:
+        """States and work at the times so far, out of what the last stage of each step handed on."""
+        nq, nv = self.driven.system.nq, self.driven.system.nv
+        every, lead = np.zeros((nt, *self.lead, blocks[0].shape[-1])), len(blocks)
+        every[:lead] = np.concatenate(blocks).reshape((lead, *every.shape[1:]))
+        at = 1 + (len(self.tableau.stages) + 2) * nv
+        q, v = every[..., at : at + nq].copy(), every[..., 1 + nv : 1 + 2 * nv].copy()
+        return Marched(q, v, every[..., 0].copy(), np.asarray(reached))
 
     def _first_block(self, q: Array, v: Array) -> Array:
         """What the first stage is handed: the state, and no work done."""
@@ -226,26 +246,41 @@ class March:
         block[..., at : at + nq] = q
         return block
 
-    def _stage_call(self, h: float) -> Callable[..., int]:
-        """The compiled stage for steps of size h: without anything around it for one motion."""
-        kept = self._calls.get(h)
-        if kept is not None:
-            return kept
-        common, step, system, rows = self.common(h), np.array([h]), self.system(h), self.rows
-        gravity = np.ascontiguousarray(
-            np.broadcast_to(g, (*self.lead, 3)) if (g := self.driven.gravity).ndim > 1 else g
-        )
-        one, address = ONE_STAGE.one, address_of(system)
 
-        def alone(size: int, m: int, before: Array, tau: Array, force: Array | None, *out: Array) -> int:
-            if one(address, 0, *common, size, m, step, before, tau, force, gravity, *out) == FINE:
-                return FINE
-            return many(size, m, before, tau, force, *out)
+class Stages:
+    """The compiled stages of a step of a march: ``calls[m](block, tau, force, gravity)`` hands on (block, q, v).
 
-        def many(size: int, m: int, before: Array, tau: Array, force: Array | None, *out: Array) -> int:
-            return ONE_STAGE(system, rows, *common, size, m, step, before, tau, force, gravity, *out)
+    Or None, where it has no answer. For one motion there is nothing around compiled code; ``checked[m]`` takes arrays
+    that are not contiguous, too.
+    """
 
-        if len(self._calls) > 8:
-            self._calls.clear()
-        self._calls[h] = many if self.lead else alone
-        return self._calls[h]
+    calls: list[Callable[..., Any]]
+    checked: list[Callable[..., Any]]
+
+    def __init__(self, march: March) -> None:
+        self.march, self.step, self.calls = march, np.zeros(1), []
+        g, lead = march.driven.gravity, march.lead
+        self.gravity = np.ascontiguousarray(np.broadcast_to(g, (*lead, 3)) if g.ndim > 1 else g)
+        self.sizes = (*lead, self._width), (*lead, march.driven.system.nq), (*lead, march.driven.system.nv)
+
+    @property
+    def _width(self) -> int:
+        system, tableau = self.march.driven.system, self.march.tableau
+        return 1 + (len(tableau.stages) + 2) * system.nv + (len(tableau.moves) + 1) * system.nq
+
+    def set(self, h: float) -> None:
+        """Make the steps so long. But for implicit ones nothing else depends on it."""
+        self.step[0] = h
+        march = self.march
+        if self.calls and march.method != "implicit":
+            return
+        system, stages = march.system(h), range(len(march.tableau.stages))
+        common = (system, *march.common(h), self._width)
+        self.checked = [partial(self._many, *common, m, self.step) for m in stages]
+        one = None if march.lead else ONE_STAGE.ready(system)
+        self.calls = self.checked if one is None else [partial(one, *common, m, self.step) for m in stages]
+
+    def _many(self, system: System, *given: Any) -> tuple[Array, ...] | None:
+        """One stage of many motions."""
+        made = tuple(np.empty(size) for size in self.sizes)
+        return made if ONE_STAGE(system, self.march.rows, *given, *made) == FINE else None

@@ -104,19 +104,20 @@ class Motion:
             force = own(force, 2)
         return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
 
-    def asked(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
-        """Driving torque and external forces; a law's answer that is an array as it should be is looked at no further.
+    def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
+        """Driving torque, as a law gives it, and external forces."""
+        law = self.torque
+        tau = law(t, q, v) if callable(law) else self.driving(t, q, v)
+        return tau, self.external(t, q, v)
+
+    def fitted(self, tau: Any, v: Array) -> Array:
+        """What a law gave, spread over the batch of velocities v; an array as it should be is looked at no further.
 
         Compiled code looks whether its numbers are finite.
         """
-        law = self.torque
-        external = None if self.external_forces is None else self.external(t, q, v)
-        if not callable(law):
-            return self.driving(t, q, v), external
-        tau = law(t, q, v)
-        if type(tau) is not np.ndarray or tau.shape != v.shape or tau.dtype != np.float64:
-            tau = _fitting(self.system, tau, (self.system.nv,), v.shape[:-1], _called("torque", law))
-        return tau, external
+        if type(tau) is np.ndarray and tau.shape == v.shape and tau.dtype == np.float64:
+            return tau
+        return _fitting(self.system, tau, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
 
     def spring(self, q: Array) -> Array:
         """−K (q ⊖ rest), shape (..., nv)."""

@@ -1,17 +1,30 @@
-"""Kinetic energy, mass centre and momentum: one outward sweep and a sum."""
+"""Kinetic and potential energy, mass centre and momentum: one outward sweep and a sum."""
 
-from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, configuration_is_sound, dofs, outward
+from kfdyn.multibody.recursions.hinges import cross_hinge, zeros
+from kfdyn.multibody.recursions.outward import WORK, into_body, place_world, sines, sweep_outward
+from kfdyn.multibody.recursions.robot import (
+    KINDS,
+    REVOLUTE,
+    ROBOT,
+    SCREW,
+    SLIDE,
+    configuration_is_sound,
+    dofs,
+    outward,
+    screw_of,
+)
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, when
+from kfdyn.sweeps.control import carried, cases, when
 from kfdyn.sweeps.entry import Entry, Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 
 #: Position of a body, and velocity of its origin.
 PLACE = Record(x=Vec3, speed=Vec3)
+
+#: Sine and cosine of a body's angle; gravity in its frame, and g·x of its origin. Row 0 is the world.
+FALL = Record(sine=float, cosine=float, g=Vec3, fall=float)
 
 
 class Swept:
@@ -48,8 +61,8 @@ def speed_of(robot, body, row, swept):
     return speed.get()
 
 
-def _moment(robot, row, work):
-    """Σ m c."""
+def mass_moment(robot, row, work):
+    """Σ m c: the mass centre times the mass."""
     swept, total = Swept(robot, work), carried(zeros(robot))
     sweep_outward(robot, row, swept.work, swept.H, moving=False)
     for body in outward(robot):
@@ -57,19 +70,53 @@ def _moment(robot, row, work):
         x = swept.places[body.parent].x + here.l
         swept.places[body.t].x = x
         total.set(total.get() + (body.mass * x + here.R @ body.first))
-    return total.get()
-
-
-def mass_moment(robot, row, work):
-    """Σ m c: the mass centre times the mass."""
-    for i, x in enumerate(_moment(robot, row, work)):
+    for i, x in enumerate(total.get()):
         row.moment[i] = x
 
 
+class Fall:
+    """The workspace of the potential energy: rows of H, and what is kept of each body."""
+
+    def __init__(self, robot, work):
+        self.robot, self.bodies, self.H = robot, FALL.rows(work), work.part((robot.n + 1) * FALL.width)
+
+    @staticmethod
+    def size(robot, row):
+        """How many numbers it works in."""
+        return (robot.n + 1) * FALL.width + robot.nv * SCREW.width
+
+    def put_sine(self, t, s, c):
+        """Keep a sine and a cosine for a body."""
+        here = self.bodies[t]
+        here.sine, here.cosine = s, c
+
+    def go(self, body, row):
+        """Gravity as a body sees it, and g·x of its origin; about 30 flops for a revolute hinge."""
+        here, up = self.bodies[body.t], self.bodies[body.parent]
+        for kind in cases(body.kind, KINDS):
+            if kind == REVOLUTE:
+                here.g = into_body(body, here.sine, here.cosine, up.g)
+                here.fall = up.fall + up.g.dot(body.position)
+            elif kind == SLIDE:
+                here.g = body.rotation.turned_back(up.g)
+                slide = screw_of(self.robot, body.v).v
+                here.fall = up.fall + up.g.dot(body.position) + row.q[body.q] * here.g.dot(slide)
+            else:
+                none = zeros(self.robot)
+                R, l, _, _ = cross_hinge(self.robot, body, row, body.rotation, body.position, none, self.H, False)
+                here.g, here.fall = R.turned_back(up.g), up.fall + up.g.dot(l)
+        return body.mass * here.fall + here.g.dot(body.first)
+
+
 def potential_energy(robot, row, work):
-    """−Σ m g·c."""
-    x, y, z = _moment(robot, row, work)
-    row.energy[0] = -(row.gravity[0] * x + row.gravity[1] * y + row.gravity[2] * z)
+    """−Σ m g·c. Nothing but gravity is turned from body to body, which is a third of turning the bodies."""
+    sweep, total = Fall(robot, work), carried(zeros(robot).x)
+    sines(robot, row, sweep.put_sine)
+    world = sweep.bodies[0]
+    world.g, world.fall = Vec3(*(row.gravity[i] for i in range(3))), zeros(robot).x
+    for body in outward(robot):
+        total.set(total.get() + sweep.go(body, row))
+    row.energy[0] = -total.get()
 
 
 def kinetic_energy(robot, row, work):
@@ -110,7 +157,7 @@ V = Given("v", ("nv",))
 
 MOMENT = Entry(mass_moment, ROBOT, [Q], [Given("moment", (3,))], Swept.size, begin)
 POTENTIAL = Entry(
-    potential_energy, ROBOT, [Q, Given("gravity", (3,), shared=True)], [Given("energy", ())], Swept.size, begin
+    potential_energy, ROBOT, [Q, Given("gravity", (3,), shared=True, own=True)], [Given("energy", ())], Fall.size
 )
 KINETIC = Entry(kinetic_energy, ROBOT, [Q, V], [Given("energy", ())], Swept.size, begin)
 MOMENTUM = Entry(momentum, ROBOT, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))], Swept.size, begin)

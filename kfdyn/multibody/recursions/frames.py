@@ -6,11 +6,11 @@ turned there.
 
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, axis_of, outward_body, place_world, prepare_sine
+from kfdyn.multibody.recursions.outward import WORK, along, axis_of, outward_body, place_world, prepare_sines
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, Body, dofs
 from kfdyn.multibody.recursions.spatial import Spatial, Turn
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, down, either, loop, when
+from kfdyn.sweeps.control import carried, down, either, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
 from kfdyn.sweeps.memory import clear
 
@@ -22,7 +22,7 @@ class Path:
         self.robot, self.row, self.work, self.bodies = robot, row, work, WORK.rows(work)
         at = (robot.n + 1) * WORK.width
         self.H, self.rows_of_H = work.part(at), SCREW.rows(work.part(at))
-        self.entries = work.part(at + robot.nv * SCREW.width)
+        self.entries = row.J if robot.alone and hasattr(row, "J") else work.part(at + robot.nv * SCREW.width)
 
     @staticmethod
     def size(robot, row):
@@ -31,15 +31,13 @@ class Path:
 
     def sweep(self, moving):
         """Outward along the path."""
-        for i in loop(self.row.length):
-            prepare_sine(Body(self.robot, self.row.path[i]), self.row, self.work)
+        prepare_sines(self.robot, self.row, self.work, self.row.path)
         for body in self.along():
             outward_body(self.robot, body, self.row, self.work, self.H, moving)
 
     def along(self):
         """Over the bodies of the path, outward."""
-        for i in loop(self.row.length):
-            yield Body(self.robot, self.row.path[i])
+        yield from along(self.robot, self.row.path, self.row.length)
 
     def back(self):
         """Over the bodies of the path, inward."""

@@ -1,13 +1,15 @@
 """The outward sweep in world orientation: orientation, l, angular velocity and bias acceleration of every body."""
 
 from kfdyn.multibody.recursions.hinges import cross_hinge
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, outward, screw_of
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import carried, cases, when
-from kfdyn.sweeps.functions import sine_cosine
+from kfdyn.sweeps.control import carried, cases, loop, when
+from kfdyn.sweeps.functions import fused, sine_cosine
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.single import side_by_side
+from kfdyn.sweeps.values import choice
 
 #: Kept for each body: orientation (its third column is a revolute hinge's axis), l, angular velocity, η and then λ.
 #: Row 0 is the world. Sine and cosine of a revolute hinge's angle stand where η will be.
@@ -26,17 +28,61 @@ def sweep_outward(robot, row, work, H, moving):
     Rows of H of other hinges than revolute ones go to ``H``. Sines and cosines come first: each is a long chain of
     operations, and here the processor does those of several bodies side by side.
     """
-    for body in outward(robot):
-        prepare_sine(body, row, work)
+    prepare_sines(robot, row, work)
     for body in outward(robot):
         outward_body(robot, body, row, work, H, moving)
 
 
+def prepare_sines(robot, row, work, path=None):
+    """Sines and cosines of the angles of all revolute hinges, or of those on a path."""
+    sines(robot, row, _keeper(work), path)
+
+
 def prepare_sine(body, row, work):
     """Sine and cosine of a body's angle, if its hinge is revolute."""
+    _sine(body, row, _keeper(work))
+
+
+def _keeper(work):
+    def put(t, s, c):
+        place = t * WORK.width + WORK.place("eta")
+        work[place], work[place + 1] = s, c
+
+    return put
+
+
+def _sine(body, row, put):
     for _ in when(body.kind == REVOLUTE):
-        place = body.t * WORK.width + WORK.place("eta")
-        work[place], work[place + 1] = sine_cosine(row.q[body.q], body.offset)
+        put(body.t, *sine_cosine(row.q[body.q], body.offset))
+
+
+def sines(robot, row, put, path=None):
+    """``put(t, s, c)`` the sine and cosine of b + q of every revolute hinge, or of those on a path of ``row.length``.
+
+    Of one row, several hinges' are computed side by side; then others get some, too.
+    """
+    if not robot.alone:
+        for body in outward(robot) if path is None else along(robot, path, row.length):
+            _sine(body, row, put)
+        return
+
+    def body_at(i):
+        return Body(robot, i + 1 if path is None else path[i])
+
+    def angle(i):
+        body = body_at(i)
+        turns = body.kind == REVOLUTE
+        return choice(turns, row.q.number(choice(turns, body.q, 0)), 0.0), body.offset
+
+    for _ in when(robot.nq != 0):  # else there is no number to look at
+        count = robot.n if path is None else row.length
+        side_by_side(sine_cosine, count, angle, lambda i, s, c: put(body_at(i).t, s, c))
+
+
+def along(robot, path, length):
+    """Over the bodies of a path, outward."""
+    for i in loop(length):
+        yield Body(robot, path[i])
 
 
 def outward_body(robot, body, row, work, H, moving):
@@ -72,10 +118,13 @@ def outward_body(robot, body, row, work, H, moving):
 
 
 def mixed(c, s, x, y):
-    """c x + s y and c y − s x: two columns of a matrix turned about the third."""
+    """c x + s y and c y − s x: two columns of a matrix turned about the third.
+
+    It says which product is rounded: else that depends on what stands around it, and one row is not rounded as many.
+    """
     return (
-        Vec3(c * x.x + s * y.x, c * x.y + s * y.y, c * x.z + s * y.z),
-        Vec3(c * y.x - s * x.x, c * y.y - s * x.y, c * y.z - s * x.z),
+        Vec3(*(fused(c, a, s * b) for a, b in zip(x, y))),
+        Vec3(*(fused(c, b, -(s * a)) for a, b in zip(x, y))),
     )
 
 
@@ -89,6 +138,19 @@ def turned_frame(body, R, s, c):
     y, z = mixed(*body.tilt, y, z)
     x, y = mixed(c, s, x, y)
     return Mat3.columns(x, y, z)
+
+
+def into_body(body, s, c, v):
+    """(Rz(a) Rx(alpha) Rz(b + q))* v: a vector of the parent's frame seen in the body's."""
+    x, y, z = v
+    first = carried(x, y)
+    for _ in when(body.twisted != 0):
+        ca, sa = body.twist
+        first.set(ca * x + sa * y, ca * y - sa * x)
+    x, y = first.get()
+    ct, st = body.tilt
+    y, z = ct * y + st * z, ct * z - st * y
+    return Vec3(c * x + s * y, c * y - s * x, z)
 
 
 def inertia_of(body, work):

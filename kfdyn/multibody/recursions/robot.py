@@ -55,7 +55,7 @@ SCREW = Record(h=Spatial)
 
 ROBOT = Table(
     n=int, nq=int, nv=int, slots=int, snaps=int, index=(int,), real=(float,), screws=(float,), armature=(float,),
-    entries=(int,), busy=(int,), workspace=int, floats=int,
+    entries=(int,), busy=(int,), workspace=int, floats=int, gravity=(float,),
 )  # fmt: skip
 
 

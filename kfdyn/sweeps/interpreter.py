@@ -1,0 +1,166 @@
+"""What compiled code knows of the interpreter: where an object has its fields, and which functions it may call.
+
+What it reads of an array is what every C extension reads, the struct that NumPy's binary interface promises;
+:func:`check_layout` looks whether it is there. Addresses that differ from process to process come in a string of bytes,
+the *context*, so that the code itself may lie on a disk.
+"""
+
+import ctypes
+import struct
+
+import numpy as np
+from llvmlite import ir
+
+from kfdyn.sweeps.values import BYTE, INT, REAL, Place
+
+HALF = ir.IntType(32)
+OBJECT = BYTE.as_pointer()
+HEAD = object.__basicsize__  # what an object begins with: references, then its class
+DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
+LETTERS = HEAD + 8  # in a dtype, behind the class of its scalars
+DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(np.bool_)}
+
+#: What a sweep that answers with objects returns where Python knows of an error, and where results are the caller's.
+ERROR, TOLD = -1, 1
+
+_CALLS = (
+    "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong",
+    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem",
+)  # fmt: skip
+_CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot")
+_NEW_ARRAY = 93  # its place in NumPy's binary interface
+_FASTCALL = 0x80
+
+
+def context(owner=None, slot=None):
+    """The addresses that entries want, as bytes; ``owner`` is a class whose objects are taken for their ``slot``."""
+    api = ctypes.pythonapi
+    found = {"ndarray": id(np.ndarray), "None": id(None), **{key: id(dtype) for key, dtype in DTYPES.items()}}
+    found |= {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _CALLS}
+    place = 0 if owner is None else place_of(owner, slot)
+    found |= {"PyArray_New": new_array_at(), "class": id(owner) if place else 0, "slot": place}
+    return struct.pack(f"{len(_CONTEXT)}q", *(found[name] for name in _CONTEXT))
+
+
+def new_array_at():
+    """Where NumPy's function that makes an array is."""
+    read = ctypes.pythonapi.PyCapsule_GetPointer
+    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = read(np._core.multiarray._ARRAY_API, None)
+    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_NEW_ARRAY]
+
+
+def place_of(owner, slot):
+    """How far into an object of a class one of its slots is; 0 where that cannot be seen."""
+    probe, mark = object.__new__(owner), 2**60 + 1
+    object.__setattr__(probe, slot, mark)
+    words = (ctypes.c_void_p * (owner.__basicsize__ // 8)).from_address(id(probe))
+    found = [8 * i for i, word in enumerate(words) if word == id(mark)]
+    return found[0] if len(found) == 1 else 0
+
+
+class Python:
+    """Python's functions, for code that is being written; ``own`` is the address of the context's words."""
+
+    def __init__(self, own, build=None):
+        self.own, self._build = own, build
+
+    @property
+    def build(self):
+        """Where code is being written."""
+        return self._build or Place.builder
+
+    def known(self, what):
+        """An address."""
+        place = self.build.gep(self.own, [ir.Constant(INT, _CONTEXT.index(what))])
+        return self.build.load(place)
+
+    def call(self, what, kind, *args):
+        """Call a function of this type."""
+        return self.build.call(self.build.inttoptr(self.known(what), kind.as_pointer()), args)
+
+    def new_array(self, dims, count):
+        """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
+        kind = ir.FunctionType(INT, [INT, HALF, INT.as_pointer(), HALF, INT, INT, HALF, HALF, INT])
+        none, nought = ir.Constant(INT, 0), ir.Constant(HALF, 0)
+        number, axes = ir.Constant(HALF, DTYPES["f"].num), ir.Constant(HALF, count)
+        return self.call(
+            "PyArray_New", kind, self.known("ndarray"), axes, dims, number, none, none, nought, nought, none
+        )
+
+    def data(self, array):
+        """Where the numbers of an array are, given its address."""
+        place = self.build.inttoptr(self.build.add(array, ir.Constant(INT, DATA)), REAL.as_pointer().as_pointer())
+        return self.build.load(place)
+
+    def refer(self, thing):
+        """One more who refers to an object at this address."""
+        self.call("Py_IncRef", ir.FunctionType(ir.VoidType(), [INT]), thing)
+
+    def release(self, thing):
+        """One less."""
+        self.call("Py_DecRef", ir.FunctionType(ir.VoidType(), [INT]), thing)
+
+    def tuple_of(self, things):
+        """A new tuple of objects, to which nobody else refers; ERROR where there is no memory."""
+        build = self.build
+        made = self.call("PyTuple_New", ir.FunctionType(INT, [INT]), ir.Constant(INT, len(things)))
+        there = build.icmp_signed("!=", made, ir.Constant(INT, 0))
+        with build.if_else(there, likely=True) as (yes, no):
+            with yes:
+                for i, thing in enumerate(things):
+                    put = ir.FunctionType(HALF, [INT, INT, INT])
+                    self.call("PyTuple_SetItem", put, made, ir.Constant(INT, i), thing)
+            with no:
+                for thing in things:
+                    self.release(thing)
+        return build.select(there, made, ir.Constant(INT, ERROR))
+
+
+def check_layout():
+    """Look whether an array's fields are where entries read them."""
+    array = np.zeros((2, 3))
+
+    def field(offset, kind):
+        return ctypes.cast(id(array) + offset, ctypes.POINTER(kind))[0]
+
+    right = (
+        field(HEAD - 8, ctypes.c_void_p) == id(np.ndarray)
+        and field(DATA, ctypes.c_void_p) == array.__array_interface__["data"][0]
+        and field(AXES, ctypes.c_int) == 2
+        and list(ctypes.cast(field(SHAPE, ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))[:2]) == [2, 3]
+        and field(DTYPE, ctypes.c_void_p) == id(DTYPES["f"])
+        and field(FLAGS, ctypes.c_int) & 0x701 == 0x501
+        and ctypes.string_at(id(array.dtype) + LETTERS, 3) == b"fd="
+        and ctypes.cast(id(array.dtype) + LETTERS + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
+        and _makes_arrays()
+    )
+    if not right:
+        raise ImportError(
+            f"arrays of NumPy {np.__version__} are laid out in a way that this version of kfdyn does not know"
+        )
+
+
+def _makes_arrays():
+    """Whether NumPy's function that makes an array does so."""
+    size, number, word = ctypes.POINTER(ctypes.c_int64), ctypes.c_int, ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, number, size, number, word, word, number, number, word)
+    dims = (ctypes.c_int64 * 2)(2, 3)
+    made = kind(new_array_at())(np.ndarray, 2, dims, DTYPES["f"].num, None, None, 0, 0, None)
+    return type(made) is np.ndarray and made.shape == (2, 3) and made.dtype == DTYPES["f"]
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+_KEPT: list[object] = []  # a function of Python's refers to its definition for ever
+
+
+def python_function(name, address, *taken):
+    """A function of Python's at an address; ``taken`` are the class and the slot of a model, if it takes one."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
+    method = _Method(name.encode(), address, _FASTCALL, None)
+    _KEPT.append(method)
+    return make(ctypes.byref(method), context(*taken), None)
