@@ -66,7 +66,7 @@ def run(quick: bool = False) -> Report:
         [
             "Cold: an empty compilation cache, as after installation. From the cache: a new process that finds it "
             "filled. Shortest of a few; the processor's own time tells what a busy machine hides.",
-            "Few rows run in four lanes; a batch in as many as the processor has, which is another function.",
+            "One state has code of its own; a batch runs in as many lanes as the processor has: another function.",
         ],
         {"wall_and_processor": best},
     )

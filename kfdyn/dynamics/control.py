@@ -177,6 +177,7 @@ def operational_space_control(
     >>> bool(np.abs(forward_dynamics(arm, q, np.zeros(6), tau)).max() < 1e-9)
     True
     """
+    expect_system(system)
     rows, numbers = _rows(tuple(axes))
     nv, m = system.nv, len(rows)
     if system.is_tree:

@@ -17,7 +17,6 @@ from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.overflow import overflow
-from kfdyn.multibody.prepared import address_of
 from kfdyn.multibody.results import filled, straight
 
 Array = NDArray[np.float64]
@@ -211,10 +210,7 @@ def _quick(
     more = (np.empty((*lead, nv)),) if entry is FORWARD else ()
     if any(x is None for x in by):
         return None
-    if lead:
-        status = entry(system, math.prod(lead), *given, *by, *more)
-    else:
-        status = (entry._one or entry.one)(system.address or address_of(system), 0, *given, *by, *more)
+    status = entry(system, math.prod(lead), *given, *by, *more)
     return (by if out is None else out) if status == FINE else None
 
 

@@ -79,12 +79,12 @@ def inverse_dynamics(
     array([21.62])
     """
     one = INVERSE.one
-    quick = out is None and method == "newton_euler" and actuated is None
-    answer = one(system, q, v, a, external_forces, gravity) if quick else None
+    plain = method == "newton_euler" and actuated is None
+    answer = one(system, q, v, a, external_forces, gravity) if plain and out is None else None
     if answer is not None:  # what loops call
         return answer
     expect_system(system)
-    if system.is_tree and method == "newton_euler" and actuated is None:
+    if system.is_tree and plain:
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
         if quick is not None:
             return quick if out is None else out

@@ -13,6 +13,7 @@ from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
+from kfdyn.multibody.arguments import expect_system
 
 Array = NDArray[np.float64]
 
@@ -81,6 +82,7 @@ def modes(
     >>> bool(abs(clamped.frequencies[0] - 3.5160153 * 10**0.5) < 1e-4)
     True
     """
+    expect_system(system)
     from scipy.linalg import eigh
 
     body: Any = system

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.io.loaded import Loaded, listed
 from kfdyn.multibody import Body, System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 
 DEEPEST = 16  # levels drawn as branches; beyond, the level is written as a number
@@ -41,7 +42,10 @@ def describe(system: System | Loaded, most: int = 80) -> str:
     └ upper    shoulder  revolute, axis +y  0  1 kg
       └ lower  elbow     revolute, axis +y  1  1 kg
     """
-    loaded = system if isinstance(system, Loaded) else Loaded(system, system.name)
+    if not isinstance(system, Loaded):
+        expect_system(system)
+        system = Loaded(system, system.name)
+    loaded = system
     system = loaded.system
     expect_rigid(system, "describe", "print(system) tells its bodies and modes")
     lines = [_headline(system), "", *_table(system, most)]

@@ -11,6 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
@@ -69,6 +70,7 @@ def to_mujoco(
     >>> state.q, state.v
     (array([0., 0., 0., 1., 0., 0., 0.]), array([0., 0., 2., 1., 0., 0.]))
     """
+    expect_system(system)
     return _pairing(system, model).there(q, v, a, tau)
 
 
@@ -104,6 +106,7 @@ def from_mujoco(
     >>> from_mujoco(satellite, model, [0, 0, 3.0, 1, 0, 0, 0], qvel=[0, 0, 2.0, 1.0, 0, 0]).v
     array([1., 0., 0., 0., 0., 2.])
     """
+    expect_system(system)
     return _pairing(system, model).here(qpos, qvel, qacc, qfrc)
 
 
@@ -132,6 +135,7 @@ def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
     >>> to_mujoco_q(satellite, model, [0, 0, 3.0, 0, 0, 0, 1])
     array([0., 0., 3., 1., 0., 0., 0.])
     """
+    expect_system(system)
     return to_mujoco(system, model, q).q
 
 
@@ -160,6 +164,7 @@ def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
     >>> from_mujoco_q(satellite, model, [0, 0, 3.0, 1, 0, 0, 0])
     array([0., 0., 3., 0., 0., 0., 1.])
     """
+    expect_system(system)
     return from_mujoco(system, model, qpos).q
 
 

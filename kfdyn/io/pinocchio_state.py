@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.multibody import Hinge, System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 
 PLANE_XY = Hinge.planar().screws
@@ -74,6 +75,7 @@ def to_pinocchio(
     >>> to_pinocchio(satellite, model, satellite.neutral(), [1.0, 0, 0, 0, 0, 2.0]).v
     array([0., 0., 2., 1., 0., 0.])
     """
+    expect_system(system)
     return _pairing(system, model).there(q, v, a, tau)
 
 
@@ -115,6 +117,7 @@ def from_pinocchio(
     >>> bool(np.allclose(here.a, kf.forward_dynamics(arm, q, v, tau)))
     True
     """
+    expect_system(system)
     return _pairing(system, model).here(q, v, a, tau)
 
 

@@ -15,6 +15,7 @@ from kfdyn.errors import ModelError
 from kfdyn.io.loaded import Loaded, Mimic
 from kfdyn.io.screws import Step, steps
 from kfdyn.multibody import Body, System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.coupling import told
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
@@ -63,7 +64,10 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
     >>> load(save_urdf(double_pendulum())).hinge_names
     ('shoulder', 'elbow')
     """
-    loaded = system if isinstance(system, Loaded) else Loaded(system, system.name)
+    if not isinstance(system, Loaded):
+        expect_system(system)
+        system = Loaded(system, system.name)
+    loaded = system
     expect_rigid(loaded.system, "URDF")
     text = "\n".join(_Writer(loaded).lines()) + "\n"
     if path is not None:

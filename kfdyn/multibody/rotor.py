@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling, told
 from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem
@@ -74,6 +75,7 @@ def with_rotors(system: Robot, rotors: Mapping[str, Rotor]) -> Robot:
     >>> geared.nv, kf.mass_matrix(geared, [0.0]).round(9)  # 1 + 10² · 0.001
     (1, array([[1.1]]))
     """
+    expect_system(system)
     bodies, couplings = list(system.bodies), list(system.couplings)
     for name, rotor in rotors.items():
         given = system.bodies[system.hinge_index(name)]

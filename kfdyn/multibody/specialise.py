@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.system import System
 
 
@@ -50,6 +51,7 @@ def specialise(system: System) -> System:
     >>> bool(np.allclose(kf.forward_dynamics(own, q, v, tau), kf.forward_dynamics(arm, q, v, tau), rtol=1e-12))
     True
     """
+    expect_system(system)
     if not isinstance(system, System):
         raise ModelError(
             f"specialise takes a System of rigid bodies, not {type(system).__name__}; flexible bodies have no sweep of "

@@ -118,6 +118,7 @@ def minimal_coordinates(
     >>> one.X.shape
     (4, 1)
     """
+    expect_system(system)
     if np.ndim(q) != 1:
         raise ShapeError(f"minimal_coordinates takes one configuration of shape ({system.nq},), got {np.shape(q)}")
     expect_system(system)

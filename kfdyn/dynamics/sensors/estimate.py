@@ -14,6 +14,7 @@ from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.dynamics.sensors.solve import solve
 from kfdyn.dynamics.sensors.swift import at_once, means, remember
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 
 
 def estimate_dynamics(
@@ -81,6 +82,7 @@ def estimate_dynamics(
     >>> est.a, est.std("a").round(3), float(est.nis)
     (array([1.]), array([0.866]), 4.0)
     """
+    expect_system(system)
     known = at_once(system, q, v, sensors, readings, gravity)
     if known is not None:
         return known

@@ -17,6 +17,7 @@ from kfdyn.dynamics.sensors.spread import standard_deviations_of
 from kfdyn.dynamics.sensors.undetermined import Undetermined, undetermined
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
@@ -110,6 +111,7 @@ def observability(
     >>> seen.unseen, seen.std("a").round(3)
     ((("hinge 'elbow'",),), array([0.316,   inf]))
     """
+    expect_system(system)
     expect_rigid(system, "observability")
     blank = [np.zeros(sensor.size(system)) for sensor in sensors]
     problem = make_problem(system, q, v, sensors, blank, gravity)

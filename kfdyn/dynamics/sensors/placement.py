@@ -12,6 +12,7 @@ from kfdyn.dynamics.sensors.observability import Observability, observability
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 
 Target = str | tuple[str, str] | Callable[[Observability], float]
 
@@ -99,6 +100,7 @@ def place_sensors(
     >>> place_sensors(kf.models.double_pendulum(), [0.3, 0.4], known, extra, target=("external_forces", "lower")).chosen
     (ForceTorque('elbow'),)
     """
+    expect_system(system)
     if not 0 < count <= len(candidates):
         raise ModelError(f"cannot choose {count} of {len(candidates)} candidates")
     have, left = list(sensors), list(candidates)

@@ -22,7 +22,7 @@ from kfdyn.dynamics.simulation.variational import symplectic_step
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.body import as_floats
 
 Array = NDArray[np.float64]
@@ -117,6 +117,7 @@ def simulate(
     >>> swing.q.shape, swing.worst_energy_drift < 1e-5
     ((201, 2), True)
     """
+    expect_system(system)
     times = _increasing(t)
     if method not in FIXED_STEP and method not in ADAPTIVE:
         known = ", ".join([*FIXED_STEP, *ADAPTIVE])

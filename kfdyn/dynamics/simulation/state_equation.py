@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
@@ -56,6 +57,7 @@ def state_derivative(system: System, x: ArrayLike, u: ArrayLike | None = None) -
     >>> bool(np.isclose(swing.y[0, -1], 0.1 * np.cos(np.sqrt(9.81)), atol=1e-3))
     True
     """
+    expect_system(system)
     expect_rigid(system, "state_derivative", "kf.simulate takes both, with solvers of scipy's too")
     if not system.is_tree:
         raise ModelError(f"system {system.name!r} has couplings or loops; take system.open_tree, or kf.simulate")
