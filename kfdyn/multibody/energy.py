@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
+from kfdyn.multibody.entries import FINE, KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
 
@@ -76,6 +76,10 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     if answer is not None:  # what loops call
         return answer
     expect_system(system)
+    if system.is_tree and type(q) is np.ndarray and q.ndim > 1:  # a batch as it stands
+        energy = np.empty(q.shape[:-1])
+        if POTENTIAL(system, energy.size, q, system.gravity if gravity is None else gravity, energy) == FINE:
+            return energy
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     lead, (q_flat, g_flat) = batch(system, q=(configuration(system, q), 1), gravity=(g, 1))
     if system.is_tree:
