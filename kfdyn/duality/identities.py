@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.duality.rounding import rounding_bound
+from kfdyn.duality.rounding import in_natural_units, rounding_bound
 from kfdyn.duality.symbols import Symbols
 from kfdyn.estimation import StateSpace, kalman_filter
 
@@ -79,7 +79,8 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        By name, relative to the largest term of the identity; rounding leaves some 1e-15 times a condition number.
+        By name, relative to the largest term of the identity, in units in which no state or output is small
+        (:func:`~kfdyn.duality.rounding.in_natural_units`); rounding leaves some 1e-15 times a condition number.
 
     Notes
     -----
@@ -92,7 +93,7 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     >>> max(identity_residuals(ss).values()) < 1e-12
     True
     """
-    symbols = Symbols(ss)
+    symbols = Symbols(in_natural_units(ss))
     exact = not ss.R.flat.any()
     return {name: one.residual(symbols) for name, one in IDENTITIES.items() if exact or not one.exact_only}
 

@@ -11,7 +11,7 @@ from kfdyn.duality.entry_tests import entries_test, mean_entries_test, standardi
 from kfdyn.duality.innovation_tests import nees_test, nis_tests, whiteness_tests
 from kfdyn.duality.outcomes import Finding, Group, Judgement, Outcome
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.rounding import EPS, resolution, rounding_bound
+from kfdyn.duality.rounding import EPS, ROUNDINGS, resolution, rounding_bound
 from kfdyn.duality.sharp_tests import sharpest_tests
 from kfdyn.duality.stream import Moments, Plan, Sums
 from kfdyn.errors import ModelError
@@ -49,7 +49,7 @@ def judge(
     findings = {}
     bound = rounding_bound(plan.ss)
     rtol = resolution(bound)
-    precision: dict[str, float] = {}
+    spaces: dict[str, Whitening] = {}
     ratios: dict[str, Outcome] = {}
     means: dict[str, Outcome] = {}
     for name, claim in claimed.items():
@@ -69,8 +69,7 @@ def judge(
             continue
         if n >= max(space.rank, 1):
             ratios[name] = _likelihood_ratio(name, sums, space, n)
-            inverse = float(((space.inside * claim.units.terms[:, None]) ** 2).sum()) if whole else 1.0
-            precision[name] = max(bound, 64 * EPS * inverse)
+            spaces[name] = space
         means[name] = _mean(name, total, space, n)
         entries, found, scores = entries_test(plan.ss, name, sums, claim, n, whole, rtol, called)
         tests += [entries, mean_entries_test(name, sums.total, claim, n, rtol, called)]
@@ -90,7 +89,11 @@ def judge(
             *found,
         )
     partition = _partition(plan, findings, theirs)
-    groups = [_group(ratios, precision, names, n) for names in partition if len(names) > 1 and names[0] in ratios]
+    groups = [
+        _group({name: ratios[name].statistic for name in names}, moments, spaces, claimed, bound)
+        for names in partition
+        if len(names) > 1 and names[0] in ratios
+    ]
     for outcomes in (ratios, means):
         for names in partition:
             if names[0] in outcomes:
@@ -141,13 +144,32 @@ def _partition(plan: Plan, findings: Mapping[str, Finding], theirs: Collection[s
     return groups + [(name,) for name in findings if name not in grouped]
 
 
-def _group(ratios: Mapping[str, Outcome], precision: Mapping[str, float], names: tuple[str, ...], n: int) -> Group:
-    statistics = np.array([ratios[name].statistic for name in names])
-    error = max(precision[name] for name in names)
-    if not np.isfinite(statistics).all():
-        return Group(names, np.inf, error)
-    largest = float(statistics.max())
+def _group(
+    statistics: Mapping[str, float],
+    moments: Moments,
+    spaces: Mapping[str, Whitening],
+    claimed: Mapping[str, Claim],
+    bound: float,
+) -> Group:
+    names, values, n = tuple(statistics), np.array(list(statistics.values())), moments.n
+    if not np.isfinite(values).all():
+        return Group(names, np.inf, bound)
+    largest = float(values.max())
     if largest == 0:  # nothing varies
-        return Group(names, 0.0, error)
-    d = (np.sqrt(8 * ratios[names[0]].dof + 1) - 1) / 2  # dof = d(d + 1)/2
-    return Group(names, float(np.ptp(statistics)) / largest, float(4 * error * np.sqrt(2 * n * d / largest)))
+        return Group(names, 0.0, bound)
+    one = spaces[names[0]].inside  # the roots of all are the same
+    roots = np.asarray(np.linalg.eigvalsh(one.T @ moments.sums[names[0]].scatter @ one / n), float)
+    allowed = max(_rounding_of_ratio(roots, n, spaces[name], claimed[name], bound) for name in names)
+    return Group(names, float(np.ptp(values)) / largest, 2 * allowed / largest)
+
+
+def _rounding_of_ratio(roots: Array, n: int, space: Whitening, claim: Claim, bound: float) -> float:
+    """How far rounding may move a likelihood ratio n(tr S − log det S − d); the derivation is at `Group`."""
+    terms = float(((space.inside * claim.units.terms[:, None]) ** 2).sum())
+    formula = max(bound, ROUNDINGS * EPS * terms)
+    mean = ROUNDINGS * EPS * float(np.sqrt(((space.inside * claim.units.means[:, None]) ** 2).sum()))
+    astray = claim.covariance.deviation_along(space.outside) * np.sqrt(terms)
+    roots = np.maximum(roots, EPS * roots.max())
+    off = roots - 1
+    both = np.sqrt((off**2).sum()) + np.sqrt(((off / roots) ** 2).sum())
+    return float(n * (np.sqrt(len(roots)) * formula * both + 2 * (mean + astray) * np.sqrt((off**2 / roots).sum())))

@@ -63,6 +63,10 @@ class Gram:
         """The whole matrix A A*."""
         return self._matrix
 
+    def deviation_along(self, directions: Array) -> float:
+        """√ of the variances summed over directions (d, k): from the root, so that zero is not the root of rounding."""
+        return float(np.linalg.norm(self.root.H @ directions)) if directions.size else 0.0
+
     def seen_in(self, directions: Array) -> Array:
         """Covariance V*A A*V of V*y for directions V (d, r); O(N) a direction."""
         seen = self.root.H @ directions
@@ -104,6 +108,10 @@ class Given:
     def dense(self) -> Array:
         """The whole matrix."""
         return self.matrix
+
+    def deviation_along(self, directions: Array) -> float:
+        """0: what is given is taken as it is."""
+        return 0.0
 
     def seen_in(self, directions: Array) -> Array:
         """Covariance of V*y for directions V (d, r)."""

@@ -45,9 +45,13 @@ class Group:
     spread : float
         Largest relative difference of their statistics.
     tolerance : float
-        What rounding excuses. √LR is √(n/2) ‖S − 1‖ of the whitened sample covariance S, so that errors up to δ in its
-        d directions move √LR by δ√(2nd) at most, whatever its value, and LR by 2δ√(2nd/LR) of itself; twice that for
-        two of them. δ is the bound of the model, or 64 ε tr Σ⁻¹ in units of the terms.
+        What rounding excuses. LR is n(tr S − log det S − d) of the whitened sample covariance S, with roots s. An error
+        E in the formula moves it by n tr((S − 1)E), one in S by n tr((1 − S⁻¹)E): together by no more than
+        n δ√d (‖S − 1‖ + ‖1 − S⁻¹‖), errors up to δ in each of d directions. δ is the bound of the model, or
+        64 ε tr Σ⁻¹ in units of the terms. What is added to the samples, up to μ, moves LR by 2n μ √Σ(s − 1)²/s: the
+        rounding of the mean, 64 ε times the length of its terms in units of the deviations; and what the square root
+        of a singular Q leaves outside the range, the root of a rounding error. Twice the sum for two of them.
+        With many samples the first is 4δ√(2nd/LR) of LR, as √LR is √(n/2) ‖S − 1‖.
     """
 
     quantities: tuple[str, ...]

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
 #: Constant of the bound: roundings along a path from leaf to root, and of six-dimensional products.
-_ROUNDINGS = 64.0
+ROUNDINGS = 64.0
 #: Deviation, in rounding bounds, from which a component is tested as one that varies. Rounding stays within a
 #: hundredth of the bound in practice, and then moves such a variance by 0.2 % at most.
 _SEEN = 10.0
@@ -32,6 +32,8 @@ class Units(NamedTuple):
     """Standard deviations before any conditioning; where terms cancel, no less than what rounding leaves of theirs."""
     terms: Array
     """Deviations of the terms that the components of its group are sums of, no less than its own."""
+    means: Array
+    """Sizes of the terms that its mean is a sum of: a sample carries their rounding, whatever its deviation."""
 
 
 def resolution(bound: float) -> float:
@@ -61,7 +63,8 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
     or below 3e-11 t, is a constant to the tests: its samples may stray by 1e-4 ``scale``, thirty times the bound or
     more. One above it is tested by its own deviation. ``scale`` is max(deviation, f t), f = max(1e-6, 3e5 · 64 εκ) but
     at most 1, of which :func:`resolution` is the part that counts as constant. ``terms`` is max(scale, t): in its units
-    closed forms are compared.
+    closed forms are compared. ``means`` has the sums of the same form over means: a heavy or a fast robot has means
+    far larger than its deviations, and what is left of a sample when they are taken off has their rounding.
 
     Parameters
     ----------
@@ -93,19 +96,24 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
         "nu": deviation["nu"] * np.maximum(1.0, floor * load / _positive(deviation["eps"])),
         "a": np.maximum(deviation["a"], floor * np.abs(means["nu"])),
     }
+    of_means = {
+        "T": load,
+        "eps": load,
+        "nu": load * deviation["nu"] / _positive(deviation["eps"]),
+        "a": np.abs(means["nu"]),
+    }
     return {
-        "x": Units(_positive(drawn.scale), _positive(drawn.terms)),
-        **dict.fromkeys(("z", "filter_error", "smoothed_error"), Units(_positive(left.scale), _positive(left.terms))),
-        **{name: Units(_positive(unit), _positive(unit)) for name, unit in own.items()},
-        "costate": Units(_positive(motion.scale), _positive(motion.terms)),
+        "x": drawn.units,
+        **dict.fromkeys(("z", "filter_error", "smoothed_error"), left.units),
+        **{name: Units(_positive(unit), _positive(unit), of_means[name]) for name, unit in own.items()},
+        "costate": motion.units,
     }
 
 
 class _Sizes(NamedTuple):
-    """Scale and terms of every component, (d,); sizes of the means' terms, node by node and group by group."""
+    """Units of every component; sizes of the means' terms, node by node and group by group."""
 
-    scale: Array
-    terms: Array
+    units: Units
     means: list[Array]
 
 
@@ -150,7 +158,7 @@ def _components(
         for parts in (terms, means)
     )
     scale = np.maximum(deviation, floor * (flat + of_means))
-    return _Sizes(scale, np.maximum(scale, flat), means)
+    return _Sizes(Units(_positive(scale), _positive(np.maximum(scale, flat)), of_means), means)
 
 
 def _split(ss: StateSpace, groups: Sequence[Starts], flat: Array) -> list[Array]:
@@ -207,7 +215,7 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
     >>> 1e-15 < bound < 1e-12
     True
     """
-    return float(_ROUNDINGS * EPS * (1 + condition_by_node(ss, cov, groups).sum()))
+    return float(ROUNDINGS * EPS * (1 + condition_by_node(ss, cov, groups).sum()))
 
 
 def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Sequence[Starts] | None = None) -> Array:
@@ -221,6 +229,52 @@ def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Se
         terms = np.einsum("ia,ab,ib->i", rows, group_norms(composite[k], start, start), rows) + np.diag(R)
         kappa[k] = terms @ inverse[ss.arrays.output[k] : ss.arrays.output[k + 1]]
     return kappa
+
+
+def in_natural_units(ss: StateSpace) -> StateSpace:
+    """The same model in units in which each output, and each group of a state, has a deviation near 1.
+
+    ::
+
+        φ' = Δ(p)⁻¹ φ Δ(k)     H' = Δ_T⁻¹ H Δ     Q' = Δ⁻¹ Q Δ⁻¹     R' = Δ_T⁻¹ R Δ_T⁻¹
+
+    An identity between operators holds in all units, but its residual is measured by the largest entry: moments of
+    micrometres would drown in the rounding of forces. Units are powers of two, so that no number is rounded.
+
+    Parameters
+    ----------
+    ss : StateSpace
+        The model; its known inputs are left out.
+
+    Notes
+    -----
+    O(N).
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> small = kf.StateSpace([-1], [None], [[[1e-6]]], [[[1e-12]]])
+    >>> 0.5 < in_natural_units(small).Q[0][0, 0] < 2
+    True
+    """
+    cov, groups = Covariances(ss), unit_groups(ss)
+    states = [
+        spread(_power_of_two(group_norm(np.sqrt(np.diag(block).clip(0)), start)), start, len(block))
+        for block, start in zip(cov.x.diagonal, groups)
+    ]
+    outputs = [_power_of_two(np.sqrt(np.diag(block).clip(0))) for block in cov.T.diagonal]
+    above = [states[p] if p >= 0 else np.ones(len(phi)) for p, phi in zip(ss.tree.parent.tolist(), ss.phi)]
+    return StateSpace(
+        ss.tree,
+        [phi * unit / top[:, None] for phi, unit, top in zip(ss.phi, states, above)],
+        [H * unit / own[:, None] for H, unit, own in zip(ss.H, states, outputs)],
+        [Q / np.outer(unit, unit) for Q, unit in zip(ss.Q, states)],
+        [R / np.outer(own, own) for R, own in zip(ss.R, outputs)],
+    )
+
+
+def _power_of_two(deviation: Array) -> Array:
+    return np.asarray(np.exp2(np.round(np.log2(_positive(deviation)))))
 
 
 def _deviations(blocks: Blocks) -> Array:

@@ -147,7 +147,8 @@ def take_claims(
         ):
             said.append(f"it is {QUANTITIES[other].covariance}, not {quantity.covariance}")
         start = ss.arrays.state if quantity.on_states else ss.arrays.output
-        taken[name] = replace(mine, covariance=Given(matrix, start, theirs.dtype), units=Units(scale, scale))
+        in_units = Units(scale, scale, mine.units.means)
+        taken[name] = replace(mine, covariance=Given(matrix, start, theirs.dtype), units=in_units)
         notes[name] = "; ".join(said)
     return taken, notes
 
