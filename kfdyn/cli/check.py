@@ -103,7 +103,10 @@ def _read_matrix(file: Path) -> Array:
     try:
         if file.suffix == ".npy" or start == b"\x93NUMPY":
             return np.asarray(np.load(file, allow_pickle=False))
-        return np.loadtxt(file, delimiter="," if "," in file.read_text() else None, ndmin=2)
+        text = file.read_text()
+        if not text.strip():
+            raise ModelError(f"{file}: is empty; {cure}")
+        return np.loadtxt(file, delimiter="," if "," in text else None, ndmin=2)
     except UnicodeDecodeError:
         raise ModelError(f"{file}: holds no matrix of numbers, nor any text; {cure}") from None
     except (ValueError, EOFError) as error:

@@ -86,4 +86,7 @@ def _sidak(statistic: float, entries: int, possible: bool | np.bool_ = True) -> 
 
     if not possible:
         return 0.0
-    return float(-np.expm1(entries * np.log1p(-2 * norm.sf(statistic)))) if statistic > 0 else 1.0
+    inside = float(norm.cdf(statistic) - norm.cdf(-statistic))
+    if inside <= 0:  # a statistic of 0, or as good as 0
+        return 1.0
+    return float(-np.expm1(entries * np.log1p(-2 * norm.sf(statistic))))

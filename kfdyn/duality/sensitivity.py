@@ -136,15 +136,16 @@ def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float =
     from scipy.stats import norm
 
     d = len(Sigma)
-    inverse = np.linalg.inv(Sigma)
+    deviation = np.sqrt(np.diag(Sigma))
+    unit = Sigma / deviation / deviation[:, None]  # squares of the claim itself may leave double precision
+    inverse = np.linalg.inv(unit)
     scores = _scores(d, tests, level, power)
-    direct, sharp = (np.sqrt(np.outer(np.diag(A), np.diag(A)) + A**2) for A in (Sigma, inverse))
-    error = scores * np.minimum(direct, 1 / sharp) / np.sqrt(n)
+    direct, sharp = (np.sqrt(np.outer(np.diag(A), np.diag(A)) + A**2) for A in (unit, inverse))
+    relative = scores * np.minimum(direct, 1 / sharp) / np.sqrt(n)
     i, j = np.diag_indices(d)
-    error[i, j] = scores * np.sqrt(2 / n) * np.minimum(np.diag(Sigma), 1 / np.diag(inverse))
-    relative = error / np.sqrt(np.outer(np.diag(Sigma), np.diag(Sigma)))
+    relative[i, j] = scores * np.sqrt(2 / n) * np.minimum(1.0, 1 / np.diag(inverse))
     above = np.triu_indices(d, 1)
-    seen = error[above] <= 0.01 * np.abs(Sigma[above])
+    seen = relative[above] <= 0.01 * np.abs(unit[above])
     limit = root_limit(0.5 * level / tests, d, n)
 
     def shown(theta: float) -> float:

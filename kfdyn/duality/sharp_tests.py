@@ -31,14 +31,18 @@ def sharpest_tests(
     detail = f"variance between {max(smallest, 0.0):.4g} and {largest:.4g} of the claimed one, direction by direction"
     tests = [Outcome("low rank", (name,), largest, space.rank, p, detail)]
     if space.rank == len(space.inside):
-        inverse = space.inside @ space.inside.T
-        outcome = largest_entry_test(inverse @ sums.scatter @ inverse, inverse, n)
+        deviation = np.sqrt(np.diag(claim.matrix))  # its units, as squares of the claim may leave double precision
+        inside, scatter = space.inside * deviation[:, None], sums.scatter / deviation / deviation[:, None]
+        inverse = inside @ inside.T
+        outcome = largest_entry_test(inverse @ scatter @ inverse, inverse, n)
         i, j = outcome.index
-        information = inverse[i, i] * inverse[j, j] + inverse[i, j] ** 2
-        off = float((inverse @ (sums.scatter / n) @ inverse - inverse)[i, j] / information) * (2 if i == j else 1)
-        error = float(np.sqrt((2 if i == j else 1) / (n * information) * (2 if i == j else 1)))
+        information, twice = inverse[i, i] * inverse[j, j] + inverse[i, j] ** 2, 2 if i == j else 1
+        size = float(twice * deviation[i] * deviation[j])
+        off = size * float((inverse @ (scatter / n) @ inverse - inverse)[i, j] / information)
+        error = size / float(np.sqrt(n * information))
         detail = f"entry ({names[i]}, {names[j]}) should differ by {off:+.3g} ± {error:.1g}"
-        detail = _too_coarse(claim, inverse, n) or detail  # then no single entry is to blame
+        # if the claim's numbers are too short, no single entry is to blame
+        detail = _too_coarse(claim, inverse / deviation / deviation[:, None], n) or detail
         tests.append(Outcome("single entry", (name,), outcome.statistic, outcome.dof, outcome.p_value, detail))
     return tests
 

@@ -54,5 +54,6 @@ def entry_score(y: ArrayLike, rho: ArrayLike, n: float) -> Array:
     centre = np.abs(r) < 1e-3
     skewness = rho * (6 + 2 * rho**2) / ((1 + rho**2) ** 1.5 * np.sqrt(n))
     ratio = np.where(centre, 1.0, s * np.sqrt(curvature) / np.where(centre, 1.0, r))
+    ratio = np.maximum(ratio, np.finfo(float).tiny)  # y below 1e-154 ρ: its score is beyond any doubt already
     score = r + np.where(centre, skewness / 6, np.log(ratio) / np.where(centre, 1.0, r))
     return np.where(impossible, np.copysign(np.inf, y - rho), score)

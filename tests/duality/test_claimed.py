@@ -158,3 +158,12 @@ def test_peers_say_what_they_compare():
     # in single precision, too, an error beyond rounding is found
     wrong = cross_check(ARM, Q, samples=500, peers={"single": off(0, 2, 0.05).astype(np.float32)})
     assert not wrong.passed
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-160, 1e160, 1e300])
+def test_a_claim_of_absurd_size_is_rejected_without_a_warning(factor):
+    arm = kf.models.double_pendulum()
+    Minv = factor * kf.mass_matrix_inverse(arm, [0.3, 0.4])
+    report = kf.cross_check(arm, [0.3, 0.4], samples=100, claimed={"a": Minv})
+    assert not report.passed
+    assert "nan" not in report.verdict()
