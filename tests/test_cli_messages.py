@@ -56,11 +56,13 @@ def test_files_that_hold_no_matrix(tmp_path, capsys):
     (tmp_path / "broken.npy").write_bytes(b"no array")
     (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01")
     (tmp_path / "bytes.dat").write_bytes(bytes(range(128, 256)))
+    (tmp_path / "empty.txt").write_text("\n")
     for name, words in (
         ("many.npz", "is an archive of arrays (.npz); give"),
         ("broken.npy", "holds no matrix of numbers; give"),
         ("cut.npy", "holds no matrix of numbers; give"),
         ("bytes.dat", "holds no matrix of numbers, nor any text; give"),
+        ("empty.txt", "is empty; give"),
     ):
         status, error = said(capsys, *PENDULUM, "--q", "neutral", "--minv", str(tmp_path / name))
         assert status == 2
