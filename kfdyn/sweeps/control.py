@@ -28,8 +28,9 @@ def loop(stop, start=0, step=1, until=None):
             yield i
             i += unboxed(step)
         return
-    build, first, before = Place.builder, ir_of(start, INT), Place.builder.basic_block
-    head, body, after = (build.append_basic_block(name) for name in ("head", "body", "after"))
+    build = Place.builder
+    first, before = build.settled(ir_of(start, INT)), build.basic_block
+    head, body, after = (build.append_basic_block() for _ in range(3))
     build.branch(head)
     build.position_at_end(head)
     i = build.phi(INT)
@@ -37,9 +38,10 @@ def loop(stop, start=0, step=1, until=None):
     on = Value(i) < stop
     build.cbranch((on if until is None else on & (until < 0)).ir, body, after)
     build.position_at_end(body)
-    with branch():
-        yield Value(i)
-    i.add_incoming(build.add(i, ir_of(step, INT), flags=("nsw",)), build.basic_block)
+    with build.scope():
+        with branch():
+            yield Value(i)
+        i.add_incoming(build.add(i, ir_of(step, INT)), build.basic_block)
     build.branch(head)
     build.position_at_end(after)
 
@@ -62,12 +64,12 @@ def while_(condition):
             yield
         return
     build = Place.builder
-    head, body, after = (build.append_basic_block(name) for name in ("head", "body", "after"))
+    head, body, after = (build.append_basic_block() for _ in range(3))
     build.branch(head)
     build.position_at_end(head)
     build.cbranch(ir_of(condition(), BIT), body, after)
     build.position_at_end(body)
-    with branch():
+    with build.scope(), branch():
         yield
     build.branch(head)
     build.position_at_end(after)

@@ -1,6 +1,6 @@
 """The compile driver: a function that writes code is run, and what it wrote becomes a function of Python's.
 
-It stands on llvmlite alone and uses no private name of it: ``ir`` to write, ``binding`` to optimise and to link.
+It stands on llvmlite's binding alone, to optimise and to link, and uses no private name of it; :mod:`ir` writes.
 """
 
 import ctypes
@@ -11,11 +11,11 @@ from contextlib import suppress
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
 
 from kfdyn.first_use import compiling, uninterrupted
 from kfdyn.sweeps import cache
 from kfdyn.sweeps.interpreter import check_layout, python_function
+from kfdyn.sweeps.ir import Builder, Function, FunctionType, Module
 from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
 from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
@@ -77,7 +77,7 @@ def machine():
         return _ready[0]
 
 
-def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False, level=3):
+def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False, level=2):
     """The function of Python's that does what ``write`` writes, from the cache if it is there.
 
     ``arguments`` are kinds of :mod:`wrapper`, ``module`` the name of the module whose sources the code is written
@@ -98,11 +98,10 @@ def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vecto
 
 def written(name, write, arguments, flags, release=-1):
     """LLVM's text of a sweep, before it is optimised."""
-    module = ir.Module(name)
-    module.triple = machine().triple
-    inner = ir.Function(module, ir.FunctionType(INT, inner_types(arguments)), f"{name}.sweep")
-    inner.linkage = "internal"
-    before, Place.builder, Place.depth = Place.builder, ir.IRBuilder(inner.append_basic_block("entry")), 0
+    module = Module(machine().triple)
+    # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
+    inner = Function(module, FunctionType(INT, inner_types(arguments)), f"{name}.sweep", "internal", "noinline")
+    before, Place.builder, Place.depth = Place.builder, Builder(module, inner), 0
     try:
         with arithmetic(flags):
             result = write(*proxies(arguments, inner.args))
@@ -113,14 +112,26 @@ def written(name, write, arguments, flags, release=-1):
     return str(module)
 
 
+# What code that is written with its lanes wants: variables into registers, each value once. All the rest that LLVM
+# could do took three times as long and made no entry faster by more than chance does.
+_ENOUGH = ("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "loop_rotate", "simplify_cfg")
+
+
 def _object_code(text, vectorise, level):
     tm = machine().target_machine(level)
     module = llvm.parse_assembly(text)
     module.verify()
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorise
-    passes = llvm.create_pass_builder(tm, tuning)
-    passes.getModulePassManager().run(module, passes)
+    tuning.loop_unrolling = False  # twice the code, and no faster
+    builder = llvm.create_pass_builder(tm, tuning)
+    few = llvm.create_new_module_pass_manager()
+    if vectorise or not hasattr(few, "add_sroa_pass"):  # the oldest llvmlite has only the whole
+        builder.getModulePassManager().run(module, builder)
+    else:
+        for name in _ENOUGH:
+            getattr(few, f"add_{name}_pass")()
+        few.run(module, builder)
     return tm.emit_object(module)
 
 

@@ -100,7 +100,7 @@ class Entry:
 
     #: What else code depends on, and how hard the compiler works at it.
     key: tuple[Any, ...] = ()
-    level = 3
+    level = 2
 
     def seen(self, address: Any) -> Any:
         """The model as the code that is being written sees it."""

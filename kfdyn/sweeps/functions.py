@@ -2,9 +2,8 @@
 
 import math
 
-from llvmlite import ir
-
 from kfdyn.sweeps.control import when
+from kfdyn.sweeps.ir import Function, FunctionType, VectorType
 from kfdyn.sweeps.values import (
     LANEWISE,
     REAL,
@@ -53,13 +52,13 @@ def fused(a, b, c):
     kinds = [x.ir.type for x in (a, b, c) if isinstance(x, Value)]
     if not kinds or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
-    kind = next((k for k in kinds if isinstance(k, ir.VectorType)), REAL)
+    kind = next((k for k in kinds if isinstance(k, VectorType)), REAL)
     a, b, c = (ir_of(x, kind) for x in (a, b, c))
     build = Place.builder
     if not _fuses():
-        return Value(build.fadd(build.fmul(a, b), c))
-    suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
-    return Value(build.call(declared(f"llvm.fma.{suffix}", ir.FunctionType(kind, [kind] * 3)), [a, b, c]))
+        return Value(build.real("fadd", build.real("fmul", a, b, ()), c, ()))
+    suffix = f"v{kind.count}f64" if isinstance(kind, VectorType) else "f64"
+    return Value(build.call(declared(f"llvm.fma.{suffix}", FunctionType(kind, [kind] * 3)), [a, b, c], pure=True))
 
 
 def _fuses():
@@ -99,7 +98,7 @@ def cosine(x):
 def arc_tangent(y, x):
     """atan2(y, x) by the C library, lane after lane."""
     y, x = unboxed(y), unboxed(x)
-    lanes = {v.ir.type.count for v in (y, x) if isinstance(v, Value) and isinstance(v.ir.type, ir.VectorType)}
+    lanes = {v.ir.type.count for v in (y, x) if isinstance(v, Value) and isinstance(v.ir.type, VectorType)}
     if lanes:
         return from_lanes([_library("atan2", lane(y, l), lane(x, l)) for l in range(*lanes)])
     if not any(isinstance(v, Value | int | float) for v in (y, x)):
@@ -125,7 +124,7 @@ def _library(name, *args):
     args = [unboxed(x) for x in args]
     if not any(isinstance(x, Value) for x in args):
         return getattr(math, name)(*args)
-    kind = ir.FunctionType(REAL, [REAL] * len(args))
+    kind = FunctionType(REAL, [REAL] * len(args))
     return Value(Place.builder.call(declared(name, kind), [ir_of(x, REAL) for x in args]))
 
 
@@ -133,14 +132,14 @@ def declared(name, kind):
     """A function that code may call, declared in the module that is being written."""
     module = Place.builder.module
     known = module.globals.get(name)
-    return known if known is not None else ir.Function(module, kind, name)
+    return known if known is not None else Function(module, kind, name)
 
 
 def _lanewise(name, x):
     kind = x.ir.type
-    suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
-    function = declared(f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind]))
-    return Value(Place.builder.call(function, [x.ir]))
+    suffix = f"v{kind.count}f64" if isinstance(kind, VectorType) else "f64"
+    function = declared(f"llvm.{name}.{suffix}", FunctionType(kind, [kind]))
+    return Value(Place.builder.call(function, [x.ir], pure=True))
 
 
 def _series(x):
@@ -173,7 +172,7 @@ def _reduced(angle):
     """The angle itself, or its equal between −π and π in lanes where it is large, by the C library."""
     result = local(angle)
     for _ in when(anywhere(absolute(angle) > LARGEST_ANGLE), likely=False):
-        lanes = angle.ir.type.count if isinstance(angle.ir.type, ir.VectorType) else 1
+        lanes = angle.ir.type.count if isinstance(angle.ir.type, VectorType) else 1
         parts = []
         for l in range(lanes):
             x = lane(angle, l)

@@ -9,11 +9,10 @@ import ctypes
 import struct
 
 import numpy as np
-from llvmlite import ir
 
-from kfdyn.sweeps.values import BYTE, INT, REAL, Place
+from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, FunctionType, constant
+from kfdyn.sweeps.values import Place
 
-HALF = ir.IntType(32)
 OBJECT = BYTE.as_pointer()
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
@@ -72,49 +71,49 @@ class Python:
 
     def known(self, what):
         """An address."""
-        place = self.build.gep(self.own, [ir.Constant(INT, _CONTEXT.index(what))])
+        place = self.build.gep(self.own, constant(INT, _CONTEXT.index(what)))
         return self.build.load(place)
 
     def call(self, what, kind, *args):
         """Call a function of this type."""
-        return self.build.call(self.build.inttoptr(self.known(what), kind.as_pointer()), args)
+        return self.build.call(self.build.cast("inttoptr", self.known(what), kind.as_pointer()), args)
 
     def new_array(self, dims, count):
         """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
-        kind = ir.FunctionType(INT, [INT, HALF, INT.as_pointer(), HALF, INT, INT, HALF, HALF, INT])
-        none, nought = ir.Constant(INT, 0), ir.Constant(HALF, 0)
-        number, axes = ir.Constant(HALF, DTYPES["f"].num), ir.Constant(HALF, count)
+        kind = FunctionType(INT, [INT, WORD, INT.as_pointer(), WORD, INT, INT, WORD, WORD, INT])
+        none, nought = constant(INT, 0), constant(WORD, 0)
+        number, axes = constant(WORD, DTYPES["f"].num), constant(WORD, count)
         return self.call(
             "PyArray_New", kind, self.known("ndarray"), axes, dims, number, none, none, nought, nought, none
         )
 
     def data(self, array):
         """Where the numbers of an array are, given its address."""
-        place = self.build.inttoptr(self.build.add(array, ir.Constant(INT, DATA)), REAL.as_pointer().as_pointer())
+        place = self.build.cast("inttoptr", self.build.add(array, constant(INT, DATA)), REAL.as_pointer().as_pointer())
         return self.build.load(place)
 
     def refer(self, thing):
         """One more who refers to an object at this address."""
-        self.call("Py_IncRef", ir.FunctionType(ir.VoidType(), [INT]), thing)
+        self.call("Py_IncRef", FunctionType(VOID, [INT]), thing)
 
     def release(self, thing):
         """One less."""
-        self.call("Py_DecRef", ir.FunctionType(ir.VoidType(), [INT]), thing)
+        self.call("Py_DecRef", FunctionType(VOID, [INT]), thing)
 
     def tuple_of(self, things):
         """A new tuple of objects, to which nobody else refers; ERROR where there is no memory."""
         build = self.build
-        made = self.call("PyTuple_New", ir.FunctionType(INT, [INT]), ir.Constant(INT, len(things)))
-        there = build.icmp_signed("!=", made, ir.Constant(INT, 0))
-        with build.if_else(there, likely=True) as (yes, no):
+        made = self.call("PyTuple_New", FunctionType(INT, [INT]), constant(INT, len(things)))
+        there = build.compare("!=", made, constant(INT, 0))
+        with build.if_else(there) as (yes, no):
             with yes:
                 for i, thing in enumerate(things):
-                    put = ir.FunctionType(HALF, [INT, INT, INT])
-                    self.call("PyTuple_SetItem", put, made, ir.Constant(INT, i), thing)
+                    put = FunctionType(WORD, [INT, INT, INT])
+                    self.call("PyTuple_SetItem", put, made, constant(INT, i), thing)
             with no:
                 for thing in things:
                     self.release(thing)
-        return build.select(there, made, ir.Constant(INT, ERROR))
+        return build.select(there, made, constant(INT, ERROR))
 
 
 def check_layout():

@@ -1,9 +1,21 @@
 """Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
 
-from llvmlite import ir
-
 from kfdyn.sweeps.control import either, loop
-from kfdyn.sweeps.values import BIT, BYTE, INT, REAL, Place, Value, choice, from_lanes, ir_of, lane, unboxed, wide
+from kfdyn.sweeps.values import (
+    BIT,
+    BYTE,
+    INT,
+    REAL,
+    Place,
+    Value,
+    choice,
+    constant,
+    from_lanes,
+    ir_of,
+    lane,
+    unboxed,
+    wide,
+)
 
 #: Numbers to ask for in addition where a workspace is to begin at a cache line.
 LINE = 8
@@ -17,13 +29,13 @@ class Vector:
 
     def __getitem__(self, i):
         value = Place.builder.load(self._at(i))
-        return Value(Place.builder.trunc(value, BIT) if self.kind == BYTE else value)
+        return Value(Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value)
 
     def __setitem__(self, i, value):
         Place.builder.store(ir_of(value, self.kind), self._at(i))
 
     def _at(self, i):
-        return Place.builder.gep(self.data, [ir_of(i, INT)], inbounds=True)
+        return Place.builder.gep(self.data, ir_of(i, INT))
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
@@ -40,8 +52,9 @@ class Vector:
     def aligned(self):
         """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
         build = Place.builder
-        place = build.add(build.ptrtoint(self.data, INT), ir.Constant(INT, 8 * LINE - 1))
-        return Vector(build.inttoptr(build.and_(place, ir.Constant(INT, -8 * LINE)), self.data.type), None, self.kind)
+        place = build.add(build.cast("ptrtoint", self.data, INT), constant(INT, 8 * LINE - 1))
+        place = build.whole("and", place, constant(INT, -8 * LINE))
+        return Vector(build.cast("inttoptr", place, self.data.type), None, self.kind)
 
 
 class Matrix:
@@ -77,7 +90,7 @@ class Lanes:
 
     def _place(self, i):
         place = self.vector._at(i * self.count)
-        return Place.builder.bitcast(place, wide(self.count).as_pointer())
+        return Place.builder.cast("bitcast", place, wide(self.count).as_pointer())
 
     def __getitem__(self, i):
         return Value(Place.builder.load(self._place(i), align=8))
@@ -213,17 +226,16 @@ class Column:
         """Lanes to rows of as many numbers as there are lanes, by exchange of halves, quarters, …"""
         count, half, build = self.lanes, 1, Place.builder
         rows = [ir_of(numbers[i + j], wide(count)) for j in range(count)]
-        mask = ir.VectorType(ir.IntType(32), count)
         while half < count:
-            low = ir.Constant(mask, [l if not l & half else count + l - half for l in range(count)])
-            high = ir.Constant(mask, [l + half if not l & half else count + l for l in range(count)])
+            low = [l if not l & half else count + l - half for l in range(count)]
+            high = [l + half if not l & half else count + l for l in range(count)]
             for j in range(count):
                 if not j & half:
                     a, b = rows[j], rows[j + half]
                     rows[j], rows[j + half] = build.shuffle_vector(a, b, low), build.shuffle_vector(a, b, high)
             half *= 2
         for place, row in zip(self._places(i), rows):
-            there = build.bitcast(self.memory._at(place), row.type.as_pointer())
+            there = build.cast("bitcast", self.memory._at(place), row.type.as_pointer())
             build.store(row, there, align=8)
 
 
@@ -251,7 +263,7 @@ def clear(numbers, count):
 
 def pointer(address, kind=REAL):
     """Memory at an address."""
-    return Vector(Place.builder.inttoptr(ir_of(address, INT), kind.as_pointer()), None, kind)
+    return Vector(Place.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()), None, kind)
 
 
 __all__ = [

@@ -6,10 +6,9 @@ since a lane is rounded as in any batch and a number by itself may not be; and w
 cosines above all, is computed for several of them side by side.
 """
 
-from llvmlite import ir
-
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.interpreter import ERROR, TOLD
+from kfdyn.sweeps.ir import VectorType
 from kfdyn.sweeps.memory import LINE, Vector, pointer
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.template import borrow, extent_of, finite, give_back, sound_rows, width_of
@@ -70,13 +69,12 @@ def kept_wide(value):
     Else a compiler computes single numbers, and rounds them otherwise. An instruction that is none takes the lanes and
     gives them back.
     """
-    if not isinstance(value, Value) or not isinstance(value.ir.type, ir.VectorType):
+    if not isinstance(value, Value) or not isinstance(value.ir.type, VectorType):
         return value
     from kfdyn.sweeps.driver import machine
 
     arm = machine().triple.startswith(("aarch64", "arm64"))
-    seen = ir.FunctionType(value.ir.type, [value.ir.type])
-    return Value(Place.builder.asm(seen, "", "=w,0" if arm else "=x,0", [value.ir], side_effect=False))
+    return Value(Place.builder.unseen(value.ir, "w" if arm else "x"))
 
 
 def side_by_side(function, count, numbers, put):
@@ -195,9 +193,9 @@ def _room(python, model, row, about, array):
 
 def _numbers(python, array, new):
     """Where a result is written: in a new array, if that is not 0."""
-    place = local(Value(Place.builder.ptrtoint(array.data, INT)))
+    place = local(Value(Place.builder.cast("ptrtoint", array.data, INT)))
     for _ in when(new != 0, likely=True):
-        place.set(Value(Place.builder.ptrtoint(python.data(new.ir), INT)))
+        place.set(Value(Place.builder.cast("ptrtoint", python.data(new.ir), INT)))
     return pointer(place)
 
 

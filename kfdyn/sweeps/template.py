@@ -3,16 +3,13 @@
 import math
 
 import numpy as np
-from llvmlite import ir
 
 from kfdyn.sweeps.control import either, loop, when, while_
 from kfdyn.sweeps.functions import declared
+from kfdyn.sweeps.ir import BIT, BYTE, EXCHANGED, INT, REAL, VOID, FunctionType, constant, vector
 from kfdyn.sweeps.memory import LINE, Checked, Column, passes, pointer
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import (
-    BYTE,
-    INT,
-    REAL,
     Place,
     Value,
     choice,
@@ -165,7 +162,7 @@ def _one_for_all(about, array, lead):
 
 def sound_rows(entry, model, row, given, one, first, end):
     """Whether the numbers of some rows can be worked with."""
-    fine = local(Value(ir.Constant(ir.IntType(1), 1)))
+    fine = local(Value(constant(BIT, 1)))
     for about, array, alone in zip(entry.given, given, one):
         for _ in when(fine & array.given if about.optional else fine):
             width = width_of(about, model, row)
@@ -182,16 +179,16 @@ def finite(array, first, last, lanes=4):
     """Whether numbers first … last are finite."""
     if Place.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
-    wide_type = ir.VectorType(REAL, lanes)
-    total = local(Value(ir.Constant(wide_type, [0.0] * lanes)))
+    wide_type = vector(REAL, lanes)
+    total = local(Value(constant(wide_type, 0.0)))
     whole = last - (last - first) % lanes
     for i in loop(whole, first, step=lanes):
-        place = Place.builder.bitcast(array._at(i), wide_type.as_pointer())
-        zero = Value(ir.Constant(wide_type, [0.0] * lanes))
-        total.set(total + Value(Place.builder.fmul(Place.builder.load(place, align=8), zero.ir)))
+        place = Place.builder.cast("bitcast", array._at(i), wide_type.as_pointer())
+        zero = Value(constant(wide_type, 0.0))
+        total.set(total + Value(Place.builder.real("fmul", Place.builder.load(place, align=8), zero.ir, ())))
     rest = local(0.0)
     for i in loop(last, whole):
-        rest += Value(Place.builder.fmul(array[i].ir, ir.Constant(REAL, 0.0)))  # NaN where it is not finite
+        rest += Value(Place.builder.real("fmul", array[i].ir, constant(REAL, 0.0), ()))  # NaN where it is not finite
     return everywhere(total + rest == 0.0)
 
 
@@ -200,10 +197,13 @@ def align_stack():
 
     The compiler aligns the stack only where a variable asks for it, so here is one.
     """
-    place = stack(ir.VectorType(REAL, 8))
-    place.align = 64
-    seen = ir.FunctionType(ir.VoidType(), [place.type])
-    Place.builder.asm(seen, "", "r", [place], side_effect=True)
+    place = stack(vector(REAL, 8), align=64)
+    Place.builder.line(f'call void asm sideeffect "", "r"({place.type} {place.name})')
+
+
+def _atomic(place, text, kind=INT):
+    """The value of an instruction on a place that threads share."""
+    return Value(Place.builder.value(kind, text.format(f"{place.type} {place.name}")))
 
 
 def _claim(counter, at, block):
@@ -214,7 +214,7 @@ def _claim(counter, at, block):
     result = local(at + block if isinstance(at, int) else Value(at.ir) + block)
     for _ in when(counter != 0):
         place = pointer(counter, INT)
-        result.set(Value(Place.builder.atomic_rmw("add", place.data, ir.Constant(INT, block), "acq_rel")))
+        result.set(_atomic(place.data, f"atomicrmw add {{}}, i64 {block} acq_rel"))
     return result
 
 
@@ -225,16 +225,14 @@ def borrow(model, count):
     is to be given back: 0 for the model's own.
     """
     got, owner = local(model.workspace), local(0)
-    free = local(Value(ir.Constant(ir.IntType(1), 0)))
+    free = local(Value(constant(BIT, 0)))
     for _ in when(model.floats >= count):
-        build = Place.builder
-        done = build.cmpxchg(
-            model.busy.data, ir.Constant(INT, 0), ir.Constant(INT, 1), "acq_rel", "acquire"
-        )  # one step that no thread comes between
-        free.set(Value(build.extract_value(done, 1)))
+        # one step that no thread comes between
+        done = _atomic(model.busy.data, "cmpxchg {}, i64 0, i64 1 acq_rel acquire", EXCHANGED)
+        free.set(Value(Place.builder.value(BIT, f"extractvalue {EXCHANGED} {done.ir.name}, 1")))
     for _ in when(~free):
-        new = Place.builder.call(declared("malloc", ir.FunctionType(BYTE.as_pointer(), [INT])), [ir_of(count * 8, INT)])
-        address = Value(Place.builder.ptrtoint(new, INT))
+        new = Place.builder.call(declared("malloc", FunctionType(BYTE.as_pointer(), [INT])), [ir_of(count * 8, INT)])
+        address = Value(Place.builder.cast("ptrtoint", new, INT))
         got.set(address)
         owner.set(address)
     address = Value(got.ir)
@@ -246,10 +244,10 @@ def give_back(model, owner):
     for own in either(owner == 0):
         build = Place.builder
         if own:
-            build.store_atomic(ir.Constant(INT, 0), model.busy.data, "release", 8)
+            build.line(f"store atomic i64 0, {model.busy.data.type} {model.busy.data.name} release, align 8")
         else:
-            free = declared("free", ir.FunctionType(ir.VoidType(), [BYTE.as_pointer()]))
-            build.call(free, [build.inttoptr(owner.ir, BYTE.as_pointer())])
+            free = declared("free", FunctionType(VOID, [BYTE.as_pointer()]))
+            build.call(free, [build.cast("inttoptr", owner.ir, BYTE.as_pointer())])
 
 
 def run_plain(entry, model, *arrays):

@@ -8,8 +8,10 @@ Python's own numbers may be mixed in: they become constants, and 0 and 1 vanish 
 import operator
 import threading
 from contextlib import contextmanager
+from typing import Any
 
-from llvmlite import ir
+from kfdyn.sweeps import ir
+from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, IntType, VectorType, constant
 
 #: May be reassociated: short sums then use vector registers; NaN and infinity keep their meaning.
 FAST = ("contract", "reassoc", "nsz", "arcp")
@@ -20,12 +22,6 @@ IN_ORDER = ("contract",)
 #: For lanes, which fill the registers as they are: only products and sums are fused.
 LANEWISE = ("contract", "nsz")
 
-INT = ir.IntType(64)
-BIT = ir.IntType(1)
-BYTE = ir.IntType(8)
-REAL = ir.DoubleType()
-_WORD = ir.IntType(32)
-
 
 class _Place(threading.local):
     """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
@@ -34,7 +30,7 @@ class _Place(threading.local):
     until the code runs stand around what is being written.
     """
 
-    builder: ir.IRBuilder = None
+    builder: Any = None
     flags: tuple[str, ...] = LANEWISE
     unrolled: bool = False
     depth: int = 0
@@ -86,7 +82,7 @@ def builder():
 
 def wide(lanes):
     """LLVM's type of a number."""
-    return REAL if lanes == 1 else ir.VectorType(REAL, lanes)
+    return REAL if lanes == 1 else ir.vector(REAL, lanes)
 
 
 def _is(value, constant):
@@ -107,19 +103,22 @@ class Value:
 
     def _both(self, other):
         """What the builder takes for both, as numbers in lanes where one of them is."""
-        a, b = self.ir, other.ir if isinstance(other, Value) else other
-        kind = a.type
-        if isinstance(other, Value) and isinstance(b.type, ir.VectorType):
-            kind = b.type
+        a = self.ir
+        if not isinstance(other, Value):
+            return a, ir_of(other, a.type)
+        b = other.ir
+        if a.type is b.type:
+            return a, b
+        kind = b.type if isinstance(b.type, VectorType) else a.type
         return ir_of(a, kind), ir_of(b, kind)
 
     def _binary(self, other, real, whole, swapped=False):
         a, b = self._both(other)
         if swapped:
             a, b = b, a
-        if isinstance(a.type, ir.IntType):
-            return Value(getattr(Place.builder, whole)(a, b, flags=("nsw",)))
-        return Value(getattr(Place.builder, real)(a, b, flags=Place.flags))
+        if isinstance(a.type, IntType):
+            return Value(getattr(Place.builder, whole)(a, b))
+        return Value(Place.builder.real(real, a, b, Place.flags))
 
     def __add__(self, other):
         return self if _is(other, 0) else self._binary(other, "fadd", "add")
@@ -152,22 +151,19 @@ class Value:
         return self._binary(other, "fdiv", "", swapped=True)
 
     def __floordiv__(self, other):
-        return Value(Place.builder.sdiv(*self._both(other)))
+        return Value(Place.builder.whole("sdiv", *self._both(other)))
 
     def __mod__(self, other):
-        return Value(Place.builder.srem(*self._both(other)))
+        return Value(Place.builder.whole("srem", *self._both(other)))
 
     def __neg__(self):
         value = self.ir
-        if isinstance(value.type, ir.IntType):
-            return Value(Place.builder.neg(value))
+        if isinstance(value.type, IntType):
+            return Value(Place.builder.sub(constant(INT, 0), value))
         return Value(Place.builder.fneg(value))
 
     def _compare(self, other, sign):
-        a, b = self._both(other)
-        # As Python has it: nothing is less than NaN, or equal to it.
-        kind = "icmp_signed" if isinstance(a.type, ir.IntType) else "fcmp_unordered" if sign == "!=" else "fcmp_ordered"
-        return Value(getattr(Place.builder, kind)(sign, a, b))
+        return Value(Place.builder.compare(sign, *self._both(other)))
 
     def __lt__(self, other):
         return self._compare(other, "<")
@@ -189,13 +185,17 @@ class Value:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _joined(self, what, other):
+        value = self.ir
+        return Value(Place.builder.whole(what, value, ir_of(other, value.type)))
+
     def __and__(self, other):
-        return Value(Place.builder.and_(self.ir, ir_of(other, self.ir.type)))
+        return self._joined("and", other)
 
     __rand__ = __and__
 
     def __or__(self, other):
-        return Value(Place.builder.or_(self.ir, ir_of(other, self.ir.type)))
+        return self._joined("or", other)
 
     __ror__ = __or__
 
@@ -305,10 +305,9 @@ def local(value):
     return Local(place)
 
 
-def stack(kind, count=None):
+def stack(kind, count=None, align=None):
     """A place on the stack, reserved once for the whole function however often a loop comes by."""
-    with Place.builder.goto_entry_block():
-        return Place.builder.alloca(kind, count if count is None else ir.Constant(INT, count))
+    return Place.builder.alloca(kind, count, align)
 
 
 def choice(condition, yes, no):
@@ -317,8 +316,8 @@ def choice(condition, yes, no):
     if not isinstance(condition, Value):
         return unboxed(yes if condition else no)
     kinds = [x.ir.type for x in (yes, no) if isinstance(x, Value)]
-    kind = next((k for k in kinds if isinstance(k, ir.VectorType)), kinds[0] if kinds else None)
-    if isinstance(condition.ir.type, ir.VectorType):
+    kind = next((k for k in kinds if isinstance(k, VectorType)), kinds[0] if kinds else None)
+    if isinstance(condition.ir.type, VectorType):
         kind = wide(condition.ir.type.count)
     elif kind is None:
         kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
@@ -341,20 +340,20 @@ def count(condition):
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         return int(condition)
-    return Value(Place.builder.zext(condition.ir, INT))
+    return Value(Place.builder.cast("zext", condition.ir, INT))
 
 
 def real(i):
     """An index as a number."""
     i = unboxed(i)
-    return Value(Place.builder.sitofp(i.ir, REAL)) if isinstance(i, Value) else float(i)
+    return Value(Place.builder.cast("sitofp", i.ir, REAL)) if isinstance(i, Value) else float(i)
 
 
 def lane(x, l):
     """Lane l of a number, l known while code is written."""
-    if not isinstance(x, Value) or not isinstance(x.ir.type, ir.VectorType):
+    if not isinstance(x, Value) or not isinstance(x.ir.type, VectorType):
         return x
-    return Value(Place.builder.extract_element(x.ir, ir.Constant(_WORD, l)))
+    return Value(Place.builder.extract_element(x.ir, l))
 
 
 def from_lanes(values):
@@ -362,47 +361,45 @@ def from_lanes(values):
     values = [ir_of(value, REAL) for value in values]
     if len(values) == 1:
         return Value(values[0])
-    made = ir.Constant(wide(len(values)), ir.Undefined)
+    made = constant(wide(len(values)), None)
     for l, value in enumerate(values):
-        made = Place.builder.insert_element(made, value, ir.Constant(_WORD, l))
+        made = Place.builder.insert_element(made, value, l)
     return Value(made)
 
 
 def everywhere(condition):
     """Whether a condition holds in all lanes."""
     condition = unboxed(condition)
-    if not isinstance(condition, Value) or not isinstance(condition.ir.type, ir.VectorType):
+    if not isinstance(condition, Value) or not isinstance(condition.ir.type, VectorType):
         return condition
-    bits = Place.builder.bitcast(condition.ir, ir.IntType(condition.ir.type.count))
-    return Value(Place.builder.icmp_unsigned("==", bits, ir.Constant(bits.type, -1)))
+    bits = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.ir.type.count))
+    return Value(Place.builder.compare("==", bits, constant(bits.type, -1)))
 
 
 def anywhere(condition):
     """Whether a condition holds in some lane."""
     condition = unboxed(condition)
-    if not isinstance(condition, Value) or not isinstance(condition.ir.type, ir.VectorType):
+    if not isinstance(condition, Value) or not isinstance(condition.ir.type, VectorType):
         return condition
-    bits = Place.builder.bitcast(condition.ir, ir.IntType(condition.ir.type.count))
-    return Value(Place.builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)))
+    bits = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.ir.type.count))
+    return Value(Place.builder.compare("!=", bits, constant(bits.type, 0)))
 
 
 def ir_of(value, kind):
     """What the builder takes, for a proxy or a number of Python; a number in every lane where lanes are wanted."""
     value = value.ir if isinstance(value, Value) else unboxed(value)
     if not isinstance(value, ir.Value):
-        if isinstance(kind, ir.IntType) and isinstance(value, float):
+        if not isinstance(kind, IntType):
+            return constant(kind, float(value))
+        if isinstance(value, float):
             raise TypeError(f"{value} is no index")
-        value = int(value) if isinstance(value, bool) else value
-        if isinstance(kind, ir.VectorType):
-            return ir.Constant(kind, [float(value)] * kind.count)
-        return ir.Constant(kind, float(value) if kind == REAL else value)
-    if value.type == kind:
+        return constant(kind, int(value))
+    if value.type is kind:
         return value
-    if isinstance(kind, ir.VectorType) and not isinstance(value.type, ir.VectorType):
-        bottom = ir.Constant(kind, ir.Undefined)
-        first = Place.builder.insert_element(bottom, value, ir.Constant(_WORD, 0))
-        mask = ir.Constant(ir.VectorType(_WORD, kind.count), [0] * kind.count)
-        return Place.builder.shuffle_vector(first, bottom, mask)
-    if kind == BYTE and value.type == BIT:
-        return Place.builder.zext(value, kind)
+    if isinstance(kind, VectorType) and not isinstance(value.type, VectorType):
+        bottom = constant(kind, None)
+        first = Place.builder.insert_element(bottom, value, 0)
+        return Place.builder.shuffle_vector(first, bottom, [0] * kind.count)
+    if kind is BYTE and value.type is BIT:
+        return Place.builder.cast("zext", value, kind)
     raise TypeError(f"{value.type} is no {kind}")

@@ -4,8 +4,6 @@ It looks at every argument as no Python line could in the time: that an array is
 the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`interpreter`).
 """
 
-from llvmlite import ir
-
 from kfdyn.sweeps.call import UNFIT
 from kfdyn.sweeps.interpreter import (
     AXES,
@@ -13,7 +11,6 @@ from kfdyn.sweeps.interpreter import (
     DTYPE,
     ERROR,
     FLAGS,
-    HALF,
     HEAD,
     LETTERS,
     OBJECT,
@@ -21,8 +18,9 @@ from kfdyn.sweeps.interpreter import (
     TOLD,
     Python,
 )
+from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, VOID, WORD, Builder, Function, FunctionType, constant
 from kfdyn.sweeps.memory import Matrix, Vector
-from kfdyn.sweeps.values import BYTE, INT, REAL, Place, Value
+from kfdyn.sweeps.values import Place, Value
 
 _CONTIGUOUS, _ALIGNED, _NATIVE, _WRITEABLE = 0x1, 0x100, 0x200, 0x400
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
@@ -79,86 +77,86 @@ def write_wrapper(module, name, inner, arguments, release):
     None is never; an array's number is where it has more than one axis; −1 is always. With a :class:`Model` the last
     arguments, those that may be written to, need not be there.
     """
-    function = ir.Function(module, ir.FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), INT]), name)
-    build = ir.IRBuilder(function.append_basic_block("entry"))
+    function = Function(module, FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), INT]), name)
+    build = Builder(module, function)
     own, given, count = function.args
-    own = build.bitcast(build.gep(own, [ir.Constant(INT, bytes.__basicsize__ - 1)]), INT.as_pointer())
+    own = build.cast("bitcast", build.gep(own, constant(INT, bytes.__basicsize__ - 1)), INT.as_pointer())
     python = Python(own, build)
     known, call = python.known, python.call
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
-        build.ret(call("PyLong_FromLongLong", ir.FunctionType(OBJECT, [INT]), value))
+        build.ret(call("PyLong_FromLongLong", FunctionType(OBJECT, [INT]), value))
 
     def nothing():
         python.refer(known("None"))
-        build.ret(build.inttoptr(known("None"), OBJECT))
+        build.ret(build.cast("inttoptr", known("None"), OBJECT))
 
     def unless(condition, argument):
         with build.if_then(build.not_(condition), likely=False):
             if objects:
                 nothing()
             else:
-                answer(ir.Constant(INT, UNFIT - argument))
+                answer(constant(INT, UNFIT - argument))
 
     results = sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else 0
-    whole, fewer = (ir.Constant(INT, len(arguments) - less) for less in (0, results))
-    all_there = build.icmp_signed("==", count, whole)
-    unless(build.or_(all_there, build.icmp_signed("==", count, fewer)), len(arguments))
-    passed, several = [], ir.Constant(ir.IntType(1), int(release == -1))
+    whole, fewer = (constant(INT, len(arguments) - less) for less in (0, results))
+    all_there = build.compare("==", count, whole)
+    unless(build.whole("or", all_there, build.compare("==", count, fewer)), len(arguments))
+    passed, several = [], constant(BIT, int(release == -1))
     for i, kind in enumerate(arguments):
-        at = ir.Constant(INT, i)
+        at = constant(INT, i)
         if i >= len(arguments) - results:
-            at = build.select(all_there, at, ir.Constant(INT, 0))  # not there: one that is, which is not looked at
-        thing = build.load(build.gep(given, [at]))
+            at = build.select(all_there, at, constant(INT, 0))  # not there: one that is, which is not looked at
+        thing = build.load(build.gep(given, at))
         if i >= len(arguments) - results:
-            thing = build.select(all_there, thing, build.inttoptr(known("None"), OBJECT))
+            thing = build.select(all_there, thing, build.cast("inttoptr", known("None"), OBJECT))
         if isinstance(kind, Model):
             passed += [own, _address(build, thing, python, lambda right, i=i: unless(right, i))]
         elif isinstance(kind, Whole):
-            passed.append(call("PyLong_AsLongLong", ir.FunctionType(INT, [OBJECT]), thing))
+            passed.append(call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), thing))
         elif isinstance(kind, Real):
-            passed.append(call("PyFloat_AsDouble", ir.FunctionType(REAL, [OBJECT]), thing))
+            passed.append(call("PyFloat_AsDouble", FunctionType(REAL, [OBJECT]), thing))
         else:
             fields = _read_array(build, thing, kind, known, lambda right, i=i: unless(right, i))
             passed += fields
             if i == release:
-                several = build.icmp_signed(">", fields[1], ir.Constant(INT, 1))
+                several = build.compare(">", fields[1], constant(INT, 1))
     thread = None
     if release is not None:
         place = build.alloca(OBJECT)
         with build.if_then(several):
-            thread = call("PyEval_SaveThread", ir.FunctionType(OBJECT, []))
+            thread = call("PyEval_SaveThread", FunctionType(OBJECT, []))
             build.store(thread, place)
     result = build.call(inner, passed)
     if release is not None:
         with build.if_then(several):
-            call("PyEval_RestoreThread", ir.FunctionType(ir.VoidType(), [OBJECT]), build.load(place))
+            call("PyEval_RestoreThread", FunctionType(VOID, [OBJECT]), build.load(place))
     if not objects:
         answer(result)
         return
-    with build.if_then(build.icmp_signed("==", result, ir.Constant(INT, 0)), likely=False):
+    with build.if_then(build.compare("==", result, constant(INT, 0)), likely=False):
         nothing()
-    with build.if_then(build.icmp_signed("==", result, ir.Constant(INT, TOLD)), likely=False):
+    with build.if_then(build.compare("==", result, constant(INT, TOLD)), likely=False):
         answer(result)
-    failed = build.icmp_signed("==", result, ir.Constant(INT, ERROR))
-    build.ret(build.inttoptr(build.select(failed, ir.Constant(INT, 0), result), OBJECT))
+    failed = build.compare("==", result, constant(INT, ERROR))
+    build.ret(build.cast("inttoptr", build.select(failed, constant(INT, 0), result), OBJECT))
 
 
 def _address(build, thing, python, unless):
     """The address that a model keeps in its slot."""
 
     def word(offset):
-        place = build.inttoptr(build.add(build.ptrtoint(thing, INT), offset), INT.as_pointer())
+        place = build.cast("inttoptr", build.add(build.cast("ptrtoint", thing, INT), offset), INT.as_pointer())
         return build.load(place)
 
-    nought = ir.Constant(INT, 0)
-    unless(build.icmp_signed("==", word(ir.Constant(INT, HEAD - 8)), python.known("class")))
+    nought = constant(INT, 0)
+    unless(build.compare("==", word(constant(INT, HEAD - 8)), python.known("class")))
     kept = word(python.known("slot"))
-    unless(build.icmp_signed("!=", kept, nought))  # a slot that was never set
-    number = build.inttoptr(kept, OBJECT)
-    address = python.call("PyLong_AsLongLong", ir.FunctionType(INT, [OBJECT]), number)
-    unless(build.icmp_signed("!=", address, nought))
+    unless(build.compare("!=", kept, nought))  # a slot that was never set
+    number = build.cast("inttoptr", kept, OBJECT)
+    address = python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), number)
+    unless(build.compare("!=", address, nought))
     return address
 
 
@@ -167,31 +165,31 @@ def _read_array(build, thing, kind, known, unless):
     pieces = (_KINDS[kind.dtype].as_pointer(), INT, INT.as_pointer())
     places = [build.alloca(piece) for piece in pieces]
     for place, piece in zip(places, pieces):
-        build.store(ir.Constant(piece, None if isinstance(piece, ir.PointerType) else 0), place)
+        build.store(constant(piece, 0), place)
 
     def field(offset, type_):
-        return build.load(build.bitcast(build.gep(thing, [ir.Constant(INT, offset)]), type_.as_pointer()))
+        return build.load(build.cast("bitcast", build.gep(thing, constant(INT, offset)), type_.as_pointer()))
 
     def number(dtype):
         """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-        place = build.inttoptr(build.add(dtype, ir.Constant(INT, LETTERS)), INT.as_pointer())
-        return build.and_(build.load(place), ir.Constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
+        place = build.cast("inttoptr", build.add(dtype, constant(INT, LETTERS)), INT.as_pointer())
+        return build.whole("and", build.load(place), constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
 
     def look():
-        unless(build.icmp_signed("==", field(HEAD - 8, INT), known("ndarray")))
-        wanted = ir.Constant(HALF, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
-        fit = build.icmp_signed("==", build.and_(field(FLAGS, HALF), wanted), wanted)
-        axes = build.sext(field(AXES, HALF), INT)
-        fit = build.and_(fit, build.icmp_signed("==", number(field(DTYPE, INT)), number(known(kind.dtype))))
+        unless(build.compare("==", field(HEAD - 8, INT), known("ndarray")))
+        wanted = constant(WORD, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
+        fit = build.compare("==", build.whole("and", field(FLAGS, WORD), wanted), wanted)
+        axes = build.cast("sext", field(AXES, WORD), INT)
+        fit = build.whole("and", fit, build.compare("==", number(field(DTYPE, INT)), number(known(kind.dtype))))
         if kind.axes is not None:
-            fit = build.and_(fit, build.icmp_signed("==", axes, ir.Constant(INT, kind.axes)))
+            fit = build.whole("and", fit, build.compare("==", axes, constant(INT, kind.axes)))
         unless(fit)
         build.store(field(DATA, pieces[0]), places[0])
         build.store(axes, places[1])
         build.store(field(SHAPE, pieces[2]), places[2])
 
     if kind.optional:
-        with build.if_then(build.icmp_signed("!=", build.ptrtoint(thing, INT), known("None"))):
+        with build.if_then(build.compare("!=", build.cast("ptrtoint", thing, INT), known("None"))):
             look()
     else:
         look()
@@ -226,7 +224,8 @@ def proxies(arguments, values):
         data, axes, shape = next(left), next(left), next(left)
         array = Given(data, Value(axes), Vector(shape, None, INT), _KINDS[kind.dtype])
         if kind.optional:
-            array.given = Value(Place.builder.icmp_unsigned("!=", data, ir.Constant(data.type, None)))
+            address = Place.builder.cast("ptrtoint", data, INT)
+            array.given = Value(Place.builder.compare("!=", address, constant(INT, 0)))
         if kind.axes == 2 and not kind.optional:
             seen.append(Matrix(data, (array.shape[0], array.shape[1]), _KINDS[kind.dtype]))
             continue

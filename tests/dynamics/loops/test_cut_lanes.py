@@ -76,8 +76,10 @@ def test_lanes_against_a_dense_null_space(seed):
     for b in range(size):
         expected, _ = dense(s, q[b], v[b], tau[b], force[b], g)
         close(a[b], expected, 1e-9)
-        balance = kf.mass_matrix(base, q[b]) @ expected + kf.bias_forces(base, q[b], v[b], force[b], g) - tau[b]
-        close(J[b].T @ f[b], balance, 1e-8)
+        inertial, bias = kf.mass_matrix(base, q[b]) @ expected, kf.bias_forces(base, q[b], v[b], force[b], g)
+        # what is left where larger forces cancel is known to their rounding, not to its own
+        size_of_terms = max(np.abs(inertial).max(), np.abs(bias).max(), np.abs(tau[b]).max())
+        assert np.abs(J[b].T @ f[b] - (inertial + bias - tau[b])).max() <= 1e-10 * size_of_terms
     quick = quick_cut_joint(s, q, v, tau, force, g)
     if quick is not None:
         long = cut_joint(s, q, v, tau, force, g)
