@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,8 @@ from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows, step_of
 #: Results with more numbers than this are not stored on the way but swept again when asked for.
 STORED_NUMBERS = 2**22
 _LOG_2PI = float(np.log(2.0 * np.pi))
+_NOTHING = np.empty(0)
+_NOTHING.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,15 +259,13 @@ def kalman_filter(
     >>> filt.z_plus[1]
     array([3.])
     """
-    measured = _owned(T, ss.check_outputs(T, "T", allow_nan=True))
-    seen = _pattern(ss, measured)
-    known = [
-        ss.xi if xi is None else _owned(xi, ss.check_states(xi, "xi")),
-        ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta")),
-    ]
-    known = [
-        None if u is None or (u.ndim == 1 and not np.count_nonzero(u)) else u for u in known
-    ]  # zeros may carry batch axes
+    measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
+    measured = _owned(T, measured)
+    seen = None if finite else _pattern(ss, measured)
+    known = (
+        _nonzero(ss.xi if xi is None else _owned(xi, ss.check_states(xi, "xi"))),
+        _nonzero(ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta"))),
+    )
     if ss.flat is not None:
         from kfdyn.estimation.flat.filtering import flat_filter
 
@@ -289,14 +290,16 @@ def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:
     return array if fresh else array.copy()
 
 
-def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray:
-    """Which outputs are measured: the same in every batch entry, or an error."""
-    everything = np.ones(T.shape[-1], dtype=bool)
-    if sum_is_finite(T):
-        return everything
+def _nonzero(u: FloatArray | None) -> FloatArray | None:
+    """A known input, or None for zeros; but zeros may carry batch axes."""
+    return None if u is None or (u.ndim == 1 and not np.count_nonzero(u)) else u
+
+
+def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray | None:
+    """Which outputs are measured, None for all: the same in every batch entry, or an error."""
     missing = np.isnan(T)
     if not missing.any():
-        return everything
+        return None
     missing = missing.reshape(-1, T.shape[-1])
     if not (missing == missing[0]).all():
         at = int(np.flatnonzero((missing != missing[0]).any(axis=0))[0])
@@ -318,36 +321,44 @@ def _batch(*arrays: FloatArray | None) -> tuple[int, ...]:
         raise ShapeError(f"the batch axes do not broadcast: {shapes} (the last axis is the stacked one)") from error
 
 
+@cache
+def _gather() -> Any:
+    """The module of the gather: an import at each call would take as long as a short filter."""
+    from kfdyn.estimation.recursions import states
+
+    return states
+
+
 def sweep(
     cov: Riccati, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None, *, states: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """ε, ν, z, z⁺ of a batch; z and z⁺ are empty unless asked for."""
-    from kfdyn.estimation.recursions.states import FilteredRows, filter_states, filter_work
-
-    ss = cov.ss
+    gather, ss = _gather(), cov.ss
     batch = _batch(T, xi, eta)
     rows = count_rows(batch)
     T_rows = as_rows(T if T.shape[:-1] == batch else np.broadcast_to(T, (*batch, ss.n_outputs)))
-    xi_rows = as_rows(np.zeros(ss.n_states) if xi is None else xi, batch)
-    eta_rows = np.empty(0) if eta is None else as_rows(eta, batch)
+    xi_rows = _NOTHING if xi is None else as_rows(xi, batch)
+    eta_rows = _NOTHING if eta is None else as_rows(eta, batch)
     size = rows * ss.n_outputs
     stored = rows * ss.n_states if states else 0
     found = np.empty(2 * (size + stored))  # in one buffer, so that one look tells whether all is finite
     eps, nu = found[:size], found[size : 2 * size]
     z, z_plus = found[2 * size : 2 * size + stored], found[2 * size + stored :]
-    xi_step = step_of(xi_rows, ss.n_states, rows)
+    xi_step = -1 if xi is None else step_of(xi_rows, ss.n_states, rows)
     eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
-    swept = FilteredRows(T_rows, xi_rows, eta_rows, xi_step, eta_step, int(states), eps, nu, z, z_plus)
-    work = filter_work(ss.n_states, ss.n_outputs, ss.common.most_states)
+    swept = gather.FilteredRows(T_rows, xi_rows, eta_rows, xi_step, eta_step, int(states), eps, nu, z, z_plus)
+    work = gather.filter_work(ss.n_states, ss.n_outputs, ss.common.most_states)
     over_rows(
         rows,
-        lambda lanes, first, last: filter_states(
+        lambda lanes, first, last: gather.filter_states(
             lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.empty(lanes * work)
         ),
     )
-    outputs, inner = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
-    eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(inner), z_plus.reshape(inner)
-    if not sum_is_finite(found):
+    finite = sum_is_finite(found)
+    if batch or not states:
+        outputs, inner = (*batch, ss.n_outputs), (*(batch if states else (0,)), ss.n_states)
+        eps, nu, z, z_plus = eps.reshape(outputs), nu.reshape(outputs), z.reshape(inner), z_plus.reshape(inner)
+    if not finite:
         expect_finite_blocks(ss.tree, "z⁺", ss.state_blocks(z_plus), ss.tree.order)
         expect_finite_blocks(ss.tree, "ν", ss.output_blocks(nu), ss.tree.order)
     return eps, nu, z, z_plus

@@ -38,12 +38,13 @@ def expect_finite_blocks(tree: Tree, name: str, blocks: Blocks, order: IntArray,
 
 def finite_likelihood(llf: FloatArray | np.float64) -> float | FloatArray:
     """A log-likelihood, a float if it is one alone; refused where its sum of squares overflows."""
-    if not np.isfinite(llf).all():
+    alone = not (isinstance(llf, np.ndarray) and llf.ndim)
+    if not (math.isfinite(llf) if alone else np.isfinite(llf).all()):
         raise ModelError(
             "the log-likelihood is too large for a double, about 1e308: some measurement is some 1e154 deviations from "
             "what the model predicts; see whether T and the model are in the same units"
         )
-    return llf if isinstance(llf, np.ndarray) and llf.ndim else float(llf)
+    return float(llf) if alone else llf
 
 
 def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
@@ -66,4 +67,4 @@ def sum_is_finite(array: FloatArray) -> bool:
     if array.size > _IN_THREADS:
         with np.errstate(invalid="ignore", over="ignore"):
             return math.isfinite(array.sum())
-    return math.isfinite(np.vdot(array, array))
+    return math.isfinite(np.vdot(array, array))  # which, unlike other products, does not warn of an overflow

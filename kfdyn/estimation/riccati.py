@@ -114,7 +114,7 @@ class Riccati:
     def logdet(self) -> float:
         """Sum of log det D(k) over the observed outputs: log det 𝓜 (SKO "determinant")."""
         factor = self.D_factor.flat if self.ss.common.m == 1 else self.D_factor.diagonals()
-        return float(2.0 * np.log(factor).sum())
+        return 2.0 * float(np.add.reduce(np.log(factor)))
 
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
@@ -222,17 +222,20 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     """
     if method not in ("block", "univariate", "square_root"):
         raise ModelError(f"method must be 'block', 'univariate' or 'square_root', not {method!r}")
-    seen = np.ones(ss.n_outputs, dtype=bool) if observed is None else np.asarray(observed)
-    if seen.shape != (ss.n_outputs,) or seen.dtype != bool:
-        raise ShapeError(
-            f"observed must be an array of bool with shape ({ss.n_outputs},), one entry for each output; "
-            f"got {seen.dtype} with shape {seen.shape}"
-        )
+    seen = None
+    if observed is not None:
+        seen = np.asarray(observed)
+        if seen.shape != (ss.n_outputs,) or seen.dtype != bool:
+            raise ShapeError(
+                f"observed must be an array of bool with shape ({ss.n_outputs},), one entry for each output; "
+                f"got {seen.dtype} with shape {seen.shape}"
+            )
+        seen = None if seen.all() else seen
     expect_proper(ss, "its covariances")
-    key = (method, seen.tobytes())
+    key = method, None if seen is None else seen.tobytes()
     result = ss._cache.get(key)
     if result is None:
-        result = _run(ss, seen, method)
+        result = _run(ss, np.ones(ss.n_outputs, dtype=bool) if seen is None else seen.copy(), method)
         with _CACHE_LOCK:
             ss._cache[key] = result
             while len(ss._cache) > _CACHED_PATTERNS:
@@ -243,22 +246,17 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     if method == "square_root":
         return _run_roots(ss, seen)
-    from kfdyn.estimation.recursions.model import Covariances
-    from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, gather_covariances, work_size
-    from kfdyn.sweeps import Tag
-
-    seen = seen.copy()
-    sizes = common_sizes(ss)
+    sizes, gather = common_sizes(ss), _gather()
     states, outputs = ss.Q.flat.size, ss.R.flat.size
     found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
     P, P_plus = found[:states], found[states : 2 * states]
     D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
     P[:] = ss.Q.flat
     L = np.empty(outputs)
-    how = NONE if ss.common.most_outputs <= 1 else BLOCK if method == "block" else UNIVARIATE
-    flats = Covariances(seen, P, P_plus, D, L, G)
-    work = np.empty(work_size(ss.common.most_states, ss.common.most_outputs))
-    failed = gather_covariances(sizes, Tag(how), ss.address, flats, work)
+    how = gather.ways["scalar" if ss.common.most_outputs <= 1 else method]
+    flats = gather.covariances(seen, P, P_plus, D, L, G)
+    work = np.empty(gather.work_size(ss.common.most_states, ss.common.most_outputs))
+    failed = gather.run(sizes, how, ss.address, flats, work)
     if failed >= 0:
         node = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
         output = failed - int(ss.arrays.output[node])
@@ -273,6 +271,19 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
         for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order, None if name == "P" else result.D)
     return result
+
+
+@cache
+def _gather() -> Any:
+    """What the gather is called with: an import at each call would take longer than a filter of a few nodes."""
+    from types import SimpleNamespace
+
+    from kfdyn.estimation.recursions.model import Covariances
+    from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, gather_covariances, work_size
+    from kfdyn.sweeps import Tag
+
+    ways = {"scalar": Tag(NONE), "block": Tag(BLOCK), "univariate": Tag(UNIVARIATE)}
+    return SimpleNamespace(run=gather_covariances, covariances=Covariances, work_size=work_size, ways=ways)
 
 
 def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:

@@ -92,6 +92,8 @@ class StateSpace:
         ``phi[k]`` etc. are read-only views; ``phi[root]`` has no rows.
     n, m : ndarray of int, shape (N,)
         State and output sizes.
+    n_states, n_outputs : int
+        Lengths Σn_k and Σm_k of a stacked state and a stacked output.
     xi, eta : ndarray or None
         The model's own inputs.
     flat : ndarray of int or None
@@ -121,6 +123,8 @@ class StateSpace:
     flat: IntArray | None
     arrays: Arrays
     common: Common
+    n_states: int
+    n_outputs: int
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # see address; None until asked for
 
@@ -188,6 +192,8 @@ class StateSpace:
             **blocks,
             "arrays": arrays,
             "common": common,
+            "n_states": int(state[-1]),
+            "n_outputs": int(output[-1]),
             "xi": None,
             "eta": None,
             "factors": None,
@@ -419,20 +425,11 @@ class StateSpace:
     @property
     def address(self) -> int:
         """Where compiled sweeps find the model: the address of a table of addresses, made when first asked for."""
-        with _TABLE_LOCK:
-            if self._table is None:
-                self.__dict__["_table"] = packed(self.arrays, *self.common[2:])
-            return self._table
-
-    @property
-    def n_states(self) -> int:
-        """Length Σn_k of a stacked state."""
-        return int(self.arrays.state[-1])
-
-    @property
-    def n_outputs(self) -> int:
-        """Length Σm_k of a stacked output."""
-        return int(self.arrays.output[-1])
+        if self._table is None:
+            with _TABLE_LOCK:
+                if self._table is None:
+                    self.__dict__["_table"] = packed(self.arrays, *self.common[2:])
+        return self._table
 
     def state_blocks(self, flat: FloatArray) -> Blocks:
         """View a stacked state (..., Σn_k) node by node."""
@@ -444,20 +441,27 @@ class StateSpace:
 
     def check_states(self, value: ArrayLike, name: str) -> FloatArray:
         """Value as float64 (..., Σn_k), finite, else an error that names it."""
-        return self._check_stacked(value, name, self.n_states, "states")
+        return self._check_stacked(value, name, self.n_states, "states")[0]
 
     def check_outputs(self, value: ArrayLike, name: str, *, allow_nan: bool = False) -> FloatArray:
         """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it.
 
         Where all N nodes have m outputs, (..., N, m) is taken as well, a row for each node.
         """
-        N, m = len(self), self.common.m
-        if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
-            value = real_array(value, name)
-            value = value.reshape(*value.shape[:-2], N * m)
+        return self.checked_outputs(value, name, allow_nan)[0]
+
+    def checked_outputs(self, value: ArrayLike, name: str, allow_nan: bool) -> tuple[FloatArray, bool]:
+        """What :meth:`check_outputs` returns, and whether a look has told that all of it is finite."""
+        if not isinstance(value, np.ndarray) or value.ndim != 1:
+            N, m = len(self), self.common.m
+            if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
+                value = real_array(value, name)
+                value = value.reshape(*value.shape[:-2], N * m)
         return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
 
-    def _check_stacked(self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False) -> FloatArray:
+    def _check_stacked(
+        self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False
+    ) -> tuple[FloatArray, bool]:
         array = real_array(value, name)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(
@@ -465,7 +469,7 @@ class StateSpace:
                 f"{len(self)} nodes in node order: shape (..., {size})"
             )
         if sum_is_finite(array):
-            return array
+            return array, True
         bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -473,7 +477,7 @@ class StateSpace:
             node = int(np.searchsorted(starts, at[-1], side="right")) - 1
             cure = "; mark a missing measurement by NaN" if allow_nan else ""
             raise ModelError(f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}")
-        return array
+        return array, False
 
 
 _SAME = "have the size it has in the model that is replaced"

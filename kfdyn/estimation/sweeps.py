@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,16 @@ def over_rows(rows: int, sweep: Callable[[Any, int, int], object]) -> None:
     The sweeps release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number; nor on the number of rows, since lanes keep the order of operations.
     """
-    from kfdyn.estimation.recursions.lanes import LANES
-    from kfdyn.sweeps import Checks, Tag
-
-    if rows <= 1 or Checks.on:
+    one, lanes, checks = _lanes()
+    if rows <= 1 or checks.on:
         if rows:
-            sweep(Tag(1), 0, rows)
+            sweep(one, 0, rows)
         return
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
-        sweep(Tag(LANES), 0, rows)
+        sweep(lanes, 0, rows)
         return
-    step = -(-rows // (_PARTS * workers * LANES)) * LANES
+    step = -(-rows // (_PARTS * workers * lanes)) * lanes
     left = [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def work() -> None:
@@ -41,9 +40,18 @@ def over_rows(rows: int, sweep: Callable[[Any, int, int], object]) -> None:
                 part = left.pop()
             except IndexError:  # another thread was quicker
                 return
-            sweep(Tag(LANES), *part)
+            sweep(lanes, *part)
 
     POOL.share(work, workers)
+
+
+@cache
+def _lanes() -> Any:
+    """One lane and many, as tags, and whether indices are checked: an import at each call would take longer."""
+    from kfdyn.estimation.recursions.lanes import LANES
+    from kfdyn.sweeps import Checks, Tag
+
+    return Tag(1), Tag(LANES), Checks
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:
@@ -54,7 +62,10 @@ def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArr
     size = array.shape[-1]
     if batch is not None and array.shape[:-1] != batch and array.size != size:
         array = np.broadcast_to(array, (*batch, size))
-    flat = np.ascontiguousarray(array).reshape(-1).view()
+    if array.ndim == 1 and array.flags.c_contiguous:
+        flat = array.view()
+    else:
+        flat = np.ascontiguousarray(array).reshape(-1).view()
     if not flat.flags.aligned:  # it came over a network, say; compiled code takes aligned arrays only
         flat = flat.copy()
     flat.flags.writeable = False

@@ -10,14 +10,14 @@ from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
 from kfdyn.estimation.recursions.model import MODEL, inward, outward
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import when
+from kfdyn.sweeps.control import either, when
 
 
 class FilteredRows(NamedTuple):
     """Rows that are filtered, flat: T, ξ, η, and what becomes of them.
 
-    ``xi_step`` and ``eta_step`` are 0 where one row serves all, ``eta_step`` −1 where there is none; z and z⁺ are
-    filled where ``stored``.
+    ``xi_step`` and ``eta_step`` are 0 where one row serves all, −1 where there is none; z and z⁺ are filled where
+    ``stored``.
     """
 
     T: Any
@@ -66,7 +66,11 @@ def filter_states(lanes, sizes, model, covariances, rows, first, last, work):
     given = sweep.rows
     for pass_ in passes(lanes, first, last):
         sweep.batch.rows = pass_
-        sweep.flow.load(given.xi, sweep.n_states, step=given.xi_step)  # Σ φ z⁺ of the children plus ξ
+        for known in either(given.xi_step >= 0):  # Σ φ z⁺ of the children plus ξ
+            if known:
+                sweep.flow.load(given.xi, sweep.n_states, step=given.xi_step)
+            else:
+                sweep.flow.clear()
         sweep.innovation.load(given.T, sweep.n_outputs)
         for node in inward(sweep.model, sizes):
             filter_node(Filtered(sweep, node))
