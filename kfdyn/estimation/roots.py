@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kfdyn.estimation.state_space import StateSpace
 
 
+_LARGEST_IN_LANES = 16  # rows; of larger blocks, several side by side leave the nearest cache
+
+
 class Factors(NamedTuple):
     """Roots that the caller gave, flat, as lower triangular blocks; None where he gave the covariance itself."""
 
@@ -70,11 +73,13 @@ def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
 
 def root_of(blocks: Blocks) -> FloatArray:
     """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
-    from kfdyn.estimation.recursions.square_root import cholesky_roots
+    from kfdyn.estimation.recursions.triangular import cholesky_roots
     from kfdyn.estimation.simulate import square_root
 
     out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)
-    if cholesky_roots(blocks.offsets, blocks.rows, blocks.flat, out, doubtful):
+    lanes, size = side_by_side(blocks)
+    work = np.empty(lanes * int(blocks.rows.max(initial=0)) ** 2)
+    if cholesky_roots(lanes, size, blocks.offsets, blocks.rows, blocks.flat, out, doubtful, work):
         for nodes, stack in blocks.grouped():
             some, n = np.flatnonzero(doubtful[nodes]), stack.shape[1]
             if some.size:
@@ -82,6 +87,17 @@ def root_of(blocks: Blocks) -> FloatArray:
                 root = _lower(square_root(Blocks(stack[some].ravel(), sizes, sizes)).stacked())
                 out[blocks.places(nodes[some], n * n)] = root.reshape(some.size, -1)
     return out
+
+
+def side_by_side(blocks: Blocks) -> tuple[Any, Any]:
+    """How many blocks a sweep takes side by side, and the size that all of them share: one and None if they differ."""
+    from kfdyn.sweeps import Checks, Tag
+    from kfdyn.sweeps.driver import machine
+
+    size = int(blocks.rows[0]) if len(blocks) else 0
+    if Checks.on or not 0 < size <= _LARGEST_IN_LANES or (blocks.rows != size).any():
+        return Tag(1), None
+    return Tag(machine().lanes), Tag(size)
 
 
 def of_seen(ss: StateSpace, R_root: FloatArray, seen: np.ndarray) -> FloatArray:

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
-from kfdyn.estimation.overflow import expect_finite_blocks
+from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
 from kfdyn.estimation.riccati import BoolArray, Riccati, SmoothedCovariances, common_sizes, frozen
 from kfdyn.estimation.roots import noise_roots, of_seen
 from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.sweeps import count_rows
+from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
 
-
-class _Scattered(NamedTuple):
-    """What the scatter of the roots leaves for states: P(s)^½, Y, Y'; and S (empty if not wanted)."""
-
-    after: FloatArray
-    back: FloatArray
-    aside: FloatArray
-    S: FloatArray
-
-
-class Layout(NamedTuple):
-    """Where the (n_p, n_p) and (n_k, n_p) blocks of each child begin, and whether it was its parent's first child."""
-
-    before_at: IntArray
-    step_at: IntArray
-    first: BoolArray
+_LARGEST_IN_LANES = 16  # states; of larger blocks, several side by side leave the nearest cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,52 +39,76 @@ class RootRiccati(Riccati):
     1.618033989
     """
 
-    P_root: Blocks = field(repr=False, default=None)  # type: ignore[assignment]
-    P_plus_root: Blocks = field(repr=False, default=None)  # type: ignore[assignment]
-    before: FloatArray = field(repr=False, default=None)  # type: ignore[arg-type]
-    layout: Layout = field(repr=False, default=None)  # type: ignore[assignment]
+    roots: Any = field(repr=False, default=None)
+    children: Any = field(repr=False, default=None)
+    groups: Any = field(repr=False, default=None)
+
+    @cached_property
+    def P_root(self) -> Blocks:
+        """P^½(k), lower triangular."""
+        return self._unpacked(self.roots.P)
+
+    @cached_property
+    def P_plus_root(self) -> Blocks:
+        """P⁺^½(k), square."""
+        return self._unpacked(self.roots.P_plus)
+
+    def _unpacked(self, stored: FloatArray) -> Blocks:
+        """Blocks whose columns the sweeps keep one after the other, each as high as a register."""
+        out, at = self.ss.Q.like(np.empty(self.ss.Q.flat.size)), self.children.own_at
+        for nodes, some in out.grouped():
+            n = some.shape[1]
+            high = (at[nodes[0] + 1] - at[nodes[0]]) // max(n, 1)
+            columns = stored[at[nodes, None] + np.arange(n * high)].reshape(-1, n, high)[:, :, :n]
+            out.flat[out.places(nodes, n * n)] = columns.transpose(0, 2, 1).reshape(nodes.size, -1)
+        frozen(out.flat)
+        return out
 
     @cached_property
     def smoothed(self) -> SmoothedCovariances:
         """Λ(k), a sum of squares by its own recursion, and S(k) by arrays (THEORY section 14)."""
-        S = self.ss.Q.like(frozen(self._scattered.S))
-        expect_finite_blocks(self.ss.tree, "S", S, self.ss.tree.order[::-1])
-        return SmoothedCovariances(self.Lambda, S)
+        from kfdyn.estimation.recursions.square_root_smoother import scatter_roots, scatter_work
+
+        ss, steps, S = self.ss, self._step_back(covariances=True), np.empty(self.ss.Q.flat.size)
+        self.__dict__["_steps"] = steps.M, steps.M_aside  # Z is used up here
+        work = np.empty(scatter_work(ss.common.most_states))
+        scatter_roots(self.sizes, ss.address, self.children, self.roots, steps, S, work)
+        blocks = ss.Q.like(frozen(S))
+        expect_finite_blocks(ss.tree, "S", blocks, ss.tree.order[::-1])
+        return SmoothedCovariances(self.Lambda, blocks)
 
     @cached_property
-    def _scattered(self) -> _Scattered:
-        return self._arrays(covariances=True)
+    def _steps(self) -> tuple[FloatArray, FloatArray]:
+        """What leads states from parents to children: M and M'."""
+        steps = self._step_back(covariances=False)
+        return steps.M, steps.M_aside
 
-    @cached_property
-    def _steps(self) -> _Scattered:
-        """The part that states need, without the roots of S if those have not been asked for."""
-        return self._scattered if "_scattered" in self.__dict__ else self._arrays(covariances=False)
+    def _step_back(self, covariances: bool) -> Any:
+        from kfdyn.estimation.recursions.square_root_steps import Steps, step_back, step_work
+        from kfdyn.sweeps import Tag
 
-    def _arrays(self, covariances: bool) -> _Scattered:
-        from kfdyn.estimation.recursions.square_root import scatter_roots, scatter_work
-
-        ss, x, layout = self.ss, self.ss.arrays, self.layout
-        wanted = ss.Q.flat.size if covariances else 0
-        result = _Scattered(
-            np.empty(self.before.size), np.empty(int(layout.step_at[-1])), np.empty(self.before.size), np.empty(wanted)
-        )
-        scatter_roots(
-            self.sizes.n, x.order, x.parent, x.state, x.phi, x.phi_at, x.Q_at, *layout, self.P_plus_root.flat,
-            self.before, *result, np.empty(wanted), np.empty(wanted), np.empty(scatter_work(ss.common.most_states)),
-        )  # fmt: skip
-        return result
+        ss, lanes, room = self.ss, _lanes(self.ss), self.roots.before.size
+        of_roots = (self.roots.P_plus.size, room) if covariances else (0, 0)
+        M = np.empty(_room(self.children, self.children.step_at, self.sizes))
+        steps = Steps(M, np.empty(of_roots[0]), np.empty(room), np.empty(of_roots[1]))
+        tags = lanes, self.sizes, Tag(1) if covariances else None
+        work = np.empty(lanes * step_work(ss.common.most_states))
+        step_back(*tags, ss.address, self.children, self.groups, self.roots, steps, work)
+        return steps
 
     def smooth_states(self, z: FloatArray, z_plus: FloatArray) -> FloatArray:
         """x̂ of a batch from the filter's z and z⁺, both (..., Σn_k)."""
-        from kfdyn.estimation.recursions.square_root import smooth_states
+        from kfdyn.estimation.recursions.square_root_smoother import RootedRows, smooth_states, states_work
 
         ss, steps = self.ss, self._steps
-        x = np.empty(z.size)
-        smooth_states(
-            self.sizes.n, ss.arrays.order, ss.arrays.parent, ss.arrays.state, *self.layout,
-            steps.after, steps.back, steps.aside, count_rows(z.shape[:-1]), np.ascontiguousarray(z).reshape(-1),
-            np.ascontiguousarray(z_plus).reshape(-1), x, np.empty(ss.n_states + ss.common.most_states + 1),
-        )  # fmt: skip
+        x, work = np.empty(z.size), states_work(ss.n_states, ss.common.most_states)
+        rows = RootedRows(as_rows(z), as_rows(z_plus), x)
+        over_rows(
+            count_rows(z.shape[:-1]),
+            lambda lanes, first, last: smooth_states(
+                lanes, self.sizes, ss.address, self.children, *steps, rows, first, last, np.empty(lanes * work)
+            ),
+        )
         out = x.reshape(z.shape)
         expect_finite_blocks(ss.tree, "x̂", ss.state_blocks(out), ss.tree.order[::-1])
         return out
@@ -115,43 +124,58 @@ class RootFailure(Exception):
 
 def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     """Run the gather of the roots; raises RootFailure where some D(k) is singular."""
-    from kfdyn.estimation.recursions.square_root import gather_roots, gather_work
+    from kfdyn.estimation.recursions.model import Covariances
+    from kfdyn.estimation.recursions.square_root import Roots, gather_roots, gather_work
 
-    x, sizes, layout = ss.arrays, common_sizes(ss), layout_of(ss)
-    P_root, R_root = noise_roots(ss)
-    P_root, P_plus_root = P_root.copy(), np.empty_like(P_root)
-    before, P, P_plus = np.empty(int(layout.before_at[-1])), np.empty_like(P_root), np.empty_like(P_root)
-    D, L, G = np.empty_like(R_root), np.empty_like(R_root), np.empty_like(ss.H.flat)
-    failed = gather_roots(
-        sizes.n, x.order, x.parent, x.state, x.output, x.phi, x.phi_at, x.H, x.H_at, x.Q_at, x.R,
-        of_seen(ss, R_root, seen), x.R_at, seen, layout.before_at, P_root, P_plus_root, before, P, P_plus, D, L, G,
-        np.empty(gather_work(ss.common.most_states, ss.common.most_outputs)), sizes.m,
-    )  # fmt: skip
+    sizes = common_sizes(ss)
+    children, groups = _layout(ss, sizes)
+    Q_root, R_root = noise_roots(ss)
+    states, outputs, seen = ss.Q.flat.size, ss.R.flat.size, seen.copy()
+    found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
+    P, P_plus = found[:states], found[states : 2 * states]
+    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
+    kept, before = int(children.own_at[-1]), _room(children, children.before_at, sizes)
+    roots = Roots(Q_root, of_seen(ss, R_root, seen), np.empty(kept), np.empty(kept), np.empty(before))
+    flats = Covariances(seen, P, P_plus, D, np.empty(outputs), G)
+    work = np.empty(gather_work(ss.common.most_states, ss.common.most_outputs))
+    failed = gather_roots(sizes, ss.address, flats, roots, children, work)
     if failed >= 0:
         raise RootFailure(int(failed), ss.Q.like(P))
-    for array in (P_root, P_plus_root, P, P_plus, D, L, G):
+    for array in flats:
         frozen(array)
     gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
-    roots = (ss.Q.like(P_root), ss.Q.like(P_plus_root))
     result = RootRiccati(
-        ss, frozen(seen.copy()), ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes, *roots,
-        before, layout,
+        ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(flats.L), gains, sizes, roots, children,
+        groups,
     )  # fmt: skip
-    for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
-        expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
+    result.__dict__["flats"] = flats
+    if not sum_is_finite(found):
+        for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
+            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
     return result
 
 
-def layout_of(ss: StateSpace) -> Layout:
-    """The layout of a model's children, in the order in which the gather takes them."""
-    tree = ss.tree
-    above = np.where(tree.parent >= 0, ss.n[tree.parent], 0)
-    first = np.zeros(len(ss), dtype=bool)
-    if tree.is_chain:
-        first[:] = tree.parent >= 0
-    else:
-        inner = tree.order[tree.parent[tree.order] >= 0][::-1]
-        earliest = np.full(len(ss), -1)
-        earliest[tree.parent[inner]] = inner  # the last one written is the first in order
-        first[earliest[earliest >= 0]] = True
-    return Layout(offsets_of(above * above), offsets_of(above * ss.n), first)
+def _lanes(ss: StateSpace) -> Any:
+    """How many nodes go side by side."""
+    from kfdyn.sweeps import Checks, Tag
+    from kfdyn.sweeps.driver import machine
+
+    return Tag(1 if Checks.on or ss.common.most_states > _LARGEST_IN_LANES else machine().lanes)
+
+
+def _room(children: Any, at: Any, sizes: Any) -> int:
+    """Numbers of the blocks that begin at these places; where sizes are known, each node has one at its own."""
+    return int(at[-1] if sizes.n is None else children.own_at[-1])
+
+
+def _layout(ss: StateSpace, sizes: Any) -> tuple[Any, Any]:
+    """Where the blocks of a model's children lie, and which of them go side by side."""
+    from kfdyn.estimation.recursions.square_root_layout import Children, Groups, kinds, lay_out
+
+    N, lanes = len(ss), _lanes(ss)
+    count = kinds(lanes, sizes.n is not None, ss.common.most_states)
+    own, before, step = np.empty((3, N + 1), dtype=int)
+    children = Children(own, before, step, np.empty(N, dtype=bool))
+    groups = Groups(np.empty(N, dtype=int), np.empty(count + 1, dtype=int))
+    lay_out(lanes, sizes, ss.address, children, groups, np.zeros(N, dtype=int), np.zeros(count, dtype=int))
+    return children, groups

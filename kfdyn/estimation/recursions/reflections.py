@@ -1,101 +1,156 @@
-"""Reflections of arrays whose sizes are known while code is written: rows lie in lanes, four to a number."""
+"""Arrays made triangular from the right by reflections, in memory: of one node, or of several side by side in lanes.
 
+A column keeps digits in proportion to its own size, not to that of the largest one, if each reflection has the largest
+number of its row at its head (Cox and Higham 1998). So columns are exchanged, but only where they are *graded*, that is
+where the head is much smaller than another number of the row: an exchange costs as much as a reflection.
+"""
+
+from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import choice, from_lanes, lane
+from kfdyn.sweeps.values import Place, Value, anywhere, choice, local, now, number
 
-LANES = 4
+#: A head may be smaller than another number of its row by that factor: so much of the digits may be lost.
+GRADED = 16.0
 
 
-def absorb_in_lanes(r, c, S, F, extra, C, E):
-    """[S F] → [S' 0] as :func:`~.square_root.absorb` does it, all rows of [S F] and [C E] at once.
+class Array:
+    """A matrix of numbers in a workspace, column by column; or beside those of other nodes, one in each lane.
 
-    A column is a list of numbers with four rows each, so that a reflection is the same few operations on each number.
-    Rows that are done stay in them and are not looked at again. F is left as it was.
+    Where there is one lane, ``chunk`` rows are one number, and there are as many more rows as make whole ones; else row
+    by row. ``spare`` is room for a row.
     """
-    array = Columns(r, c, S, F, extra, C, E)
-    for i in range(r):
-        array.bring_largest(i)
-        array.reflect(i)
-    array.put(S, C, E)
+
+    def __init__(self, flat, lanes, rows, columns):
+        self.chunk, self.rows = chunk() if lanes == 1 else 1, whole(rows) if lanes == 1 else rows
+        self.numbers, self.chunks = flat.lanes(lanes), flat.lanes(lanes * self.chunk)
+        self.used = self.rows * columns
+        self.spare = flat.part(self.used * lanes).lanes(lanes)
+        self.zero, self.blank = zero(lanes), zero(lanes * self.chunk)
+        self.steps = (1, self.rows) if lanes == 1 else (columns, 1)  # to the next row, to the next column
+
+    def __getitem__(self, place):
+        return self.numbers[place[0] * self.steps[0] + place[1] * self.steps[1]]
+
+    def __setitem__(self, place, value):
+        self.numbers[place[0] * self.steps[0] + place[1] * self.steps[1]] = value
+
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.used // self.chunk):
+            self.chunks[i] = self.blank
+
+    def part(self, i, j):
+        """Chunk i of column j."""
+        return self.chunks[self._place(i, j)]
+
+    def set_part(self, i, j, value):
+        """Set chunk i of column j."""
+        self.chunks[self._place(i, j)] = value
+
+    def _place(self, i, j):
+        return i * self.steps[0] + j * (self.steps[1] // self.chunk)
+
+    def parts(self, end, start=0):
+        """Over the chunks that hold the rows ``start`` … ``end``."""
+        return loop((end + (self.chunk - 1)) // self.chunk, start // self.chunk)
 
 
-class Columns:
-    """The columns of [S F] over those of [C E]; ``left`` and ``right`` of the bar."""
-
-    def __init__(self, r, c, S, F, extra, C, E):
-        self.r, self.c, self.extra, self.diagonal = r, c, extra, []
-        spare = [0.0] * (-(r + extra) % LANES)
-        self.left = [
-            _numbers([S[l, j] if l >= j else 0.0 for l in range(r)] + [C[l, j] for l in range(extra)] + spare)
-            for j in range(r)
-        ]
-        self.right = [_numbers([F[l, j] for l in range(r)] + [E[l, j] for l in range(extra)] + spare) for j in range(c)]
-
-    def bring_largest(self, i):
-        """Exchange column i of S with the column of F that has the largest number in row i, if that is larger."""
-        sizes = [(absolute(_row(column, i)), j) for j, column in enumerate(self.right)]
-        while len(sizes) > 1:  # in rounds: one comparison after the other would take longer than the reflection
-            rounds = [_larger(*sizes[j : j + 2]) for j in range(0, len(sizes) - 1, 2)]
-            sizes = rounds + sizes[2 * len(rounds) :]
-        (most, best), own = sizes[0], self.left[i]
-        larger = most > absolute(_row(own, i))
-        new = list(own)
-        for j, column in enumerate(self.right):
-            here = larger & (best == j) if len(self.right) > 1 else larger
-            for g in self.live(i):
-                new[g], column[g] = choice(here, column[g], new[g]), choice(here, own[g], column[g])
-        self.left[i] = new
-
-    def reflect(self, i):
-        """All rows along row i of [S F], whose diagonal becomes positive or stays 0."""
-        d, v = _row(self.left[i], i), [_row(column, i) for column in self.right]
-        norm = _sum([x * x for x in v])
-        some, negative = norm > 0.0, d < 0.0
-        length = root(d * d + norm)
-        head = d + choice(negative, -length, length)
-        factor = choice(some, 1.0, 0.0) / choice(some, length * (length + absolute(d)), 1.0)
-        sign = choice(some, choice(negative, 1.0, -1.0), choice(negative, -1.0, 1.0))
-        for g in self.live(i):
-            own = self.left[i][g]
-            t = factor * _sum([own * head] + [column[g] * x for column, x in zip(self.right, v)])
-            self.left[i][g] = sign * (own - t * head)
-            for column, x in zip(self.right, v):
-                column[g] = column[g] - t * x
-        self.diagonal.append(choice(some, length, absolute(d)))
-
-    def live(self, i):
-        """Numbers with a row from i on."""
-        return range(i // LANES, len(self.left[0]))
-
-    def put(self, S, C, E):
-        """Write S', and what has become of C and E."""
-        for j, column in enumerate(self.left):
-            S[j, j] = self.diagonal[j]
-            for l in range(j + 1, self.r):
-                S[l, j] = _row(column, l)
-            for l in range(self.extra):
-                C[l, j] = _row(column, self.r + l)
-        for j, column in enumerate(self.right):
-            for l in range(self.extra):
-                E[l, j] = _row(column, self.r + l)
+def array_size(rows, columns):
+    """Numbers of a workspace, with so many lanes, that an array takes."""
+    return (rows + 4) * columns + columns
 
 
-def _numbers(rows):
-    return [from_lanes(rows[g : g + LANES]) for g in range(0, len(rows), LANES)]
+def chunk():
+    """Rows that are one number: four where code is written, and one where Python computes."""
+    return 4 if Place.builder is not None else 1
 
 
-def _row(column, l):
-    return lane(column[l // LANES], l % LANES)
+def whole(n):
+    """The rows that n rows take, in whole chunks."""
+    return n if chunk() == 1 else (n + (chunk() - 1)) // chunk() * chunk()
 
 
-def _larger(a, b):
-    """The pair with the larger number; the first of equals."""
-    further = b[0] > a[0]
-    return choice(further, b[0], a[0]), choice(further, b[1], a[1])
+def zero(lanes):
+    """0 in every lane."""
+    return 0.0 if lanes == 1 else Value(number(0.0, lanes))
 
 
-def _sum(terms):
-    """The sum in rounds."""
-    while len(terms) > 1:
-        terms = [terms[j] + terms[j + 1] if j + 1 < len(terms) else terms[j] for j in range(0, len(terms), 2)]
-    return terms[0]
+def larger(a, b):
+    """The larger of two numbers, lane by lane."""
+    return choice(b > a, b, a)
+
+
+def triangularise(A, count, row, column, end, others, stop):
+    """Make the square of A that begins at (row, column) lower triangular: reflections mix its columns with others.
+
+    Reflection s has its head in column ``column + s`` and takes ``others(s)`` … ``stop`` to zero in row ``row + s``;
+    all rows up to ``end`` go along. There are ``count`` of them. Diagonals come out positive or 0. What is left above
+    the diagonal, and of the others in rows that are done, is not to be used. 4 flops for each number that is touched.
+    """
+    for s in loop(count):
+        i, h, first = row + s, column + s, others(s)
+        most = local(A.zero)
+        for j in loop(stop, first):
+            most.set(larger(most, absolute(A[i, j])))
+        graded = most > GRADED * absolute(A[i, h])
+        for _ in when(anywhere(graded), likely=False):
+            _exchange(A, i, h, graded, most, end, first, stop)
+        _reflect(A, i, h, end, first, stop)
+
+
+def _exchange(A, i, h, graded, most, end, first, stop):
+    """Bring the largest number of row i to column h, in the lanes that ask for it: from the first of equals."""
+    found = local(A.zero)
+    for j in loop(stop, first):
+        here = graded & (absolute(A[i, j]) == most) & (found == 0.0)
+        found.set(choice(here, 1.0, found))
+        for _ in when(anywhere(here)):
+            for l in loop(end, i):
+                own, other = A[l, h], A[l, j]
+                A[l, h] = choice(here, other, own)
+                A[l, j] = choice(here, own, other)
+
+
+def _reflect(A, i, h, end, first, stop):
+    """All rows from i on along row i, of which the diagonal alone is left."""
+    norm, v = local(A.zero), A.spare
+    for j in loop(stop, first):
+        x = A[i, j]
+        v[j] = x
+        norm += x * x
+    along = Reflection(A[i, h], now(norm))
+    for l in A.parts(end, i if A.chunk > 1 else i + 1):
+        own, w = A.part(l, h), local(A.blank)
+        for j in loop(stop, first):
+            w += v[j] * A.part(l, j)
+        t = along.share(own, w)
+        A.set_part(l, h, along.head_of(own, w))
+        for j in loop(stop, first):
+            A.set_part(l, j, A.part(l, j) - t * v[j])
+    A[i, h] = along.length
+
+
+class Reflection:
+    """The reflection that takes a row (d, v) to (length, 0), up to the sign that makes the length positive.
+
+    Of another row (x, y), with w = y v*: its head becomes (d x + w)/length, which is the product of the two rows, and
+    its rest y − t v. So the root is waited for, but no number of the row's own.
+    """
+
+    def __init__(self, d, norm):
+        square = d * d + norm
+        self.d, self.some, self.negative = d, norm > 0.0, d < 0.0
+        length = root(square)
+        self.head = choice(self.negative, d - length, d + length)
+        safe = square > 0.0
+        self.factor = 1.0 / choice(safe, square + absolute(d) * length, 1.0)
+        self.length = choice(self.some, length, absolute(d))
+        self.one_over = 1.0 / choice(safe, length, 1.0)
+
+    def share(self, x, w):
+        """How much of v the rest of a row loses."""
+        return self.factor * (w + self.head * x)
+
+    def head_of(self, x, w):
+        """What the head of a row becomes."""
+        return choice(self.some, self.one_over * (self.d * x + w), choice(self.negative, -x, x))
