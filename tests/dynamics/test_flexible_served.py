@@ -21,12 +21,10 @@ REFUSED = {
     "acceleration_causes": lambda s: kf.acceleration_causes(s, Q, V, V),
     "decompose_forces": lambda s: kf.decompose_forces(s, Q, V, V),
     "describe": lambda s: kf.describe(s),
-    "estimate_dynamics": lambda s: kf.estimate_dynamics(s, Q, V, TORQUE, [V]),
     "forward_dynamics_derivatives": lambda s: kf.forward_dynamics_derivatives(s, Q, V, V),
     "inverse_dynamics_derivatives": lambda s: kf.inverse_dynamics_derivatives(s, Q, V, V),
     "mass_matrix_logdet_gradient": lambda s: kf.mass_matrix_logdet_gradient(s, Q),
     "mass_matrix_sparsity": lambda s: kf.mass_matrix_sparsity(s),
-    "observability": lambda s: kf.observability(s, Q, TORQUE),
     "state_derivative": lambda s: kf.state_derivative(s, np.zeros(6)),
     "URDF": lambda s: kf.save_urdf(s),
     "a formula in symbols": lambda s: kf.symbolic.mass_matrix(s),
@@ -39,6 +37,14 @@ def test_what_is_for_rigid_bodies_says_so(function, system):
     with pytest.raises(ModelError, match=f"{function} is for rigid bodies, .*bend: rod") as refusal:
         REFUSED[function](system)
     assert "open_tree" not in str(refusal.value)  # which is no robot: its rod has no mass
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: kf.estimate_dynamics(HELD, Q, V, TORQUE, [V]), lambda: kf.observability(HELD, Q, TORQUE)]
+)
+def test_sensors_with_loops_say_so(call):
+    with pytest.raises(ModelError, match=r"flexible bodies and 1 loop: sensors are served .* system\.without_loops"):
+        call()
 
 
 def test_courses_of_hinges_say_so():

@@ -8,7 +8,13 @@ from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration
 from kfdyn.dynamics.sensors.estimate import estimate_dynamics
 from kfdyn.dynamics.sensors.from_data import FromData, from_data
 from kfdyn.dynamics.sensors.gradient import SensorGradient
-from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointPrior, JointTorque, MotorCurrent
+from kfdyn.dynamics.sensors.joint_kinds import (
+    JointAcceleration,
+    JointPrior,
+    JointTorque,
+    ModalForce,
+    MotorCurrent,
+)
 from kfdyn.dynamics.sensors.observability import Observability, observability
 from kfdyn.dynamics.sensors.placement import Placement, place_sensors
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
@@ -25,6 +31,7 @@ __all__ = [
     "JointAcceleration",
     "JointPrior",
     "JointTorque",
+    "ModalForce",
     "MotorCurrent",
     "Observability",
     "Placement",

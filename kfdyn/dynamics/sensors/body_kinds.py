@@ -23,7 +23,7 @@ class AtFrame(Sensor):
 
     def sites(self, system: System) -> list[Site]:
         """The body that carries the frame."""
-        return [Site(system.locate(self.frame)[0], slice(0, self.entries))]
+        return [Site(node_of(system, self.frame), slice(0, self.entries))]
 
 
 class Accelerometer(AtFrame):
@@ -55,10 +55,10 @@ class Accelerometer(AtFrame):
         """K = R*[−r~, 1]; the offset is R*(ω × (ω × r))."""
         R, r = placed(system, self.frame, terms)
         K = np.concatenate([-skew(r), np.broadcast_to(np.eye(3), R.shape)], axis=-1)
-        w = terms.velocity[:, site.k, :3]
+        w = terms.velocity[:, system.locate(self.frame)[0], :3]
         turn = np.cross(w, np.cross(w, r))
         back = R.swapaxes(-1, -2)
-        return Rows(K=back @ K, offset=(back @ turn[..., None])[..., 0])
+        return at_node(system, self.frame, terms, back @ K, (back @ turn[..., None])[..., 0])
 
 
 class AngularAcceleration(AtFrame):
@@ -86,7 +86,8 @@ class AngularAcceleration(AtFrame):
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """K = R*[1, 0]."""
         R, _ = placed(system, self.frame, terms)
-        return Rows(K=np.concatenate([R.swapaxes(-1, -2), np.zeros(R.shape)], axis=-1))
+        K = np.concatenate([R.swapaxes(-1, -2), np.zeros(R.shape)], axis=-1)
+        return at_node(system, self.frame, terms, K, np.zeros(R.shape[:2]))
 
 
 class Imu(AtFrame):
@@ -120,8 +121,8 @@ class Imu(AtFrame):
         """Both of its parts, one above the other."""
         turn = AngularAcceleration.rows(self, system, site, terms)  # type: ignore[arg-type]
         move = Accelerometer.rows(self, system, site, terms)  # type: ignore[arg-type]
-        assert turn.K is not None and move.K is not None and move.offset is not None
-        offset = np.concatenate([np.zeros_like(move.offset), move.offset], axis=-1)
+        assert turn.K is not None and move.K is not None and turn.offset is not None and move.offset is not None
+        offset = np.concatenate([turn.offset, move.offset], axis=-1)
         return Rows(K=np.concatenate([turn.K, move.K], axis=-2), offset=offset)
 
 
@@ -191,7 +192,7 @@ class ForceTorque(Sensor):
         S = np.zeros((len(R), 6, 6))
         S[:, :3, :3] = S[:, 3:, 3:] = back
         S[:, :3, 3:] = -back @ skew(r)
-        return Rows(S=-S if self.direction == "child_to_parent" else S)
+        return Rows(S=widened(-S if self.direction == "child_to_parent" else S, terms))
 
 
 class ExternalForce(AtFrame):
@@ -241,16 +242,47 @@ class ExternalForce(AtFrame):
 
     def sites(self, system: System) -> list[Site]:
         """The body that carries the frame."""
-        return [Site(system.locate(self.frame)[0], slice(0, 6 if self.moment else 3))]
+        return [Site(node_of(system, self.frame), slice(0, 6 if self.moment else 3))]
 
     def wrench(self, system: System, terms: LinkTerms) -> Array:
-        """P (B, 6, size): the force as one at the body's origin in world axes, [[1, r~], [0, 1]] diag(R, R)."""
+        """P (B, 6, size): the force as one at the body's origin in world axes, [[1, r~], [0, 1]] diag(R, R).
+
+        On a body that bends, what it does to the modes stands below.
+        """
         R, r = placed(system, self.frame, terms)
         axes = np.broadcast_to(np.eye(3), R.shape) if self.axes == "world" else R
         P = np.zeros((len(R), 6, 6))
         P[:, :3, :3] = P[:, 3:, 3:] = axes
         P[:, :3, 3:] = skew(r) @ axes
-        return P if self.moment else P[:, :, 3:]
+        pull = at_node(system, self.frame, terms, P.swapaxes(-1, -2)).K
+        assert pull is not None
+        return pull.swapaxes(-1, -2)[:, :, 0 if self.moment else 3 :]
+
+
+def node_of(system: System, frame: str) -> int:
+    """The body that carries a frame; of an attachment the body that bends."""
+    k = system.locate(frame)[0]
+    if k < system.n_bodies:
+        return k
+    return int(system.open_tree.parent[k])
+
+
+def at_node(system: System, frame: str, terms: LinkTerms, K: Array, offset: Array | None = None) -> Rows:
+    """Rows K (B, r, 6) on the motion of the frame's body as rows on that of its node.
+
+    An attachment to a body that bends moves by [φ*, Π] of that, and by what its rates bring.
+    """
+    c = system.locate(frame)[0] - system.n_bodies
+    if c < 0:
+        return Rows(K=widened(K, terms), offset=offset)
+    brought = (K @ terms.pushed[:, c, :, None])[..., 0]  # type: ignore[attr-defined]
+    return Rows(K=K @ terms.reach[:, c], offset=brought if offset is None else brought + offset)  # type: ignore[attr-defined]
+
+
+def widened(rows: Array, terms: LinkTerms) -> Array:
+    """Rows (B, r, 6) with zeros for the modes, if nodes have any."""
+    more = terms.inertia.shape[-1] - rows.shape[-1]
+    return np.pad(rows, ((0, 0), (0, 0), (0, more))) if more else rows
 
 
 def placed(system: System, frame: str, terms: LinkTerms) -> tuple[Array, Array]:

@@ -77,9 +77,9 @@ def _all_at_once(G: Array, size: Array, every: list[int], nothing: float) -> boo
 
 
 def sizes(G: Array, first: int) -> Array:
-    """How large the entries of G (B, n, n) are, block by block: α and λ (six each), and the unknowns; at least 1."""
+    """How large the entries of G (B, n, n) are, block by block: α and λ, and the unknowns; at least 1."""
     out = np.ones_like(G)
-    cuts = (slice(0, 6), slice(6, first), slice(first, G.shape[-1]))
+    cuts = (slice(0, first // 2), slice(first // 2, first), slice(first, G.shape[-1]))
     for a in cuts:
         for b in cuts:
             block = np.abs(G[:, a, b])

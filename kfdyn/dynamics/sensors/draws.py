@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.gather import Factor
 from kfdyn.dynamics.sensors.layout import Node
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
@@ -37,8 +38,8 @@ def draw(est: DynamicsEstimate, rng: np.random.Generator, n: int) -> dict[str, A
 def _errors(factor: Factor, rng: np.random.Generator, n: int) -> dict[str, Array]:
     """Truth less estimate of n made-up truths, columns last."""
     layout, size = factor.layout, len(factor.terms.l)
-    n_bodies, nv = len(layout.nodes), layout.system.open_tree.nv
-    force, f = np.zeros((size, n_bodies, 6, n)), np.zeros((size, n_bodies, 6, n))
+    n_bodies, nv = len(layout.nodes), dofs_of(layout.system).nv
+    force, f = np.zeros((2, size, n_bodies, factor.width, n))
     for k in reversed(layout.order):
         node, own = layout.nodes[k], factor.nodes[k]
         data = own.data
@@ -71,7 +72,7 @@ def _errors(factor: Factor, rng: np.random.Generator, n: int) -> dict[str, Array
     guess = quantities(factor, solve(factor, Load(alpha=alpha, q=q, rows=rows, joined=joined), n))
     maps, bodies = coordinate_maps(layout.system), layout.system.n_bodies
     tau = tau if maps is None else maps[0].T @ tau
-    truth = {"tau": tau, "hinge_forces": f[:, :bodies], "external_forces": force[:, :bodies]}
+    truth = {"tau": tau, "hinge_forces": f[:, :bodies, :6], "external_forces": force[:, :bodies, :6]}
     return {key: truth.get(key, 0.0) - guess[key] for key in QUANTITIES}
 
 

@@ -39,10 +39,10 @@ def estimate_dynamics(
 
     Parameters
     ----------
-    system : System
-        The robot; with couplings and loops, too. Torques and accelerations are those of its coordinates. A loop is a
-        flat force between its ends and an exact reading that they do not accelerate against each other; of rows that
-        follow from the others no force is assumed.
+    system : System or FlexibleSystem
+        The robot. Torques and accelerations are those of its coordinates, modes among them. With couplings and loops,
+        too, unless bodies bend: a loop is a flat force between its ends and an exact reading that they do not
+        accelerate against each other; of rows that follow from the others no force is assumed.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None

@@ -18,20 +18,25 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce, skew
 from kfdyn.dynamics.sensors.choice import BOUND_AGAIN, Choice, choose, sizes
+from kfdyn.dynamics.sensors.dofs import dofs_of
+from kfdyn.dynamics.sensors.flexible_terms import FlexibleTerms
 from kfdyn.dynamics.sensors.layout import Layout, Node, Push, dof_units
 from kfdyn.dynamics.sensors.sensor import Array, Index, Rows
 from kfdyn.dynamics.sensors.sharing import Tag, joined, loop_terms
 from kfdyn.multibody import LinkTerms
 
-ALPHA, LAMBDA = slice(0, 6), slice(6, 12)
+
+def spans(width: int) -> tuple[slice, slice]:
+    """Where α and λ of a node with so many states are in z."""
+    return slice(0, width), slice(width, 2 * width)
 
 
 class NodeData(NamedTuple):
-    """What node k reads in B states: H (B, m, 6); S, K (B, r, 6), e (B, r, m), R (r, r) of its rows, stacked.
+    """What node k reads in B states: H (B, m, D); S, K (B, r, D), e (B, r, m), R (r, r) of its rows, stacked.
 
-    ``K_info``, ``e_info`` and ``weight`` (list of R⁻¹) belong to rows in information form; ``P_spread`` (B, 6, s) with
-    ``cov`` and ``P_loose`` (B, 6, u) with ``loose`` to external forces. ``offset``, ``offset_info`` lie under readings.
-    ``ends`` are rows (B, r, 6) of loops on the body's acceleration.
+    D is 6, and more where bodies bend: the states of the widest node. ``info`` are rows in information form with their
+    R⁻¹; ``P_spread`` (B, D, s) with ``cov`` and ``P_loose`` (B, D, u) with ``loose`` belong to external forces.
+    ``offset`` lies under readings. ``ends`` are rows (B, r, 6) of loops on the body's acceleration.
     """
 
     H: Array
@@ -67,9 +72,15 @@ class NodeFactor(NamedTuple):
     T: Array | None = None  # unknowns as they arrive, by those that are left when couplings and loops are joined
     names: tuple[Tag, ...] = ()  # of all unknowns, with couplings and loops
 
+    @property
+    def head(self) -> int:
+        """How many entries of z are α and λ."""
+        return self.E.shape[-2]
+
     def parted(self, z: Array) -> Array:
         """(α, λ, unknowns) (B, n, c) as they arrived, before they were joined."""
-        return z if self.T is None else np.concatenate([z[:, :12], self.T @ z[:, 12:]], axis=1)
+        head = self.head
+        return z if self.T is None else np.concatenate([z[:, :head], self.T @ z[:, head:]], axis=1)
 
     def parted_covariance(self, Z: Array) -> Array:
         """The same of a covariance (B, n, n)."""
@@ -85,6 +96,11 @@ class Factor(NamedTuple):
     log_det: Array
     growth: Array
     choices: dict[int, Choice]
+
+    @property
+    def width(self) -> int:
+        """States of the widest node."""
+        return self.terms.inertia.shape[-1]
 
 
 def gather(
@@ -108,7 +124,7 @@ def gather(
             Gamma = _joined(Gamma, T, inner)
         names = [*names, *_of_hinge(node)] if layout.waiting else []
         E, whole = at_hinge(node, data, Gamma)
-        first = 12
+        first = E.shape[-2]
         if k not in made:
             held = [i for i, name in enumerate(names, first) if name in layout.waiting]
             made[k] = choose(whole[0], _scales(layout, node, data, made, T), first, node.parent < 0, held)
@@ -127,7 +143,7 @@ def gather(
         reduced = 0.5 * (reduced + reduced.swapaxes(-1, -2))
         log_det += sign_log - 2.0 * np.log(scale).sum()
         growth = np.maximum(growth, _growth(layout, node, choice, whole, inverse, beside, X))
-        phi = shift(terms.l[:, k])
+        phi = inward(terms, k)
         factors[k] = NodeFactor(data, Gamma, E, keep, gone, inverse, X, beside, reduced, phi, T, tuple(names))
     return Factor(layout, terms, factors, log_det, growth, made)
 
@@ -138,11 +154,13 @@ def _growth(layout: Layout, node: Node, choice: Choice, whole: Array, inverse: A
     if node.parent < 0:
         size = np.abs(inverse / scale[:, None] / scale).max((1, 2), initial=0.0)
         return np.where(size <= ROOT_CONDITION, 0.0, np.inf)
-    outer = np.concatenate([layout.unit, choice.scale[choice.carry]])
+    unit = _passed_on(layout.units[node.k])
+    head = len(unit)
+    outer = np.concatenate([unit, choice.scale[choice.carry]])
     left = (beside * outer).swapaxes(-1, -2) @ (X * outer)
-    every = np.concatenate([layout.unit, choice.scale])
-    keep = np.concatenate([np.arange(12), 12 + choice.carry])
-    size = sizes(whole * every[:, None] * every, 12)[:, keep[:, None], keep]
+    every = np.concatenate([unit, choice.scale])
+    keep = np.concatenate([np.arange(head), head + choice.carry])
+    size = sizes(whole * every[:, None] * every, head)[:, keep[:, None], keep]
     growth = (np.abs(left) / size).max((1, 2), initial=0.0)
     return np.where(np.isfinite(growth), growth, np.inf)
 
@@ -174,9 +192,9 @@ def unsuited(factor: Factor) -> NDArray[np.bool_]:
 def node_data(layout: Layout, node: Node, terms: LinkTerms) -> NodeData:
     """Evaluate the rows of one node in B states."""
     system, sensors, size = layout.system, layout.sensors, len(terms.l)
-    m, H = node.n_dofs, terms.H[:, node.dofs]
+    m, H, D = node.n_dofs, terms.H[:, node.dofs], terms.inertia.shape[-1]
     r = node.n_rows
-    S, K, e = np.zeros((size, r, 6)), np.zeros((size, r, 6)), np.zeros((size, r, m))
+    S, K, e = np.zeros((size, r, D)), np.zeros((size, r, D)), np.zeros((size, r, m))
     offset, R, at = np.zeros((size, r)), np.zeros((r, r)), 0
     for piece in node.rows:
         own, local = sensors[piece.sensor].rows(system, piece.site, terms), piece.local()
@@ -198,7 +216,7 @@ def node_data(layout: Layout, node: Node, terms: LinkTerms) -> NodeData:
     spread, cov = _wrenches(layout, node.spread, terms)
     loose, weight = _wrenches(layout, node.loose, terms)
     if node.geared:
-        S[:, -1:], e[:, -1:] = H, system.open_tree.armature[node.dofs]
+        S[:, -1:], e[:, -1:] = H, dofs_of(system).armature[node.dofs]
     ends = []
     for end in node.ends:
         rows, _ = loop_terms(system, terms, np.zeros((size, 3)), end.loop)
@@ -208,7 +226,7 @@ def node_data(layout: Layout, node: Node, terms: LinkTerms) -> NodeData:
 
 def _wrenches(layout: Layout, pushes: tuple[Push, ...], terms: LinkTerms) -> tuple[Array, Array]:
     total = sum(len(push.seen) for push in pushes)
-    P, weight, at = np.zeros((len(terms.l), 6, total)), np.zeros((total, total)), 0
+    P, weight, at = np.zeros((len(terms.l), terms.inertia.shape[-1], total)), np.zeros((total, total)), 0
     for push in pushes:
         sensor = layout.sensors[push.sensor]
         assert isinstance(sensor, ExternalForce)
@@ -221,42 +239,45 @@ def _wrenches(layout: Layout, pushes: tuple[Push, ...], terms: LinkTerms) -> tup
 
 def _before_hinge(node: Node, data: NodeData, terms: LinkTerms, factors: dict[int, NodeFactor]) -> Array:
     """Γ of body k with all that is outboard: its inertia, information, external forces, and its children."""
-    size, own = len(terms.l), node.n_own
-    n = 12 + own + sum(len(factors[j].keep) - 12 for j in node.children)
+    size, own, D = len(terms.l), node.n_own, terms.inertia.shape[-1]
+    alpha, lam = spans(D)
+    head = 2 * D
+    n = head + own + sum(len(factors[j].keep) - head for j in node.children)
     Gamma = np.zeros((size, n, n))
-    Gamma[:, LAMBDA, ALPHA] = terms.inertia[:, node.k]
+    Gamma[:, lam, alpha] = terms.inertia[:, node.k]
     for rows, weight in data.info:
         if rows.K is not None:
-            Gamma[:, ALPHA, ALPHA] += rows.K.swapaxes(-1, -2) @ (weight @ rows.K)
-    Gamma[:, LAMBDA, LAMBDA] = -(data.P_spread @ data.cov) @ data.P_spread.swapaxes(-1, -2)
-    at = 12 + node.n_loose
-    Gamma[:, LAMBDA, 12:at] = -data.P_loose
-    Gamma[:, 12:at, 12:at] = data.loose
+            Gamma[:, alpha, alpha] += rows.K.swapaxes(-1, -2) @ (weight @ rows.K)
+    Gamma[:, lam, lam] = -(data.P_spread @ data.cov) @ data.P_spread.swapaxes(-1, -2)
+    at = head + node.n_loose
+    Gamma[:, lam, head:at] = -data.P_loose
+    Gamma[:, head:at, head:at] = data.loose
     for K in data.ends:  # a force K*ν on the body, and a reading of Kα
         r, back = K.shape[1], K.swapaxes(-1, -2)
-        Gamma[:, LAMBDA, at : at + r], Gamma[:, ALPHA, at + r : at + 2 * r] = -back, back
+        Gamma[:, lam, at : at + r], Gamma[:, alpha, at + r : at + 2 * r] = -back, back
         at += 2 * r
     for j in node.children:
         child = factors[j]
-        here = slice(at, at + len(child.keep) - 12)
+        here = slice(at, at + len(child.keep) - head)
         moved = _shifted(child.reduced, child.phi)
-        Gamma[:, :12, :12] += moved[:, :12, :12]
-        Gamma[:, here, :12] = moved[:, 12:, :12]
-        Gamma[:, here, here] = moved[:, 12:, 12:]
+        Gamma[:, :head, :head] += moved[:, :head, :head]
+        Gamma[:, here, :head] = moved[:, head:, :head]
+        Gamma[:, here, here] = moved[:, head:, head:]
         at = here.stop
     # the other triangle: λα was filled for the body alone, so both triangles of the children's are already there
-    Gamma[:, ALPHA, LAMBDA] += terms.inertia[:, node.k].swapaxes(-1, -2)
-    Gamma[:, 12 : 12 + own, :12] = Gamma[:, :12, 12 : 12 + own].swapaxes(-1, -2)
-    Gamma[:, :12, 12 + own :] = Gamma[:, 12 + own :, :12].swapaxes(-1, -2)
+    Gamma[:, alpha, lam] += terms.inertia[:, node.k].swapaxes(-1, -2)
+    Gamma[:, head : head + own, :head] = Gamma[:, :head, head : head + own].swapaxes(-1, -2)
+    Gamma[:, :head, head + own :] = Gamma[:, head + own :, :head].swapaxes(-1, -2)
     return Gamma
 
 
 def _joined(Gamma: Array, T: Array, inner: Array) -> Array:
     """Γ by the unknowns that are left when couplings and loops are joined."""
-    whole = np.zeros((12 + T.shape[0], 12 + T.shape[1]))
-    whole[:12, :12], whole[12:, 12:] = np.eye(12), T
+    head = Gamma.shape[-1] - T.shape[0]
+    whole = np.zeros((head + T.shape[0], head + T.shape[1]))
+    whole[:head, :head], whole[head:, head:] = np.eye(head), T
     out = np.asarray(whole.T @ Gamma @ whole)
-    out[:, 12:, 12:] += inner
+    out[:, head:, head:] += inner
     return out
 
 
@@ -279,23 +300,24 @@ def _of_hinge(node: Node) -> list[Tag]:
 def _shifted(reduced: Array, phi: Array) -> Array:
     """Γ in the parent's (α, λ): α' = φ*α, g = φ*λ on both sides."""
     out = reduced.copy()
-    back = phi.swapaxes(-1, -2)
-    for part in (ALPHA, LAMBDA):
+    back, (alpha, lam) = phi.swapaxes(-1, -2), spans(phi.shape[-1])
+    for part in (alpha, lam):
         out[:, part] = phi @ out[:, part]
-    for part in (ALPHA, LAMBDA):
+    for part in (alpha, lam):
         out[:, :, part] = out[:, :, part] @ back
     return out
 
 
 def at_hinge(node: Node, data: NodeData, Gamma: Array) -> tuple[Array, Array]:
-    """E (B, 12, m + r), and Γ over (α', g, u, q̈, m)."""
-    size, n, m, r = len(Gamma), Gamma.shape[-1], node.n_dofs, node.n_rows
-    E = np.zeros((size, 12, m + r))
-    E[:, ALPHA, :m] = data.H.swapaxes(-1, -2)
-    E[:, LAMBDA, m:] = data.S.swapaxes(-1, -2)
-    beside = Gamma[:, :, :12] @ E
-    inner = E.swapaxes(-1, -2) @ beside[:, :12]
-    beside[:, ALPHA, m:] += data.K.swapaxes(-1, -2)
+    """E (B, 2D, m + r), and Γ over (α', g, u, q̈, m)."""
+    size, n, m, r, D = len(Gamma), Gamma.shape[-1], node.n_dofs, node.n_rows, data.H.shape[-1]
+    (alpha, lam), head = spans(D), 2 * D
+    E = np.zeros((size, head, m + r))
+    E[:, alpha, :m] = data.H.swapaxes(-1, -2)
+    E[:, lam, m:] = data.S.swapaxes(-1, -2)
+    beside = Gamma[:, :, :head] @ E
+    inner = E.swapaxes(-1, -2) @ beside[:, :head]
+    beside[:, alpha, m:] += data.K.swapaxes(-1, -2)
     L = data.K @ data.H.swapaxes(-1, -2) + data.e
     inner[:, m:, :m] += L
     inner[:, :m, m:] += L.swapaxes(-1, -2)
@@ -311,23 +333,34 @@ def at_hinge(node: Node, data: NodeData, Gamma: Array) -> tuple[Array, Array]:
 
 def _scales(layout: Layout, node: Node, data: NodeData, made: dict[int, Choice], T: Array | None) -> Array:
     """Natural sizes of (α', g, u, q̈, m) at a node, in its first state."""
-    unit = layout.unit
-    force = 1.0 / unit[6:]
+    unit, D = layout.units[node.k], data.H.shape[-1]
+    force = 1.0 / unit[D:]
     of_loose = 1.0 / np.sqrt(((data.P_loose[0] / force[:, None]) ** 2).sum(0))
     carried = [made[j].scale[made[j].carry] for j in node.children]
     of_dofs = dof_units(data.H[0], unit)
-    row = (data.S[0] * force) ** 2, (data.K[0] * unit[:6]) ** 2, (data.e[0] * of_dofs) ** 2
+    row = (data.S[0] * force) ** 2, (data.K[0] * unit[:D]) ** 2, (data.e[0] * of_dofs) ** 2
     size = np.sqrt(sum(part.sum(-1) for part in row))
     of_rows = 1.0 / np.where(size > 0, size, 1.0)
     of_ends = []
     for K in data.ends:
-        for scale in (unit[6:], unit[:6]):
+        for scale in (unit[D:], unit[:D]):
             of_ends.append(1.0 / np.sqrt(((K[0] * scale) ** 2).sum(-1)))
     arrived = np.concatenate([of_loose, *of_ends, *carried])
     if T is not None:
         size = np.abs(T) / arrived[:, None]
         arrived = 1.0 / np.where(size.any(0), size.max(0, initial=0.0), 1.0)
-    return np.concatenate([unit, arrived, of_dofs, of_rows])
+    return np.concatenate([_passed_on(unit), arrived, of_dofs, of_rows])
+
+
+def _passed_on(unit: Array) -> Array:
+    """Scales of α' and g at a node; those of modes are always 0, so that what is said of them counts nowhere."""
+    D = len(unit) // 2
+    return np.where(np.arange(2 * D) % D < 6, unit, 0.0)
+
+
+def inward(terms: LinkTerms, k: int) -> Array:
+    """φ(p,k), (B, D, D)."""
+    return terms.phi[:, k] if isinstance(terms, FlexibleTerms) else shift(terms.l[:, k])
 
 
 def shift(l: Array) -> Array:

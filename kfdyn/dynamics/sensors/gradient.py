@@ -18,6 +18,7 @@ from kfdyn.dynamics.sensors.readings import load_of
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.solve import solve
 from kfdyn.dynamics.sensors.spread import local_multipliers
+from kfdyn.multibody.flexible import expect_rigid
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
@@ -61,6 +62,7 @@ class SensorGradient(NamedTuple):
 def gradient(est: DynamicsEstimate) -> SensorGradient:
     """Gradient for every state of an estimate; cost that of the marginal covariances."""
     lead, system = est.problem.lead, est.problem.system
+    expect_rigid(system, "gradient")
     cov = [np.zeros((*m.shape, m.shape[-1])) for m in est.multipliers]
     inertia = np.zeros((*lead, system.n_bodies, 10))
     for members, factor in est.problem.parts():

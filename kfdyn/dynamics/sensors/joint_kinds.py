@@ -8,13 +8,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.dofs import dofs_of, hinge_dofs, is_open, mode_places
 from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site, frozen
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
 
 
 class AtHinges(Sensor):
-    """A sensor that reads every dof of some hinges, all of them unless they are named; stacked in that order."""
+    """A sensor that reads every dof of some hinges, all of them unless they are named; stacked in that order.
+
+    Where bodies bend their modes are read like hinges: all of them, or those named as in ``system.dof_names``.
+    """
+
+    reads_modes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -31,10 +37,18 @@ class AtHinges(Sensor):
     def sites(self, system: System) -> list[Site]:
         """One at each hinge that has dofs."""
         names = system.hinge_names if self.hinges is None else self.hinges
-        out, at = [], 0
+        out, at, modes = [], 0, mode_places(system)
         for name in names:
+            if name in modes and name not in system.hinge_names:
+                if not self.reads_modes:
+                    raise ModelError(f"{self.name}: {name!r} is a mode, and no motor drives it; ModalForce says so")
+                k, first = modes[name]
+                out.append(Site(k, slice(at, at + 1), first))
+                at += 1
+                continue
             k = system.hinge_index(name)
-            m = system.bodies[k].hinge.nv
+            every = self.hinges is None and self.reads_modes
+            m = dofs_of(system).count(k) if every else hinge_dofs(system, k)
             if not has_own(system, k):  # it follows another hinge
                 if self.hinges is not None:
                     system.v_slice(name)  # says whom
@@ -100,8 +114,9 @@ class JointTorque(AtHinges):
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """S = H, e = armature."""
-        own = _dofs(system, site.k)
-        armature = system.open_tree.armature[own]
+        dofs = dofs_of(system)
+        own = dofs.of(site.k)
+        armature = dofs.armature[own]
         e = np.diag(armature)[None] if self.rotor and armature.any() else None
         return Rows(S=terms.H[:, own], e=e)
 
@@ -134,6 +149,8 @@ class MotorCurrent(JointTorque):
     array([10.])
     """
 
+    reads_modes: ClassVar[bool] = False
+
     def __init__(
         self,
         cov: ArrayLike,
@@ -150,13 +167,62 @@ class MotorCurrent(JointTorque):
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """Those of the torque, divided by the torque of an ampere."""
-        size = self.size(system)
+        size, m = self.size(system), site.rows.stop - site.rows.start
         if self.per_ampere.shape not in ((), (size,)):
             raise ShapeError(f"{self.name} reads {size} currents; constant and gear must be numbers or ({size},)")
         scale = 1.0 / np.broadcast_to(self.per_ampere, (size,))[site.rows, None]
         of_torque = super().rows(system, site, terms)
         assert of_torque.S is not None
-        return Rows(S=scale * of_torque.S, e=None if of_torque.e is None else scale * of_torque.e)
+        return Rows(S=scale * of_torque.S[:, :m], e=None if of_torque.e is None else scale * of_torque.e[:, :m])
+
+
+class ModalForce(JointTorque):
+    """What drives the modes of bodies that bend: N(reading, cov), nothing at all unless it is said otherwise.
+
+    The same as a :class:`JointTorque` of modes, but for the likelihood, in which a prior is no datum. Elastic forces
+    are the body's own and no part of it.
+
+    Parameters
+    ----------
+    cov : float, (size,) or (size, size)
+        Covariance; 0, so that the force is known, if not given.
+    modes : str or sequence of str, optional
+        Names as in ``system.dof_names``, all modes if not given. Reading None is mean zero.
+    name : str, optional
+        For messages.
+
+    Examples
+    --------
+    A rod on a hinge that is read; nothing drives its modes:
+
+    >>> import kfdyn as kf
+    >>> rod = kf.beam("rod", 1.0, 2.0, bending=(0.0, 50.0), modes=2, hinge=kf.Hinge.revolute([0, 1, 0]))
+    >>> arm = kf.FlexibleSystem([rod])
+    >>> sensors = [kf.sensors.JointTorque(0.01, "rod"), ModalForce()]
+    >>> est = kf.estimate_dynamics(arm, arm.neutral(), None, sensors, [[0.0], None])
+    >>> bool(np.allclose(est.a, kf.forward_dynamics(arm, arm.neutral(), None, np.zeros(3))))
+    True
+    """
+
+    prior: ClassVar[bool] = True
+
+    def __init__(self, cov: ArrayLike = 0.0, modes: str | Iterable[str] | None = None, name: str | None = None) -> None:
+        super().__init__(cov, modes, name=name)
+
+    def sites(self, system: System) -> list[Site]:
+        """One at each mode."""
+        modes = mode_places(system)
+        if not modes:
+            raise ModelError(f"{self.name}: no body of system {system.name!r} bends, so that there are no modes")
+        out = []
+        for at, name in enumerate(modes if self.hinges is None else self.hinges):
+            if name not in modes:
+                raise ModelError(
+                    f"{self.name}: system {system.name!r} has no mode {name!r}; there are {', '.join(modes)}"
+                )
+            k, first = modes[name]
+            out.append(Site(k, slice(at, at + 1), first))
+        return out
 
 
 class JointAcceleration(AtHinges):
@@ -186,7 +252,7 @@ class JointAcceleration(AtHinges):
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """The identity on q̈."""
-        return Rows(e=np.eye(system.bodies[site.k].hinge.nv)[None])
+        return Rows(e=np.eye(dofs_of(system).count(site.k))[None])
 
 
 class JointPrior(JointAcceleration):
@@ -219,9 +285,4 @@ class JointPrior(JointAcceleration):
 
 def has_own(system: System, k: int) -> bool:
     """Whether a hinge has coordinates of its own, and does not follow others."""
-    return bool(system.is_tree or system._expansion.has_own[k])
-
-
-def _dofs(system: System, k: int) -> slice:
-    start = system.open_tree.layout.v_start
-    return slice(int(start[k]), int(start[k + 1]))
+    return bool(is_open(system) or system._expansion.has_own[k])

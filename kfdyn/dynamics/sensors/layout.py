@@ -10,10 +10,12 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.choice import Choice
+from kfdyn.dynamics.sensors.dofs import dofs_of, is_open
+from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
 from kfdyn.dynamics.sensors.joint_kinds import AtHinges
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor, Site
 from kfdyn.dynamics.sensors.sharing import End, Join, Tag, coupled_hinges, join_coupling, join_loop, meeting_place
-from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
 
 Pattern = tuple[tuple[bool, ...], ...]
 
@@ -32,7 +34,7 @@ class Piece(NamedTuple):
 
     def local(self) -> Index:
         """Which rows of the site they are."""
-        return self.seen - self.site.rows.start
+        return self.seen - self.site.rows.start + self.site.first
 
 
 class Push(NamedTuple):
@@ -82,7 +84,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Nodes by body index, the order parents first, and constants of the likelihood.
+    """Nodes by body index, the order parents first, natural scales of each node's (α, λ), constants of the likelihood.
 
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
@@ -95,7 +97,7 @@ class Layout:
     sensors: tuple[Sensor, ...]
     nodes: tuple[Node, ...]
     order: tuple[int, ...]
-    unit: Array
+    units: Array
     log_weights: float
     n_rows: int
     n_data: int
@@ -113,10 +115,9 @@ def make_layout(
 
     Of loops those rows are held that are named, which do not follow from the others.
     """
-    tree = system.open_tree
-    at_rest = _flat(link_terms(tree, tree.neutral()))
-    unit = natural_units(tree)
-    n, start, geared = system.n_bodies, tree.layout.v_start, coupled_hinges(system)
+    dofs, at_rest = dofs_of(system), terms_at_rest(system)
+    unit, units = natural_units(system), node_units(system, at_rest)
+    n, geared = system.n_bodies, coupled_hinges(system)
     of_coupling: list[tuple[list[Piece], list[Piece]]] = [([], []) for _ in system.couplings]
     info: list[list[Piece]] = [[] for _ in range(n)]
     rows: list[list[Piece]] = [[] for _ in range(n)]
@@ -139,7 +140,7 @@ def make_layout(
             n_rows += seen.size
             n_data += 0 if sensor.prior else seen.size
             shared = of_coupling[geared[site.k]] if site.k in geared and isinstance(sensor, AtHinges) else None
-            scale = _row_scale(system, sensor, piece, at_rest, unit)
+            scale = _row_scale(system, sensor, piece, at_rest, units[site.k])
             if scale is not None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
                 (info[site.k] if shared is None else shared[1]).append(piece)
                 log_weights -= 0.5 * float(np.linalg.slogdet(piece.R)[1])
@@ -154,7 +155,7 @@ def make_layout(
             k,
             int(system.parent[k]),
             tuple(children[k]),
-            slice(int(start[k]), int(start[k + 1])),
+            dofs.of(k),
             tuple(info[k]),
             tuple(rows[k]),
             tuple(spread[k]),
@@ -162,12 +163,11 @@ def make_layout(
         )
         for k in range(n)
     )
-    order = tuple(map(int, tree.layout.order))
     known = log_weights, n_rows, n_data, n_flat
-    if system.is_tree:
-        return Layout(system, sensors, nodes, order, unit, *known)
+    if is_open(system):
+        return Layout(system, sensors, nodes, dofs.order, units, *known)
     nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
-    return Layout(system, sensors, nodes, (n, *order), unit, *known, waiting)
+    return Layout(system, sensors, nodes, (n, *dofs.order), units, *known, waiting)
 
 
 def _shared(
@@ -180,7 +180,7 @@ def _shared(
     """The world as a node after all others; couplings and loops, where they enter and where they are joined."""
     n = system.n_bodies
     roots = tuple(k for k in range(n) if system.parent[k] < 0)
-    nv = system.open_tree.nv
+    nv = dofs_of(system).nv
     out = [node._replace(parent=n) if node.parent < 0 else node for node in nodes]
     out.append(Node(n, -1, roots, slice(nv, nv), (), (), (), ()))
     joins: list[tuple[int, Join]] = []
@@ -203,7 +203,7 @@ def _shared(
 
 def natural_units(system: System) -> Array:
     """Scales (12,) of α and λ: a metre per second squared, the robot's length, the force that moves its mass so."""
-    layout = system.layout
+    layout = (system.stiff_tree if isinstance(system, FlexibleSystem) else system.open_tree).layout
     mass = float(layout.mass.max(initial=0.0)) or 1.0
     reach = [np.abs(layout.position).max(initial=0.0), np.abs(layout.com).max(initial=0.0)]
     length = float(max(reach)) or float(np.sqrt(np.abs(layout.J).max(initial=0.0) / mass)) or 1.0
@@ -211,8 +211,25 @@ def natural_units(system: System) -> Array:
     return np.concatenate([move, 1.0 / (mass * np.repeat([length, 1.0], 3))])
 
 
-def _flat(terms: LinkTerms) -> LinkTerms:
-    return LinkTerms(*(a[None] for a in terms))
+def node_units(system: System, at_rest: LinkTerms) -> Array:
+    """The same of every node and of the world, (n + 1, 2D): those of a mode by what it weighs, as the mass does."""
+    unit, D = natural_units(system), at_rest.inertia.shape[-1]
+    out = np.ones((system.n_bodies + 1, 2 * D))
+    out[:, :6], out[:, D : D + 6] = unit[:6], unit[6:]
+    weight = np.diagonal(at_rest.inertia[0], axis1=-2, axis2=-1)[:, 6:]
+    mass, has = 1.0 / unit[9], weight > 0
+    weight = np.where(has, weight, 1.0)
+    out[:-1, 6:D] = np.where(has, np.sqrt(mass / weight), 1.0)
+    out[:-1, D + 6 :] = np.where(has, 1.0 / np.sqrt(mass * weight), 1.0)
+    return out
+
+
+def terms_at_rest(system: System) -> LinkTerms:
+    """Terms of one state: neutral, at rest."""
+    tree = system.open_tree
+    if isinstance(system, FlexibleSystem):
+        return flexible_terms(system, system.neutral()[None], np.zeros((1, system.nv)))
+    return LinkTerms(*(a[None] for a in link_terms(tree, tree.neutral())))
 
 
 def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
@@ -240,13 +257,11 @@ def _row_scale(system: System, sensor: Sensor, piece: Piece, terms: LinkTerms, u
     if own.S is not None:
         return None
     if own.K is not None:
-        return np.asarray(np.sqrt(((own.K[0] * unit[:6]) ** 2).sum(-1)))[piece.local()]
-    start = system.open_tree.layout.v_start[piece.site.k]
-    own_dofs = slice(int(start), int(start) + system.bodies[piece.site.k].hinge.nv)
-    return dof_units(terms.H[:, own_dofs], unit)[0][piece.local()]
+        return np.asarray(np.sqrt(((own.K[0] * unit[: len(unit) // 2]) ** 2).sum(-1)))[piece.local()]
+    return dof_units(terms.H[:, dofs_of(system).of(piece.site.k)], unit)[0][piece.local()]
 
 
 def dof_units(H: Array, unit: Array) -> Array:
     """Scale (..., m) of q̈ that moves a body by the natural scale of α."""
-    size = np.sqrt(((H / unit[:6]) ** 2).sum(-1))
+    size = np.sqrt(((H / unit[: H.shape[-1]]) ** 2).sum(-1))
     return 1.0 / np.where(size > 0, size, 1.0)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.gather import ALPHA, LAMBDA, Factor
+from kfdyn.dynamics.sensors.dofs import dofs_of
+from kfdyn.dynamics.sensors.gather import Factor, spans
 from kfdyn.dynamics.sensors.sensor import Array
 
 
@@ -33,7 +34,8 @@ class Local(NamedTuple):
 
 def marginals(factor: Factor) -> Iterator[Local]:
     """Yield the nodes' covariances, parents first; cost O(N)."""
-    layout, size = factor.layout, len(factor.terms.l)
+    layout, size, D = factor.layout, len(factor.terms.l), factor.width
+    (alpha, lam), head, armature = spans(D), 2 * D, dofs_of(layout.system).armature
     inward: dict[int, Array] = {}
     for k in layout.order:
         node, own = layout.nodes[k], factor.nodes[k]
@@ -47,37 +49,37 @@ def marginals(factor: Factor) -> Iterator[Local]:
         whole[:, own.gone[:, None], own.gone] = own.inverse - cross @ own.X.swapaxes(-1, -2)
         T = np.zeros((size, n, total))
         T[:, range(n), range(n)] = 1.0
-        T[:, :12, n:] = own.E
+        T[:, :head, n:] = own.E
         Z = _around(T, whole)
-        C = -own.Gamma[:, LAMBDA, LAMBDA]
-        to_f = own.Gamma[:, LAMBDA]
+        C = -own.Gamma[:, lam, lam]
+        to_f = own.Gamma[:, lam]
         H, back = own.data.H, own.data.H.swapaxes(-1, -2)
         to_tau = H @ to_f @ T
-        to_tau[:, :, n : n + m] += np.diag(layout.system.open_tree.armature[node.dofs])
+        to_tau[:, :, n : n + m] += np.diag(armature[node.dofs])
         spread = (own.data.P_spread @ own.data.cov) @ own.data.P_spread.swapaxes(-1, -2)
-        to_x = np.zeros((size, 6, n))
-        to_x[:, :, LAMBDA] = spread
-        to_x[:, :, 12 : 12 + node.n_loose] = own.data.P_loose
+        to_x = np.zeros((size, D, n))
+        to_x[:, :, lam] = spread
+        to_x[:, :, head : head + node.n_loose] = own.data.P_loose
         yield Local(
             k,
             whole[:, n : n + m, n : n + m],
             H @ C @ back + _around(to_tau, whole),
-            Z[:, ALPHA, ALPHA],
+            Z[:, alpha, alpha],
             C + _around(to_f, Z),
             spread + _around(to_x, Z),
             -whole[:, n + m :, n + m :],
-            Z[:, LAMBDA, ALPHA],
+            Z[:, lam, alpha],
             Z,
         )
-        at, Z = 12 + node.n_own, own.parted_covariance(Z)
+        at, Z = head + node.n_own, own.parted_covariance(Z)
         for j in node.children:
             child = factor.nodes[j]
-            count = len(child.keep) - 12
-            pick = np.concatenate([np.arange(12), np.arange(at, at + count)])
+            count = len(child.keep) - head
+            pick = np.concatenate([np.arange(head), np.arange(at, at + count)])
             part, phi = Z[:, pick[:, None], pick], child.phi
-            for rows in (ALPHA, LAMBDA):
+            for rows in (alpha, lam):
                 part[:, rows] = phi.swapaxes(-1, -2) @ part[:, rows]
-            for rows in (ALPHA, LAMBDA):
+            for rows in (alpha, lam):
                 part[:, :, rows] = part[:, :, rows] @ phi
             inward[j] = part
             at += count

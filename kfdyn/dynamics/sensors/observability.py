@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.dofs import expect_served
 from kfdyn.dynamics.sensors.gather import gather, unsuited
 from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
@@ -18,7 +19,6 @@ from kfdyn.dynamics.sensors.undetermined import Undetermined, undetermined
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
 FOLLOWS = 1e-6
@@ -81,7 +81,7 @@ def observability(
 
     Parameters
     ----------
-    system : System
+    system : System or FlexibleSystem
         The robot.
     q : (..., nq)
         Configurations.
@@ -112,7 +112,7 @@ def observability(
     ((("hinge 'elbow'",),), array([0.316,   inf]))
     """
     expect_system(system)
-    expect_rigid(system, "observability")
+    expect_served(system)
     blank = [np.zeros(sensor.size(system)) for sensor in sensors]
     problem = make_problem(system, q, v, sensors, blank, gravity)
     system, size = problem.system, problem.size

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.dofs import expect_served, is_open
+from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
 from kfdyn.dynamics.sensors.gather import Factor, gather, unsuited
 from kfdyn.dynamics.sensors.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.dynamics.sensors.undetermined import undetermined
-from kfdyn.multibody import LinkTerms, System
+from kfdyn.multibody import FlexibleSystem, LinkTerms, System
 from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.links import open_terms
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
@@ -76,8 +77,11 @@ class Problem:
 
     def terms(self, members: Index) -> LinkTerms:
         """Link terms of some states; of couplings and loops those of the open tree, and the world as one body more."""
-        terms = open_terms(self.system, self.q[members], self.v[members], gravity=self.gravity[members])
-        if self.system.is_tree:
+        state = self.q[members], self.v[members]
+        if isinstance(self.system, FlexibleSystem):
+            return flexible_terms(self.system, *state, self.gravity[members])
+        terms = open_terms(self.system, *state, gravity=self.gravity[members])
+        if is_open(self.system):
             return terms
         ends = [np.zeros((len(members), 1, *x.shape[2:])) for x in terms]
         ends[0][:] = np.eye(3)
@@ -95,7 +99,7 @@ def make_problem(
     gravity: ArrayLike | None,
 ) -> Problem:
     """Check and broadcast what :func:`estimate_dynamics` is given."""
-    expect_rigid(system, "estimate_dynamics")
+    expect_served(system)
     made = check_sensors(sensors)
     given = check_readings(system, made, readings)
     v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.gather import Factor
 from kfdyn.dynamics.sensors.layout import Layout, Pattern
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
@@ -81,8 +82,8 @@ def load_of(factor: Factor, readings: list[Array], gravity: Array) -> Load:
     """The linear terms of F: ξ, η, and the readings (B, size) less biases and offsets."""
     layout, terms, size = factor.layout, factor.terms, len(factor.terms.l)
     clean = [y - sensor.biases(layout.system) for y, sensor in zip(readings, layout.sensors)]
-    alpha, lam = np.zeros((size, len(layout.nodes), 6)), terms.xi.copy()
-    q = np.zeros((size, layout.system.open_tree.nv))
+    alpha, lam = np.zeros((size, len(layout.nodes), factor.width)), terms.xi.copy()
+    q = np.zeros((size, dofs_of(layout.system).nv))
     rows, loose, joined = {}, {}, {}
     for k, node in enumerate(layout.nodes):
         data = factor.nodes[k].data

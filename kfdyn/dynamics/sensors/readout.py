@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.gather import Factor
 from kfdyn.dynamics.sensors.joint_kinds import AtHinges, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.layout import Node
@@ -23,7 +24,7 @@ QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces
 
 def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None) -> dict[str, Array]:
     """The five quantities with columns last, (B, ..., c), accelerations less gravity; ``means`` are the readings."""
-    system, armature = factor.layout.system, factor.layout.system.open_tree.armature
+    system, armature = factor.layout.system, dofs_of(factor.layout.system).armature
     tau = np.empty_like(answer.q)
     external = np.zeros_like(answer.f)
     for k, node in enumerate(factor.layout.nodes):
@@ -42,9 +43,9 @@ def quantities(factor: Factor, answer: Answer, means: list[Array] | None = None)
     return {
         "a": answer.q if maps is None else maps[1] @ answer.q,
         "tau": tau if maps is None else maps[0].T @ tau,
-        "body_accelerations": answer.alpha[:, :n],
-        "hinge_forces": answer.f[:, :n],
-        "external_forces": external[:, :n],
+        "body_accelerations": answer.alpha[:, :n, :6],
+        "hinge_forces": answer.f[:, :n, :6],
+        "external_forces": external[:, :n, :6],
     }
 
 
@@ -147,10 +148,11 @@ def predictions(factor: Factor, readings: list[Array], answer: Answer) -> list[A
                 y[:, site.rows] = _of_coupling(factor, sensor, k, answer)
                 continue
             rows = sensor.rows(system, site, terms)
+            here = slice(site.first, site.first + site.rows.stop - site.rows.start)
             dofs = answer.q[:, layout.nodes[k].dofs]
             for part, value in ((rows.S, answer.f[:, k]), (rows.K, answer.alpha[:, k]), (rows.e, dofs)):
                 if part is not None:
-                    y[:, site.rows] += (part @ value)[..., 0]
+                    y[:, site.rows] += (part @ value)[:, here, 0]
             if rows.offset is not None:
                 y[:, site.rows] += rows.offset
         out.append(y + sensor.biases(system))
@@ -169,7 +171,7 @@ def _of_coupling(factor: Factor, sensor: Sensor, k: int, answer: Answer) -> Arra
     for j, node in enumerate(layout.nodes):
         force[:, node.dofs] = factor.nodes[j].data.H @ answer.f[:, j]
     if sensor.rotor:
-        force += system.open_tree.armature[:, None] * answer.q
+        force += dofs_of(system).armature[:, None] * answer.q
     out = np.asarray((maps[0].T @ force)[:, own, 0])
     if isinstance(sensor, MotorCurrent):
         site = next(site for site in sensor.sites(system) if site.k == k)

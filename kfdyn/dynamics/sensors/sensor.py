@@ -19,17 +19,22 @@ ROUNDING = 1e-12
 
 
 class Site(NamedTuple):
-    """Node ``k`` where a sensor reads, and the entries ``rows`` of its reading that belong there."""
+    """Node ``k`` where a sensor reads, and the entries ``rows`` of its reading that belong there.
+
+    At a hinge it reads dofs from ``first`` on among those of the node: its hinge's, then its modes.
+    """
 
     k: int
     rows: slice
+    first: int = 0
 
 
 class Rows(NamedTuple):
     """What is read at a node: y = S f(k) + K α(k) + e q̈(k) + offset + r.
 
     f(k) is the force that the parent exerts on body k, α(k) the acceleration of body k less that of gravity, both in
-    world orientation at the body's origin. B states: S, K (B, r, 6), e (1, r, m), offset (B, r); None is zero.
+    world orientation at the body's origin. B states: S, K (B, r, 6), e (1, r, m), offset (B, r); None is zero. Where
+    bodies bend f and α have modes behind the six, and S and K as many columns more.
     """
 
     S: Array | None = None

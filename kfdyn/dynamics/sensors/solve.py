@@ -10,16 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.gather import ALPHA, LAMBDA, Factor
+from kfdyn.dynamics.sensors.dofs import dofs_of
+from kfdyn.dynamics.sensors.gather import Factor, spans
 from kfdyn.dynamics.sensors.sensor import Array
 
 
 class Load(NamedTuple):
-    """Linear terms for B states and c columns; None is zero.
+    """Linear terms for B states and c columns; None is zero. D is 6, and more where bodies bend.
 
-    ``alpha``, ``lam`` (B, n, 6, c) add to γ_α and γ_λ, ``q`` (B, nv, c) to γ_q̈, ``rows`` and ``loose`` (by node,
-    (B, r, c)) to those of m and of unknown forces; ``eta`` (B, n, 6, c) is the bias acceleration of each hinge, and
-    ``shift`` (B, n, 6, c) the source that reads f: λ − shift stands for λ in the subtree. ``ends`` (by node, (B, ·, c))
+    ``alpha``, ``lam`` (B, n, D, c) add to γ_α and γ_λ, ``q`` (B, nv, c) to γ_q̈, ``rows`` and ``loose`` (by node,
+    (B, r, c)) to those of m and of unknown forces; ``eta`` (B, n, D, c) is the bias acceleration of each hinge, and
+    ``shift`` (B, n, D, c) the source that reads f: λ − shift stands for λ in the subtree. ``ends`` (by node, (B, ·, c))
     adds to the unknowns of loops' ends, and ``joined`` to those that couplings and loops leave when they are joined.
     """
 
@@ -35,7 +36,7 @@ class Load(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Where F is stationary: α, λ, f (B, n, 6, c), q̈ (B, nv, c), and by node m (B, r, c) and u (B, ·, c).
+    """Where F is stationary: α, λ, f (B, n, D, c), q̈ (B, nv, c), and by node m (B, r, c) and u (B, ·, c).
 
     ``joined`` are by node what couplings and loops left when they were joined there: β and m, ν and μ. With couplings
     or loops n counts the world, and q̈ is that of the open tree.
@@ -52,36 +53,36 @@ class Answer(NamedTuple):
 
 def solve(factor: Factor, load: Load, columns: int = 1) -> Answer:
     """Run the two sweeps; cost O(N) a column."""
-    layout, size = factor.layout, len(factor.terms.l)
+    layout, size, (alpha, lam) = factor.layout, len(factor.terms.l), spans(factor.width)
     before: dict[int, Array] = {}
     gone: dict[int, Array] = {}
     inward: dict[int, Array] = {}
     for k in reversed(layout.order):
         node, own = layout.nodes[k], factor.nodes[k]
-        n = own.Gamma.shape[-1]
-        gamma, at = np.zeros((size, n if own.T is None else 12 + len(own.T), columns)), 12 + node.n_own
+        n, head = own.Gamma.shape[-1], own.head
+        gamma, at = np.zeros((size, n if own.T is None else head + len(own.T), columns)), head + node.n_own
         if load.alpha is not None:
-            gamma[:, ALPHA] += load.alpha[:, k]
+            gamma[:, alpha] += load.alpha[:, k]
         if load.lam is not None:
-            gamma[:, LAMBDA] += load.lam[:, k]
+            gamma[:, lam] += load.lam[:, k]
         if load.loose is not None and k in load.loose:
-            gamma[:, 12 : 12 + node.n_loose] += load.loose[k]
+            gamma[:, head : head + node.n_loose] += load.loose[k]
         if load.ends is not None and k in load.ends:
-            gamma[:, 12 + node.n_loose : at] += load.ends[k]
+            gamma[:, head + node.n_loose : at] += load.ends[k]
         for j in node.children:
             child, moved = factor.nodes[j], inward[j]
-            gamma[:, ALPHA] += child.phi @ moved[:, ALPHA]
-            gamma[:, LAMBDA] += child.phi @ moved[:, LAMBDA]
-            gamma[:, at : at + moved.shape[1] - 12] = moved[:, 12:]
-            at += moved.shape[1] - 12
+            gamma[:, alpha] += child.phi @ moved[:, alpha]
+            gamma[:, lam] += child.phi @ moved[:, lam]
+            gamma[:, at : at + moved.shape[1] - head] = moved[:, head:]
+            at += moved.shape[1] - head
         if own.T is not None:
-            gamma = np.concatenate([gamma[:, :12], own.T.T @ gamma[:, 12:]], axis=1)
+            gamma = np.concatenate([gamma[:, :head], own.T.T @ gamma[:, head:]], axis=1)
             if load.joined is not None and k in load.joined:
                 gamma[:, n - load.joined[k].shape[1] :] += load.joined[k]
         if load.shift is not None:
-            gamma -= own.Gamma[:, :, LAMBDA] @ load.shift[:, k]
+            gamma -= own.Gamma[:, :, lam] @ load.shift[:, k]
         before[k] = gamma
-        hinge = own.E.swapaxes(-1, -2) @ gamma[:, :12]
+        hinge = own.E.swapaxes(-1, -2) @ gamma[:, :head]
         m = node.n_dofs
         if load.q is not None:
             hinge[:, :m] += load.q[:, node.dofs]
@@ -91,14 +92,14 @@ def solve(factor: Factor, load: Load, columns: int = 1) -> Answer:
         gone[k] = own.inverse @ whole[:, own.gone]  # 𝒦⁻¹ γ₁
         inward[k] = whole[:, own.keep] - own.beside.swapaxes(-1, -2) @ gone[k]
         if load.eta is not None:
-            inward[k] = inward[k] + own.reduced[:, :, ALPHA] @ load.eta[:, k]
+            inward[k] = inward[k] + own.reduced[:, :, alpha] @ load.eta[:, k]
     return _scatter(factor, load, columns, before, gone)
 
 
 def _scatter(factor: Factor, load: Load, columns: int, before: dict[int, Array], gone: dict[int, Array]) -> Answer:
     layout, size = factor.layout, len(factor.terms.l)
-    n_bodies, nv = len(layout.nodes), layout.system.open_tree.nv
-    alpha, lam, f = (np.zeros((size, n_bodies, 6, columns)) for _ in range(3))
+    n_bodies, nv, (of_alpha, of_lam) = len(layout.nodes), dofs_of(layout.system).nv, spans(factor.width)
+    alpha, lam, f = (np.zeros((size, n_bodies, factor.width, columns)) for _ in range(3))
     q, m_of, u_of, joined = np.zeros((size, nv, columns)), {}, {}, {}
     carried: dict[int, Array] = {}
     for k in layout.order:
@@ -106,26 +107,26 @@ def _scatter(factor: Factor, load: Load, columns: int, before: dict[int, Array],
         kept = np.zeros((size, len(own.keep), columns))
         if node.parent >= 0:
             back = own.phi.swapaxes(-1, -2)
-            kept[:, ALPHA] = back @ alpha[:, node.parent]
-            kept[:, LAMBDA] = back @ lam[:, node.parent]
-            kept[:, 12:] = carried[k]
+            kept[:, of_alpha] = back @ alpha[:, node.parent]
+            kept[:, of_lam] = back @ lam[:, node.parent]
+            kept[:, own.head :] = carried[k]
         if load.eta is not None:
-            kept[:, ALPHA] += load.eta[:, k]
+            kept[:, of_alpha] += load.eta[:, k]
         n = own.Gamma.shape[-1]
         whole = np.empty((size, len(own.keep) + len(own.gone), columns))
         whole[:, own.keep], whole[:, own.gone] = kept, -(own.X @ kept) - gone[k]
         z = whole[:, :n].copy()
-        z[:, :12] += own.E @ whole[:, n:]
-        f[:, k] = own.Gamma[:, LAMBDA] @ z + before[k][:, LAMBDA]
-        alpha[:, k], lam[:, k] = z[:, ALPHA], z[:, LAMBDA]
+        z[:, : own.head] += own.E @ whole[:, n:]
+        f[:, k] = own.Gamma[:, of_lam] @ z + before[k][:, of_lam]
+        alpha[:, k], lam[:, k] = z[:, of_alpha], z[:, of_lam]
         if load.shift is not None:
             lam[:, k] -= load.shift[:, k]  # what the body and all outboard of it see
         q[:, node.dofs], m_of[k] = whole[:, n : n + node.n_dofs], whole[:, n + node.n_dofs :]
         joined[k] = z[:, n - sum(len(join.new) for join in node.joins) :]
-        z, at = own.parted(z), 12 + node.n_own
-        u_of[k] = z[:, 12 : 12 + node.n_loose]
+        z, at = own.parted(z), own.head + node.n_own
+        u_of[k] = z[:, own.head : own.head + node.n_loose]
         for j in node.children:
-            count = len(factor.nodes[j].keep) - 12
+            count = len(factor.nodes[j].keep) - own.head
             carried[j] = z[:, at : at + count]
             at += count
     return Answer(alpha, lam, f, q, m_of, u_of, joined)

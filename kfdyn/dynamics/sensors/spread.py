@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
+from kfdyn.dynamics.sensors.gather import Factor, spans
 from kfdyn.dynamics.sensors.marginals import Local, marginals
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array, Index
@@ -49,7 +50,7 @@ def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
 def standard_deviations_of(factor: Factor) -> dict[str, Array]:
     """The same for the states of one factor."""
     system, size = factor.layout.system, len(factor.terms.l)
-    of_dofs = {key: np.zeros((size, system.open_tree.nv)) for key in ("a", "tau")}
+    of_dofs = {key: np.zeros((size, dofs_of(system).nv)) for key in ("a", "tau")}
     of_bodies = {key: np.zeros((size, system.n_bodies, 6)) for key in QUANTITIES[2:]}
     for local in marginals(factor):
         if local.k == system.n_bodies:  # the world
@@ -57,7 +58,7 @@ def standard_deviations_of(factor: Factor) -> dict[str, Array]:
         own = factor.layout.nodes[local.k].dofs
         of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(local.tau)
         for key, value in zip(QUANTITIES[2:], (local.alpha, local.f, local.external)):
-            of_bodies[key][:, local.k] = _root(value)
+            of_bodies[key][:, local.k] = _root(value)[:, :6]
     if system.couplings:
         of_dofs = {key: _of_couplings(factor, key, value) for key, value in of_dofs.items()}
     return of_dofs | of_bodies
@@ -100,17 +101,17 @@ def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
     """Means' response to a source −s*X in F, which is cov(·, X) s."""
     layout = factor.layout
     system, (size, _, count) = layout.system, source.shape
-    n, armature, maps = len(layout.nodes), layout.system.open_tree.armature, coordinate_maps(system)
+    n, armature, maps = len(layout.nodes), dofs_of(system).armature, coordinate_maps(system)
     by_body = None
     if of not in ("a", "tau"):
-        by_body = np.zeros((size, n, 6, count))
-        by_body[:, : system.n_bodies] = source.reshape(size, -1, 6, count)
+        by_body = np.zeros((size, n, factor.width, count))
+        by_body[:, : system.n_bodies, :6] = source.reshape(size, -1, 6, count)
     elif maps is not None:
         source = (maps[1].T if of == "a" else maps[0]) @ source
     if of == "a":
         return quantities(factor, solve(factor, Load(q=-source), count))
     if of == "tau":
-        shift = np.zeros((size, n, 6, count))
+        shift = np.zeros((size, n, factor.width, count))
         for k, node in enumerate(layout.nodes):
             shift[:, k] = factor.nodes[k].data.H.swapaxes(-1, -2) @ source[:, node.dofs]
         return quantities(factor, solve(factor, Load(q=-armature[:, None] * source, shift=shift), count))
@@ -127,7 +128,9 @@ def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
         if node.loose:
             loose[k] = -(data.P_loose.swapaxes(-1, -2) @ by_body[:, k])
     out = quantities(factor, solve(factor, Load(lam=lam, loose=loose), count))
-    out["external_forces"] = out["external_forces"] - lam[:, : system.n_bodies]  # x = μ + ΣP*λ, and the source moves μ
+    out["external_forces"] = (
+        out["external_forces"] - lam[:, : system.n_bodies, :6]
+    )  # x = μ + ΣP*λ, and the source moves μ
     return out
 
 
@@ -141,8 +144,7 @@ def _entries(est: DynamicsEstimate, what: Part) -> tuple[str, Index]:
     if at is None:
         return key, total
     if key in ("a", "tau"):
-        own = system.v_slice(at)
-        return key, total[own]
+        return key, total[dof_slice(system, at)]
     k = system.body_index(at)
     return key, total[6 * k : 6 * k + 6]
 
@@ -168,7 +170,8 @@ def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index
         elif rows.e is not None:
             cov = rows.e @ local.a @ rows.e.swapaxes(-1, -2)
         yield piece.sensor, piece.seen, weight - weight @ cov @ weight
-    at = 12
+    _, lam = spans(factor.width)
+    at = lam.stop
     for push in node.loose:  # Σ⁻¹ − Σ⁻¹ cov(x) Σ⁻¹: of a wide force λ holds too few digits
         here = slice(at, at + len(push.seen))
         if not push.flat:
@@ -182,7 +185,7 @@ def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index
             yield piece.sensor, piece.seen, weight - weight @ cov[:, places[:, None], places] @ weight
     for push in node.spread:
         P = factor.layout.sensors[push.sensor].wrench(factor.layout.system, factor.terms)[:, :, push.seen]  # type: ignore[attr-defined]
-        yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, 6:12, 6:12] @ P)
+        yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, lam, lam] @ P)
 
 
 def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:

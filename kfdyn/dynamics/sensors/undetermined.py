@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, Factor, at_hinge, gather
+from kfdyn.dynamics.sensors.dofs import dof_labels, dofs_of
+from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, Factor, at_hinge, gather, spans
 from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.sharing import READ, coordinate_maps
@@ -39,7 +40,7 @@ class Undetermined(NamedTuple):
 
 def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), entry: int = 0) -> Undetermined:
     """Find the null vectors for the first state of ``terms``: at the roots, and from there outward."""
-    one = LinkTerms(*(part[:1] for part in terms))
+    one = type(terms)(*(part[:1] for part in terms))
     factor = gather(layout, one)
     free, bound, pins = [], [], {}
     for k in layout.order:
@@ -57,14 +58,14 @@ def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), e
     names, readings = _unknown_names(layout), _row_names(layout)
     unseen = tuple(_parts(vector, [name for name, _ in names]) for vector in unknowns)
     repeated = tuple(_parts(vector, readings) for vector in rows)
-    nv, maps = layout.system.open_tree.nv, coordinate_maps(layout.system)
+    nv, maps = dofs_of(layout.system).nv, coordinate_maps(layout.system)
     forces = np.zeros((len(unknowns), layout.system.n_bodies, 6))
     at = nv
     for k in layout.order:
         if k == layout.system.n_bodies:  # the world
             continue
         P = factor.nodes[k].data.P_loose[0]
-        forces[:, k] = unknowns[:, at : at + P.shape[1]] @ P.T if len(unknowns) else 0.0
+        forces[:, k] = unknowns[:, at : at + P.shape[1]] @ P[:6].T if len(unknowns) else 0.0
         at += P.shape[1]
     text = _sentence(layout, unknowns, names, unseen, repeated, lead, entry)
     moved = unknowns[:, :nv] if maps is None else unknowns[:, :nv] @ maps[1].T
@@ -84,7 +85,7 @@ def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
     # an unknown is pinned by information, a row by noise: the sign follows where the vector lies
     kind = np.where([name[0] in READ for name in own.names], -1.0, 1.0)
     if not own.names:
-        kind = np.concatenate([np.ones(own.Gamma.shape[-1] - 12 + node.n_dofs), -np.ones(node.n_rows)])
+        kind = np.concatenate([np.ones(own.Gamma.shape[-1] - own.head + node.n_dofs), -np.ones(node.n_rows)])
     sign = np.where((kind[:, None] * vectors**2).sum(0) >= 0, 1.0, -1.0)
     return vectors, sign
 
@@ -92,31 +93,33 @@ def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
 def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
     """Back-substitute a null vector: scaled q̈ and unknown forces, and scaled multipliers of the rows."""
     layout = factor.layout
-    q, loose = np.zeros(layout.system.open_tree.nv), {k: np.zeros(layout.nodes[k].n_loose) for k in layout.order}
+    q, loose = np.zeros(dofs_of(layout.system).nv), {k: np.zeros(layout.nodes[k].n_loose) for k in layout.order}
     m = {k: np.zeros(layout.nodes[k].n_rows) for k in layout.order}
     state: dict[int, Array] = {}
+    alpha, lam = spans(factor.width)
     for k in layout.order:
         node, own, choice = layout.nodes[k], factor.nodes[k], factor.choices[k]
+        head = own.head
         if k == root:
-            whole = np.zeros(12 + len(choice.scale))
+            whole = np.zeros(head + len(choice.scale))
             whole[own.gone] = vector * choice.scale[choice.eliminate]
         elif node.parent in state:
             above = state[node.parent]
             back = own.phi[0].T
-            kept = np.concatenate([back @ above[:6], back @ above[6:12], _carried(factor, k, above)])
+            kept = np.concatenate([back @ above[alpha], back @ above[lam], _carried(factor, k, above)])
             whole = np.zeros(len(own.keep) + len(own.gone))
             whole[own.keep], whole[own.gone] = kept, -(own.X[0] @ kept)
         else:
             continue
         n = own.Gamma.shape[-1]
         z = whole[:n].copy()
-        z[:12] += own.E[0] @ whole[n:]
+        z[:head] += own.E[0] @ whole[n:]
         state[k] = own.parted(z[None, :, None])[0, :, 0]
         scale = choice.scale
         at = node.n_loose
-        loose[k] = whole[12 : 12 + at] / scale[:at]
-        q[node.dofs] = whole[n : n + node.n_dofs] / scale[n - 12 : n - 12 + node.n_dofs]
-        m[k] = whole[n + node.n_dofs :] / scale[n - 12 + node.n_dofs :]
+        loose[k] = whole[head : head + at] / scale[:at]
+        q[node.dofs] = whole[n : n + node.n_dofs] / scale[n - head : n - head + node.n_dofs]
+        m[k] = whole[n + node.n_dofs :] / scale[n - head + node.n_dofs :]
     order = layout.order
     return np.concatenate([q, *(loose[k] for k in order)]), np.concatenate([m[k] for k in order])
 
@@ -124,9 +127,10 @@ def _outward(factor: Factor, root: int, vector: Array) -> tuple[Array, Array]:
 def _carried(factor: Factor, k: int, above: Array) -> Array:
     """What node k had carried on to its parent, out of the parent's z."""
     parent = factor.layout.nodes[factor.layout.nodes[k].parent]
-    at = 12 + parent.n_own
+    head = factor.nodes[k].head
+    at = head + parent.n_own
     for j in parent.children:
-        count = len(factor.nodes[j].keep) - 12
+        count = len(factor.nodes[j].keep) - head
         if j == k:
             return above[at : at + count]
         at += count
@@ -156,10 +160,7 @@ def _parts(vector: Array, names: list[str]) -> tuple[str, ...]:
 
 def _unknown_names(layout: Layout) -> list[tuple[str, int]]:
     """Names of q̈ and of the unknown forces, and the node where each is."""
-    system, out = layout.system, []
-    for k, body in enumerate(system.bodies):
-        for i in range(body.hinge.nv):
-            out.append((f"hinge {body.hinge_name!r}" + (f" (dof {i})" if body.hinge.nv > 1 else ""), k))
+    system, out = layout.system, dof_labels(layout.system)
     for k in layout.order:
         for push in layout.nodes[k].loose:
             sensor = layout.sensors[push.sensor]
@@ -199,7 +200,12 @@ def _sentence(
         said.append(f"the sensors leave undetermined: {told}{more}{where}")
         node = names[int(np.abs(unknowns[0]).argmax())][1] if len(unknowns) else 0
         hinge, body = layout.system.hinge_names[node], layout.system.body_names[node]
-        if any("force" in part for part in unseen[0]):
+        if any(part.startswith("mode") for part in unseen[0]):
+            part = next(part for part in unseen[0] if part.startswith("mode"))
+            said.append(
+                f"a JointTorque of {part} (0, where nothing drives it), or an Imu on a frame there, would cure it"
+            )
+        elif any("force" in part for part in unseen[0]):
             said.append(f"a ForceTorque inboard of {body!r}, or a finite covariance of that force, would cure it")
         else:
             said.append(f"a JointTorque or JointAcceleration at hinge {hinge!r}, or an Imu on {body!r}, would cure it")

@@ -125,12 +125,6 @@ def dense(system, q, v, sensors, readings, gravity=None, loop_rows=()):
         G.append(J), c.append(held[1]), y.append(np.zeros(len(J))), R.append(np.zeros((len(J), len(J))))
         n_prior_rows += len(J)
         n_flat += len(J)
-    G, c, y = np.concatenate(G), np.concatenate(c), np.concatenate(y)
-    big = np.zeros((len(y), len(y)))
-    at = 0
-    for block in R:
-        big[at : at + len(block), at : at + len(block)] = block
-        at += len(block)
     maps = {
         "a": (q_map, np.zeros(nv)),
         "tau": (tau, tau0),
@@ -138,6 +132,18 @@ def dense(system, q, v, sensors, readings, gravity=None, loop_rows=()):
         "hinge_forces": (f.reshape(6 * n, total), f0.reshape(-1)),
         "external_forces": (external.reshape(6 * n, total), external0.reshape(-1)),
     }
+    return gaussian(G, c, R, y, maps, n_prior_rows, n_flat)
+
+
+def gaussian(G, c, R, y, maps, n_prior_rows, n_flat):
+    """The posterior of θ from rows y = Gθ + c + r, r ~ N(0, R), lists over sensors, and of what is linear in it."""
+    G, c, y = np.concatenate(G), np.concatenate(c), np.concatenate(y)
+    big = np.zeros((len(y), len(y)))
+    at = 0
+    for block in R:
+        big[at : at + len(block), at : at + len(block)] = block
+        at += len(block)
+    total = G.shape[1]
     K = np.block([[np.zeros((total, total)), G.T], [G, -big]])
     scale = np.ones(len(K))
     for _ in range(20):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from against_dense import EXACT, OF_CONDITION, sizes
 from dense_sensors import dense
 from multibody_cases import forest, state
 from sensor_cases import S, random_cov
-from test_sensor_oracle import EXACT, OF_CONDITION, sizes
 
 import kfdyn as kf
 from kfdyn.dynamics.sensors.sharing import independent_rows
