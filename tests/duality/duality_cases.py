@@ -25,7 +25,9 @@ def with_covariance(ss, name, matrix):
     claim = claims(ss)[name]
     start = ss.arrays.state if len(matrix) == ss.n_states else ss.arrays.output
     scale = np.maximum(np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), claim.scale**2)), claim.scale)
-    return {name: dataclasses.replace(claim, covariance=Given(matrix, start), units=Units(scale, scale))}
+    return {
+        name: dataclasses.replace(claim, covariance=Given(matrix, start), units=Units(scale, scale, claim.units.means))
+    }
 
 
 def outcomes(ss, samples, seed, truth=None, claimed=None):
