@@ -1,5 +1,8 @@
 """Forward dynamics: the smoother against dense solves, against textbooks, and against inverse dynamics."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from dense_dynamics import dense_bias, dense_mass_matrix, over, quick
@@ -285,3 +288,12 @@ class TestRefusals:
     def test_method(self):
         with pytest.raises(KfdynError, match="method must be 'filter', 'engine' or 'mass_matrix', not 'aba'"):
             forward_dynamics(kf.models.pendulum(), [0.0], None, [0.0], method="aba")
+
+
+def test_forward_dynamics_waits_for_nothing_that_it_does_not_need():
+    code = (
+        "import sys, numpy as np, kfdyn as kf; arm = kf.models.puma560(); kf.forward_dynamics(arm, *np.zeros((3, 6)));"
+        "sys.exit(', '.join({'scipy', 'kfdyn.dynamics.sensors', 'kfdyn.dynamics.loops'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
