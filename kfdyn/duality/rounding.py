@@ -254,7 +254,7 @@ def in_natural_units(ss: StateSpace) -> StateSpace:
     --------
     >>> import numpy as np, kfdyn as kf
     >>> small = kf.StateSpace([-1], [None], [[[1e-6]]], [[[1e-12]]])
-    >>> 0.5 < in_natural_units(small).Q[0][0, 0] < 2
+    >>> bool(0.5 < in_natural_units(small).Q[0][0, 0] < 2)
     True
     """
     cov, groups = Covariances(ss), unit_groups(ss)
