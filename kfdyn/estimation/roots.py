@@ -61,6 +61,9 @@ def _lower(b: FloatArray) -> FloatArray:
         b = np.concatenate([b, np.zeros((count, n, n - c))], axis=2)
     elif c == n and not np.triu(b, 1).any():
         return b
+    # The largest first, or reflections leave a small column only the digits that a large one behind it has.
+    order = np.argsort(-np.abs(b).max(axis=1, initial=0.0), axis=1, kind="stable")
+    b = np.take_along_axis(b, order[:, None, :], axis=2)
     upper: FloatArray = np.linalg.qr(b.transpose(0, 2, 1), mode="r")  # type: ignore[assignment]
     return upper.transpose(0, 2, 1)
 

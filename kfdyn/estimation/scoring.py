@@ -81,12 +81,12 @@ class Score:
         terms = [(1.0, self._at_parent(self._own_costate), self._at_node(self.smooth.x.flat))]
         if self._lifted is not None:
             terms.append((1.0, self._at_parent(self._lifted), self._at_node(self.eta)))
-        return self._sum(1.0, self._maps[0], terms, owned=True)
+        return self._sum(1.0, self._maps[0], terms)
 
     @cached_property
     def H(self) -> Blocks:
         """∂ℓ/∂H(k) = ax̂* − (CH − G*Λ⁺)P, (..., m_k, n_k); 0 where T is missing."""
-        return self._sum(1.0, self._maps[1], [(1.0, self._rates, self._at_node(self.smooth.x.flat))], owned=True)
+        return self._sum(1.0, self._maps[1], [(1.0, self._rates, self._at_node(self.smooth.x.flat))])
 
     @property
     def xi(self) -> FloatArray:
@@ -140,21 +140,15 @@ class Score:
     def _rates(self) -> _Parts:
         return _Parts(self.smooth.a, self.ss.arrays.output, common_sizes(self.ss).m)
 
-    def _sum(
-        self, share: float, base: Blocks, terms: list[tuple[float, _Parts, _Parts]], owned: bool = False
-    ) -> Blocks:
-        """share·base + Σ scale·x(k) y*(k) in the blocks of all nodes and batch entries.
-
-        A base that is ``owned`` is read once; where there is one T the sum takes its place, for new memory takes time.
-        """
+    def _sum(self, share: float, base: Blocks, terms: list[tuple[float, _Parts, _Parts]]) -> Blocks:
+        """share·base + Σ scale·x(k) y*(k) in the blocks of all nodes and batch entries."""
         from kfdyn.estimation.recursions.score import add_outer
         from kfdyn.sweeps import Tag
 
         assert base.cols is not None
         batch = self.smooth.a.shape[:-1]
-        in_place, rows = owned and not batch and share == 1.0, count_rows(batch)
-        out = base.flat if in_place else np.empty((*batch, int(base.offsets[-1])))
-        flat, based = out.reshape(-1), None if in_place else Tag(1)
+        rows, out = count_rows(batch), np.empty((*batch, int(base.offsets[-1])))
+        flat, based = out.reshape(-1), Tag(1)
         for scale, left, right in terms if rows else ():
             add_outer(
                 (left.size, right.size), based, base.rows, base.cols, base.offsets, rows, scale,

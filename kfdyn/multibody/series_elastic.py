@@ -62,7 +62,8 @@ class FlexibleJoint:
     def __post_init__(self) -> None:
         for key in ("stiffness", "rotor_inertia", "damping", "ratio"):
             value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+            if not number or not math.isfinite(value):
                 raise ModelError(f"flexible joint: {key} must be a finite number, got {value!r:.60}")
             object.__setattr__(self, key, float(value))
         if self.stiffness <= 0:
@@ -90,7 +91,7 @@ class FlexibleJoint:
     @property
     def reflected(self) -> float:
         """R = ratio² J, the rotor as the hinge feels it behind the gear."""
-        return self.ratio**2 * self.rotor_inertia
+        return self.ratio * self.ratio * self.rotor_inertia
 
     def split(self, link: Body) -> tuple[Body, Body]:
         """The joint as two hinges of a rigid :class:`System`: those who take a motor and a link for it take all of it.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.spatial import spatial_inertia
 
 DRIVE = kf.FlexibleJoint(stiffness=300.0, rotor_inertia=2e-4, damping=0.4, ratio=50.0)
@@ -313,3 +313,34 @@ def test_the_hinge_without_inertia_is_named():
     robot = kf.FlexibleSystem([kf.Body("b", np.zeros((6, 6)), kf.Hinge.revolute(AXIS, flexible=DRIVE))])
     with pytest.raises(kf.errors.SingularError, match="b"):
         kf.forward_dynamics(robot, [0.0, 0.0], None, [1.0, 0.0])
+
+
+def test_one_number_of_stiffness_or_damping_is_that_of_the_hinges():
+    """Springs of joints and modes have their own: in every method, and an entry for one of them is refused."""
+    link = kf.Body("a", spatial_inertia(1.0, [0.3, 0, 0], 0.02 * np.eye(3)), kf.Hinge.revolute(
+        [0, 1, 0], flexible=kf.FlexibleJoint(80.0, 0.02, ratio=2.0)))  # fmt: skip
+    system, t = kf.FlexibleSystem([link]), [0.0, 0.1]
+    for method in ("implicit", "rk4"):
+        for what in ("stiffness", "damping"):
+            one, each = (
+                kf.simulate(system, [0.1, 0.05], [0.5, 1.0], t, method=method, substeps=20, **{what: value}).q[-1]
+                for value in (5.0, [5.0, 0.0])
+            )
+            assert np.array_equal(one, each)
+    with pytest.raises(ModelError, match=r"'a/spring'.*has its stiffness from its body or joint"):
+        kf.simulate(system, [0.1, 0.05], [0.5, 1.0], t, stiffness=[0.0, 1e4])
+
+
+def test_what_is_no_number_of_a_flexible_system():
+    joint = kf.FlexibleJoint(80.0, 0.02)
+    link = kf.Body(
+        "a", spatial_inertia(1.0, [0.3, 0, 0], 0.02 * np.eye(3)), kf.Hinge.revolute([0, 1, 0], flexible=joint)
+    )
+    system = kf.FlexibleSystem([link])
+    for q in (np.zeros(2) + 1j, "ab"):
+        with pytest.raises(ShapeError, match="q must be an array of real numbers"):
+            kf.forward_dynamics(system, q, None, [0.0, 0.0])
+    with pytest.raises(ModelError, match="no inertia that doubles can hold"):
+        kf.FlexibleJoint(1.0, 1.0, ratio=1e200)
+    with pytest.raises(ModelError, match="stiffness must be a finite number"):
+        kf.FlexibleJoint(np.complex128(1 + 2j), 1.0)

@@ -271,3 +271,12 @@ def test_roots_take_at_most_four_times_as_long(build, smoother):
     plain, roots = (min(times) for times in zip(*[(run("block"), run("square_root")) for _ in range(60)]))
     print(f"{plain * 1e6:.0f} µs, roots {roots * 1e6:.0f} µs: {roots / plain:.2f}×")
     assert roots < 4 * plain
+
+
+def test_the_order_of_the_columns_of_a_factor_does_not_matter():
+    """Columns of 1e-11 and 3e3: the variance that is left is that of the small one, whichever comes first."""
+    F = np.array([[[1e-11, 3000.0], [2e-11, 5000.0]]])
+    for factor in (F, F[:, :, ::-1]):
+        ss = kf.StateSpace([-1], [None], [[[1.0, 0.0]]], Q_factor=factor, R_factor=[[[1e-15]]])
+        S = kf.bryson_frazier(ss, kf.kalman_filter(ss, [0.0], method="square_root")).S[0]
+        assert abs(S[1, 1] / 1.11111138889e-23 - 1) < 1e-9  # by sixty digits

@@ -284,12 +284,21 @@ def with_armature(system: System, armature: Array) -> System:
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
         return own if value else np.zeros(len(own))
-    array = checked(system, np.broadcast_to(value, (system.nv,)) if np.ndim(value) == 0 else value, (system.nv,), what)
+    elastic = system.elastic if isinstance(system, FlexibleSystem) else np.zeros(system.nv, dtype=bool)
+    # one number is that of every hinge; springs of joints and modes have their own
+    given = np.where(elastic, 0.0, value) if np.ndim(value) == 0 else value
+    array = checked(system, given, (system.nv,), what)
     if array.ndim > 1:
         raise ShapeError(f"{what} must be True, False, a scalar or have shape ({system.nv},), got {array.shape}")
     if (array < 0).any():
         i = int(np.argmax(array < 0))
         raise ModelError(f"{what} must not be negative, got {array[i]} at dof {i} of system {system.name!r}")
+    if isinstance(system, FlexibleSystem) and what == "stiffness" and array[elastic].any():
+        i = int(np.flatnonzero(elastic & (array != 0))[0])
+        raise ModelError(
+            f"stiffness of {system.dof_names[i]!r}: a mode, or the spring of a flexible joint, has its stiffness from "
+            "its body or joint; give it there, and 0 here"
+        )
     if system.couplings and array.any():
         array = _of_named_hinges(system, array, what)
     return array

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.body import Body, Frame
+from kfdyn.multibody.body import Body, Frame, as_floats
 from kfdyn.multibody.coupling import Coupling, Expansion, Places
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
@@ -378,7 +378,7 @@ class FlexibleSystem:
 
     def checked(self, x: ArrayLike, size: int, what: str) -> Array:
         """Finite numbers of shape (..., size), or an error."""
-        array = np.asarray(x, dtype=float)
+        array = as_floats(x, f"system {self.name!r}: {what}")
         if array.shape[-1:] != (size,):
             raise ShapeError(
                 f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}: {_listed(self, what)}"
