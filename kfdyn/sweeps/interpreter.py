@@ -153,13 +153,12 @@ class _Method(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-_KEPT: list[object] = []  # a function of Python's refers to its definition for ever
-
-
 def python_function(name, address, *taken):
     """A function of Python's at an address; ``taken`` are the class and the slot of a model, if it takes one."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
     method = _Method(name.encode(), address, _FASTCALL, None)
-    _KEPT.append(method)
+    # A function looks into its definition even while it is taken down. Whatever a module keeps may be gone by then, as
+    # the interpreter ends, so nobody may ever let go of this.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
     return make(ctypes.byref(method), context(*taken), None)
