@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
@@ -175,6 +175,7 @@ def test_matrices_among_the_answers(n, seed):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 30), st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
+@example(1, 23754, 1e-6)  # one hinge, whose ∂a/∂v is 0
 def test_forward_from_inverse_on_ragged_trees(n, seed, mass):
     """∂a/∂q = −𝓜⁻¹ ∂τ/∂q, by dense algebra, whatever the tree and the unit of mass; alone as in a batch, to the bit."""
     system = kf.models.random_tree(n, seed, trees=min(n, 1 + seed % 2))
@@ -189,9 +190,11 @@ def test_forward_from_inverse_on_ragged_trees(n, seed, mass):
     M = inverse.dtau_da
     # Two different eliminations differ by up to eps times the condition number.
     bound = max(1e-10, 4 * np.finfo(float).eps * np.linalg.cond(M).max()) if system.nv else 0.0
-    for one, other in zip(forward, inverse[:2]):
+    # Where all terms cancel, as those of one hinge do in ∂a/∂v, what is left is rounding of terms of the size of a/q, v.
+    rate = np.abs(v).max(initial=0.0)
+    for one, other, term in zip(forward, inverse[:2], (max(np.abs(a).max(initial=0.0), rate**2), rate)):
         expected = -np.linalg.solve(M, other)
-        np.testing.assert_allclose(one, expected, rtol=0, atol=bound * np.abs(expected).max(initial=1e-300))
+        np.testing.assert_allclose(one, expected, rtol=0, atol=bound * np.abs(expected).max(initial=term))
     for derivatives, batch, u in (
         (kf.forward_dynamics_derivatives, forward, tau),
         (kf.inverse_dynamics_derivatives, inverse, a),
