@@ -59,6 +59,7 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
                 kf.bias_forces(system, q, v)
                 kf.mass_matrix_trace(system, q)
                 kf.mass_matrix_logdet(system, q)
+                kf.mass_matrix_logdet_gradient(system, q)
 
     def kinematics() -> None:
         q, v, a = states(arm, ())

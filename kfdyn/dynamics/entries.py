@@ -32,6 +32,8 @@ INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE")
 MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
 TRACE = Later("kfdyn.dynamics.recursions.mass_matrix", "TRACE")
 MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE")
+VARIANCES = Later("kfdyn.dynamics.recursions.logdet", "VARIANCES")
+LOGDET_GRADIENT = Later("kfdyn.dynamics.recursions.logdet", "LOGDET_GRADIENT")
 HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
 COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
 CUT_JOINT = Later("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
@@ -89,6 +91,14 @@ quick_mass_matrix = _of_configurations(MASS_MATRIX)
 
 #: (system, q): 𝓜⁻¹ (..., nv, nv), or None.
 quick_mass_matrix_inverse = _of_configurations(MASS_MATRIX_INVERSE)
+
+
+def quick_of_dofs(entry: Later, system: System, q: Any) -> Array | None:
+    """A number for each dof (..., nv) in configurations q, or None."""
+    if type(q) is not ndarray or not q.ndim:
+        return None
+    answer = empty((*q.shape[:-1], system.nv))
+    return answer if entry(system, _rows(q.shape[:-1]), q, answer) == FINE else None
 
 
 def quick_hybrid_dynamics(

@@ -7,8 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import LOGDET_GRADIENT, quick_of_dofs
 from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
 
@@ -20,11 +22,10 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
 
     ::
 
-        ∂ log det 𝓜/∂q_i = 2 tr(X_i* Λ⁺P⁺) + 2 Σ_j [(CH − G*Λ⁺)P]_j · H_j X_i        X = [[ω~, v~], [0, ω~]]
+        ∂ log det 𝓜/∂q_i = 2 tr(X_i* Λ⁺P⁺) = 2 tr(X_i P Λ)        X = [[ω~, v~], [0, ω~]]
 
-    for the column H_i* = [ω; v] of hinge k. The hinge moves all that is outboard of it rigidly, which is a change of
-    φ(p,k) by φX; the sum is over the screws j of the same hinge before i, which do not move along. For a hinge of one
-    dof it is 2 tr(X P Λ).
+    for the column H_i* = [ω; v] of hinge k, which moves all that is outboard of it rigidly: a change of φ(p,k) by φX.
+    A hinge of several screws is a chain of hinges of one dof.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
 
     Notes
     -----
-    O(N) a configuration: one filter and half a smoother, all configurations in one sweep. Source: THEORY section 10.
+    O(N) a configuration: one filter and the smoother's covariances, compiled. Source: THEORY section 10.
 
     Examples
     --------
@@ -54,9 +55,25 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
     >>> round(np.sin(1.0) / (1 + np.sin(0.5) ** 2), 6)
     np.float64(0.684207)
     """
+    answer = LOGDET_GRADIENT.one(system, q)
+    if answer is None:
+        expect_system(system)
+        expect_rigid(system, "mass_matrix_logdet_gradient")
+        answer = quick_of_dofs(LOGDET_GRADIENT, system, q) if system.is_tree else None
+    return _by_blocks(system, q) if answer is None else answer
+
+
+def _by_blocks(system: System, q: ArrayLike) -> Array:
+    """The long way: arguments checked by name, the engine's own gradient, or the words why there is none.
+
+    ::
+
+        ∂ log det 𝓜/∂q_i = 2 tr(X_i* Λ⁺P⁺) + 2 Σ_j [(CH − G*Λ⁺)P]_j · H_j X_i
+
+    with P⁺ behind whole hinges; the sum is over the screws j of the same hinge before i, which do not move along.
+    """
     from kfdyn.estimation.riccati import riccati
 
-    expect_rigid(system, "mass_matrix_logdet_gradient")
     states = States.of(system, q)
     out = np.empty((states.size, system.nv))
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))

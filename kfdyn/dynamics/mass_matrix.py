@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import MASS_MATRIX, TRACE, fused_mass_matrix, quick_mass_matrix
+from kfdyn.dynamics.entries import (
+    MASS_MATRIX,
+    TRACE,
+    VARIANCES,
+    fused_mass_matrix,
+    quick_mass_matrix,
+    quick_of_dofs,
+)
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
@@ -148,13 +155,21 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     >>> np.round(np.exp(mass_matrix_logdet(kf.models.double_pendulum(), [0.0, 0.0])), 12)
     np.float64(1.0)
     """
+    d = VARIANCES.one(system, q)
+    if d is None:
+        expect_system(system)
+        if not system.is_tree:
+            from kfdyn.dynamics.loops.constrained import constrained_logdet
+
+            return constrained_logdet(system, q)
+        d = quick_of_dofs(VARIANCES, system, q)
+    return _logdet_by_blocks(system, q) if d is None else np.asarray(np.log(d).sum(axis=-1))
+
+
+def _logdet_by_blocks(system: System, q: ArrayLike) -> Array:
+    """The long way: arguments checked by name, D(k) of whole hinges by the engine, or the words why there is none."""
     from kfdyn.estimation.riccati import riccati
 
-    expect_system(system)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_logdet
-
-        return constrained_logdet(system, q)
     states = States.of(system, q)
     out = np.empty(states.size)
     own = np.diff(system.layout.v_start)

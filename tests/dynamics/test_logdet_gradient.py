@@ -1,10 +1,17 @@
 """The gradient of log det 𝓜 against differences of it, Richardson-extrapolated to 1e-10, for every kind of hinge."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.errors import ShapeError
+from kfdyn.dynamics.entries import LOGDET_GRADIENT, VARIANCES
+from kfdyn.dynamics.logdet_gradient import _by_blocks as by_blocks
+from kfdyn.errors import ShapeError, SingularError
+from kfdyn.multibody.prepared import model_of
 from kfdyn.spatial import spatial_inertia
 
 
@@ -78,3 +85,42 @@ def test_batches_and_the_first_joint():
     np.testing.assert_allclose(g[..., 0], 0, atol=1e-12)  # turning the whole arm changes nothing
     with pytest.raises(ShapeError):
         kf.mass_matrix_logdet_gradient(arm, np.zeros(5))
+
+
+def scaled(seed, mass):
+    system = kf.models.random_tree(9, seed)
+    heavy = [dataclasses.replace(b, inertia=mass * b.inertia, armature=mass * b.armature) for b in system.bodies]
+    return kf.System(heavy, system.gravity)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_dof_by_dof_as_hinge_by_hinge(seed, mass):
+    """Compiled, screws of one hinge are a chain on mass-less bodies; the engine takes the hinge as a whole."""
+    system = scaled(seed, mass)
+    rng = np.random.default_rng(seed)
+    q = np.stack([system.random_configuration(rng) for _ in range(9)])
+    got, expected = kf.mass_matrix_logdet_gradient(system, q), by_blocks(system, q)
+    bound = 1e-11 * max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=bound)
+    M = kf.mass_matrix(system, q)
+    np.testing.assert_allclose(kf.mass_matrix_logdet(system, q), np.linalg.slogdet(M)[1], rtol=0, atol=1e-10)
+    plain = np.empty((2, *got.shape))
+    for entry, out in zip((LOGDET_GRADIENT.entry, VARIANCES.entry), plain):
+        assert entry.plain(model_of(system), q, out) == 1
+    np.testing.assert_allclose(plain[0], got, rtol=0, atol=bound)
+    np.testing.assert_allclose(np.log(plain[1]).sum(axis=-1), kf.mass_matrix_logdet(system, q), rtol=0, atol=1e-10)
+    for i in (0, 8):  # alone as in a batch, to the bit
+        np.testing.assert_array_equal(kf.mass_matrix_logdet_gradient(system, q[i]), got[i])
+        np.testing.assert_array_equal(kf.mass_matrix_logdet(system, q[i]), kf.mass_matrix_logdet(system, q)[i])
+
+
+@pytest.mark.parametrize("f", [kf.mass_matrix_logdet, kf.mass_matrix_logdet_gradient])
+def test_a_hinge_that_moves_nothing_is_named(f):
+    hinge = kf.Hinge.revolute([0, 0, 1])
+    system = kf.System([kf.Body("arm", np.eye(6), hinge), kf.Body("tool", np.zeros((6, 6)), hinge, "arm")])
+    for q in (np.zeros(2), np.zeros((3, 2))):
+        with pytest.raises(SingularError, match="tool"):
+            f(system, q)
+    with pytest.raises(kf.errors.KfdynError, match="q"):
+        f(system, np.array([np.nan, 0.0]))

@@ -31,6 +31,10 @@ ROUNDING = 64 * 2.220446049250313e-16
 class Filter:
     """The workspace of a filter over a robot: sums, dofs, rows of H, bodies, and what is behind them."""
 
+    #: What bodies on one dof, and on any number of them, are to it.
+    one: type
+    many: type
+
     def __init__(self, robot, row, work, moving):
         self.robot, self.row, self.moving = robot, row, moving
         dofs_at = (robot.slots + 1) * SLOT.width
@@ -106,7 +110,7 @@ class Node:
 
     def of(self, kind):
         """The same as a node of its kind."""
-        node = self.seen_as(Many if kind not in (REVOLUTE, SLIDE) else One)
+        node = self.seen_as(self.filter.many if kind not in (REVOLUTE, SLIDE) else self.filter.one)
         node.kind = kind
         return node
 
@@ -251,6 +255,8 @@ class Arriving:
 class One(Node):
     """A body on one rotation or one translation."""
 
+    output = Output
+
     def prior(self):
         """P, z."""
         return Straight(self.P, self.z)
@@ -259,7 +265,7 @@ class One(Node):
         """The one dof."""
         f, body = self.filter, self.body
         row = Turn(axis_of(body.t, f.work)) if self.kind == REVOLUTE else Slide(f.rows_of_H[body.v].h.v)
-        h = Output(self, body.v, row, body.armature)
+        h = self.output(self, body.v, row, body.armature)
         h.lever = self.here.l
         yield h
 
@@ -292,6 +298,8 @@ class One(Node):
 class Many(Node):
     """A body on a hinge of any number of dofs: P and z are variables, since a loop changes them."""
 
+    output = Output
+
     def prior(self):
         """P, z."""
         return carried(self.P, self.z)
@@ -300,7 +308,7 @@ class Many(Node):
         """The dofs."""
         f = self.filter
         for i in dofs(f.robot, self.body, backwards):
-            yield Output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+            yield self.output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
 
     def watch(self, h, d):
         """A dof that turns and slides may lose by both."""
@@ -332,3 +340,6 @@ class Many(Node):
     def leave(self, costate):
         """λ + η, where η was."""
         self.here.eta = costate + self.here.eta
+
+
+Filter.one, Filter.many = One, Many
