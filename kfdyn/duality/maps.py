@@ -13,7 +13,7 @@ from kfdyn.estimation import Operator, Operators, StateSpace
 from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.covariance import Covariance
 from kfdyn.estimation.factor import apply_lower
-from kfdyn.estimation.simulate import square_root
+from kfdyn.estimation.roots import square_root
 
 Array = NDArray[np.float64]
 

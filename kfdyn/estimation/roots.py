@@ -53,7 +53,7 @@ def factor_blocks(tree: Tree, name: str, given: BlockInput) -> Blocks:
 
 
 def _lower(b: FloatArray) -> FloatArray:
-    """L with L L* = b b* for b (count, n, c), by orthogonal factors."""
+    """L with L L* = b b* for b (count, n, c), by orthogonal factors; no diagonal is negative, so that there is one."""
     count, n, c = b.shape
     if n == 1:
         return np.sqrt((b * b).sum(axis=2, keepdims=True)) if c != 1 else np.abs(b)
@@ -65,7 +65,7 @@ def _lower(b: FloatArray) -> FloatArray:
     order = np.argsort(-np.abs(b).max(axis=1, initial=0.0), axis=1, kind="stable")
     b = np.take_along_axis(b, order[:, None, :], axis=2)
     upper: FloatArray = np.linalg.qr(b.transpose(0, 2, 1), mode="r")  # type: ignore[assignment]
-    return upper.transpose(0, 2, 1)
+    return (upper * np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, :, None]).transpose(0, 2, 1)
 
 
 def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
@@ -77,7 +77,6 @@ def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
 def root_of(blocks: Blocks) -> FloatArray:
     """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
     from kfdyn.estimation.recursions.triangular import cholesky_roots
-    from kfdyn.estimation.simulate import square_root
 
     out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)
     lanes, size = side_by_side(blocks)
@@ -114,3 +113,21 @@ def of_seen(ss: StateSpace, R_root: FloatArray, seen: np.ndarray) -> FloatArray:
         block[...] = 0.0
         block[np.ix_(own, own)] = kept
     return out.flat
+
+
+def square_root(blocks: Blocks) -> Blocks:
+    """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
+
+    Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
+    Correlations, so that a state in small units is not taken for rounding.
+    """
+    flat = np.empty_like(blocks.flat)
+    for nodes, stack in blocks.grouped():
+        deviation = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
+        unit = np.where(deviation > 0, deviation, 1.0)
+        values, vectors = np.linalg.eigh(stack / (unit[:, :, None] * unit[:, None, :]))
+        values[values <= 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]] = 0.0
+        root = deviation[:, :, None] * vectors * np.sqrt(values)[:, None, :]
+        where = blocks.places(nodes, stack.shape[1] ** 2)
+        flat[where] = root.reshape(where.shape)
+    return Blocks(flat, blocks.rows, blocks.cols)

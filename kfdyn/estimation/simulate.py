@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.filtering import Filtered, sweep
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.packing import Packed, draw_axes, expect_covariance, expect_generator
+from kfdyn.estimation.roots import noise_roots
 from kfdyn.estimation.smoothing import bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 
@@ -114,25 +115,10 @@ def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ..
         ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n)
     )  # a robot's may be an inertia that no body has
     op = Operators(ss)
-    w = op.block_diagonal(square_root(ss.Q)).forward(rng.standard_normal((*batch, ss.n_states)))
+    # Triangular roots are unique, so that a seed gives the same draws everywhere. Eigenvectors would not do: those of
+    # equal eigenvalues, as every symmetric body has, are whatever a processor's library makes of them.
+    Q_root, R_root = noise_roots(ss)
+    w = op.block_diagonal(ss.Q.like(Q_root)).forward(rng.standard_normal((*batch, ss.n_states)))
     x = op.phi.forward(w)
-    r = op.block_diagonal(square_root(ss.R)).forward(rng.standard_normal((*batch, ss.n_outputs)))
+    r = op.block_diagonal(ss.R.like(R_root)).forward(rng.standard_normal((*batch, ss.n_outputs)))
     return Draw(w, x, op.H.forward(x) + r)
-
-
-def square_root(blocks: Blocks) -> Blocks:
-    """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
-
-    Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
-    Correlations, so that a state in small units is not taken for rounding.
-    """
-    flat = np.empty_like(blocks.flat)
-    for nodes, stack in blocks.grouped():
-        deviation = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
-        unit = np.where(deviation > 0, deviation, 1.0)
-        values, vectors = np.linalg.eigh(stack / (unit[:, :, None] * unit[:, None, :]))
-        values[values <= 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]] = 0.0
-        root = deviation[:, :, None] * vectors * np.sqrt(values)[:, None, :]
-        where = blocks.places(nodes, stack.shape[1] ** 2)
-        flat[where] = root.reshape(where.shape)
-    return Blocks(flat, blocks.rows, blocks.cols)
