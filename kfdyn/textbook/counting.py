@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -173,10 +174,11 @@ def modal_chain(N: int, modes: int, seed: int = 0) -> tuple[Model, Model]:
     whole, split = ([[] for _ in range(6)] for _ in range(2))  # type: tuple[list[list[Any]], list[list[Any]]]
     for k in range(N):
         last = k == N - 1
-        root = rng.normal(size=(n, n))
-        M, axis = root @ root.T, rng.normal(size=3)
+        # In 64ths, whose products are exact: counts that depend on zeros must not depend on a processor's rounding.
+        root, axis = np.round(64 * rng.normal(size=(n, n))) / 64, rng.normal(size=3)
+        M, length = root @ root.T, math.sqrt(sum(float(x) ** 2 for x in axis))
         H = np.zeros((modes + 1, n))
-        H[:modes, :modes], H[modes, modes : modes + 3] = np.eye(modes), axis / np.linalg.norm(axis)
+        H[:modes, :modes], H[modes, modes : modes + 3] = np.eye(modes), axis / length
         inner = np.vstack([rng.normal(size=(modes, 6)), transition_3_5(rng.normal(size=3))])
         reduce = np.hstack([np.zeros((6, modes)), np.eye(6)])
         zero, a, b = np.zeros((modes + 1, modes + 1)), rng.normal(size=n), rng.normal(size=n)
