@@ -25,7 +25,7 @@ plt.style.use(STYLE)
 
 model = kf.series.constant_velocity(dt=0.5, dimensions=2)
 truth = np.array([0.25, 0.03])  # variance of the noise, spectral density of the acceleration
-rng = np.random.default_rng(11)
+rng = np.random.default_rng(4)
 ss = model.state_space(truth, 120)
 start = kf.StateSpace(ss.tree, ss.phi, ss.H, ss.Q, ss.R, xi=np.r_[0.0, 0.8, 0.0, 0.4, np.zeros(ss.n_states - 4)])
 path = kf.draw(start, rng)
