@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import skew
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.marginals import marginals
 from kfdyn.dynamics.sensors.readings import load_of
 from kfdyn.dynamics.sensors.sensor import Array
