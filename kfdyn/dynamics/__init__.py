@@ -78,10 +78,10 @@ _PLACES = {
         "decompose_forces",
         "force_decompositions",
     ),
-    "theory.partition": (
-        "Partition",
+    "theory.parted": ("Partition",),
+    "theory.partition": ("partition_hinges",),
+    "theory.succession": (
         "behind_modes",
-        "partition_hinges",
         "succession",
     ),
     "vibration": (
