@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import skew
 from kfdyn.dynamics.sensors.factor import NodeData, NodeFactor, spans
 from kfdyn.dynamics.sensors.flexible_terms import FlexibleTerms
 from kfdyn.dynamics.sensors.layout import Node
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.sharing import Tag
 from kfdyn.multibody import LinkTerms
+from kfdyn.spatial import rigid_transform
 
 
 def before_hinge(node: Node, data: NodeData, terms: LinkTerms, factors: dict[int, NodeFactor]) -> Array:
@@ -109,12 +109,4 @@ def at_hinge(node: Node, data: NodeData, Gamma: Array) -> tuple[Array, Array]:
 
 def inward(terms: LinkTerms, k: int) -> Array:
     """φ(p,k), (B, D, D)."""
-    return terms.phi[:, k] if isinstance(terms, FlexibleTerms) else shift(terms.l[:, k])
-
-
-def shift(l: Array) -> Array:
-    """φ(p,k) = [[1, l~], [0, 1]], (B, 6, 6)."""
-    phi = np.zeros((*l.shape[:-1], 6, 6))
-    phi[..., range(6), range(6)] = 1.0
-    phi[..., :3, 3:] = skew(l)
-    return phi
+    return terms.phi[:, k] if isinstance(terms, FlexibleTerms) else rigid_transform(terms.l[:, k])
