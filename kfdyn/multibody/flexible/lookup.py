@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.coupling import Expansion
-from kfdyn.multibody.flexible.body import Shape
+from kfdyn.multibody.flexible.body import FlexibleBody, Shape
+from kfdyn.multibody.flexible.joint import Motor
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -78,3 +81,16 @@ class FlexibleLookup:
         """Bodies of the tree that are the attachments to body k."""
         first = self.n_bodies
         return [first + i for i, (body, _) in enumerate(self.attached.values()) if body == k]
+
+
+def expect_names(
+    system: str, hinges: Iterable[str], springs: Mapping[str, str], flexible: Mapping[str, FlexibleBody]
+) -> None:
+    """Refuse a hinge that is named as a spring or a mode is: by that name both would be asked for."""
+    taken = {spring: f"the spring of hinge {flexible[motor].rigid.hinge_name!r}" for spring, motor in springs.items()}
+    for name, body in flexible.items():
+        if not isinstance(body, Motor):
+            taken |= {f"{name}/mode_{i + 1}": f"mode {i + 1} of body {name!r}" for i in range(body.n_modes)}
+    for hinge in hinges:
+        if hinge in taken:
+            raise TreeError(f"system {system!r}: hinge {hinge!r} bears the name of {taken[hinge]}; give it another")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,13 @@ from kfdyn.multibody.coupling import Coupling, Expansion, Places
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
-from kfdyn.multibody.flexible.joint import Motor, with_motors
+from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
+from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.parts_of_systems import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, System
+from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 
@@ -106,6 +109,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
         self._expansion = Expansion(self, ())
         self._index()
+        expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
             self.__dict__ = self._changed()._coupled(gears).__dict__
         self.loops = tuple(loops)
@@ -189,7 +193,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
         """Return the system with hinges coupled, beside those that are; its loops stay."""
-        made = self.uncoupled._coupled((*self.couplings, *couplings))
+        made = self.uncoupled._coupled(regeared(self.couplings, tuple(couplings), self.bodies))
         return made.with_loops(self.loops) if self.loops else made
 
     def _coupled(self, couplings: tuple[Coupling, ...]) -> FlexibleSystem:
@@ -261,9 +265,31 @@ class FlexibleSystem(FlexibleCoordinates):
         rate = np.zeros(self.bent.nv) if rate is None else rate
         return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        given = (self.bodies, self.gravity, dict(self.frames), self.name, self.couplings, self.loops)
+        return rebuilt, (*given, self.noise, self.is_slack)
+
     def __repr__(self) -> str:
         parts = [f"{b.rigid.hinge_name} (spring)" if isinstance(b, Motor) else f"{b.name} ({b.n_modes} modes)"
                  for b in self.flexible.values()]  # fmt: skip
         head = f"FlexibleSystem {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
         joined = self.constraints.partition(" and ")[2]
         return f"{head}; flexible: {', '.join(parts) or 'none'}" + (f"; {joined}" if joined else "")
+
+
+def rebuilt(
+    bodies: tuple[Body | FlexibleBody, ...],
+    gravity: Array,
+    frames: dict[str, Frame],
+    name: str,
+    couplings: tuple[Coupling, ...],
+    loops: tuple[Loop, ...],
+    noise: Array | None,
+    slack: bool,
+) -> FlexibleSystem:
+    """Unpickle: bodies have their motors, couplings their rotors, and what was to be warned of was said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)
+        system = FlexibleSystem(bodies, gravity, frames, name, couplings=couplings, loops=loops)
+    system = system if noise is None else system.with_noise(noise)
+    return system.slack if slack else system
