@@ -4,17 +4,16 @@ The names below are the public door; each is imported from its room when first u
 ``import kfdyn`` costs little more than ``import numpy``.
 """
 
-from importlib import import_module
-from typing import Any
+from kfdyn.lazy import on_first_use
 
 __version__ = "0.1.0"
 
 _NAMES_OF = {
-    "kfdyn.duality": (
+    "duality": (
         "Report",
         "cross_check",
     ),
-    "kfdyn.dynamics": (
+    "dynamics": (
         "BoundaryValueProblem",
         "DynamicsEstimate",
         "CutJoint",
@@ -59,7 +58,7 @@ _NAMES_OF = {
         "simulate",
         "state_derivative",
     ),
-    "kfdyn.estimation": (
+    "estimation": (
         "Blocks",
         "Covariances",
         "Filtered",
@@ -92,9 +91,9 @@ _NAMES_OF = {
         "score",
         "smooth_batch",
     ),
-    "kfdyn.estimation.fast_gain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),
-    "kfdyn.estimation.riccati": ("riccati",),
-    "kfdyn.io": (
+    "estimation.fast_gain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),
+    "estimation.riccati": ("riccati",),
+    "io": (
         "LoadWarning",
         "Loaded",
         "describe",
@@ -108,7 +107,7 @@ _NAMES_OF = {
         "to_mujoco_q",
         "to_pinocchio",
     ),
-    "kfdyn.multibody": (
+    "multibody": (
         "Body",
         "Coupling",
         "Rotor",
@@ -140,20 +139,6 @@ _NAMES_OF = {
     ),
 }
 _ROOMS = ("errors", "symbolic", "textbook", "viz")
-_HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
 
-__all__ = ["__version__", *sorted([*_HOME_OF, *_ROOMS])]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
-    if name in _ROOMS:
-        return import_module(f"kfdyn.{name}")
-    raise AttributeError(f"module 'kfdyn' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, _names = on_first_use(__name__, _NAMES_OF, _ROOMS)
+__all__ = ["__version__", *sorted([*_names, *_ROOMS])]

@@ -3,9 +3,6 @@
 A name is imported when it is first used: who wants forward dynamics need not wait for sensors and loops.
 """
 
-from importlib import import_module
-from typing import Any
-
 # Functions that are named as their modules are must be here before anybody imports these.
 from kfdyn.dynamics.mass_matrix import (
     composite_inertias,
@@ -15,6 +12,7 @@ from kfdyn.dynamics.mass_matrix import (
     mass_matrix_trace,
 )
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
+from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "assembly": (
@@ -80,10 +78,10 @@ _PLACES = {
         "decompose_forces",
         "force_decompositions",
     ),
-    "theory.partition": (
-        "Partition",
+    "theory.parted": ("Partition",),
+    "theory.partition": ("partition_hinges",),
+    "theory.succession": (
         "behind_modes",
-        "partition_hinges",
         "succession",
     ),
     "vibration": (
@@ -91,7 +89,7 @@ _PLACES = {
         "modes",
     ),
 }
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+__getattr__, __dir__, _names = on_first_use(__name__, _PLACES, rooms=("sensors",))
 
 __all__ = [
     "composite_inertias",
@@ -101,19 +99,5 @@ __all__ = [
     "mass_matrix_sparsity",
     "mass_matrix_trace",
     "sensors",
-    *sorted(_MODULE_OF),
+    *_names,
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "sensors":
-        return import_module("kfdyn.dynamics.sensors")
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'kfdyn.dynamics' has no attribute '{name}'")
-    value = getattr(import_module(f"kfdyn.dynamics.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -1,54 +1,28 @@
 """The engine: a linear-Gaussian filter and smoother on trees. It knows nothing of mechanics."""
 
-from importlib import import_module
-from typing import Any
+from kfdyn.lazy import on_first_use
 
-_MODULE_OF = {
-    "Blocks": "blocks",
-    "Covariances": "covariance",
-    "Filtered": "filtering",
-    "Fit": "fitting",
-    "InnovationsFactor": "factor",
-    "Operator": "operator",
-    "Operators": "operators",
-    "OutwardPosterior": "outward.posterior",
-    "OutwardScore": "outward.score",
-    "OutwardTree": "outward.model",
-    "ParallelFiltered": "parallel",
-    "Phylogeny": "outward.phylogeny",
-    "Riccati": "riccati",
-    "Score": "scoring",
-    "Smoothed": "smoothing",
-    "SmoothedBatch": "patterns",
-    "StateSpace": "state_space",
-    "Tree": "tree",
-    "adjoint_mismatch": "operator",
-    "backward_lyapunov": "lyapunov",
-    "bryson_frazier": "smoothing",
-    "draw": "simulate",
-    "draw_posterior": "simulate",
-    "fit": "fitting",
-    "forward_lyapunov": "lyapunov",
-    "innovations_factor": "factor",
-    "kalman_filter": "filtering",
-    "parallel_filter": "parallel",
-    "likelihood": "fitting",
-    "score": "scoring",
-    "smooth_batch": "patterns",
+_PLACES = {
+    "blocks": ("Blocks",),
+    "covariance": ("Covariances",),
+    "factor": ("InnovationsFactor", "innovations_factor"),
+    "filtering": ("Filtered", "kalman_filter"),
+    "fitting": ("Fit", "fit", "likelihood"),
+    "lyapunov": ("backward_lyapunov", "forward_lyapunov"),
+    "operator": ("Operator", "adjoint_mismatch"),
+    "operators": ("Operators",),
+    "outward.model": ("OutwardTree",),
+    "outward.phylogeny": ("Phylogeny",),
+    "outward.posterior": ("OutwardPosterior",),
+    "outward.score": ("OutwardScore",),
+    "parallel": ("ParallelFiltered", "parallel_filter"),
+    "patterns": ("SmoothedBatch", "smooth_batch"),
+    "riccati": ("Riccati",),
+    "scoring": ("Score", "score"),
+    "simulate": ("draw", "draw_posterior"),
+    "smoothing": ("Smoothed", "bryson_frazier"),
+    "state_space": ("StateSpace",),
+    "tree": ("Tree",),
 }
 
-_ROOMS = ("series",)
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"kfdyn.estimation.{name}")
-    if name in _MODULE_OF:
-        return getattr(import_module(f"kfdyn.estimation.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'kfdyn.estimation' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES, rooms=("series",))

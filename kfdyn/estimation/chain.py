@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ShapeError
+from kfdyn.errors import KfdynError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.packing import Shared
 from kfdyn.estimation.tree import Tree
@@ -91,6 +94,16 @@ def as_chain(
         which[0] = 0
         noise = Shared(np.stack([first, stack["Q"][0]]), which)
     return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], None if xi is None else xi.ravel())
+
+
+@contextmanager
+def told_of_edges() -> Iterator[None]:
+    """Say in errors of a StateSpace what the caller of a chain knows: Q of node 0 is his P0, of node k his Q[k − 1]."""
+    try:
+        yield
+    except KfdynError as error:
+        told = re.sub(r"^Q of node (\d+)", lambda m: f"Q[{int(m[1]) - 1}]" if int(m[1]) else "P0", str(error))
+        raise type(error)(told) from None
 
 
 def _matrix(value: ArrayLike, name: str) -> FloatArray:

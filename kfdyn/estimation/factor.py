@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.filtering import sweep as sweep_states
-from kfdyn.estimation.packing import draw_axes, expect_generator
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.smoothing import sweep as sweep_costates
 from kfdyn.estimation.state_space import StateSpace

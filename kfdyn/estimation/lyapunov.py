@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from kfdyn.estimation.block_checks import expect_finite, expect_size
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
-from kfdyn.estimation.packing import BlockInput, expect_finite, expect_size, pack
+from kfdyn.estimation.model_blocks import transitions
+from kfdyn.estimation.packing import BlockInput, pack
 from kfdyn.estimation.tree import Tree
+
+_RULE = "map its node's block of X to its parent's"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +131,7 @@ def forward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | N
     """
     from kfdyn.estimation.recursions.lyapunov import forward
 
-    left, right, Y = _prepare(tree, A, X, B)
-    forward(
-        tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
-        Y.rows, Y.cols, Y.flat, Y.offsets, _work(Y),
-    )  # fmt: skip
-    return ForwardLyapunov(left, right, Y)
+    return ForwardLyapunov(*_solved(forward, tree, A, X, B))
 
 
 def backward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None = None) -> BackwardLyapunov:
@@ -168,37 +168,27 @@ def backward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | 
     """
     from kfdyn.estimation.recursions.lyapunov import backward
 
-    left, right, Y = _prepare(tree, A, X, B)
-    backward(
-        tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
-        Y.rows, Y.cols, Y.flat, Y.offsets, _work(Y),
-    )  # fmt: skip
-    return BackwardLyapunov(left, right, Y)
+    return BackwardLyapunov(*_solved(backward, tree, A, X, B))
 
 
-def _prepare(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None) -> tuple[Transitions, Transitions, Blocks]:
+def _solved(
+    sweep: Callable[..., object], tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None
+) -> tuple[Transitions, Transitions, Blocks]:
+    """A, B and Y, by the sweep over checked blocks in one direction or the other."""
     packed = pack(tree, "X", X)
     expect_finite(tree, "X", packed)
     rows, cols = packed.shapes
-    left = _transitions(tree, "A", A, rows)
-    right = left if B is None else _transitions(tree, "B", B, cols)
+    left = Transitions(tree, transitions(tree, "A", A, rows, _RULE))
+    right = left if B is None else Transitions(tree, transitions(tree, "B", B, cols, _RULE))
     if B is None:
         expect_size(tree, "X", packed, rows, rows, "be square when B is not given")
-    return left, right, Blocks(packed.spread(), rows, cols)
-
-
-def _work(Y: Blocks) -> FloatArray:
-    """What a sweep works in: as many numbers as the largest block could have."""
-    assert Y.cols is not None  # matrices, not vectors
-    return np.empty(int(Y.rows.max(initial=0)) * int(Y.cols.max(initial=0)))
-
-
-def _transitions(tree: Tree, name: str, steps: BlockInput, size: IntArray) -> Transitions:
-    above = np.where(tree.parent >= 0, size[tree.parent], 0) if len(tree) else size
-    packed = pack(tree, name, steps, skip_roots=size)
-    expect_size(tree, name, packed, above, size, "map its node's block of X to its parent's")
-    expect_finite(tree, name, packed)
-    return Transitions(tree, Blocks(packed.flat, above, size, packed.starts()))
+    Y = Blocks(packed.spread(), rows, cols)
+    work = np.empty(int(rows.max(initial=0)) * int(cols.max(initial=0)))  # as the largest block could have
+    sweep(
+        tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
+        Y.rows, Y.cols, Y.flat, Y.offsets, work,
+    )  # fmt: skip
+    return left, right, Y
 
 
 def _slices(sizes: IntArray | None) -> list[slice]:

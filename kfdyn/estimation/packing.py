@@ -1,4 +1,4 @@
-"""Blocks given by a user, packed into flat buffers and checked, with errors that name the node."""
+"""Blocks given by a user, packed into flat buffers, with errors that name the node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
+from kfdyn.errors import ShapeError
+from kfdyn.estimation.block_checks import expect_covariance as expect_covariance
+from kfdyn.estimation.blocks import FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.tree import Tree
 
 BlockInput = ArrayLike | Sequence[Any]
 
-_MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
-_CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
-_PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
 _TILE = 512  # blocks that are copied as one
 
 
@@ -184,126 +182,3 @@ def variances(blocks: BlockInput, N: int) -> FloatArray | None:
         return None
     least, most = flat.item(flat.argmin()), flat.item(flat.argmax())  # a fifth of the time of min and max
     return flat if least >= 0.0 and most < np.inf else None  # NaN is neither
-
-
-def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want_cols: IntArray, rule: str) -> None:
-    """Refuse the first block whose shape is not the one wanted."""
-    rows, cols = packed.rows, packed.cols
-    if packed.which is not None:
-        alike = rows.size > 0 and bool((rows == rows[0]).all() and (cols == cols[0]).all())
-        rows, cols = (rows[:1], cols[:1]) if alike else packed.shapes
-    if (rows is want_rows or (rows == want_rows).all()) and (cols is want_cols or (cols == want_cols).all()):
-        return
-    rows, cols = packed.shapes
-    k = int(np.flatnonzero((rows != want_rows) | (cols != want_cols))[0])
-    raise ShapeError(
-        f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
-        f"shape ({want_rows[k]}, {want_cols[k]})"
-    )
-
-
-def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
-    """Refuse the first block with an entry that is NaN or infinite."""
-    finite = np.isfinite(packed.flat)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        k = packed.node(int(np.searchsorted(offsets_of(packed.rows * packed.cols), at, side="right")) - 1)
-        raise ModelError(
-            f"{name} of {tree.label(k)} has an entry that is {packed.flat[at]}; every entry must be finite"
-        )
-
-
-def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
-    """Refuse the first block that is not symmetric positive semi-definite; symmetrise the rounding of the others.
-
-    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units.
-    """
-    flat, sizes = packed.flat, packed.rows
-    if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
-        wrong = np.flatnonzero(flat < 0.0)
-        if wrong.size:
-            raise _not_semidefinite(tree, name, packed.node(int(wrong[0])), flat[wrong[0]])
-        return
-    if sizes.size >= _MANY and _clearly_positive(flat, sizes):
-        return
-    blocks = Blocks(flat, sizes, sizes)
-    for nodes, stack in blocks.grouped():
-        n = stack.shape[1]
-        if n == 0:
-            continue
-        used = np.flatnonzero(stack.any(axis=(1, 2)))
-        if used.size < len(nodes):
-            nodes, stack = nodes[used], stack[used]
-        skew = stack - stack.transpose(0, 2, 1)
-        if skew.any():
-            by = np.abs(skew).max(axis=(1, 2))
-            wrong = np.flatnonzero(by > _PSD_TOLERANCE * np.abs(stack).max(axis=(1, 2)))
-            if wrong.size:
-                raise ModelError(
-                    f"{name} of {tree.label(packed.node(int(nodes[wrong[0]])))} is not symmetric (entries differ by "
-                    f"{by[wrong[0]]:.3g}); a covariance is"
-                )
-            stack = 0.5 * (stack + stack.transpose(0, 2, 1))
-            flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
-        wrong = np.flatnonzero(_indefinite(stack))
-        if wrong.size:
-            k, lowest = packed.node(int(nodes[wrong[0]])), np.linalg.eigvalsh(stack[wrong[0]])[0]
-            raise _not_semidefinite(tree, name, k, lowest)
-
-
-def _clearly_positive(flat: FloatArray, sizes: IntArray) -> bool:
-    """Whether all blocks are exactly symmetric and positive definite beyond doubt: one compiled look, no verdict."""
-    from kfdyn.estimation.recursions.covariances import clearly_positive
-
-    most = int(sizes.max())
-    return bool(clearly_positive(flat, sizes, _CLEARLY_POSITIVE, np.empty(most * most)))
-
-
-def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelError:
-    return ModelError(
-        f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
-        "a covariance must be: correct its entries"
-    )
-
-
-def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
-    """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
-
-    Elimination on all of them at once finds the positive definite ones; the eigenvalues of the correlations decide
-    about the others only, for they cost several times as much.
-    """
-    n = stack.shape[1]
-    left = stack.copy()
-    doubtful = np.zeros(len(stack), dtype=bool)
-    floor = _CLEARLY_POSITIVE * np.diagonal(stack, axis1=1, axis2=2)
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is doubtful already
-        for i in range(n):
-            pivot = left[:, i, i]
-            bad = ~(pivot > floor[:, i])
-            doubtful |= bad
-            factor = left[:, i + 1 :, i] / np.where(bad, 1.0, pivot)[:, None]
-            left[:, i + 1 :, i + 1 :] -= factor[:, :, None] * left[:, None, i, i + 1 :]
-    wrong = np.zeros(len(stack), dtype=bool)
-    asked = np.flatnonzero(doubtful)
-    if asked.size:
-        some = stack[asked]
-        variance = np.diagonal(some, axis1=1, axis2=2)
-        scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        correlation = some / (scale[:, :, None] * scale[:, None, :])
-        wrong[asked] = np.linalg.eigvalsh(correlation)[:, 0] < -_PSD_TOLERANCE * n
-    return wrong
-
-
-def expect_generator(rng: np.random.Generator) -> None:
-    """Refuse anything but a numpy Generator, legacy states and seeds included."""
-    if not isinstance(rng, np.random.Generator):
-        raise ModelError(f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}")
-
-
-def draw_axes(n: int | None) -> tuple[int, ...]:
-    """Leading axes of n draws: (n,), or none for a single draw."""
-    if n is None:
-        return ()
-    if not isinstance(n, int | np.integer) or n < 0:
-        raise ShapeError(f"n must be a number of draws, 0 or more (or None for a single draw), got {n!r}")
-    return (int(n),)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.estimation.block_checks import expect_finite
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.packing import BlockInput, expect_finite, pack
+from kfdyn.estimation.packing import BlockInput, pack
 from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kfdyn.estimation.block_checks import expect_covariance
 from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.filtering import Filtered, sweep
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.packing import Packed, draw_axes, expect_covariance, expect_generator
+from kfdyn.estimation.packing import Packed
 from kfdyn.estimation.roots import noise_roots
 from kfdyn.estimation.smoothing import bryson_frazier
 from kfdyn.estimation.state_space import StateSpace

@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import ShapeError
 from kfdyn.estimation.arrays import Arrays, packed
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
-from kfdyn.estimation.chain import as_chain
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.chain import as_chain, told_of_edges
 from kfdyn.estimation.flat.prior import flat_states
-from kfdyn.estimation.overflow import sum_is_finite
-from kfdyn.estimation.packing import (
-    BlockInput,
-    Packed,
-    expect_covariance,
-    expect_finite,
-    expect_size,
-    pack,
-    variances,
-)
+from kfdyn.estimation.model_blocks import H_RULE, PHI_RULE, R_RULE, covariances, parent_sizes, sized, transitions
+from kfdyn.estimation.packing import BlockInput, pack
+from kfdyn.estimation.replacing import new_blocks
 from kfdyn.estimation.roots import Factors, squared
+from kfdyn.estimation.sizes import Common
+from kfdyn.estimation.stacked import Stacked
 from kfdyn.estimation.tree import Tree
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
 
 
-class Common(NamedTuple):
-    """State and output size that all nodes share, None where they differ, and the largest ones."""
-
-    n: int | None
-    m: int | None
-    most_states: int
-    most_outputs: int
-
-    @classmethod
-    def of(cls, n: IntArray, m: IntArray) -> Common:
-        """Read off the sizes of all nodes."""
-        if not n.size:
-            return cls(None, None, 0, 0)
-        (least_n, most_n), (least_m, most_m) = ((int(s.min()), int(s.max())) for s in (n, m))
-        return cls(most_n if least_n == most_n else None, most_m if least_m == most_m else None, most_n, most_m)
-
-
-class StateSpace:
+class StateSpace(Stacked):
     """A linear-Gaussian model on a rooted forest, immutable and validated once.
 
     ::
@@ -110,21 +87,14 @@ class StateSpace:
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
-    tree: Tree
     phi: Blocks
     H: Blocks
     Q: Blocks
     R: Blocks
-    n: IntArray
-    m: IntArray
     xi: FloatArray | None
     eta: FloatArray | None
     factors: Factors | None
     flat: IntArray | None
-    arrays: Arrays
-    common: Common
-    n_states: int
-    n_outputs: int
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # see address; None until asked for
 
@@ -149,15 +119,15 @@ class StateSpace:
             raise ShapeError("give Q, the process covariances, or their factors Q_factor")
         given = pack(tree, "Q", Q)
         n = given.row_counts()
-        Q_flat = _covariance(tree, "Q", given, n, "be square").spread()
+        Q_flat = covariances(tree, "Q", given, n, "be square").spread()
         given = pack(tree, "H", H)
         m = given.row_counts()
-        H_flat = _sized(tree, "H", given, m, n, "have one column for each state of its node").spread()
+        H_flat = sized(tree, "H", given, m, n, H_RULE).spread()
         if R is None:
             R_flat = np.zeros(int((m * m).sum()))
         else:
-            R_flat = _covariance(tree, "R", pack(tree, "R", R), m, _R_RULE).spread()
-        self._set(tree, n, m, _steps(tree, phi, n), H_flat, Q_flat, R_flat)
+            R_flat = covariances(tree, "R", pack(tree, "R", R), m, R_RULE).spread()
+        self._set(tree, n, m, transitions(tree, "phi", phi, n, PHI_RULE), H_flat, Q_flat, R_flat)
         self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
@@ -234,7 +204,7 @@ class StateSpace:
             Places of the flat states in a stacked state, increasing; at least one.
         """
         ss = cls.__new__(cls)
-        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, _above(tree, n), n), H, Q, R)
+        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, parent_sizes(tree, n), n), H, Q, R)
         ss.__dict__.update(xi=xi, eta=eta, flat=flat)
         return ss
 
@@ -284,11 +254,8 @@ class StateSpace:
         (100, [99])
         """
         known = as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict()
-        try:
+        with told_of_edges():
             return cls(**known, flat={0: True} if P0 is None else None)
-        except KfdynError as error:  # Q of the first node is what the caller knows as P0
-            told = re.sub(r"^Q of node (\d+)", lambda m: f"Q[{int(m[1]) - 1}]" if int(m[1]) else "P0", str(error))
-            raise type(error)(told) from None
 
     def replace(
         self,
@@ -334,18 +301,7 @@ class StateSpace:
         >>> other.Q[1], ss.Q[1], other.phi is ss.phi
         (array([[4.]]), array([[1.]]), True)
         """
-        tree, n, m = self.tree, self.n, self.m
-        new: dict[str, Blocks] = {}
-        if phi is not None:
-            new["phi"] = _steps(tree, phi, n)
-        if H is not None:
-            new["H"] = self.H.like(_sized(tree, "H", pack(tree, "H", H), m, n, _SAME).spread())
-        for name, value, size in (("Q", Q, n), ("R", R, m)):
-            if value is not None:
-                flat = variances(value, len(tree)) if size.size and self.common[name == "R"] == 1 else None
-                if flat is None:
-                    flat = _covariance(tree, name, pack(tree, name, value), size, _SAME).spread()
-                new[name] = getattr(self, name).like(flat)
+        new = new_blocks(self, phi, H, Q, R)
         return self._with(new, self._known("xi", xi), self._known("eta", eta))
 
     def _with(self, new: dict[str, Blocks], xi: FloatArray | None = None, eta: FloatArray | None = None) -> StateSpace:
@@ -431,91 +387,6 @@ class StateSpace:
                     self.__dict__["_table"] = packed(self.arrays, *self.common[2:])
         return self._table
 
-    def state_blocks(self, flat: FloatArray) -> Blocks:
-        """View a stacked state (..., Σn_k) node by node."""
-        return Blocks(flat, self.n, offsets=self.arrays.state)
-
-    def output_blocks(self, flat: FloatArray) -> Blocks:
-        """View a stacked output (..., Σm_k) node by node."""
-        return Blocks(flat, self.m, offsets=self.arrays.output)
-
-    def check_states(self, value: ArrayLike, name: str) -> FloatArray:
-        """Value as float64 (..., Σn_k), finite, else an error that names it."""
-        return self._check_stacked(value, name, self.n_states, "states")[0]
-
-    def check_outputs(self, value: ArrayLike, name: str, *, allow_nan: bool = False) -> FloatArray:
-        """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it.
-
-        Where all N nodes have m outputs, (..., N, m) is taken as well, a row for each node.
-        """
-        return self.checked_outputs(value, name, allow_nan)[0]
-
-    def checked_outputs(self, value: ArrayLike, name: str, allow_nan: bool) -> tuple[FloatArray, bool]:
-        """What :meth:`check_outputs` returns, and whether a look has told that all of it is finite."""
-        if not isinstance(value, np.ndarray) or value.ndim != 1:
-            N, m = len(self), self.common.m
-            if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
-                value = real_array(value, name)
-                value = value.reshape(*value.shape[:-2], N * m)
-        return self._check_stacked(value, name, self.n_outputs, "outputs", allow_nan)
-
-    def _check_stacked(
-        self, value: ArrayLike, name: str, size: int, what: str, allow_nan: bool = False
-    ) -> tuple[FloatArray, bool]:
-        array = real_array(value, name)
-        if array.ndim == 0 or array.shape[-1] != size:
-            raise ShapeError(
-                f"{name} has shape {array.shape}, but its last axis must stack the {size} {what} of the "
-                f"{len(self)} nodes in node order: shape (..., {size})"
-            )
-        if sum_is_finite(array):
-            return array, True
-        bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
-        if bad.any():
-            at = tuple(int(i) for i in np.argwhere(bad)[0])
-            starts = self.arrays.state if what == "states" else self.arrays.output
-            node = int(np.searchsorted(starts, at[-1], side="right")) - 1
-            cure = "; mark a missing measurement by NaN" if allow_nan else ""
-            raise ModelError(f"{name}{list(at)} ({self.tree.label(node)}) is {array[at]}, not a finite number{cure}")
-        return array, False
-
-
-_SAME = "have the size it has in the model that is replaced"
-_R_RULE = "be square with one row for each output of its node"
-
-
-def _sized(tree: Tree, name: str, packed: Packed, rows: IntArray, cols: IntArray, rule: str) -> Packed:
-    """Refuse blocks of the wrong size, or that are not finite."""
-    expect_size(tree, name, packed, rows, cols, rule)
-    expect_finite(tree, name, packed)
-    return packed
-
-
-def _covariance(tree: Tree, name: str, packed: Packed, size: IntArray, rule: str) -> Packed:
-    """Refuse blocks that are no covariances of the given size."""
-    _sized(tree, name, packed, size, size, rule)
-    expect_covariance(tree, name, packed)
-    return packed
-
-
-def _steps(tree: Tree, phi: BlockInput, n: IntArray) -> Blocks:
-    """φ(p(k), k) of all nodes, without rows at a root; the block that many nodes share is stored once."""
-    packed = pack(tree, "phi", phi, skip_roots=n)
-    above = _above(tree, n)
-    expect_size(tree, "phi", packed, above, n, "map its node's state to its parent's")
-    expect_finite(tree, "phi", packed)
-    return Blocks(packed.flat, above, n, packed.starts())
-
-
-def _above(tree: Tree, n: IntArray) -> IntArray:
-    """State sizes of the parents, 0 at a root."""
-    if len(tree) and not (n != n[0]).any():
-        above = np.full(len(tree), n[0])
-    else:
-        above = n[tree.parent]
-    above[tree.parent < 0] = 0
-    return above
-
 
 def _rebuilt(
     tree: Tree,
@@ -529,7 +400,7 @@ def _rebuilt(
     """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
-    ss = StateSpace.trusted(tree, n, m, Blocks(phi, _above(tree, n), n, starts), H, Q, R, xi, eta)
+    ss = StateSpace.trusted(tree, n, m, Blocks(phi, parent_sizes(tree, n), n, starts), H, Q, R, xi, eta)
     ss.__dict__.update(flat=flat, factors=factors)
     return ss
 

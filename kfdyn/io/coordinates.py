@@ -9,17 +9,18 @@ and back by the transpose. Mass matrices go as 𝓜_there = X 𝓜 X*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.arguments import checked, configuration, expect_system
 from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
 Array = NDArray[np.float64]
@@ -83,6 +84,13 @@ class Pairing(NamedTuple):
     nq: int
     nv: int
     whole: System
+
+    @classmethod
+    def of(cls, whole: System, model: Any, pair_up: Callable[[System, Any], Sequence[Pair]]) -> Pairing:
+        """Pair a system with a model by ``pair_up(open tree, model)``; the model tells its own sizes."""
+        expect_system(whole)
+        expect_rigid(whole, "the state of another library")
+        return cls(whole.open_tree, pair_up(whole.open_tree, model), int(model.nq), int(model.nv), whole)
 
     def there(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, tau: ArrayLike | None = None

@@ -11,8 +11,6 @@ from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -70,8 +68,7 @@ def to_mujoco(
     >>> state.q, state.v
     (array([0., 0., 0., 1., 0., 0., 0.]), array([0., 0., 2., 1., 0., 0.]))
     """
-    expect_system(system)
-    return _pairing(system, model).there(q, v, a, tau)
+    return Pairing.of(system, model, _pairs).there(q, v, a, tau)
 
 
 def from_mujoco(
@@ -106,8 +103,7 @@ def from_mujoco(
     >>> from_mujoco(satellite, model, [0, 0, 3.0, 1, 0, 0, 0], qvel=[0, 0, 2.0, 1.0, 0, 0]).v
     array([1., 0., 0., 0., 0., 2.])
     """
-    expect_system(system)
-    return _pairing(system, model).here(qpos, qvel, qacc, qfrc)
+    return Pairing.of(system, model, _pairs).here(qpos, qvel, qacc, qfrc)
 
 
 def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
@@ -135,7 +131,6 @@ def to_mujoco_q(system: System, model: Any, q: ArrayLike) -> Array:
     >>> to_mujoco_q(satellite, model, [0, 0, 3.0, 0, 0, 0, 1])
     array([0., 0., 3., 1., 0., 0., 0.])
     """
-    expect_system(system)
     return to_mujoco(system, model, q).q
 
 
@@ -164,13 +159,10 @@ def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
     >>> from_mujoco_q(satellite, model, [0, 0, 3.0, 1, 0, 0, 0])
     array([0., 0., 3., 0., 0., 0., 1.])
     """
-    expect_system(system)
     return from_mujoco(system, model, qpos).q
 
 
-def _pairing(whole: System, model: Any) -> Pairing:
-    expect_rigid(whole, "the state of another library")
-    system = whole.open_tree
+def _pairs(system: System, model: Any) -> list[Pair]:
     names = MjNames(model).joint
     pairs = []
     for j, name in enumerate(names):
@@ -186,4 +178,4 @@ def _pairing(whole: System, model: Any) -> Pairing:
     if sum(pair.v.stop - pair.v.start for pair in pairs) != system.nv:
         missing = [hinge for hinge in system.hinge_names if hinge not in names]
         raise ModelError(f"the MuJoCo model has no joint for hinge {missing[0]!r}; load both from one file")
-    return Pairing(system, pairs, int(model.nq), int(model.nv), whole)
+    return pairs

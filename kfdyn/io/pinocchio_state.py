@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State
 from kfdyn.multibody import Hinge, System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
 
 PLANE_XY = Hinge.planar().screws
 # (nq, nv) of a Pinocchio joint, and of ours, tell what it is, but for planar and ball.
@@ -75,8 +73,7 @@ def to_pinocchio(
     >>> to_pinocchio(satellite, model, satellite.neutral(), [1.0, 0, 0, 0, 0, 2.0]).v
     array([0., 0., 2., 1., 0., 0.])
     """
-    expect_system(system)
-    return _pairing(system, model).there(q, v, a, tau)
+    return Pairing.of(system, model, _pairs).there(q, v, a, tau)
 
 
 def from_pinocchio(
@@ -117,13 +114,10 @@ def from_pinocchio(
     >>> bool(np.allclose(here.a, kf.forward_dynamics(arm, q, v, tau)))
     True
     """
-    expect_system(system)
-    return _pairing(system, model).here(q, v, a, tau)
+    return Pairing.of(system, model, _pairs).here(q, v, a, tau)
 
 
-def _pairing(whole: System, model: Any) -> Pairing:
-    expect_rigid(whole, "the state of another library")
-    system = whole.open_tree
+def _pairs(system: System, model: Any) -> list[Pair]:
     joints = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # 0 is the universe
     hinges = [body.hinge_name for body in system.bodies if body.hinge.nv]
     rest_here, rest_there = [h for h in hinges if h not in joints], [j for j in joints if j not in set(hinges)]
@@ -131,8 +125,7 @@ def _pairing(whole: System, model: Any) -> Pairing:
         what = f"hinge {rest_here[0]!r} is no joint" if rest_here else f"joint {rest_there[0]!r} is no hinge"
         raise ModelError(f"{what} of the other model; load both from one file, with the same base")
     other = dict(zip(rest_here, rest_there))
-    pairs = [_pair(system, hinge, joints[other.get(hinge, hinge)]) for hinge in hinges]
-    return Pairing(system, pairs, int(model.nq), int(model.nv), whole)
+    return [_pair(system, hinge, joints[other.get(hinge, hinge)]) for hinge in hinges]
 
 
 def _pair(system: System, name: str, joint: Any) -> Pair:

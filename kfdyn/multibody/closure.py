@@ -14,7 +14,7 @@ from kfdyn.multibody.kinematics import Pose, frame_pose
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.loop_tables import loop_readings
 from kfdyn.multibody.system import System
-from kfdyn.spatial import matrix_to_rotation_vector
+from kfdyn.spatial import matrix_to_rotation_vector, skew
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def relative_rows(loop: Loop, a: Moving, b: Moving) -> Rows:
     of_a, of_b = np.zeros((*lead, 6, 6)), np.zeros((*lead, 6, 6))
     of_b[..., :3, :3] = of_b[..., 3:, 3:] = Rt
     of_a[..., :3, :3] = of_a[..., 3:, 3:] = -Rt
-    of_a[..., 3:, :3] = Rt @ _cross_matrix(d)  # −ω × d = d × ω
+    of_a[..., 3:, :3] = Rt @ skew(d)  # −ω × d = d × ω
     times = 2.0 if loop.holds_positions else 1.0
     drift = np.zeros((*lead, 6))
     (wa, va), (wb, vb) = ((x.velocity[..., :3], x.velocity[..., 3:]) for x in (a, b))
@@ -265,13 +265,6 @@ def cross(a: Array, b: Array) -> Array:
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     u, v, w = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
-
-
-def _cross_matrix(d: Array) -> Array:
-    out = np.zeros((*d.shape, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        out[..., i, j], out[..., j, i] = -d[..., k], d[..., k]
-    return out
 
 
 def _turn(A: Array, x: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +14,6 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import model_of
 from kfdyn.multibody.system import System
-
-if TYPE_CHECKING:
-    from kfdyn.multibody.flexible.system import FlexibleSystem
 
 Array = NDArray[np.float64]
 
@@ -135,26 +131,6 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
     ((48,), 1.0)
     """
     return system.random_configuration(rng)
-
-
-def random_constrained(system: System | FlexibleSystem, rng: np.random.Generator, drawn: Array) -> Array:
-    """One q of a system with couplings or loops, shape (nq,), with plain coordinates as ``drawn`` without them.
-
-    See :meth:`System.random_configuration`.
-    """
-    e, tree = system._expansion, system.open_tree
-    named = [tree.hinge_index(name) for coupling in e.couplings for name in coupling.named]
-    turns = tree.layout.screws[tree.layout.v_start[named], :3].any(axis=1)
-    draw = np.where(turns, rng.uniform(-np.pi, np.pi, len(named)), rng.normal(size=len(named)))
-    low, high = system.lower[e.own_v], system.upper[e.own_v]
-    bounded = np.isfinite(low) & np.isfinite(high)
-    draw = np.where(bounded, rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)), draw)
-    q = e.contracted(drawn, draw)
-    if system.loops:
-        from kfdyn.multibody.closure import draw_closed
-
-        return draw_closed(system, q, rng)  # type: ignore[arg-type]
-    return q
 
 
 def _unreachable(system: System, left_inverse: Array, start: Array, end: Array) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, TreeError
-from kfdyn.multibody.body import IDENTITY, Body, Frame, placement, read_only
+from kfdyn.errors import ModelError
+from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
 from kfdyn.multibody.coupling import Coupling, Expansion, Places
-from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.layout import Layout, pack
+from kfdyn.multibody.layout import pack
+from kfdyn.multibody.lookup import Lookup
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.opened import Opened
 from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.points import PointMasses
+from kfdyn.multibody.parts_of_systems import (
+    expect_couplings,
+    expect_loops,
+    expect_rigid_bodies,
+    numbered,
+    placed_frames,
+)
+from kfdyn.multibody.system_text import as_html, as_text
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
@@ -26,7 +33,7 @@ Array = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)
 
 
-class System:
+class System(Lookup, Opened):
     """Bodies joined by hinges to a tree or a forest; the world is not a body.
 
     Parameters
@@ -120,10 +127,7 @@ class System:
         "upper",
     )
 
-    bodies: tuple[Body, ...]
-    body_names: tuple[str, ...]
     hinge_names: tuple[str, ...]
-    frames: Mapping[str, Frame]
     gravity: Array
     armature: Array
     damping: Array
@@ -133,24 +137,16 @@ class System:
     speed: Array
     effort: Array
     indefinite_inertia: Literal["refuse", "warn"]
-    layout: Layout
     mass: float
     n_bodies: int
-    name: str
     nq: int
-    nv: int
     origin: Origin | None
     parent: NDArray[np.int64]
-    _frame: dict[str, tuple[int, Array, Array]]
     address: int
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
-    is_tree: bool
     is_specialised: bool
-    _hinge: dict[str, int]
     _base: System
-    _expansion: Expansion
-    _open: System
     _kept: tuple[object, ...]
 
     def __init__(
@@ -177,26 +173,13 @@ class System:
         put("name", name)
         put("indefinite_inertia", indefinite_inertia)
         put("bodies", tuple(bodies))
-        if not self.bodies:
-            raise ModelError(f"system {name!r} has no bodies; give it at least one")
-        for body in self.bodies:
-            if not isinstance(body, Body):
-                called = f"{body.name!r}, a {type(body).__name__}" if hasattr(body, "name") else repr(body)[:60]
-                raise ModelError(
-                    f"system {name!r} is of rigid bodies, each a Body, and was given {called}; bodies that bend make a "
-                    "kf.FlexibleSystem"
-                )
-            if body.hinge.flexible is not None:
-                raise ModelError(
-                    f"system {name!r} is rigid, and hinge {body.hinge_name!r} is a flexible joint, whose spring is "
-                    "part of the dynamics; make a kf.FlexibleSystem, or two hinges of it: joint.split(body)"
-                )
+        expect_rigid_bodies(name, self.bodies)
         put("n_bodies", len(self.bodies))
         put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
         put("body_names", tuple(body.name for body in self.bodies))
         put("hinge_names", tuple(body.hinge_name for body in self.bodies))
-        index = _numbered(self.body_names, "body")
-        put("_hinge", _numbered(self.hinge_names, "hinge"))
+        index = numbered(self.body_names, "body")
+        put("_hinge", numbered(self.hinge_names, "hinge"))
         order, parent = parents_first(self.bodies, index)
         put("parent", parent)
         put("layout", pack(self.bodies, order, parent, indefinite_inertia))
@@ -209,30 +192,15 @@ class System:
             flat = np.concatenate([getattr(body, key) for body in self.bodies])
             flat.flags.writeable = False
             put(key, flat)
-        at_origin = np.zeros(3)
-        put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)})
-        fixed: dict[str, Frame] = {}
-        put("frames", MappingProxyType(fixed))
-        for key, frame in (frames or {}).items():
-            frame = Frame(*frame)
-            if key in index:
-                raise ModelError(f"frame {key!r} bears the name of a body; give it another")
-            if frame.body not in index:
-                raise ModelError(
-                    f"frame {key!r} is fixed to {frame.body!r}, which is no body" + _hint(frame.body, index)
-                )
-            R, p = placement(frame.rotation, frame.position, f"frame {key!r}")
-            fixed[key] = Frame(frame.body, R, p)
-            self._frame[key] = (index[frame.body], R, p)
+        placed, at_origin = placed_frames(frames or {}, index), np.zeros(3)
+        put("frames", MappingProxyType({key: Frame(self.body_names[k], R, p) for key, (k, R, p) in placed.items()}))
+        put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)} | placed)
 
     def _constrain(self, tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
         """Become the tree with couplings and loops; what is only a tree's (layout, address) stays unset."""
         put = super().__setattr__
-        expect_kinds(tree.name, couplings, loops)
-        for loop in loops:
-            for end in (loop.frame_a, loop.frame_b, loop.rolling):
-                if end is not None:
-                    tree.locate(end)
+        expect_couplings(tree.name, couplings)
+        expect_loops(tree, loops)
         if loops:
             put("_base", self._of(tree, couplings, ()) if couplings else tree)
         expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
@@ -285,10 +253,6 @@ class System:
     def places(self) -> Places:
         """Where the hinges of a tree are in q and v."""
         return Places(self.layout.q_start, self.layout.v_start, tuple(body.hinge for body in self.bodies))
-
-    def carrier(self, frame: str) -> int:
-        """Index of the body that carries the named frame, or that it is."""
-        return self.locate(frame)[0]
 
     @property
     def without_loops(self) -> System:
@@ -352,85 +316,6 @@ class System:
         system._constrain(tree, couplings, loops)
         return system
 
-    def expand(self, q: ArrayLike) -> Array:
-        """Positions of all hinges, coupled ones included: q of :attr:`open_tree`.
-
-        Parameters
-        ----------
-        q : (..., nq)
-            Configurations.
-
-        Returns
-        -------
-        (..., nq of the open tree) array
-        """
-        from kfdyn.multibody.arguments import configuration
-
-        return self.positions(configuration(self, q))
-
-    def positions(self, q: Array) -> Array:
-        """:meth:`expand` of numbers that were looked at."""
-        return q if self.is_tree else self._expansion.positions(q)
-
-    def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-        """A state as one of :attr:`open_tree`: the tree, its q, and its part of each rate (v, a, dv), None if None.
-
-        Every kind of system has this method, so that what is read off a tree is read off all of them.
-        """
-        if self.is_tree:
-            return self, q, *rates.values()
-        from kfdyn.multibody.arguments import checked
-
-        every = [
-            None if value is None else self._expansion.rates(checked(self, value, (self.nv,), name))
-            for name, value in rates.items()
-        ]
-        return self.open_tree, self.expand(q), *every
-
-    def narrowed(self, q: ArrayLike, J: Array) -> Array:
-        """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
-        return J if self.is_tree else self._expansion.forces(J)
-
-    def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
-        """:func:`kfdyn.integrate` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import integrate
-
-        tree, here, move = self.opened(q, dv=dv)
-        e = self._expansion
-        added = np.asarray(q, float)[..., e.own_q] + np.asarray(dv, float)[..., e.own_v]
-        return e.contracted(integrate(tree, here, move), added)
-
-    def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
-        """:func:`kfdyn.difference` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import difference
-
-        every, e = difference(self.open_tree, self.expand(q), self.expand(q2)), self._expansion
-        return e.kept(every, np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q])
-
-    def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
-        """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
-        return ()
-
-    def expansion(self, q: ArrayLike | None = None) -> Array:
-        """Matrix X with v of the open tree = X v; the same for every q.
-
-        Parameters
-        ----------
-        q : (..., nq), optional
-            Configurations; they only lend their leading axes.
-
-        Returns
-        -------
-        (..., nv of the open tree, nv) array
-            Read-only.
-        """
-        X = np.eye(self.nv) if self.is_tree else self._expansion.X
-        if q is None:
-            return X
-        from kfdyn.multibody.arguments import configuration
-
-        return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))
-
     def __setattr__(self, key: str, value: object) -> None:
         raise AttributeError(f"a System is immutable; build a new one to change {key!r}")
 
@@ -439,15 +324,21 @@ class System:
 
     def __reduce__(self) -> tuple[object, ...]:
         tree = (self.bodies, self.gravity, dict(self.frames), self.name, self.indefinite_inertia)
-        return _rebuild, (*tree, self.couplings, self.loops, self.origin, self.is_specialised)
+        return rebuilt, (*tree, self.couplings, self.loops, self.origin, self.is_specialised)
 
     def specialised(self) -> System:
         """Return the system with leave to be compiled for; see :func:`kfdyn.specialise`."""
         tree = self.open_tree
         same = (tree.bodies, tree.gravity, dict(tree.frames), tree.name, tree.indefinite_inertia)
-        own = _rebuild(*same, origin=tree.origin)
+        own = rebuilt(*same, origin=tree.origin)
         object.__setattr__(own, "is_specialised", True)
         return self.like(own)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def remember(self, origin: Origin) -> None:
         """Remember what the system was read from."""
@@ -461,81 +352,6 @@ class System:
         put("_kept", arrays)
         put("address", address)
 
-    def _repr_html_(self) -> str:
-        """The sizes and a few bodies, for a notebook."""
-        from kfdyn.short_tables import html_table, rows_shown
-
-        mass = self.open_tree.layout.mass
-
-        def row(k: int) -> tuple[object, ...]:
-            body = self.bodies[k]
-            return body.name, body.parent or "the world", body.hinge_name, body.hinge.kind, float(mass[k])
-
-        head = ("body", "on", "hinge", "kind", "mass [kg]")
-        return html_table(repr(self).partition("\n")[0], head, rows_shown(self.n_bodies, row))
-
-    def __repr__(self) -> str:
-        roots = int((self.parent < 0).sum())
-        head = f"System {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
-        if roots > 1:
-            head += f", {roots} trees"
-        if not self.is_tree:
-            head += f", {self.constraints}"
-        if self.is_specialised:
-            head += ", specialised"
-        return head + "".join(self._lines(12))
-
-    def _lines(self, most: int) -> Iterable[str]:
-        shown = self.bodies if self.n_bodies <= most else self.bodies[: most - 1]
-        for body, mass in zip(shown, self.open_tree.layout.mass):
-            yield f"\n  {body.name}: {body.hinge.kind} on {body.parent or 'the world'}, {mass:.4g} kg"
-        if len(shown) < self.n_bodies:
-            yield f"\n  ... and {self.n_bodies - len(shown)} more"
-
-    def v_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in v, a and tau."""
-        k = self._own(hinge, "v")
-        start = int((self.layout if self.is_tree else self._expansion).v_start[k])
-        return slice(start, start + self.bodies[k].hinge.nv)
-
-    def q_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in q."""
-        k = self._own(hinge, "q")
-        start = int((self.layout if self.is_tree else self._expansion).q_start[k])
-        return slice(start, start + self.bodies[k].hinge.nq)
-
-    def _own(self, hinge: str, what: str) -> int:
-        """Index of a hinge that has coordinates of its own."""
-        k = self.hinge_index(hinge)
-        if not self.is_tree:
-            self._expansion.expect_own(k, hinge, what)
-        return k
-
-    def hinge_index(self, hinge: str) -> int:
-        """Index of the named hinge, which is the index of the body it carries."""
-        if hinge not in self._hinge:
-            raise ModelError(f"system {self.name!r} has no hinge {hinge!r}" + _hint(hinge, self._hinge))
-        return self._hinge[hinge]
-
-    def body_index(self, body: str) -> int:
-        """Index of the named body."""
-        if body not in self._frame or body in self.frames:
-            raise ModelError(f"system {self.name!r} has no body {body!r}" + _hint(body, self.body_names))
-        return self._frame[body][0]
-
-    def locate(self, frame: str) -> tuple[int, Array, Array]:
-        """Body index, rotation (3, 3) and position (3,) of the named frame or body."""
-        if frame not in self._frame:
-            raise ModelError(f"system {self.name!r} has no body or frame {frame!r}" + _hint(frame, self._frame))
-        return self._frame[frame]
-
-    def neutral(self) -> Array:
-        """Return q with zero angles and slides and identity quaternions, shape (nq,)."""
-        if not self.is_tree:
-            tree = self._open.neutral()
-            return self._expansion.contracted(tree, np.zeros(len(self._expansion.own_q)))
-        return np.concatenate([body.hinge.neutral() for body in self.bodies])
-
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).
 
@@ -544,34 +360,15 @@ class System:
         coupled hinges bound the coordinate they share; with loops, the draw is moved onto them by
         :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.configuration import integrate, random_constrained
+        from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 
         rng = np.random.default_rng(rng)
         if not self.is_tree:
             return random_constrained(self, rng, self.open_tree.random_configuration(rng))
-        layout, q = self.layout, self.neutral()
-        turns = layout.screws[:, :3].any(axis=1)
-        draw = np.where(turns, rng.uniform(-np.pi, np.pi, self.nv), rng.normal(size=self.nv))
-        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
-        low, high = np.where(bounded, self.lower, 0.0), np.where(bounded, self.upper, 0.0)
-        draw = np.where(bounded, rng.uniform(low, high), draw)
-        of_screws = layout.coordinates == Coordinates.SCREWS
-        v_owner = np.repeat(of_screws, np.diff(layout.v_start))
-        q[np.repeat(of_screws, np.diff(layout.q_start))] = draw[v_owner]
-        step = np.zeros(self.nv)
-        for k in np.flatnonzero(~of_screws):
-            at, end = layout.q_start[k : k + 2]
-            if self.bodies[k].hinge.kind == "custom":
-                own = slice(*layout.v_start[k : k + 2])
-                step[own] = rng.uniform(-1, 1, own.stop - own.start)
-            else:
-                quaternion = rng.normal(size=4)
-                q[end - 4 : end] = quaternion / np.linalg.norm(quaternion)
-                q[at : end - 4] = rng.normal(size=end - 4 - at)
-        return integrate(self, q, step) if step.any() else q
+        return drawn_of_tree(self, rng)
 
 
-def _rebuild(
+def rebuilt(
     bodies: tuple[Body, ...],
     gravity: Array,
     frames: dict[str, Frame],
@@ -582,7 +379,7 @@ def _rebuild(
     origin: Origin | None = None,
     specialised: bool = False,
 ) -> System:
-    """Unpickle: what was to be warned of was said when the system was first built."""
+    """Build a system again, from a pickle or with other rotors: what was to be warned of was said at the first time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TriangleInequalityWarning)
         system = System(
@@ -599,23 +396,4 @@ def _rebuild(
     return system.specialised() if specialised else system
 
 
-def expect_kinds(name: str, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
-    """Refuse couplings and loops that are none."""
-    for what, kind, given in (("couplings", Coupling, couplings), ("loops", Loop, loops)):
-        for one in given:
-            if not isinstance(one, kind):
-                raise ModelError(f"system {name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
-
-
-def _numbered(names: tuple[str, ...], what: str) -> dict[str, int]:
-    index: dict[str, int] = {}
-    for k, name in enumerate(names):
-        if name in index:
-            raise TreeError(f"two {'bodies' if what == 'body' else 'hinges'} are called {name!r}; names must differ")
-        index[name] = k
-    return index
-
-
-def _hint(name: object, known: Iterable[str]) -> str:
-    close = get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+_rebuild = rebuilt  # as older pickles know it

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import TreeError
 from kfdyn.multibody.body import Body
+from kfdyn.multibody.parts_of_systems import hint
 
 Index = NDArray[np.int64]
 
@@ -29,9 +29,8 @@ def parents_first(bodies: Sequence[Body], index: dict[str, int]) -> tuple[Index,
             stack.append(k)
             continue
         if body.parent not in index:
-            close = get_close_matches(str(body.parent), list(index), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "; a root has parent None"
-            raise TreeError(f"body {body.name!r}: its parent {body.parent!r} is no body of the system{hint}")
+            cure = hint(body.parent, index) or "; a root has parent None"
+            raise TreeError(f"body {body.name!r}: its parent {body.parent!r} is no body of the system{cure}")
         parent[k] = index[body.parent]
         children[parent[k]].append(k)
     stack.reverse()

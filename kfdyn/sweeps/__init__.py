@@ -7,10 +7,7 @@ disk under the digest of all it was made from (:mod:`cache`). The page "How to a
 first line to the last. Nothing here knows of filters or robots.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import Any
+from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
@@ -26,18 +23,5 @@ _PLACES = {
         "no", "now", "real", "unboxed",
     ),
 }  # fmt: skip
-_WHERE = {name: module for module, names in _PLACES.items() for name in names}
 
-__all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES)

@@ -8,20 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.spatial import spatial_inertia
 
 DRIVE = kf.FlexibleJoint(stiffness=300.0, rotor_inertia=2e-4, damping=0.4, ratio=50.0)
 AXIS = [0.0, 1.0, 0.0]
 
 
-def arm(joint=DRIVE, **more):
+def links(joint=DRIVE):
     """A link of one kilogram on a joint that gives way, a forearm on a plain hinge."""
     upper = kf.Body("upper", spatial_inertia(1.0, [0, 0, -0.3], 0.05 * np.eye(3)),
                     kf.Hinge.revolute(AXIS, flexible=joint), hinge_name="shoulder")  # fmt: skip
     lower = kf.Body("lower", spatial_inertia(0.5, [0, 0, -0.2], 0.02 * np.eye(3)), kf.Hinge.revolute(AXIS), "upper",
                     position=[0, 0, -0.6], hinge_name="elbow")  # fmt: skip
-    return kf.FlexibleSystem([upper, lower], **more)
+    return [upper, lower]
+
+
+def arm(joint=DRIVE, **more):
+    return kf.FlexibleSystem(links(joint), **more)
 
 
 def test_the_coordinates_are_named_and_found():
@@ -344,3 +348,41 @@ def test_what_is_no_number_of_a_flexible_system():
         kf.FlexibleJoint(1.0, 1.0, ratio=1e200)
     with pytest.raises(ModelError, match="stiffness must be a finite number"):
         kf.FlexibleJoint(np.complex128(1 + 2j), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("taken", "whose"),
+    [("shoulder/spring", "the spring of hinge 'shoulder'"), ("rod/mode_2", "mode 2 of body 'rod'")],
+)
+def test_a_hinge_is_not_named_as_a_spring_or_a_mode_is(taken, whose):
+    upper, lower = (
+        kf.Body("upper", LINK, kf.Hinge.revolute(AXIS, flexible=DRIVE), hinge_name="shoulder"),
+        kf.beam("rod", 1.0, 2.0, bending=(0.0, 50.0), modes=2, parent="upper"),
+    )
+    wrist = kf.Body("hand", LINK, kf.Hinge.revolute(AXIS), "rod", position=[1.0, 0, 0], hinge_name=taken)
+    with pytest.raises(TreeError, match=f"hinge '{taken}' bears the name of {whose}; give it another"):
+        kf.FlexibleSystem([upper, lower, wrist])
+
+
+def test_a_carried_rotor_joins_the_couplings_of_its_hinge_whenever_they_are_made():
+    """As the constructor does it: one coupling, of whose hinges the rotor is the last; its gear alone is no more."""
+    joint = kf.FlexibleJoint(stiffness=300.0, rotor_inertia=2e-4, ratio=50.0, gyroscopic=True)
+    belt = kf.Coupling(["elbow", "shoulder"], [1.0, -0.5], [0.0, 0.2])
+    at_once, later = arm(joint, couplings=[belt]), arm(joint).with_couplings([belt])
+    assert [c.hinges for c in later.couplings] == [("elbow", "shoulder", "shoulder/rotor")]
+    assert later.dof_names == at_once.dof_names == ("shoulder/spring", "elbow")
+    rng = np.random.default_rng(0)
+    q, v, tau = (rng.normal(size=2) for _ in range(3))
+    np.testing.assert_array_equal(
+        kf.forward_dynamics(later, q, v, tau, method="engine"), kf.forward_dynamics(at_once, q, v, tau, method="engine")
+    )
+    np.testing.assert_array_equal(kf.mass_matrix(later, q), kf.mass_matrix(at_once, q))
+    with pytest.raises(ModelError, match="hinge 'shoulder' is in two couplings; join them to one"):
+        later.with_couplings([kf.Coupling(["shoulder", "shoulder/link"], [1.0, 1.0])])
+
+
+def test_a_rotor_whose_hinge_is_in_no_new_coupling_keeps_its_gear():
+    joint = kf.FlexibleJoint(stiffness=300.0, rotor_inertia=2e-4, ratio=50.0, gyroscopic=True)
+    hand = kf.Body("hand", LINK, kf.Hinge.revolute(AXIS), "lower", hinge_name="wrist")
+    robot = kf.FlexibleSystem([*links(joint), hand]).with_couplings([kf.Coupling(["elbow", "wrist"], [1, 2.0])])
+    assert [c.hinges for c in robot.couplings] == [("shoulder", "shoulder/rotor"), ("elbow", "wrist")]

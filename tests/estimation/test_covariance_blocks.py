@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfdyn.estimation.packing import _CLEARLY_POSITIVE as PART
+from kfdyn.estimation.block_checks import _CLEARLY_POSITIVE as PART
 from kfdyn.estimation.recursions.covariances import clearly_positive
 
 

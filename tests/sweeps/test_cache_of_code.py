@@ -37,7 +37,7 @@ def tree(place):
     copy = place / "site" / "kfdyn"
     shutil.copytree(HERE / "sweeps", copy / "sweeps", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "__init__.py").write_text("__version__ = '0'\n")
-    for needed in ("errors.py", "first_use.py"):
+    for needed in ("errors.py", "first_use.py", "lazy.py"):
         shutil.copy(HERE / needed, copy)
     (copy / "sample.py").write_text(SWEEP)
     (copy / "sample_factor.py").write_text(FACTOR.format("2.0"))

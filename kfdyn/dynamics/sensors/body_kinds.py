@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site
 from kfdyn.errors import ModelError
 from kfdyn.multibody import LinkTerms, System
+from kfdyn.spatial import skew
 
 
 class AtFrame(Sensor):
@@ -290,12 +291,3 @@ def placed(system: System, frame: str, terms: LinkTerms) -> tuple[Array, Array]:
     k, rotation, position = system.locate(frame)
     R = terms.rotation[:, k]
     return R @ rotation, R @ position
-
-
-def skew(r: Array) -> Array:
-    """r~ (..., 3, 3), with r~ u = r × u."""
-    out = np.zeros((*r.shape, 3))
-    for i, j, along in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        out[..., i, j] = -r[..., along]
-        out[..., j, i] = r[..., along]
-    return out

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.gather import Factor, NodeFactor, node_data
+from kfdyn.dynamics.sensors.factor import Factor, NodeFactor
+from kfdyn.dynamics.sensors.node_data import node_data
 from kfdyn.dynamics.sensors.problem import AT_ONCE
 from kfdyn.dynamics.sensors.readings import Group, load_of
 from kfdyn.dynamics.sensors.readout import Checks, read_rest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.layout import Node
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array

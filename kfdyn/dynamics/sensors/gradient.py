@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import skew
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.marginals import marginals
 from kfdyn.dynamics.sensors.readings import load_of
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.solve import solve
 from kfdyn.dynamics.sensors.spread import local_multipliers
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.spatial import skew
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.dofs import expect_served, is_open
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
-from kfdyn.dynamics.sensors.gather import Factor, gather, unsuited
+from kfdyn.dynamics.sensors.gather import gather, unsuited
 from kfdyn.dynamics.sensors.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor

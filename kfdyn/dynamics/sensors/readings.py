@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.layout import Layout, Pattern
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.sharing import Join, loop_terms

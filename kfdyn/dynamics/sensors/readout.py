@@ -9,7 +9,7 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.gather import Factor
+from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.joint_kinds import AtHinges, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.layout import Node
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
-from kfdyn.dynamics.sensors.gather import Factor, spans
+from kfdyn.dynamics.sensors.factor import Factor, spans
 from kfdyn.dynamics.sensors.marginals import Local, marginals
 from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.sensor import Array, Index

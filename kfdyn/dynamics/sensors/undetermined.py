@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_labels, dofs_of
-from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, Factor, at_hinge, gather, spans
+from kfdyn.dynamics.sensors.factor import Factor, spans
+from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, gather
 from kfdyn.dynamics.sensors.layout import Layout
+from kfdyn.dynamics.sensors.message import at_hinge
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.sharing import READ, coordinate_maps
 from kfdyn.errors import UnobservableError

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.simulation.motion import Motion
+from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import System
 from kfdyn.multibody.hinge import Coordinates

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.hybrid import hybrid_dynamics
-from kfdyn.dynamics.simulation.motion import Motion
+from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import difference
 from kfdyn.multibody.flexible import expect_rigid

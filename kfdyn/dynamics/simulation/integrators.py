@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.simulation.motion import Motion
+from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.multibody import System, integrate
 
 Array = NDArray[np.float64]

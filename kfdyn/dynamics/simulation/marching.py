@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.dynamics.simulation.equation import Motion, damped_key
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
-from kfdyn.dynamics.simulation.motion import Motion, damped_key
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.configuration import REACH_TOLERANCE

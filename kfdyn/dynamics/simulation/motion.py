@@ -1,202 +1,20 @@
-"""Motion: a system with all that drives it, the right-hand side which the integrators march."""
+"""What drives a system, checked, and made an equation of motion."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
+from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.armature import with_armature as with_armature
 from kfdyn.multibody.coupling import told
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.links import open_terms
 
 Array = NDArray[np.float64]
-Law = Callable[[float, Array, Array], ArrayLike]
-
-
-@dataclass(frozen=True, eq=False)
-class Motion:
-    """The equation 𝓜 a + c = τ(t, q, v) − B v − K (q ⊖ rest), with its energy.
-
-    Damping B and stiffness K are diagonal and no part of :func:`forward_dynamics`; here they join the
-    generalised force. They are those of the hinges, so that with couplings the forces are X*BXv and X*K(q ⊖ rest), and
-    ``damping``, ``stiffness`` and ``rest`` are of the open tree. Build it with :func:`motion`, which checks.
-
-    Attributes
-    ----------
-    system : System
-        What moves.
-    torque : callable(t, q, v), array (..., nv) or None
-        Driving generalised force.
-    external_forces : callable(t, q, v), array (..., n_bodies, 6) or None
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3)
-        Acceleration of gravity.
-    damping, stiffness : (nv,)
-        B and K.
-    rest : (nq,)
-        Configuration in which the springs are slack.
-    """
-
-    system: System
-    torque: Law | Array | None
-    external_forces: Law | Array | None
-    gravity: Array
-    damping: Array
-    stiffness: Array
-    rest: Array
-    _damped: dict[float, System] = field(default_factory=dict, repr=False)
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
-
-    def driving(self, t: float, q: Array, v: Array) -> Array:
-        """Driving torque τ(t, q, v), shape of v."""
-        if self.torque is None:
-            return np.zeros_like(v)
-        value = self.torque(t, q, v) if callable(self.torque) else self.torque
-        return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
-
-    def external(self, t: float, q: Array, v: Array) -> Array | None:
-        """External forces (..., n_bodies, 6), or None."""
-        if self.external_forces is None:
-            return None
-        law = self.external_forces
-        value = law(t, q, v) if callable(law) else law
-        return _fitting(self.system, value, (self.system.n_bodies, 6), v.shape[:-1], _called("external_forces", law))
-
-    def driving_along(self, times: Array, q: Array, v: Array) -> Array:
-        """Driving torques (nt, ..., nv) at states (nt, ...)."""
-        if isinstance(self.torque, LinearFeedback):
-            return self.torque(times, q, v)
-        if not callable(self.torque):
-            return np.array(self.driving(0.0, q, v))
-        return np.array([self.driving(float(t), *state) for t, *state in zip(times, q, v)])
-
-    def beginning(self, t: float) -> Motion:
-        """The motion in a step that begins at t: the same, unless a law holds what was then."""
-        if not (isinstance(self.torque, LinearFeedback) and self.torque.held):
-            return self
-        return replace(self, torque=self.torque.beginning(t))
-
-    def onto(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state at time t, brought to where it must be: here it may be anywhere."""
-        return q, v
-
-    def of_row(self, where: tuple[int, ...], lead: tuple[int, ...]) -> Motion:
-        """One motion of a batch with these leading axes."""
-
-        def own(x: Array, tail: int) -> Array:
-            return np.broadcast_to(x, lead + x.shape[x.ndim - tail :])[where]
-
-        torque, force = self.torque, self.external_forces
-        if isinstance(torque, LinearFeedback):
-            torque = torque.of_row(own)
-        elif torque is not None and not callable(torque):
-            torque = own(torque, 1)
-        if force is not None and not callable(force):
-            force = own(force, 2)
-        return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
-
-    def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
-        """Driving torque, as a law gives it, and external forces."""
-        law = self.torque
-        tau = law(t, q, v) if callable(law) else self.driving(t, q, v)
-        return tau, self.external(t, q, v)
-
-    def fitted(self, tau: Any, v: Array) -> Array:
-        """What a law gave, spread over the batch of velocities v; an array as it should be is looked at no further.
-
-        Compiled code looks whether its numbers are finite.
-        """
-        if type(tau) is np.ndarray and tau.shape == v.shape and tau.dtype == np.float64:
-            return tau
-        return _fitting(self.system, tau, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
-
-    def spring(self, q: Array) -> Array:
-        """−K (q ⊖ rest), shape (..., nv)."""
-        if not self.stiffness.any():
-            return np.zeros((*q.shape[:-1], self.system.nv))
-        return self._of_hinges(-self.stiffness * self.deflection(q))
-
-    def deflection(self, q: Array) -> Array:
-        """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = self.system.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
-        return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
-
-    def resistance(self, v: Array, factor: Array) -> Array:
-        """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings."""
-        if not self.system.couplings:
-            return factor * v
-        return self._of_hinges(factor * self.system._expansion.rates(v))
-
-    def elastic(self, v: Array) -> Array:
-        """K of bodies that bend times rates of their modes (..., nv); their forces are part of forward dynamics."""
-        return v @ self.system.elasticity[0] if isinstance(self.system, FlexibleSystem) else np.zeros_like(v)
-
-    def _of_hinges(self, tau: Array) -> Array:
-        return tau if not self.system.couplings else self.system._expansion.forces(tau)
-
-    def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
-        """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
-        tau = self.driving(t, q, v) - self.resistance(v, self.damping) + self.spring(q)
-        return tau, self.external(t, q, v)
-
-    def acceleration(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return a (..., nv) by one forward dynamics, filter and smoother, and the power (...); O(N)."""
-        driving, external = self.driving(t, q, v), self.external(t, q, v)
-        tau = driving - self.resistance(v, self.damping) + self.spring(q)
-        a = forward_dynamics(self.system, q, v, tau, external, self.gravity)
-        return a, self.power_of(driving, external, q, v, v)
-
-    def power(self, t: float, q: Array, v: Array) -> Array:
-        """Power (...) of everything that is not in the energy: torques, damping, external forces."""
-        return self.power_of(self.driving(t, q, v), self.external(t, q, v), q, v, v)
-
-    def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
-        """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
-        power: Array = ((driving - self.resistance(rate, self.damping)) * rate).sum(-1)
-        if isinstance(self.system, FlexibleSystem):
-            power = power - (rate * (rate @ self.system.elasticity[1])).sum(-1)
-        if external is not None:
-            velocity = open_terms(self.system, q, v).velocity[..., : self.system.n_bodies, :]
-            power = power + (external * velocity).sum((-2, -1))
-        return power
-
-    def potential(self, q: Array) -> Array:
-        """Potential energy (...) of gravity and springs."""
-        energy = potential_energy(self.system, q, self.gravity)
-        if self.stiffness.any():
-            energy = energy + 0.5 * (self.stiffness * self.deflection(q) ** 2).sum(-1)
-        return energy
-
-    def damped(self, h: float) -> System:
-        """Return the system with R ← R + hB + h²K: the measurement noise of an implicit step (THEORY section 6).
-
-        Matrices of bodies that bend join those of the hinges. Kept, since a simulation asks for the same one at every
-        step.
-        """
-        key = damped_key(h)
-        if key not in self._damped and isinstance(self.system, FlexibleSystem):
-            K, C = self.system.uncoupled.elasticity
-            noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
-            self._damped[key] = self.system.with_noise(noise)
-        if key not in self._damped:
-            tree = self.system.open_tree
-            rotors = tree.armature + key * self.damping + key**2 * self.stiffness
-            self._damped[key] = self.system.like(with_armature(tree, rotors))
-        return self._damped[key]
-
-
-def damped_key(h: float) -> float:
-    """The step that a damped system is kept under: steps of a linspace differ in their last bit."""
-    return float(f"{h:.12e}")
 
 
 def motion(
@@ -251,36 +69,6 @@ def motion(
     return Motion(system, torque, external_forces, g, B, K, where)
 
 
-def _without_spring(system: System) -> NDArray[np.bool_]:
-    """Entries of q (nq,) of free and custom hinges, which have no springs, and of modes, whose springs are bodies'."""
-    coordinates, out = system.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
-    for k, name in enumerate(system.hinge_names):
-        out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
-    return out
-
-
-def with_armature(system: System, armature: Array) -> System:
-    """Return the same system with other rotors, armature (nv,)."""
-    import warnings
-
-    from kfdyn.spatial import TriangleInequalityWarning
-
-    start = system.layout.v_start
-    bodies = [
-        replace(body, armature=armature[start[k] : start[k + 1]]) if body.hinge.nv else body
-        for k, body in enumerate(system.bodies)
-    ]
-    with warnings.catch_warnings():  # said when the system was first built
-        warnings.simplefilter("ignore", TriangleInequalityWarning)
-        return System(
-            bodies,
-            system.gravity,
-            dict(system.frames),
-            system.name,
-            indefinite_inertia=system.indefinite_inertia,
-        )
-
-
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
         return own if value else np.zeros(len(own))
@@ -318,19 +106,3 @@ def _of_named_hinges(system: System, array: Array, what: str) -> Array:
     named = [system.uncoupled.v_slice(name).start for coupling in system.couplings for name in coupling.named]
     out[named] = array[e.own_v]
     return out
-
-
-def _called(what: str, law: object) -> str:
-    return f"{what}(t, q, v)" if callable(law) else what
-
-
-def _fitting(system: System, value: ArrayLike, tail: tuple[int, ...], lead: tuple[int, ...], what: str) -> Array:
-    """Check a force and spread it over the batch, which it may not enlarge."""
-    array = checked(system, value, tail, what)
-    try:
-        return np.broadcast_to(array, lead + tail)
-    except ValueError:
-        raise ShapeError(
-            f"{what} has leading axes {array.shape[: array.ndim - len(tail)]}, but the state has {lead}; "
-            "it must broadcast to them"
-        ) from None

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.loops.cut_joint import Cut
+from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step
-from kfdyn.dynamics.simulation.motion import Motion
 from kfdyn.dynamics.simulation.variational import generalised_force, lagrangian, solve_mass, transport
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody import System, integrate, kinetic_energy

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
 from kfdyn.dynamics.simulation.driven import Course, Driven
 from kfdyn.dynamics.simulation.driven import driven as follow
+from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.simulation.marching import TABLEAUX, March
-from kfdyn.dynamics.simulation.motion import Law, Motion, motion
+from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.on_loops import back_onto_loops, onto_loops
 from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.dynamics.simulation.variational import symplectic_step

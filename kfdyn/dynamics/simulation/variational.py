@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forest import hinge_without_inertia
 from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.dynamics.simulation.integrators import Step
-from kfdyn.dynamics.simulation.motion import Motion
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration

@@ -18,6 +18,7 @@ import numpy as np
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.factor import InnovationsFactor
+from kfdyn.estimation.filter_words import FilterWords
 from kfdyn.estimation.filtering import Filtered, kalman_filter
 from kfdyn.estimation.flat.phase import Phase, phase_of
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
@@ -40,7 +41,7 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FlatFiltered:
+class FlatFiltered(FilterWords):
     """What the filter knows under flat priors. Finite and infinite parts of a covariance P + κP∞ are kept apart.
 
     Attributes
@@ -165,36 +166,6 @@ class FlatFiltered:
         from kfdyn.estimation.covariance import congruence
 
         return congruence(self.ss.H, self.P_inf, np.zeros_like(self.ss.R.flat))
-
-    @property
-    def predicted_state(self) -> Blocks:
-        """The word for :attr:`z`."""
-        return self.z
-
-    @property
-    def predicted_state_cov(self) -> Blocks:
-        """The word for :attr:`P`."""
-        return self.P
-
-    @property
-    def filtered_state(self) -> Blocks:
-        """The word for :attr:`z_plus`."""
-        return self.z_plus
-
-    @property
-    def filtered_state_cov(self) -> Blocks:
-        """The word for :attr:`P_plus`."""
-        return self.P_plus
-
-    @property
-    def innovations(self) -> FloatArray:
-        """The word for :attr:`eps`."""
-        return self.eps
-
-    @property
-    def innovations_cov(self) -> Blocks:
-        """The word for :attr:`D`."""
-        return self.D
 
 
 def flat_filter(

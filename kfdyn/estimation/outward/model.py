@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.block_checks import expect_covariance, expect_finite, expect_size
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.outward.posterior import OutwardPosterior
-from kfdyn.estimation.packing import BlockInput, Packed, expect_covariance, expect_finite, expect_size, pack
+from kfdyn.estimation.packing import BlockInput, Packed, pack
 from kfdyn.estimation.state_space import as_tree
 from kfdyn.estimation.tree import Tree
 

@@ -4,65 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
-from kfdyn.estimation.fitting import Fit, fit
+from kfdyn.estimation.fitting import fit
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.frames import future_index, is_pandas, values_of, wrapped
+from kfdyn.estimation.series.frames import future_index, is_pandas, wrapped
+from kfdyn.estimation.series.given import expect_steps, measured, spread
 from kfdyn.estimation.series.part import Bound, Matrices, Part
+from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
+from kfdyn.estimation.series.sums import added
 from kfdyn.estimation.state_space import StateSpace
-
-
-class Component(NamedTuple):
-    """What one part adds to the series, given all data.
-
-    Attributes
-    ----------
-    kind : str
-        Which part.
-    mean, std : ndarray, shape (N,) or (N, m)
-        Its mean and standard deviation at each step; pandas where the series was.
-
-    Examples
-    --------
-    >>> Component("level", np.zeros(3), np.ones(3)).kind
-    'level'
-    """
-
-    kind: str
-    mean: Any
-    std: Any
-
-
-class Forecast(NamedTuple):
-    """The future of a series.
-
-    Attributes
-    ----------
-    mean : ndarray, shape (s,) or (s, m)
-        Expected measurements.
-    std : ndarray
-        Standard deviations of the measurements, noise included.
-    lower, upper : ndarray
-        Interval of the asked confidence.
-
-    Examples
-    --------
-    >>> import kfdyn as kf
-    >>> ahead = kf.series.local_level().forecast([1.0, 0.0], [2.0, 4.0], 1)
-    >>> ahead.mean, ahead.std.round(6)
-    (array([3.]), array([1.224745]))
-    """
-
-    mean: Any
-    std: Any
-    lower: Any
-    upper: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,23 +99,13 @@ class SeriesModel:
     def matrices(self, theta: FloatArray, steps: int) -> Matrices:
         """F, H, Q and the prior of the sum; with an axis of steps where a part has one."""
         pieces = [part.matrices(share, steps) for part, share in zip(self.parts, self._shares(theta))]
-        if len(pieces) == 1:
-            return pieces[0]
-        if not pieces:  # noise alone: a state that is always 0
-            zero = np.zeros((1, 1))
-            return Matrices(zero, zero, zero, zero, np.zeros(1, dtype=bool))
-        sizes = [len(piece.flat) for piece in pieces]
-        return Matrices(
-            _diagonal([p.F for p in pieces], sizes, steps - 1), _beside([p.H for p in pieces], steps),
-            _diagonal([p.Q for p in pieces], sizes, steps - 1), _diagonal([p.P0 for p in pieces], sizes, 1),
-            np.concatenate([p.flat for p in pieces]),
-        )  # fmt: skip
+        return added(pieces, steps)
 
     def start(self, y: FloatArray) -> FloatArray:
         """Where a search for the parameters begins, from the size of the series and of its changes."""
-        spread = _spread(y)
-        found = [x for part in self.parts for x in part.start(spread)]
-        return np.array([*([0.3 * spread] if self.has_noise else []), *found])
+        size = spread(y)
+        found = [x for part in self.parts for x in part.start(size)]
+        return np.array([*([0.3 * size] if self.has_noise else []), *found])
 
     def state_space(self, theta: ArrayLike, steps: int) -> StateSpace:
         """Build the model over so many steps.
@@ -176,7 +122,7 @@ class SeriesModel:
         StateSpace
             A chain with flat priors where nothing is known of the start.
         """
-        _expect_steps(steps)
+        expect_steps(steps)
         return Builder(self, int(steps))(self._theta(theta))
 
     def _theta(self, theta: ArrayLike) -> FloatArray:
@@ -193,26 +139,6 @@ class SeriesModel:
     def _expect_parameters(self) -> None:
         if not self.names:
             raise ModelError(f"{self!r} has no parameters, and nothing in it is random: add kf.series.noise()")
-
-    def _measured(self, y: Any) -> FloatArray:
-        """Series as (..., N·m)."""
-        array = values_of(y)
-        m = self.outputs
-        if m > 1:
-            if array.ndim < 2 or array.shape[-1] != m:
-                raise ShapeError(
-                    f"the series must have shape (..., N, {m}), one column for each output; got {array.shape}"
-                )
-            array = array.reshape(*array.shape[:-2], -1)
-        elif is_pandas(y) and array.ndim == 2:  # rows are steps, and columns are series
-            array = array.T if array.shape[1] != 1 else array[:, 0]
-        elif array.ndim > 1 and array.shape[-1] == 1:  # (..., N, m) with m = 1, not a batch of series of one step
-            array = array[..., 0]
-        if array.ndim == 0 or not array.shape[-1]:
-            raise ShapeError("the series has no steps")
-        if np.isinf(array).any():
-            raise ModelError("the series has infinite entries; mark a missing measurement by NaN")
-        return array
 
     def fit(
         self,
@@ -240,9 +166,9 @@ class SeriesModel:
             The estimate, which can forecast.
         """
         self._expect_parameters()
-        T = self._measured(y)
+        T = measured(y, self.outputs)
         steps = T.shape[-1] // self.outputs
-        build = Builder(self, steps, _spread(T))
+        build = Builder(self, steps, spread(T))
         begin = self.start(T) if theta0 is None else self._theta(theta0)
         found = fit(
             build, begin, T, bounds=self.bounds if bounds is None else bounds, names=self.names, starts=starts, rng=rng,
@@ -276,9 +202,9 @@ class SeriesModel:
         from kfdyn.estimation.fitting.objective import by_pattern
 
         self._expect_parameters()
-        T = self._measured(y)
+        T = measured(y, self.outputs)
         groups = list(by_pattern(T))
-        build = Builder(self, T.shape[-1] // self.outputs, _spread(T))
+        build = Builder(self, T.shape[-1] // self.outputs, spread(T))
 
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
@@ -306,7 +232,7 @@ class SeriesModel:
         list of Component
             One for each part.
         """
-        x, S, H, steps = self._smoothed(theta, self._measured(y))
+        x, S, H, steps = self._smoothed(theta, measured(y, self.outputs))
         out, at = [], 0
         for part, share in zip(self.parts, self._shares(self._theta(theta))):
             n = len(part.matrices(share, steps).flat)
@@ -339,10 +265,10 @@ class SeriesModel:
         """
         from scipy.stats import norm
 
-        _expect_steps(steps)
+        expect_steps(steps)
         if not 0.0 < confidence < 1.0:
             raise ModelError(f"confidence must lie between 0 and 1, such as 0.95; got {confidence!r}")
-        T = self._measured(y)
+        T = measured(y, self.outputs)
         if T.ndim != 1:
             raise ShapeError("forecast takes one series; call it for each")
         longer = np.concatenate([T, np.full(steps * self.outputs, np.nan)])
@@ -377,7 +303,7 @@ class SeriesModel:
         """
         from kfdyn.estimation.simulate import draw
 
-        _expect_steps(steps)
+        expect_steps(steps)
         ss = Builder(self, int(steps))._state_space(self._theta(theta), 0.0, flat=False)
         T = draw(ss, rng, n).T
         return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
@@ -395,86 +321,6 @@ class SeriesModel:
         n = int(ss.n[0])
         x, S, H = smooth.x.flat.reshape(steps, n), smooth.S.flat.reshape(steps, n, n), ss.H.flat
         return x, S, H.reshape(steps, self.outputs, n), steps
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesFit:
-    """A fitted model of a time series: all that a :class:`Fit` has, and its past and future.
-
-    Attributes
-    ----------
-    model : SeriesModel
-        What was fitted.
-    y : array or pandas
-        The series.
-    result : Fit
-        Parameters, standard errors, criteria; its attributes are this one's too.
-
-    Examples
-    --------
-    >>> import kfdyn as kf
-    >>> from kfdyn.estimation.datasets import nile
-    >>> fit = kf.series.local_level().fit(nile().flow)
-    >>> fit.converged, fit.forecast(2).mean.round(1)
-    (True, array([798.4, 798.4]))
-    """
-
-    model: SeriesModel
-    y: Any
-    result: Fit
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.result, name)
-
-    def __str__(self) -> str:
-        return self.result.summary()
-
-    def forecast(self, steps: int, *, confidence: float = 0.95) -> Forecast:
-        """Continue the series; see :meth:`SeriesModel.forecast`."""
-        return self.model.forecast(self.result.params, self.y, steps, confidence=confidence)
-
-    def components(self) -> list[Component]:
-        """Take the series apart; see :meth:`SeriesModel.components`."""
-        return self.model.components(self.result.params, self.y)
-
-    def simulate(self, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
-        """Draw series with the estimated parameters; see :meth:`SeriesModel.simulate`."""
-        return self.model.simulate(self.result.params, steps, rng, n)
-
-
-def _expect_steps(steps: int) -> None:
-    if not isinstance(steps, int | np.integer) or steps < 1:
-        raise ModelError(f"steps must be a whole number, 1 or more, got {steps!r}")
-
-
-def _diagonal(blocks: list[FloatArray], sizes: list[int], steps: int) -> FloatArray:
-    """Blocks along a diagonal, with an axis of steps if one of them has it."""
-    lead = (steps,) if any(b.ndim == 3 for b in blocks) else ()
-    out = np.zeros((*lead, sum(sizes), sum(sizes)))
-    at = 0
-    for block, n in zip(blocks, sizes):
-        out[..., at : at + n, at : at + n] = block
-        at += n
-    return out
-
-
-def _beside(blocks: list[FloatArray], steps: int) -> FloatArray:
-    if any(b.ndim == 3 for b in blocks):
-        blocks = [np.broadcast_to(b, (steps, *b.shape[-2:])) for b in blocks]
-    return np.concatenate(blocks, axis=-1)
-
-
-def _spread(y: FloatArray) -> float:
-    """Mean square of the series about its mean, or of its changes if they are smaller; 1 where it does not vary."""
-    rows = y.reshape(-1, y.shape[-1])
-    change = np.diff(rows, axis=1)
-    found = [float(np.nanvar(rows))] if np.isfinite(rows).any() else [1.0]
-    if np.isfinite(change).any():
-        found.append(float(np.nanmean(change**2)))
-    value = float(min(found))
-    return value if value > 0.0 else float(max(found)) or 1.0
 
 
 def _squeezed(values: FloatArray) -> FloatArray:

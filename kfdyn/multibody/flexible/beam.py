@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def beam(
     return FlexibleBody(
         name, mass, np.stack([s.place for s in shapes]), np.stack([s.shift for s in shapes]), squares, damping,
         np.stack([s.turn for s in shapes]), np.stack([s.bend for s in shapes]) if stiffening else None,
-        shape_at=lambda place: sections.on_axis(place, name), **body,
+        shape_at=partial(sections.on_axis, name=name), **body,
     )  # fmt: skip
 
 

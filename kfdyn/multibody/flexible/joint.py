@@ -67,8 +67,8 @@ def with_motors(
         out += [motor, _on(body, fixed) if bends else fixed]
         if joint.gyroscopic:
             rotor = Rotor(joint.rotor_inertia, joint.ratio)
-            out.append(rotor_body(f"{link.hinge_name}/rotor", link, rotor))
-            gears = geared(gears, link.hinge_name, f"{link.hinge_name}/rotor", joint.ratio)
+            out.append(rotor_body(rotor_name(link.hinge_name), link, rotor))
+            gears = geared(gears, link.hinge_name, rotor_name(link.hinge_name), joint.ratio)
     return tuple(out), tuple(gears)
 
 
@@ -89,3 +89,24 @@ def geared(couplings: Sequence[Coupling], hinge: str, other: str, ratio: float) 
             c = Coupling([*c.hinges, other], X, offset)
         out.append(c)
     return out if found else [*out, Coupling([hinge, other], [1.0, ratio])]
+
+
+def regeared(
+    couplings: Sequence[Coupling], more: Sequence[Coupling], bodies: Sequence[Body | FlexibleBody]
+) -> tuple[Coupling, ...]:
+    """Couplings and more of them: where these take in a motor that drives a rotor, its gear becomes part of them."""
+    kept, new = list(couplings), list(more)
+    for motor in bodies:
+        if not isinstance(motor, Motor):
+            continue
+        hinge, rotor = motor.rigid.hinge_name, rotor_name(motor.rigid.hinge_name)
+        gear = next((c for c in kept if c.hinges == (hinge, rotor)), None)
+        if gear is not None and any(isinstance(c, Coupling) and hinge in c.hinges for c in new):
+            kept.remove(gear)
+            new = geared(new, hinge, rotor, float(gear.X[1, 0]))
+    return (*kept, *new)
+
+
+def rotor_name(hinge: str) -> str:
+    """Name of the body and of the hinge of a rotor that is carried."""
+    return f"{hinge}/rotor"

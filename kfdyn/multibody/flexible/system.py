@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.body import Body, Frame, as_floats
+from kfdyn.errors import ModelError
+from kfdyn.multibody.body import Body, Frame
 from kfdyn.multibody.coupling import Coupling, Expansion, Places
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
-from kfdyn.multibody.flexible.joint import Motor, with_motors
+from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
+from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
+from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.parts_of_systems import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
-from kfdyn.multibody.system import EARTH, System, expect_kinds
+from kfdyn.multibody.system import EARTH, System
+from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 
@@ -27,7 +32,7 @@ OF_DOFS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "lower": -np.inf} 
 )
 
 
-class FlexibleSystem:
+class FlexibleSystem(FlexibleCoordinates):
     """Rigid and flexible bodies joined by hinges to a tree or a forest; hinges may be flexible, too.
 
     A body on a :class:`FlexibleJoint` brings another, without mass: ``body/motor`` is on the hinge, and the body is
@@ -104,9 +109,11 @@ class FlexibleSystem:
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
         self._expansion = Expansion(self, ())
         self._index()
+        expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
             self.__dict__ = self._changed()._coupled(gears).__dict__
-        self.loops = self._expect_loops(loops)
+        self.loops = tuple(loops)
+        expect_loops(self, self.loops)
 
     def _index(self) -> None:
         """Where hinges and modes stand in q and v, and what they are called."""
@@ -180,24 +187,17 @@ class FlexibleSystem:
 
     def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
-        return self._changed(loops=(*self.loops, *self._expect_loops(loops)), without_loops=self.without_loops)
-
-    def _expect_loops(self, loops: Iterable[Loop]) -> tuple[Loop, ...]:
         given = tuple(loops)
-        expect_kinds(self.name, (), given)
-        for loop in given:
-            for end in (loop.frame_a, loop.frame_b, loop.rolling):
-                if end is not None:
-                    self.locate(end)
-        return given
+        expect_loops(self, given)
+        return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops)
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
         """Return the system with hinges coupled, beside those that are; its loops stay."""
-        made = self.uncoupled._coupled((*self.couplings, *couplings))
+        made = self.uncoupled._coupled(regeared(self.couplings, tuple(couplings), self.bodies))
         return made.with_loops(self.loops) if self.loops else made
 
     def _coupled(self, couplings: tuple[Coupling, ...]) -> FlexibleSystem:
-        expect_kinds(self.name, couplings, ())
+        expect_couplings(self.name, couplings)
         if not couplings:
             return self
         other = self._changed(couplings=couplings, _uncoupled=self, _expansion=Expansion(self, couplings), model=None)
@@ -229,40 +229,6 @@ class FlexibleSystem:
         other.__dict__.update(parts)
         return other
 
-    def _number(self, name: str, names: tuple[str, ...], what: str) -> int:
-        if name not in names:
-            raise ModelError(f"system {self.name!r} has no {what} {name!r}; there are {', '.join(names)}")
-        return names.index(name)
-
-    def body_index(self, name: str) -> int:
-        """Number of the named body."""
-        return self._number(name, self.body_names, "body")
-
-    def hinge_index(self, name: str) -> int:
-        """Number of the named hinge, and of the body it carries."""
-        return self._number(name, self.hinge_names, "hinge")
-
-    def q_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in q, or the spring ``hinge/spring`` of a flexible joint."""
-        return self._slice(hinge, "q", self.q_start, self.hinge_q)
-
-    def v_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in v, a and tau, or the spring ``hinge/spring`` of a flexible joint."""
-        return self._slice(hinge, "v", self.v_start, self.hinge_v)
-
-    def _slice(self, hinge: str, what: str, start: NDArray[np.int64], size: NDArray[np.int64]) -> slice:
-        if hinge in self.springs:
-            return self.mode_slice(self.springs[hinge], what == "v")
-        k = self.hinge_index(hinge)
-        self._expansion.expect_own(k, hinge, what)
-        return slice(int(start[k]), int(start[k] + size[k]))
-
-    def mode_slice(self, body: str, velocity: bool = False) -> slice:
-        """Where the modes of a body sit in q, or in v."""
-        k = self.body_index(body)
-        end = int((self.v_start if velocity else self.q_start)[k + 1])
-        return slice(end - int(self.modes[k]), end)
-
     @cached_property
     def elasticity(self) -> tuple[Array, Array]:
         """K and C of the modes of all bodies, (nv, nv): zero but for blocks of bodies that bend."""
@@ -279,70 +245,16 @@ class FlexibleSystem:
         mask[self.v_of_hinges] = False
         return mask
 
-    def neutral(self) -> Array:
-        """q with hinges at neutral and nothing bent, (nq,); the coordinates of couplings are 0."""
-        e = self._expansion
-        return e.contracted(self.bent.neutral(), np.zeros(len(e.own_q)))
-
     def random_configuration(self, rng: np.random.Generator | int | None = None, bent: float = 0.05) -> Array:
         """Draw hinges as a rigid tree does, and modes that displace points by about ``bent`` of the body's length.
 
         A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.configuration import random_constrained
+        from kfdyn.multibody.random_states import random_constrained
 
         rng = np.random.default_rng(rng)
         drawn = self.bent.drawn(rng, bent)
         return random_constrained(self, rng, drawn) if self.couplings or self.loops else drawn
-
-    def attachments(self, k: int) -> list[int]:
-        """Bodies of the tree that are the attachments to body k."""
-        first = self.n_bodies
-        return [first + i for i, (body, _) in enumerate(self.attached.values()) if body == k]
-
-    def modal(self, x: Array, name: str, velocity: bool) -> Array:
-        """Entries of q or v that belong to the modes of a body, (..., n)."""
-        return np.asarray(x[..., self.mode_slice(name, velocity)])
-
-    def expand(self, q: ArrayLike) -> Array:
-        """q of :attr:`tree`, (..., tree.nq): hinges, then where the modes have the attachments."""
-        return self.positions(self.checked(q, self.nq, "q"))
-
-    def positions(self, here: Array) -> Array:
-        """:meth:`expand` of numbers that were looked at."""
-        return self.bent.positions(self._expansion.positions(here))
-
-    def expansion(self, q: ArrayLike) -> Array:
-        """X (..., tree.nv, nv) with v of the tree = X v."""
-        e = self._expansion
-        X = self.bent.matrix(e.positions(self.checked(q, self.nq, "q")))
-        return X @ e.X if self.couplings else X
-
-    def tree_rates(self, q: Array, v: Array) -> Array:
-        """X v (..., tree.nv), without X."""
-        return self.bent.rates(self._expansion.positions(q), self._expansion.rates(v))
-
-    def drift(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
-        here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
-        return self.bent.drift(self._expansion.positions(here), self._expansion.rates(rate))
-
-    def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-        """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
-        here = self.checked(q, self.nq, "q")
-        out: list[Array | None] = []
-        for key, value in rates.items():
-            beside = rates.get("v") if key == "a" else None
-            whole = None if value is None else self.tree_rates(here, self.checked(value, self.nv, key))
-            if beside is not None:  # without an acceleration the drift is still there
-                drift = self.drift(here, self.checked(beside, self.nv, "v"))
-                whole = drift if whole is None else whole + drift
-            out.append(whole)
-        return (self.tree, self.positions(here), *out)
-
-    def narrowed(self, q: ArrayLike, J: Array) -> Array:
-        """J X (..., nv) of rows J (..., nv of the tree)."""
-        return np.asarray(J @ self.expansion(q))
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """The points of the bodies that bend, in the world, and what bends them."""
@@ -353,39 +265,9 @@ class FlexibleSystem:
         rate = np.zeros(self.bent.nv) if rate is None else rate
         return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
 
-    def locate(self, frame: str) -> tuple[int, Array, Array]:
-        """Body index of the tree, rotation and position of the named frame or body."""
-        return self.tree.locate(frame)
-
-    def carrier(self, frame: str) -> int:
-        """Number of the body that carries the named frame, or that it is."""
-        k = self.locate(frame)[0]
-        return k if k < self.n_bodies else list(self.attached.values())[k - self.n_bodies][0]
-
-    def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
-        """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
-        here, move = self.checked(q, self.nq, "q"), self.checked(dv, self.nv, "dv")
-        e = self._expansion
-        every = self.bent.moved(e.positions(here), e.rates(move))
-        return e.contracted(every, here[..., e.own_q] + move[..., e.own_v])
-
-    def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
-        """dv with ``moved(q, dv)`` = q2, (..., nv)."""
-        here, there = self.checked(q, self.nq, "q"), self.checked(q2, self.nq, "q2")
-        e = self._expansion
-        every = self.bent.apart(e.positions(here), e.positions(there))
-        return e.kept(every, there[..., e.own_q] - here[..., e.own_q])
-
-    def checked(self, x: ArrayLike, size: int, what: str) -> Array:
-        """Finite numbers of shape (..., size), or an error."""
-        array = as_floats(x, f"system {self.name!r}: {what}")
-        if array.shape[-1:] != (size,):
-            raise ShapeError(
-                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}: {_listed(self, what)}"
-            )
-        if not np.isfinite(array).all():
-            raise ModelError(f"system {self.name!r}: {what} has entries that are not finite")
-        return array
+    def __reduce__(self) -> tuple[object, ...]:
+        given = (self.bodies, self.gravity, dict(self.frames), self.name, self.couplings, self.loops)
+        return rebuilt, (*given, self.noise, self.is_slack)
 
     def __repr__(self) -> str:
         parts = [f"{b.rigid.hinge_name} (spring)" if isinstance(b, Motor) else f"{b.name} ({b.n_modes} modes)"
@@ -395,6 +277,19 @@ class FlexibleSystem:
         return f"{head}; flexible: {', '.join(parts) or 'none'}" + (f"; {joined}" if joined else "")
 
 
-def _listed(system: FlexibleSystem, what: str) -> str:
-    names: Any = system.dof_names if what != "q" else system.hinge_names
-    return ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+def rebuilt(
+    bodies: tuple[Body | FlexibleBody, ...],
+    gravity: Array,
+    frames: dict[str, Frame],
+    name: str,
+    couplings: tuple[Coupling, ...],
+    loops: tuple[Loop, ...],
+    noise: Array | None,
+    slack: bool,
+) -> FlexibleSystem:
+    """Unpickle: bodies have their motors, couplings their rotors, and what was to be warned of was said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TriangleInequalityWarning)
+        system = FlexibleSystem(bodies, gravity, frames, name, couplings=couplings, loops=loops)
+    system = system if noise is None else system.with_noise(noise)
+    return system.slack if slack else system

@@ -11,8 +11,7 @@ from random_models import Case, cases, close, fast, few, random_case, random_mat
 from theory_cases import motion, pinocchio_accelerations, with_inputs
 
 import kfdyn as kf
-from kfdyn.dynamics import as_estimation, forward_dynamics
-from kfdyn.dynamics.theory.partition import Partition, partition_hinges, succession
+from kfdyn.dynamics import Partition, as_estimation, forward_dynamics, partition_hinges, succession
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense import DenseModel, dense_filter, dense_model, dense_posterior
 

@@ -1,0 +1,42 @@
+"""Names that a package imports when they are first used: who wants one of them need not wait for all."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def on_first_use(
+    package: str, names_of: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make what a package needs to import its names when they are asked for.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    names_of : mapping of str to iterable of str
+        The names, by the module within the package that has them.
+    rooms : iterable of str
+        Modules that are to be had by their own names.
+
+    Returns
+    -------
+    callable, callable, list of str
+        The package's ``__getattr__`` and ``__dir__``, and the names, sorted; ``__all__`` is the package's own affair.
+    """
+    module_of = {name: module for module, names in names_of.items() for name in names}
+    own = vars(sys.modules[package])
+
+    def find(name: str) -> Any:
+        if name in module_of:
+            value = own[name] = getattr(import_module(f"{package}.{module_of[name]}"), name)
+            return value
+        if name in rooms:
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def listed() -> list[str]:
+        return sorted({*own, *own["__all__"]})
+
+    return find, listed, sorted(module_of)

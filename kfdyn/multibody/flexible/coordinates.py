@@ -1,0 +1,104 @@
+"""States of a system that bends, as states of the rigid tree that its kinematics are read off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.flexible.bent_tree import BentTree
+from kfdyn.multibody.flexible.lookup import FlexibleLookup
+
+Array = NDArray[np.float64]
+
+
+class FlexibleCoordinates(FlexibleLookup):
+    """The ways between hinges with modes, what couplings leave of them, and the tree."""
+
+    bent: BentTree
+    nq: int
+    nv: int
+    dof_names: tuple[str, ...]
+    couplings: tuple[Coupling, ...]
+
+    def neutral(self) -> Array:
+        """q with hinges at neutral and nothing bent, (nq,); the coordinates of couplings are 0."""
+        e = self._expansion
+        return e.contracted(self.bent.neutral(), np.zeros(len(e.own_q)))
+
+    def modal(self, x: Array, name: str, velocity: bool) -> Array:
+        """Entries of q or v that belong to the modes of a body, (..., n)."""
+        return np.asarray(x[..., self.mode_slice(name, velocity)])
+
+    def expand(self, q: ArrayLike) -> Array:
+        """q of :attr:`tree`, (..., tree.nq): hinges, then where the modes have the attachments."""
+        return self.positions(self.checked(q, self.nq, "q"))
+
+    def positions(self, here: Array) -> Array:
+        """:meth:`expand` of numbers that were looked at."""
+        return self.bent.positions(self._expansion.positions(here))
+
+    def expansion(self, q: ArrayLike) -> Array:
+        """X (..., tree.nv, nv) with v of the tree = X v."""
+        e = self._expansion
+        X = self.bent.matrix(e.positions(self.checked(q, self.nq, "q")))
+        return X @ e.X if self.couplings else X
+
+    def tree_rates(self, q: Array, v: Array) -> Array:
+        """X v (..., tree.nv), without X."""
+        return self.bent.rates(self._expansion.positions(q), self._expansion.rates(v))
+
+    def drift(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
+        here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
+        return self.bent.drift(self._expansion.positions(here), self._expansion.rates(rate))
+
+    def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+        """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
+        here = self.checked(q, self.nq, "q")
+        out: list[Array | None] = []
+        for key, value in rates.items():
+            beside = rates.get("v") if key == "a" else None
+            whole = None if value is None else self.tree_rates(here, self.checked(value, self.nv, key))
+            if beside is not None:  # without an acceleration the drift is still there
+                drift = self.drift(here, self.checked(beside, self.nv, "v"))
+                whole = drift if whole is None else whole + drift
+            out.append(whole)
+        return (self.tree, self.positions(here), *out)
+
+    def narrowed(self, q: ArrayLike, J: Array) -> Array:
+        """J X (..., nv) of rows J (..., nv of the tree)."""
+        return np.asarray(J @ self.expansion(q))
+
+    def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
+        """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
+        here, move = self.checked(q, self.nq, "q"), self.checked(dv, self.nv, "dv")
+        e = self._expansion
+        every = self.bent.moved(e.positions(here), e.rates(move))
+        return e.contracted(every, here[..., e.own_q] + move[..., e.own_v])
+
+    def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
+        """dv with ``moved(q, dv)`` = q2, (..., nv)."""
+        here, there = self.checked(q, self.nq, "q"), self.checked(q2, self.nq, "q2")
+        e = self._expansion
+        every = self.bent.apart(e.positions(here), e.positions(there))
+        return e.kept(every, there[..., e.own_q] - here[..., e.own_q])
+
+    def checked(self, x: ArrayLike, size: int, what: str) -> Array:
+        """Finite numbers of shape (..., size), or an error."""
+        array = as_floats(x, f"system {self.name!r}: {what}")
+        if array.shape[-1:] != (size,):
+            raise ShapeError(
+                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}: {self._listed(what)}"
+            )
+        if not np.isfinite(array).all():
+            raise ModelError(f"system {self.name!r}: {what} has entries that are not finite")
+        return array
+
+    def _listed(self, what: str) -> str:
+        names = self.dof_names if what != "q" else self.hinge_names
+        return ", ".join(names[:12]) + (" …" if len(names) > 12 else "")

@@ -1,0 +1,30 @@
+"""Names that are imported on first use: each is found, kept, listed, and no other is."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+PACKAGES = ("kfdyn", "kfdyn.dynamics", "kfdyn.estimation", "kfdyn.sweeps")
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_name_is_found_kept_and_listed(name):
+    package = importlib.import_module(name)
+    for each in package.__all__:
+        value = getattr(package, each)
+        assert vars(package)[each] is value, each
+    assert set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_no_other_name_is(name):
+    with pytest.raises(AttributeError, match=rf"^module '{name}' has no attribute 'nonsense'$"):
+        _ = importlib.import_module(name).nonsense
+
+
+def test_nothing_is_imported_before_it_is_asked_for():
+    code = "import sys, kfdyn; print(sorted(m for m in sys.modules if m.startswith(('kfdyn', 'numpy'))))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told == "['kfdyn', 'kfdyn.lazy']\n"
