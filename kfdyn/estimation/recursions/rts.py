@@ -9,12 +9,12 @@ from kfdyn.estimation.recursions.dense import (
     solve_lower_transposed,
 )
 from kfdyn.estimation.recursions.model import MODEL, Node, Sizes, outward
+from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.values import choice, local, real
+from kfdyn.sweeps.values import choice, local
 
-_EPS = 2.220446049250313e-16
 _ANY = Sizes(None, None)
 
 
@@ -53,7 +53,7 @@ def smooth_by_parent(node, known, S, work):
     n, r, square = node.n, above.n, model.most * model.most
     L, J, E, W = (Block(work, i * square, *shape) for i, shape in enumerate(((r, r), (n, r), (n, n), (r, r))))
     phi, own = node.step(above), node.square(known.P_plus)
-    for _ in when(cholesky(above.square(known.P), L, None, 4.0 * _EPS * real(r)) < 0):
+    for _ in when(cholesky(above.square(known.P), L, None, bound(r)) < 0):
         for i in loop(n):
             for a in loop(r):
                 s = local(0.0)
