@@ -56,7 +56,7 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
         own.arrive()
         for alone in either(both(node.m == 1, lambda own: own.seen[0], own)):
             other = None if vectorial is None else VectorOutput
-            smooth_covariance(own.measured_by(ScalarOutput if alone else other))
+            smooth_covariance(own.measured_by(ScalarOutput.of if alone else other))
     return scatter.lost
 
 

@@ -20,16 +20,24 @@ from kfdyn.sweeps.values import choice, local
 class ScalarOutput:
     """One output, which is seen."""
 
-    def __init__(self, node):
-        n, known = node.node.n, node.node.known
-        self.row = ScalarRow(Column(node.H.memory, 0, n, known))
-        u, v = (Column(node.scratch, i * n, n, known) for i in range(2))
-        self.gain = ScalarGain(Column(node.G.memory, 0, n, known), u, v)
-        self.precision = 1.0 / (node.L[0, 0] * node.L[0, 0])
+    def __init__(self, h, g, precision, scratch):
+        self.row, self.precision = ScalarRow(h), precision
+        u, v = (Column(scratch, i * h.size, h.size, h.known) for i in range(2))
+        self.gain = ScalarGain(g, u, v)
+
+    @classmethod
+    def of(cls, node):
+        """The output of a node of a tree."""
+        h, g = (Column(block.memory, 0, node.node.n, node.node.known) for block in (node.H, node.G))
+        return cls(h, g, 1.0 / (node.L[0, 0] * node.L[0, 0]), node.scratch)
+
+    def inverse(self):
+        """d⁻¹ + g*Λ⁺g."""
+        return self.precision + dot(self.gain.g, self.gain.u)
 
     def fill_inverse(self, C):
         """C = d⁻¹ + g*Λ⁺g."""
-        C[0, 0] = self.precision + dot(self.gain.g, self.gain.u)
+        C[0, 0] = self.inverse()
 
     def fill_slope(self, out, P_plus):
         """−(Ch − g*Λ⁺)P = (Λ⁺g)*P⁺ − g*, since hP = dg* and P = P⁺ + g d g*."""

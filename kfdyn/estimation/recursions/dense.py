@@ -45,6 +45,18 @@ class Block:
         """Row i as a vector."""
         return Column(self.memory, i * self.shape[1], self.shape[1], self.known)
 
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.shape[0]):
+            for j in loop(self.shape[1]):
+                self[i, j] = 0.0
+
+    def copy(self, A):
+        """Take the numbers of A."""
+        for i in loop(self.shape[0]):
+            for j in loop(self.shape[1]):
+                self[i, j] = A[i, j]
+
 
 class Column:
     """A vector of so many numbers in memory."""
@@ -57,6 +69,11 @@ class Column:
 
     def __setitem__(self, i, value):
         self.memory[i] = value
+
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.size):
+            self[i] = 0.0
 
     def row(self):
         """All in registers."""

@@ -27,7 +27,7 @@ class One:
 
     def __init__(self, node, a, h, r, gain, P, scratch):
         self.node, self.a, self.noise = node, a, r
-        self.row, self.before = ScalarRow(self, h, gain, scratch), node.gather.before
+        self.row, self.before = CheckedRow(self, h, gain, scratch), node.gather.before
         scale = local(r)
         for i in loop(h.size):
             self.before[i] = P[i, i]
@@ -67,18 +67,29 @@ class One:
 class ScalarRow:
     """A row h of H, with room for u = P h* and for g."""
 
-    def __init__(self, output, h, gain, scratch):
-        self.output, self.h, self.gain = output, h, gain
-        self.u = Column(scratch, 0, h.size, h.known)
+    def __init__(self, h, gain, scratch):
+        self.h, self.gain, self.u = h, gain, Column(scratch, 0, h.size, h.known)
 
     def applied(self, P):
         """u = P h*."""
         combine(self.u, self.h, P)
         return Applied(self)
 
-    def dot(self, u):
+    def dot(self, x):
+        """h u; of means, what they make of it."""
+        return x.along(self.h)
+
+
+class CheckedRow(ScalarRow):
+    """A row of which h u + r is looked at."""
+
+    def __init__(self, output, h, gain, scratch):
+        super().__init__(h, gain, scratch)
+        self.output = output
+
+    def dot(self, x):
         """h u, to which the noise is added."""
-        return Sum(self.output, dot(self.h, self.u))
+        return Sum(self.output, super().dot(x))
 
 
 class Sum:
@@ -101,6 +112,10 @@ class Applied:
         """g = u/d."""
         add_scaled(self.row.gain, None, inverse, self.row.u)
         return self.row.gain
+
+    def along(self, h):
+        """h u."""
+        return dot(h, self.row.u)
 
     def take(self, P_plus, P, g):
         """P⁺ = P − u g*."""
