@@ -67,11 +67,8 @@ class Unseen(Measured):
         """P⁺ = P."""
         n, m = self.node.n, self.node.m
         innovations(self, Block(self.gather.scratch, 0, n, m))
-        for i in loop(n):
-            for j in loop(n):
-                self.P_plus[i, j] = self.P[i, j]
-            for a in loop(m):
-                self.G[i, a] = 0.0
+        self.P_plus.copy(self.P)
+        self.G.clear()
         for a in loop(m):
             self.L[a, a] = 1.0
         return Straight(Covariance(self, self.P_plus), None)

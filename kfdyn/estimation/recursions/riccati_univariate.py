@@ -25,9 +25,7 @@ class Univariate(Measured):
         innovations(self, Block(scratch, 0, n, m))
         self.N, self.h = Block(scratch, 0, m, m), Block(scratch, m * m, m, n, self.node.known)
         self.rest = scratch.part(m * (m + n))
-        for i in loop(n):
-            for j in loop(n):
-                self.P_plus[i, j] = self.P[i, j]
+        self.P_plus.copy(self.P)
         self._decorrelate()
         return Straight(Covariance(self, self.P_plus), None)
 

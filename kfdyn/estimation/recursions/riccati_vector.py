@@ -1,6 +1,14 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Column, cholesky, solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.dense import (
+    Block,
+    Column,
+    Turned,
+    cholesky,
+    multiply,
+    solve_lower,
+    solve_lower_transposed,
+)
 from kfdyn.estimation.recursions.rounding import bound, flush
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
@@ -63,40 +71,25 @@ class All:
 
     def take(self, P_plus, P, g):
         """P⁺ = P − W W*."""
-        W, (m, n) = self.U, self.node.H.shape
-        for i in loop(n):
-            for j in loop(i + 1):
-                s = local(P[i, j])
-                for a in loop(m):
-                    s -= W[i, a] * W[j, a]
-                P_plus[i, j] = s
-                P_plus[j, i] = s
+        multiply(P_plus, self.U, Turned(self.U), base=P, sign=-1, symmetric=True)
 
     def refined(self, P, G, d):
-        """The refinement of :meth:`One.refined` with Δ = B H* − G R: P⁺ = B − Δ G* − G Δ* + G (HΔ) G*."""
+        """The refinement of :meth:`One.refined` with Δ = B H* − G R: P⁺ = B − Δ G* − G Δ* + G (HΔ) G*.
+
+        Columns of Δ of what is not seen are never used: they meet zeros of G.
+        """
         node, U, V, P_plus, (m, n) = self.node, self.U, self.V, P.block, self.node.H.shape
         H, R, seen, noise = node.H, node.R, node.seen, local(0.0)
-        for i in loop(n):  # U ← Δ
-            for a in loop(m):
-                s = local(0.0)
-                for _ in when(seen[a]):
-                    for j in loop(n):
-                        s += P_plus[i, j] * H[a, j]
-                    for b in loop(m):
-                        s -= G[i, b] * R[b, a]
-                U[i, a] = s
-        for a in loop(m):  # V ← HΔ
-            for b in loop(m):
-                s = local(0.0)
-                for _ in when(seen[a] & seen[b]):
-                    for i in loop(n):
-                        s += H[a, i] * U[i, b]
-                    noise += absolute(R[a, b])
-                V[a, b] = s
-        for i in loop(n):  # U ← Δ − G (HΔ)* / 2
-            for a in loop(m):
-                for b in loop(m):
-                    U[i, a] = U[i, a] - 0.25 * G[i, b] * (V[a, b] + V[b, a])
+        multiply(U, P_plus, Turned(H))  # U ← Δ
+        multiply(U, G, R, base=U, sign=-1)
+        multiply(V, H, U)  # V ← HΔ
+        for a in loop(m):
+            for b in loop(a + 1):
+                half = 0.25 * (V[a, b] + V[b, a])
+                V[a, b] = half
+                V[b, a] = half
+                noise += choice(seen[a] & seen[b], absolute(R[a, b]), 0.0)
+        multiply(U, G, V, base=U, sign=-1)  # U ← Δ − G (HΔ)* / 2
         for i in loop(n):
             for j in loop(i + 1):
                 s = local(P_plus[i, j])
@@ -118,20 +111,8 @@ class All:
 @arithmetic(FAST)
 def innovations(node, U):
     """U = P H* (n, m) and D = H P H* + R, symmetric by construction."""
-    P, H, R, D, (m, n) = node.P, node.H, node.R, node.D, node.H.shape
-    for i in loop(n):
-        for a in loop(m):
-            s = local(0.0)
-            for j in loop(n):
-                s += P[i, j] * H[a, j]
-            U[i, a] = s
-    for a in loop(m):
-        for b in loop(a + 1):
-            s = local(R[a, b])
-            for i in loop(n):
-                s += H[a, i] * U[i, b]
-            D[a, b] = s
-            D[b, a] = s
+    multiply(U, node.P, Turned(node.H))
+    multiply(node.D, node.H, U, base=node.R, symmetric=True)
 
 
 def finish_gain(node, line):

@@ -3,8 +3,11 @@
 from kfdyn.estimation.recursions.costate_covariances import CANCELLED, cancelled
 from kfdyn.estimation.recursions.dense import (
     Block,
+    Identity,
+    Turned,
     add_congruence,
     cholesky,
+    multiply,
     solve_lower,
     solve_lower_transposed,
 )
@@ -13,7 +16,7 @@ from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import local
 
 _ANY = Sizes(None, None)
 
@@ -54,19 +57,11 @@ def smooth_by_parent(node, known, S, work):
     L, J, E, W = (Block(work, i * square, *shape) for i, shape in enumerate(((r, r), (n, r), (n, n), (r, r))))
     phi, own = node.step(above), node.square(known.P_plus)
     for _ in when(cholesky(above.square(known.P), L, None, bound(r)) < 0):
+        multiply(J, own, Turned(phi))
         for i in loop(n):
-            for a in loop(r):
-                s = local(0.0)
-                for j in loop(n):
-                    s += own[i, j] * phi[a, j]
-                J[i, a] = s
             solve_lower(L, J.line(i))
             solve_lower_transposed(L, J.line(i))
-            for j in loop(n):
-                s = local(choice(i == j, 1.0, 0.0))
-                for a in loop(r):
-                    s -= J[i, a] * phi[a, j]
-                E[i, j] = s
+        multiply(E, J, phi, base=Identity(), sign=-1)
         noise, S_p = above.square(model.Q), above.square(S)
         for a in loop(r):
             for b in loop(r):
@@ -79,9 +74,7 @@ def smooth_by_parent(node, known, S, work):
                 add_congruence(W, other.step(above), other.square(known.P_plus), spare)
         for _ in when(rounds_off(J, W, own) == 0):
             S_k = node.square(S)
-            for i in loop(n):
-                for j in loop(n):
-                    S_k[i, j] = 0.0
+            S_k.clear()
             add_congruence(S_k, E, own, spare)
             add_congruence(S_k, J, W, spare)
 
