@@ -71,7 +71,7 @@ def congruences(known, r, n, A, S, T, P, out, work):
             first[i, j] = s[i, j]
     dense.add_congruence(first, a, t, work)
     half = dense.transposed_congruence(second, a, s, work)
-    dense.negative_product(fourth, half, p, work.part(2 * 64))
+    dense.negative_product(fourth, half, p, work.part(r * n))
     dense.subtract_congruence(third, p, t, work)
 
 

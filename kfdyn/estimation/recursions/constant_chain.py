@@ -1,169 +1,251 @@
 """Filter and score of a series whose transition is constant, sparse and known beforehand, with one output.
 
-What the engine does for any tree, with what such a series spares: no model is packed for every set of variances, F is
-a list of its entries that are not 0 (24 of 169 for a trend with twelve seasons), and the score is summed on the way.
+What the engine does for any tree, on the same page, with what such a series spares: no model is packed for every set of
+variances, F is a list of its entries that are not 0 (24 of 169 for a trend with twelve seasons), and the score is
+summed on the way. Means and co-states of all rows are the columns of one matrix (n, rows).
 """
 
+from typing import Any, NamedTuple
+
+from kfdyn.estimation.recursions.costate_covariances import Costates
+from kfdyn.estimation.recursions.costate_outputs import ScalarOutput
+from kfdyn.estimation.recursions.dense import Block, Column, add_scaled, combine, dot, outer_sum
+from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
+from kfdyn.estimation.recursions.riccati_scalar import Covariance, ScalarRow
+from kfdyn.estimation.recursions.sparse import Sparse
+from kfdyn.estimation.recursions.states import Gain
 from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
 
 
-@sweep
-def filter_chain(n, rows, at, F, H, h_step, Q, P0, noise, y, start, seen, e, G, D, work):
-    """Filter rows of y; fills e = D^-½ε, the gains and D; returns the step whose D is not positive, or −1.
+class Chain(NamedTuple):
+    """F by its entries that are not 0 and ``at`` their rows and columns; H, ``h_step`` 0 where all steps share it.
 
-    ``at`` holds row and column of each entry of F; ``h_step`` is 0 where all steps share H. ``start`` (rows, n) are the
-    means of step 0; ``work`` is for :func:`filter_work` numbers.
+    ``seen`` says which steps are measured; e = D^-½ε (steps, rows), the gains G and D are what is found of them.
     """
-    steps, entries = seen.size, F.size
-    P, M, z, u = work.matrix(0, n, n), work.matrix(n * n, n, n), work.part(2 * n * n), work.part(2 * n * n + rows * n)
-    turned = work.part(2 * n * n + rows * n + n)
-    failed = local(-1)
-    for i in loop(n * n):
-        P.part(0)[i] = P0[i]
-    for i in loop(rows * n):
-        z[i] = start[i]
-    for k in loop(steps, until=failed):
-        h, g = H.part(k * h_step), G.part(k * n)
-        for there in either(seen[k]):
-            if there:
-                d = local(noise)
-                for i in loop(n):
-                    u[i] = dot(n, P.part(i * n), h)
-                    d += h[i] * u[i]
-                failed.set(choice(d > 0.0, -1, k))
-                for i in loop(n):
-                    g[i] = u[i] / d
-                    for j in loop(i + 1):
-                        s = P[i, j] - g[i] * u[j]
-                        P[i, j] = s
-                        P[j, i] = s
-                D[k] = d
-                scale = 1.0 / root(d)
-                for v in loop(rows):
-                    mean = z.part(v * n)
-                    eps = y[v * steps + k] - dot(n, h, mean)
-                    e[v * steps + k] = eps * scale
-                    for i in loop(n):
-                        mean[i] = mean[i] + g[i] * eps
-            else:
-                D[k] = 1.0
-                for i in loop(n):
-                    g[i] = 0.0
-                for v in loop(rows):
-                    e[v * steps + k] = 0.0
-        for _ in when(k + 1 < steps):
-            for i in loop(n * n):
-                M.part(0)[i] = 0.0
-            for l in loop(entries):  # M = F P
-                i, j, value = at[2 * l], at[2 * l + 1], F[l]
-                for b in loop(n):
-                    M[i, b] = M[i, b] + value * P[j, b]
-            for a in loop(n):  # P = M F* + Q
-                for b in loop(n):
-                    u[b] = Q[a * n + b]
-                for l in loop(entries):
-                    i, j = at[2 * l], at[2 * l + 1]
-                    u[i] = u[i] + F[l] * M[a, j]
-                for b in loop(a + 1):
-                    P[a, b] = u[b]
-                    P[b, a] = u[b]
-            for v in loop(rows):
-                mean = z.part(v * n)
-                for i in loop(n):
-                    turned[i] = 0.0
-                for l in loop(entries):
-                    i, j = at[2 * l], at[2 * l + 1]
-                    turned[i] = turned[i] + F[l] * mean[j]
-                for i in loop(n):
-                    mean[i] = turned[i]
-    return failed
+
+    at: Any
+    F: Any
+    H: Any
+    h_step: Any
+    seen: Any
+    e: Any
+    G: Any
+    D: Any
 
 
-def filter_work(n, rows):
-    """Numbers that :func:`filter_chain` works in."""
-    return 2 * n * n + rows * n + 2 * n
+@sweep(tags=0)
+def filter_chain(n, rows, chain, Q, P0, noise, y, start, work):
+    """Filter rows of y, (steps, rows); fills e, G and D; returns the step whose D is not positive, or −1.
+
+    ``start`` (n, rows) are the means of step 0; ``work`` is for :func:`work_size` numbers.
+    """
+    sweep = Sweep(n, rows, chain, work)
+    sweep.Q, sweep.noise, sweep.y, sweep.failed = Block(Q, 0, n, n), noise, y, local(-1)
+    sweep.square.copy(Block(P0, 0, n, n))
+    sweep.flow.copy(Block(start, 0, n, rows))
+    for k in loop(chain.seen.size, until=sweep.failed):
+        filter_node(Filtered(sweep, k))
+    return sweep.failed
 
 
-@sweep
-def score_chain(n, rows, at, F, H, h_step, seen, e, G, D, squares, Lambdas, sums, work):
-    """Smooth rows of e = D^-½ε and sum the score: Σλλ* and ΣΛ over steps 1 …, the same of step 0, Σa² and ΣC.
+@sweep(tags=0)
+def score_chain(n, rows, chain, squares, Lambdas, sums, work):
+    """Smooth rows of e and sum the score: Σλλ* and ΣΛ over steps 1 …, the same of step 0, Σa² and ΣC.
 
     ``squares`` and ``Lambdas`` hold two matrices each, ``sums`` two numbers, all 0 at first; ``work`` is for
-    :func:`score_work` numbers.
+    :func:`work_size` numbers.
     """
-    steps, entries = seen.size, F.size
-    Lambda, M = work.matrix(0, n, n), work.matrix(n * n, n, n)
-    lam, w, turned = work.part(2 * n * n), work.part(2 * n * n + rows * n), work.part(2 * n * n + rows * n + n)
-    for i in loop(n * n):
-        Lambda.part(0)[i] = 0.0
-    for i in loop(rows * n):
-        lam[i] = 0.0
-    for k in down(steps):
-        h, g = H.part(k * h_step), G.part(k * n)
-        for _ in when(seen[k]):
-            precision = 1.0 / D[k]
-            scale = root(precision)
-            for v in loop(rows):
-                own = lam.part(v * n)
-                a = e[v * steps + k] * scale - dot(n, g, own)
-                sums[0] = sums[0] + a * a
-                for i in loop(n):
-                    own[i] = own[i] + h[i] * a
-            c = local(0.0)
-            for i in loop(n):
-                w[i] = dot(n, Lambda.part(i * n), g)
-                c += g[i] * w[i]
-            sums[1] = sums[1] + c + precision
-            for i in loop(n):  # Λ = τ̄*Λ⁺τ̄ + H*D⁻¹H
-                for j in loop(i + 1):
-                    s = Lambda[i, j] - h[i] * w[j] - w[i] * h[j] + (c + precision) * h[i] * h[j]
-                    Lambda[i, j] = s
-                    Lambda[j, i] = s
-        place = choice(k > 0, 0, n * n)
-        square, total = squares.matrix(place, n, n), Lambdas.matrix(place, n, n)
+    sweep = Sweep(n, rows, chain, work)
+    sweep.squares, sweep.Lambdas, sweep.sums = squares, Lambdas, sums
+    sweep.square.clear()
+    sweep.flow.clear()
+    for k in down(chain.seen.size):
+        smooth_node(Smoothed(sweep, k))
+        smooth_covariance(Weighed(sweep, k))
+
+
+def work_size(n, rows):
+    """Numbers that both work in."""
+    return 2 * n * (n + rows) + 2 * n + 2 * rows
+
+
+class Sweep:
+    """The chain, and what goes along it: P and z, or Λ and λ."""
+
+    def __init__(self, n, rows, chain, work):
+        self.n, self.rows, self.chain, self.F = n, rows, chain, Sparse(chain.at, chain.F)
+        self.square, self.spare_square = (Block(work, i * n * n, n, n) for i in range(2))
+        rest = work.part(2 * n * n)
+        self.flow, self.spare_flow = (Block(rest, i * n * rows, n, rows) for i in range(2))
+        self.scratch = rest.part(2 * n * rows)
+        self.line, self.spare_line = (Column(self.scratch, 2 * n + i * rows, rows) for i in range(2))
+
+
+class Step:
+    """Step k of a chain: its row of H and its gain."""
+
+    def __init__(self, sweep, k):
+        self.sweep, self.k, self.seen = sweep, k, sweep.chain.seen[k]
+        self.h = Column(sweep.chain.H, k * sweep.chain.h_step, sweep.n)
+        self.g = Column(sweep.chain.G, k * sweep.n, sweep.n)
+        self.e = Column(sweep.chain.e, k * sweep.rows, sweep.rows)
+        self.P_plus = self.Lambda = sweep.square
+
+
+class Filtered(Step):
+    """A step of the gather."""
+
+    def prior(self):
+        """P and z, where the step before left them."""
+        return Straight(Covariance(self, self.sweep.square), Means(self.sweep.flow))
+
+    def outputs(self):
+        """The one, if it is seen."""
+        for there in either(self.seen):
+            if there:
+                yield Measured(self)
+            else:
+                self.sweep.chain.D[self.k] = 1.0
+                self.e.clear()
+
+    def pass_on(self, P, z):
+        """F P⁺F* + Q and F z⁺, to the next step."""
+        sweep = self.sweep
+        for _ in when(self.k + 1 < sweep.chain.seen.size):
+            sweep.F.congruence(P.block, sweep.Q, sweep.spare_square)
+            sweep.F.multiply(z.block, sweep.spare_flow)
+
+
+class Means:
+    """z of all rows, in memory."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def along(self, h):
+        """h z, not yet computed."""
+        return h, self.block
+
+    def plus(self, g, eps):
+        """z + g ε."""
+        outer_sum(self.block, None, self.block, 1.0, g, eps.e)
+        return self
+
+
+class Measured(Output):
+    """The output of a step in the gather."""
+
+    def __init__(self, step):
+        self.step, self.noise = step, step.sweep.noise
+        self.row = ScalarRow(step.h, step.g, step.sweep.scratch)
+        self.measured = Innovations(step.e, Column(step.sweep.y, step.k * step.e.size, step.e.size))
+
+    def keep(self, g, d, nu):
+        """D, and D^-½ε = D^½ν."""
+        sweep, k = self.step.sweep, self.step.k
+        sweep.failed.set(choice(d > 0.0, -1, k))
+        sweep.chain.D[k] = d
+        add_scaled(nu, None, root(d), nu)
+
+
+class Innovations:
+    """y of all rows, then ε, then ν."""
+
+    def __init__(self, e, y):
+        self.e, self.y = e, y
+
+    def __sub__(self, product):
+        """ε = y − h z."""
+        combine(self.e, *product)
+        add_scaled(self.e, self.y, -1.0, self.e)
+        return self
+
+    def __mul__(self, precision):
+        """ν = ε/d."""
+        add_scaled(self.e, None, precision, self.e)
+        return self.e
+
+
+class Smoothed(Step):
+    """A step of the scatter of co-states."""
+
+    def arriving(self):
+        """F*λ."""
+        self.sweep.F.multiply(self.sweep.flow, self.sweep.spare_flow, turned=True)
+        return Straight(self.sweep.flow)
+
+    def outputs(self, backwards=False):
+        """The one, if it is seen."""
+        for _ in when(self.seen):
+            yield Answered(self)
+
+    def leave(self, costate):
+        """λλ* into the sum."""
+        square = sum_of(self, self.sweep.squares)
+        for i in loop(self.sweep.n):
+            for j in loop(i + 1):
+                s = square[i, j] + dot(costate.line(i), costate.line(j))
+                square[i, j] = s
+                square[j, i] = s
+
+
+class Answered:
+    """The output of a step in the scatter of co-states."""
+
+    def __init__(self, step):
+        sweep = step.sweep
+        self.step, self.row, self.gain = step, self, Gain(step.g)
+        self.nu = Rates(sweep.line, sweep.spare_line)
+        add_scaled(sweep.line, None, root(1.0 / sweep.chain.D[step.k]), step.e)
+
+    def added_to(self, costate, a):
+        """λ⁺ + h*a."""
+        outer_sum(costate, None, costate, 1.0, self.step.h, a)
+        return costate
+
+    def answer(self, a):
+        """a² into the sum."""
+        sums = self.step.sweep.sums
+        sums[0] = sums[0] + dot(a, a)
+
+
+class Rates:
+    """ν of all rows, then a."""
+
+    def __init__(self, a, spare):
+        self.a, self.spare = a, spare
+
+    def __sub__(self, product):
+        """a = ν − g*λ."""
+        combine(self.spare, *product)
+        add_scaled(self.a, self.a, -1.0, self.spare)
+        return self.a
+
+
+class Weighed(Step):
+    """A step of the scatter of Λ."""
+
+    def arriving(self):
+        """F*ΛF."""
+        self.sweep.F.congruence(self.Lambda, None, self.sweep.spare_square, turned=True)
+        return Straight(Costates(self, self.Lambda))
+
+    def outputs(self, backwards=False):
+        """The one, if it is seen; it leaves C behind."""
+        sums = self.sweep.sums
+        for _ in when(self.seen):
+            output = ScalarOutput(self.h, self.g, 1.0 / self.sweep.chain.D[self.k], self.sweep.scratch)
+            yield output
+            sums[1] = sums[1] + output.inverse()
+
+    def leave(self, Lambda):
+        """Λ into the sum."""
+        total, n = sum_of(self, self.sweep.Lambdas), self.sweep.n
         for i in loop(n):
-            for j in loop(n):
-                total[i, j] = total[i, j] + Lambda[i, j]
-        for v in loop(rows):
-            own = lam.part(v * n)
-            for i in loop(n):
-                for j in loop(n):
-                    square[i, j] = square[i, j] + own[i] * own[j]
-        for _ in when(k > 0):
-            for i in loop(n * n):
-                M.part(0)[i] = 0.0
-            for a in loop(n):  # M = Λ F
-                for l in loop(entries):
-                    i, j = at[2 * l], at[2 * l + 1]
-                    M[a, j] = M[a, j] + Lambda[a, i] * F[l]
-            for i in loop(n * n):
-                Lambda.part(0)[i] = 0.0
-            for l in loop(entries):  # Λ⁺ = F* M
-                i, j, value = at[2 * l], at[2 * l + 1], F[l]
-                for b in loop(n):
-                    Lambda[j, b] = Lambda[j, b] + value * M[i, b]
-            for i in loop(n):
-                for j in loop(i):
-                    Lambda[j, i] = Lambda[i, j]
-            for v in loop(rows):
-                own = lam.part(v * n)
-                for i in loop(n):
-                    turned[i] = 0.0
-                for l in loop(entries):
-                    i, j = at[2 * l], at[2 * l + 1]
-                    turned[j] = turned[j] + F[l] * own[i]
-                for i in loop(n):
-                    own[i] = turned[i]
+            add_scaled(total.line(i), total.line(i), 1.0, Lambda.block.line(i))
 
 
-def score_work(n, rows):
-    """Numbers that :func:`score_chain` works in."""
-    return 2 * n * n + rows * n + 2 * n
-
-
-def dot(n, x, y):
-    """x* y."""
-    s = local(0.0)
-    for i in loop(n):
-        s += x[i] * y[i]
-    return s
+def sum_of(step, sums):
+    """The sum over steps 1 …, or the second, which is of step 0."""
+    n = step.sweep.n
+    return Block(sums, choice(step.k > 0, 0, n * n), n, n)

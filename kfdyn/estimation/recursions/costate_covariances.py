@@ -50,13 +50,13 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
+        own.arrive()
         if not single:
             smooth_covariance(own.measured_by(VectorOutput))
             continue
-        own.arrive()
         for alone in either(both(node.m == 1, lambda own: own.seen[0], own)):
             other = None if vectorial is None else VectorOutput
-            smooth_covariance(own.measured_by(ScalarOutput if alone else other))
+            smooth_covariance(own.measured_by(ScalarOutput.of if alone else other))
     return scatter.lost
 
 
@@ -93,7 +93,6 @@ class Weighed:
         self.seen = Column(known.seen, node.output, node.m)
         self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.work, 0, node.n, node.n, node.known)
         self.P_plus = node.square(known.P_plus)
-        self.arrived = False
 
     def measured_by(self, output):
         """The same with an output of this kind, None for no output."""
@@ -113,19 +112,14 @@ class Weighed:
                     scatter.lost += count(cancelled(P_plus, S))
                 if scatter.wanted == SCORED:  # Λ(p)φP⁺
                     slope = Block(scatter.found.phi, scatter.found.phi_at[node.k], above.n, node.n, node.known)
-                    negative_product(slope, half, P_plus, self.scratch)
+                    negative_product(slope, half, P_plus, scatter.half.part(above.n * node.n))
                 continue
-            for i in loop(node.n):
-                for j in loop(node.n):
-                    plus[i, j] = 0.0
-                    if S is not None:
-                        S[i, j] = P_plus[i, j]
-        self.arrived = True
+            plus.clear()
+            if S is not None:
+                S.copy(P_plus)
 
     def arriving(self):
         """Λ⁺."""
-        if not self.arrived:
-            self.arrive()
         return Straight(Costates(self, self.plus))
 
     def outputs(self, backwards=False):
@@ -141,20 +135,14 @@ class Weighed:
             if slope is not None:
                 output.fill_slope(slope, self.P_plus)
             return
-        for a in loop(self.node.m):  # of which none is seen
-            for b in loop(self.node.m):
-                if C is not None:
-                    C[a, b] = 0.0
-            for j in loop(self.node.n):
-                if slope is not None:
-                    slope[a, j] = 0.0
+        for block in (C, slope):  # nothing is seen
+            if block is not None:
+                block.clear()
 
     def leave(self, Lambda):
         """It is where it belongs, unless nothing was measured."""
         if self.output is None:
-            for i in loop(self.node.n):
-                for j in loop(self.node.n):
-                    self.Lambda[i, j] = self.plus[i, j]
+            self.Lambda.copy(self.plus)
 
 
 class Costates:

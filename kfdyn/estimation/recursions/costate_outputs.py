@@ -6,30 +6,41 @@ Every product of the page is computed when it is written, into a place of its ow
 from kfdyn.estimation.recursions.dense import (
     Block,
     Column,
+    Identity,
+    Turned,
     add_scaled,
     combine,
     dot,
+    multiply,
     solve_lower,
     solve_lower_transposed,
     subtract_outer,
 )
 from kfdyn.sweeps.control import loop
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
 
 
 class ScalarOutput:
     """One output, which is seen."""
 
-    def __init__(self, node):
-        n, known = node.node.n, node.node.known
-        self.row = ScalarRow(Column(node.H.memory, 0, n, known))
-        u, v = (Column(node.scratch, i * n, n, known) for i in range(2))
-        self.gain = ScalarGain(Column(node.G.memory, 0, n, known), u, v)
-        self.precision = 1.0 / (node.L[0, 0] * node.L[0, 0])
+    def __init__(self, h, g, precision, scratch):
+        self.row, self.precision = ScalarRow(h), precision
+        u, v = (Column(scratch, i * h.size, h.size, h.known) for i in range(2))
+        self.gain = ScalarGain(g, u, v)
+
+    @classmethod
+    def of(cls, node):
+        """The output of a node of a tree."""
+        h, g = (Column(block.memory, 0, node.node.n, node.node.known) for block in (node.H, node.G))
+        return cls(h, g, 1.0 / (node.L[0, 0] * node.L[0, 0]), node.scratch)
+
+    def inverse(self):
+        """d⁻¹ + g*Λ⁺g."""
+        return self.precision + dot(self.gain.g, self.gain.u)
 
     def fill_inverse(self, C):
         """C = d⁻¹ + g*Λ⁺g."""
-        C[0, 0] = self.precision + dot(self.gain.g, self.gain.u)
+        C[0, 0] = self.inverse()
 
     def fill_slope(self, out, P_plus):
         """−(Ch − g*Λ⁺)P = (Λ⁺g)*P⁺ − g*, since hP = dg* and P = P⁺ + g d g*."""
@@ -71,7 +82,7 @@ class ScalarGain:
     def turned(self, A):
         """v = g* A."""
         combine(self.v, self.g, A)
-        return Turned(self.v)
+        return Difference(self.v)
 
 
 class Multiple:
@@ -81,8 +92,8 @@ class Multiple:
         self.number, self.vector = number, vector
 
 
-class Turned:
-    """v = g* A."""
+class Difference:
+    """v = g* A, of which a multiple of h is taken."""
 
     def __init__(self, v):
         self.v = v
@@ -99,61 +110,36 @@ class VectorOutput:
     def __init__(self, node):
         n, m, scratch = node.node.n, node.node.m, node.scratch
         U, V, DH = Block(scratch, 0, n, m), Block(scratch, n * m, m, n), Block(scratch, 2 * n * m, m, n)
-        self.row = VectorRow(node.H, node.seen)
+        self.row = VectorRow(node.H)
         self.gain = VectorGain(node.G, U, V)
         self.precision = Precision(node.L, node.seen, DH, Column(scratch, 3 * n * m, m))
 
     def fill_inverse(self, C):
         """C = D⁻¹ + G*Λ⁺G."""
         G, U = self.gain.G, self.gain.U
-        n, m = G.shape
         self.precision.store(C)
-        for a in loop(m):
-            for b in loop(a + 1):
-                s = local(C[a, b])
-                for i in loop(n):
-                    s += G[i, a] * U[i, b]
-                C[a, b] = s
-                C[b, a] = s
+        multiply(C, Turned(G), U, base=C, symmetric=True)
 
     def fill_slope(self, out, P_plus):
         """−(CH − G*Λ⁺)P = (Λ⁺G)*P⁺ − G*, since HP = DG* and P = P⁺ + G D G*; 0 where nothing is seen, as G is."""
         G, U = self.gain.G, self.gain.U
-        n, m = G.shape
-        for a in loop(m):
-            for j in loop(n):
-                s = local(-G[j, a])
-                for i in loop(n):
-                    s += U[i, a] * P_plus[j, i]
-                out[a, j] = s
+        multiply(out, Turned(U), Turned(P_plus))
+        _ = Product(out) - Turned(G)
 
 
 class VectorRow:
-    """H, without the rows that are not seen."""
+    """H; where nothing is seen, rows of it meet zeros of U and V."""
 
-    def __init__(self, H, seen):
-        self.H, self.seen = H, seen
+    def __init__(self, H):
+        self.H = H
 
     def take(self, A, Lambda, U):
-        """A = Λ⁺ − U H; U is 0 where nothing is seen."""
-        n, m = U.shape
-        for i in loop(n):
-            for j in loop(n):
-                s = local(Lambda[i, j])
-                for a in loop(m):
-                    s -= U[i, a] * self.H[a, j]
-                A[i, j] = s
+        """A = Λ⁺ − U H."""
+        multiply(A, U, self.H, base=Lambda, sign=-1)
 
     def take_symmetric(self, Lambda, V):
         """Λ = A − H* V."""
-        m, n = V.shape
-        for i in loop(n):
-            for j in loop(i + 1):
-                s = local(Lambda[i, j])
-                for a in loop(m):
-                    s -= choice(self.seen[a], self.H[a, i], 0.0) * V[a, j]
-                Lambda[i, j] = s
-                Lambda[j, i] = s
+        multiply(Lambda, Turned(self.H), V, base=Lambda, sign=-1, symmetric=True)
 
 
 class VectorGain:
@@ -164,24 +150,12 @@ class VectorGain:
 
     def applied(self, Lambda):
         """U = Λ⁺ G."""
-        n, m = self.G.shape
-        for i in loop(n):
-            for a in loop(m):
-                s = local(0.0)
-                for j in loop(n):
-                    s += Lambda[i, j] * self.G[j, a]
-                self.U[i, a] = s
+        multiply(self.U, Lambda, self.G)
         return self.U
 
     def turned(self, A):
         """V = G* A."""
-        n, m = self.G.shape
-        for a in loop(m):
-            for j in loop(n):
-                s = local(0.0)
-                for i in loop(n):
-                    s += self.G[i, a] * A[i, j]
-                self.V[a, j] = s
+        multiply(self.V, Turned(self.G), A)
         return Product(self.V)
 
 
@@ -207,18 +181,18 @@ class Precision:
 
     def __mul__(self, row):
         """D⁻¹ H."""
-        self._solve(self.out, lambda a, j: row.H[a, j])
+        self._solve(self.out, row.H)
         return self.out
 
     def store(self, out):
         """Write D⁻¹ itself."""
-        self._solve(out, lambda a, b: choice(a == b, 1.0, 0.0))
+        self._solve(out, Identity())
 
     def _solve(self, out, right):
         m, columns = out.shape
         for j in loop(columns):
             for a in loop(m):
-                self.line[a] = choice(self.seen[a], right(a, j), 0.0)
+                self.line[a] = choice(self.seen[a], right[a, j], 0.0)
             solve_lower(self.L, self.line)
             solve_lower_transposed(self.L, self.line)
             for a in loop(m):

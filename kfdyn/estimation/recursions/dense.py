@@ -45,6 +45,35 @@ class Block:
         """Row i as a vector."""
         return Column(self.memory, i * self.shape[1], self.shape[1], self.known)
 
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.shape[0]):
+            for j in loop(self.shape[1]):
+                self[i, j] = 0.0
+
+    def copy(self, A):
+        """Take the numbers of A."""
+        for i in loop(self.shape[0]):
+            for j in loop(self.shape[1]):
+                self[i, j] = A[i, j]
+
+
+class Turned:
+    """The transpose of a matrix, as one looks at it."""
+
+    def __init__(self, A):
+        self.A, self.shape = A, (A.shape[1], A.shape[0])
+
+    def __getitem__(self, place):
+        return self.A[place[1], place[0]]
+
+
+class Identity:
+    """1, of any size."""
+
+    def __getitem__(self, place):
+        return choice(place[0] == place[1], 1.0, 0.0)
+
 
 class Column:
     """A vector of so many numbers in memory."""
@@ -57,6 +86,11 @@ class Column:
 
     def __setitem__(self, i, value):
         self.memory[i] = value
+
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.size):
+            self[i] = 0.0
 
     def row(self):
         """All in registers."""
@@ -145,6 +179,21 @@ def subtract_pair(S, x, y):
             S[j, i] = s
 
 
+def multiply(out, A, B, base=None, sign=1, symmetric=False):
+    """out = base ± A B in memory, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
+
+    A sum is fast where it runs along rows of memory in A and in B*: so callers say Turned(S) of a symmetric S.
+    """
+    for i in loop(A.shape[0]):
+        for j in loop(i + 1 if symmetric else B.shape[1]):
+            s = local(0.0 if base is None else base[i, j])
+            for l in loop(A.shape[1]):
+                s.set(s + A[i, l] * B[l, j] if sign > 0 else s - A[i, l] * B[l, j])
+            out[i, j] = s
+            if symmetric:
+                out[j, i] = s
+
+
 @arithmetic(FAST)
 def add_congruence(out, A, S, work):
     """out += A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops.
@@ -158,19 +207,9 @@ def add_congruence(out, A, S, work):
         registers.multiply(half, A, S)
         registers.add_symmetric(out, out, 1.0, half, False, turned)
         return
-    half = work.part(0, n)
-    for i in loop(r):
-        for j in loop(n):
-            s = local(0.0)
-            for l in loop(n):
-                s += A[i, l] * S[j, l]
-            half[j] = s
-        for j in loop(i + 1):
-            s = local(out[i, j])
-            for l in loop(n):
-                s += half[l] * A[j, l]
-            out[i, j] = s
-            out[j, i] = s
+    half = Block(work, 0, r, n)
+    multiply(half, A, Turned(S))
+    multiply(out, half, Turned(A), base=out, symmetric=True)
 
 
 @arithmetic(FAST)
@@ -186,39 +225,21 @@ def transposed_congruence(out, A, S, work):
         registers.add_symmetric(out, None, 1.0, half, False, A)
         return half
     turned = Block(work, n * r, n, r)
-    for i in loop(n):
-        for l in loop(r):
-            turned[i, l] = A[l, i]
-    for i in loop(n):
-        for j in loop(r):
-            s = local(0.0)
-            for l in loop(r):
-                s += turned[i, l] * S[j, l]
-            half[i, j] = s
-        for j in loop(i + 1):
-            s = local(0.0)
-            for l in loop(r):
-                s += half[i, l] * turned[j, l]
-            out[i, j] = s
-            out[j, i] = s
+    turned.copy(Turned(A))
+    multiply(half, turned, Turned(S))
+    multiply(out, half, Turned(turned), symmetric=True)
     return half
 
 
 @arithmetic(FAST)
-def negative_product(out, half, P, line):
-    """out = −half* P for half (n, r), symmetric P (n, n); ``line`` is for n numbers."""
-    n, r = half.shape
+def negative_product(out, half, P, work):
+    """out = −half* P for half (n, r), symmetric P (n, n); ``work`` is for rn numbers."""
     if half.known:
         registers.multiply(out, half, P, transposed=True, sign=-1.0)
         return
-    for i in loop(r):
-        for l in loop(n):
-            line[l] = half[l, i]
-        for j in loop(n):
-            s = local(0.0)
-            for l in loop(n):
-                s -= line[l] * P[j, l]
-            out[i, j] = s
+    turned = Block(work, 0, *out.shape)
+    turned.copy(Turned(half))
+    multiply(out, turned, Turned(P), sign=-1)
 
 
 @arithmetic(FAST)
@@ -230,10 +251,9 @@ def subtract_congruence(out, P, S, work):
         registers.multiply(half, S, P)
         registers.add_symmetric(out, P, -1.0, P, False, half)
         return
-    transposed_congruence(out, P, S, work)
-    for i in loop(n):
-        for j in loop(n):
-            out[i, j] = P[i, j] - out[i, j]
+    half = Block(work, 0, n, n)
+    multiply(half, P, Turned(S))
+    multiply(out, half, Turned(P), base=P, sign=-1, symmetric=True)
 
 
 @arithmetic(IN_ORDER)

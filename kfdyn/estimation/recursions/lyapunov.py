@@ -1,6 +1,7 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
-from kfdyn.sweeps import down, local, loop, sweep, when
+from kfdyn.estimation.recursions.dense import Turned, multiply
+from kfdyn.sweeps import down, loop, sweep, when
 
 
 @sweep(tags=0)
@@ -28,31 +29,11 @@ def edge(k, parent, A, A_at, B, B_at, rows, cols, Y, Y_at, work, run):
 
 def upward(a, b, y, above, half):
     """Y(p) += A Y B*."""
-    for i in loop(half.shape[0]):
-        for j in loop(half.shape[1]):
-            s = local(0.0)
-            for l in loop(a.shape[1]):
-                s += a[i, l] * y[l, j]
-            half[i, j] = s
-    for i in loop(above.shape[0]):
-        for j in loop(above.shape[1]):
-            s = local(0.0)
-            for l in loop(b.shape[1]):
-                s += half[i, l] * b[j, l]
-            above[i, j] = above[i, j] + s
+    multiply(half, a, y)
+    multiply(above, half, Turned(b), base=above)
 
 
 def downward(a, b, y, above, half):
     """Y += A* Y(p) B."""
-    for i in loop(half.shape[0]):
-        for j in loop(half.shape[1]):
-            s = local(0.0)
-            for l in loop(b.shape[0]):
-                s += above[i, l] * b[l, j]
-            half[i, j] = s
-    for i in loop(y.shape[0]):
-        for j in loop(y.shape[1]):
-            s = local(0.0)
-            for l in loop(a.shape[0]):
-                s += a[l, i] * half[l, j]
-            y[i, j] = y[i, j] + s
+    multiply(half, above, b)
+    multiply(y, Turned(a), half, base=y)

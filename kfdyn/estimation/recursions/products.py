@@ -3,12 +3,11 @@
 Sources: SKO "gather", "scatter", "strict".
 """
 
-from kfdyn.estimation.recursions.dense import Block
+from kfdyn.estimation.recursions.dense import Block, multiply
 from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
 from kfdyn.estimation.recursions.model import MODEL, Sizes, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.values import local
 
 _ANY = Sizes(None, None)
 
@@ -153,10 +152,4 @@ def node_products(A, A_at, B, B_at, rows, inner, cols, C, C_at):
     """C(k) = A(k) B(k) for every node."""
     for k in loop(rows.size):
         r, n, c = rows[k], inner[k], cols[k]
-        a, b, product = A.matrix(A_at[k], r, n), B.matrix(B_at[k], n, c), C.matrix(C_at[k], r, c)
-        for i in loop(r):
-            for j in loop(c):
-                s = local(0.0)
-                for l in loop(n):
-                    s += a[i, l] * b[l, j]
-                product[i, j] = s
+        multiply(C.matrix(C_at[k], r, c), A.matrix(A_at[k], r, n), B.matrix(B_at[k], n, c))

@@ -3,18 +3,21 @@
 from kfdyn.estimation.recursions.costate_covariances import CANCELLED, cancelled
 from kfdyn.estimation.recursions.dense import (
     Block,
+    Identity,
+    Turned,
     add_congruence,
     cholesky,
+    multiply,
     solve_lower,
     solve_lower_transposed,
 )
 from kfdyn.estimation.recursions.model import MODEL, Node, Sizes, outward
+from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.values import choice, local, real
+from kfdyn.sweeps.values import local
 
-_EPS = 2.220446049250313e-16
 _ANY = Sizes(None, None)
 
 
@@ -53,20 +56,12 @@ def smooth_by_parent(node, known, S, work):
     n, r, square = node.n, above.n, model.most * model.most
     L, J, E, W = (Block(work, i * square, *shape) for i, shape in enumerate(((r, r), (n, r), (n, n), (r, r))))
     phi, own = node.step(above), node.square(known.P_plus)
-    for _ in when(cholesky(above.square(known.P), L, None, 4.0 * _EPS * real(r)) < 0):
+    for _ in when(cholesky(above.square(known.P), L, None, bound(r)) < 0):
+        multiply(J, own, Turned(phi))
         for i in loop(n):
-            for a in loop(r):
-                s = local(0.0)
-                for j in loop(n):
-                    s += own[i, j] * phi[a, j]
-                J[i, a] = s
             solve_lower(L, J.line(i))
             solve_lower_transposed(L, J.line(i))
-            for j in loop(n):
-                s = local(choice(i == j, 1.0, 0.0))
-                for a in loop(r):
-                    s -= J[i, a] * phi[a, j]
-                E[i, j] = s
+        multiply(E, J, phi, base=Identity(), sign=-1)
         noise, S_p = above.square(model.Q), above.square(S)
         for a in loop(r):
             for b in loop(r):
@@ -79,9 +74,7 @@ def smooth_by_parent(node, known, S, work):
                 add_congruence(W, other.step(above), other.square(known.P_plus), spare)
         for _ in when(rounds_off(J, W, own) == 0):
             S_k = node.square(S)
-            for i in loop(n):
-                for j in loop(n):
-                    S_k[i, j] = 0.0
+            S_k.clear()
             add_congruence(S_k, E, own, spare)
             add_congruence(S_k, J, W, spare)
 

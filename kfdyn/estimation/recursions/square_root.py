@@ -23,6 +23,7 @@ from kfdyn.estimation.recursions.columns import (
 from kfdyn.estimation.recursions.model import MODEL, inward
 from kfdyn.estimation.recursions.reflections import GRADED, Array, array_size, larger, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
+from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import above_block, own_block
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.sweeps.call import sweep
@@ -30,8 +31,6 @@ from kfdyn.sweeps.control import carried, down, either, loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
-
-EPS = 2.220446049250313e-16
 
 #: An innovation below that part of its row's size, times the numbers in it, is rounding.
 _ROUNDING = 4.0 * EPS

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from kfdyn.estimation.recursions.lanes import SPARE
 from kfdyn.estimation.recursions.model import MODEL, Node
 from kfdyn.estimation.recursions.reflections import Array, array_size, larger, triangularise, whole
-from kfdyn.estimation.recursions.square_root import EPS
+from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import above_block, own_block, step_block
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when

@@ -49,38 +49,35 @@ class QuickSeries:
             return kept[1]
         rows = T.reshape(-1, T.shape[-1])
         seen = ~np.isnan(rows[0])
-        y = np.zeros((len(rows) + self.flat.size, self.steps))
-        y[: len(rows)] = np.where(seen, rows, 0.0)
+        y = np.zeros((self.steps, len(rows) + self.flat.size))
+        y[:, : len(rows)] = np.where(seen, rows, 0.0).T
         found = _Data(y.reshape(-1), seen, len(rows), int(seen.sum()))
         self._data = {**dict(list(self._data.items())[-15:]), id(T): (T, found)}
         return found
 
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
-        from kfdyn.estimation.recursions.constant_chain import filter_chain, filter_work, score_chain, score_work
+        from kfdyn.estimation.recursions.constant_chain import Chain, filter_chain, score_chain, work_size
 
-        data, n, d = self.data(T), self.n, self.flat.size
+        data, n, d, steps = self.data(T), self.n, self.flat.size, self.steps
         rows = data.series + d
-        start = np.zeros((rows, n))
-        start[data.series + np.arange(d), self.flat] = 1.0
+        start = np.zeros((n, rows))
+        start[self.flat, data.series + np.arange(d)] = 1.0
         Q, P0 = theta @ self.dQ, self.P0.reshape(-1) + theta @ self.dP0
-        e, G, D = np.empty(rows * self.steps), np.empty(self.steps * n), np.empty(self.steps)
-        failed = filter_chain(
-            n, rows, self.at, self.F, self.H, self.h_step, Q, P0, float(theta @ self.dR), data.y, start.reshape(-1),
-            data.seen, e, G, D, np.empty(filter_work(n, rows)),
-        )  # fmt: skip
+        e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(work_size(n, rows))
+        chain = Chain(self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
+        failed = filter_chain(n, rows, chain, Q, P0, float(theta @ self.dR), data.y, start.reshape(-1), work)
         if failed >= 0:
             raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
-        mix, llf = resolve(e.reshape(rows, self.steps), data.series, data.seen_count, float(np.log(D).sum()))
+        each = e.reshape(steps, rows)
+        mix, llf = resolve(each.T, data.series, data.seen_count, float(np.log(D).sum()))
         if not gradient:
             return llf, None
-        mixed = e if d == 0 else (mix @ e.reshape(rows, self.steps)).reshape(-1)
+        if d:
+            chain = chain._replace(e=(each @ mix.T).reshape(-1))
         out = np.zeros(4 * n * n + 2)
         squares, Lambdas, sums = out[: 2 * n * n], out[2 * n * n : 4 * n * n], out[4 * n * n :]
-        score_chain(
-            n, rows, self.at, self.F, self.H, self.h_step, data.seen, mixed, G, D, squares, Lambdas, sums,
-            np.empty(score_work(n, rows)),
-        )  # fmt: skip
+        score_chain(n, rows, chain, squares, Lambdas, sums, work)
         half = 0.5 * (squares - data.series * Lambdas)
         noise = 0.5 * (sums[0] - data.series * sums[1])
         return llf, self.dQ @ half[: n * n] + self.dP0 @ half[n * n :] + noise * self.dR

@@ -14,6 +14,7 @@ from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.datasets import airline, nile
 from kfdyn.estimation.series.arma import coefficients_of
 from kfdyn.estimation.series.build import Builder
+from kfdyn.sweeps import Checks
 
 S = kf.series
 RNG = np.random.default_rng(0)
@@ -182,6 +183,17 @@ def test_likelihood_as_a_function():
     assert value == pytest.approx(model.likelihood(y, gradient=False)([0.5, 0.3]), rel=1e-14)
     each = [kf.kalman_filter(model.state_space([0.5, 0.3], 20), row).llf for row in y]
     assert value == pytest.approx(sum(each), rel=1e-12) and gradient.shape == (2,)
+
+
+def test_the_sweeps_of_a_likelihood_run_as_they_stand(monkeypatch):
+    """Every index checked, on Python's floats: gaps, several series, seasons."""
+    model, y = S.local_trend() + S.seasonal(4), np.stack([PASSENGERS[:30], 0.5 * PASSENGERS[30:60]])
+    y[:, [3, 17, 18]] = np.nan
+    both, theta = model.likelihood(y), [0.1, 0.2, 0.3, 0.05]
+    compiled = both(theta)
+    monkeypatch.setattr(Checks, "on", True)
+    for plain, right in zip(both(theta), compiled):
+        assert_allclose(plain, right, rtol=1e-12)
 
 
 def test_series_that_lack_different_measurements():

@@ -1,0 +1,32 @@
+"""What is no more than rounding, and what is done about it."""
+
+from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.values import local, no, real
+
+EPS = 2.220446049250313e-16
+
+
+def bound(n):
+    """What a sum of n squares may lose by rounding: 4 n ε."""
+    return 4 * EPS * real(n)
+
+
+def flush(before, P_plus):
+    """Zero the rows of P⁺ that an exact measurement has left at rounding level, covariances included.
+
+    A perfectly known state must read as known: its leftover of order εP would pass for a variance at the next
+    node and let a singular model through. A small variance alone is no sign of that: after H = [1, δ] the first state
+    has variance δ² and the covariance −δ, which is far above rounding.
+    """
+    n = P_plus.shape[0]
+    for i in loop(n):
+        limit = bound(n) * root(before[i])
+        lost = local(0)
+        for j in loop(n):
+            for _ in when(no(absolute(P_plus[i, j]) <= limit * root(before[j]))):
+                lost.set(1)
+        for _ in when(lost == 0):
+            for j in loop(n):
+                P_plus[i, j] = 0.0
+                P_plus[j, i] = 0.0
