@@ -2,7 +2,7 @@
 
     X*𝓜X a + X*c = tau,     c the bias forces without couplings at X v                      THEORY section 12
 
-Small systems solve this by the tree's fused sweeps and one small factor; large ones by the embedded filter.
+Small systems solve this in one compiled sweep; large ones by the embedded filter.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
 from kfdyn.dynamics.loops.embedding import embedded_forest
+from kfdyn.dynamics.loops.geared import (
+    GEARED_FORWARD,
+    GEARED_INVERSE,
+    GEARED_MASS_MATRIX,
+    GEARED_MASS_MATRIX_INVERSE,
+    quick_geared,
+)
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
@@ -31,6 +38,10 @@ DENSE = 80
 
 def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
     """X*𝓜X (..., nv, nv); ``method`` is for 𝓜 of the open tree."""
+    if method == "composite":
+        quick = quick_geared(GEARED_MASS_MATRIX, system, (system.nv, system.nv), q)
+        if quick is not None:
+            return quick
     tree, q_tree = _opened(system, q)
     return system._expansion.matrix(mass_matrix(tree, q_tree, method=method))  # type: ignore[arg-type]
 
@@ -45,6 +56,12 @@ def coupled_inverse_dynamics(
     method: str = "newton_euler",
 ) -> Array:
     """X*(𝓜Xa + c) (..., nv)."""
+    if method == "newton_euler":
+        quick = quick_geared(
+            GEARED_INVERSE, system, (system.nv,), q, *_moving(system, q, v, a, external_forces, gravity)
+        )
+        if quick is not None:
+            return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
     return system._expansion.forces(
         inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
@@ -55,8 +72,20 @@ def coupled_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c (..., nv)."""
+    quick = quick_geared(
+        GEARED_INVERSE, system, (system.nv,), q, *_moving(system, q, v, None, external_forces, gravity)
+    )
+    if quick is not None:
+        return quick
     tree, q_tree, v_tree = _opened(system, q, v=v)
     return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
+
+
+def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> tuple[Any, ...]:
+    """What entries take beside q, with v = 0 and the system's gravity where none is given."""
+    if v is None:
+        v = np.zeros((*np.shape(q)[:-1], system.nv))
+    return v, u, force, system.gravity if gravity is None else gravity
 
 
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
@@ -77,6 +106,12 @@ def coupled_forward_dynamics(
 ) -> Array:
     """(X*𝓜X)⁻¹(tau − X*c) (..., nv): by a small factor, or by the embedded filter and smoother."""
     expect_method(method, ("filter", "engine", "embedding", "mass_matrix"), "forward_dynamics of a coupled system")
+    if method == "filter" and system.nv <= DENSE:
+        quick = quick_geared(
+            GEARED_FORWARD, system, (system.nv,), q, *_moving(system, q, v, tau, external_forces, gravity)
+        )
+        if quick is not None:
+            return quick
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     shape = (*states.lead, system.nv)
     if method == "mass_matrix" or (method == "filter" and system.nv <= DENSE):
@@ -109,6 +144,9 @@ def by_embedding(system: System, states: States) -> Array:
 
 def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     """(X*𝓜X)⁻¹ (..., nv, nv), symmetric to the bit."""
+    quick = quick_geared(GEARED_MASS_MATRIX_INVERSE, system, (system.nv, system.nv), q)
+    if quick is not None:
+        return quick
     M = coupled_mass_matrix(system, q)
     flat = M.reshape(-1, system.nv, system.nv)
     inverse, fine = solve_positive(flat, np.broadcast_to(np.eye(system.nv), flat.shape))

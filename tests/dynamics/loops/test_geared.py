@@ -1,0 +1,94 @@
+"""The compiled sweeps of coupled systems: beside the embedded filter, alone as in a batch, plain; what is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_coupled import close, coupled_tree
+
+import kfdyn as kf
+from kfdyn.dynamics.loops import geared
+from kfdyn.errors import KfdynError
+from kfdyn.multibody.prepared import model_of
+
+
+def calls(system, q, v, u, force):
+    """Every entry by name: its size, what it takes beside q, and what the public functions say."""
+    n, g = system.nv, system.gravity
+    return {
+        "GEARED_FORWARD": ((n,), (v, u, force, g), kf.forward_dynamics(system, q, v, u, force, method="embedding")),
+        "GEARED_INVERSE": ((n,), (v, u, force, g), kf.inverse_dynamics(system, q, v, u, force)),
+        "GEARED_MASS_MATRIX": ((n, n), (), kf.mass_matrix(system, q)),
+        "GEARED_MASS_MATRIX_INVERSE": ((n, n), (), kf.mass_matrix_inverse(system, q)),
+    }
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_beside_the_embedded_filter_in_every_way_of_running(seed, mass):
+    system, rng = coupled_tree(seed)
+    if system is None or not system.nv:
+        return
+    heavy = [
+        dataclasses.replace(b, inertia=mass * b.inertia, armature=mass * b.armature) for b in system.open_tree.bodies
+    ]
+    system = kf.System(heavy, couplings=system.couplings)
+    q = np.stack([system.random_configuration(rng) for _ in range(9)])
+    v, u = rng.normal(size=(2, 9, system.nv))
+    force = rng.normal(size=(9, system.n_bodies, 6))
+    M = kf.mass_matrix(system, q)
+    D = np.sqrt(np.einsum("bii->bi", M))
+    condition = np.linalg.cond(M / (D[:, :, None] * D[:, None, :])).max()
+    np.testing.assert_array_equal(M, M.mT)
+    for name, (tail, more, expected) in calls(system, q, v, u, force).items():
+        later = getattr(geared, name)
+        got = geared.quick_geared(later, system, tail, q, *more)
+        close(got, expected, 1e-10, 100 * condition)
+        one = geared.quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
+        np.testing.assert_array_equal(one, got[4])
+        plain = np.empty_like(got)
+        given = geared.gears(system)
+        assert later.entry.plain(model_of(system.open_tree), *given, q, *more, plain) == 1
+        close(plain, got, 1e-12, 100 * condition)
+
+
+def test_both_members_of_a_pair_count():
+    """Two hinges that share one coordinate: their product counts twice."""
+    arm = kf.models.chain(2)
+    gear = kf.System(arm.bodies, couplings=[kf.Coupling(arm.hinge_names, [1.0, -2.0])])
+    q = np.array([0.4])
+    M = kf.mass_matrix(arm, gear.expand(q))
+    X = np.array([1.0, -2.0])
+    np.testing.assert_allclose(kf.mass_matrix(gear, q), [[X @ M @ X]], rtol=1e-14)
+
+
+def test_a_hinge_may_move_nothing_by_itself():
+    """The follower has neither mass nor rotor: its own variance is 0, that of its coordinate is not."""
+    turn = kf.Hinge.revolute([0, 0, 1])
+    bodies = [kf.Body("arm", np.eye(6), turn), kf.Body("hand", np.zeros((6, 6)), turn, "arm")]
+    system = kf.System(bodies, couplings=[kf.Coupling([b.hinge_name for b in bodies], [1.0, 3.0])])
+    np.testing.assert_allclose(kf.forward_dynamics(system, np.zeros(1), np.zeros(1), np.ones(1)), [1.0])
+    more = np.zeros(1), np.ones(1), None, system.gravity
+    assert geared.quick_geared(geared.GEARED_FORWARD, system, (1,), np.zeros(1), *more) is not None
+
+
+def test_what_is_wrong_gets_words():
+    bodies = [
+        kf.Body("base", np.eye(6), kf.Hinge.free()),
+        kf.Body("a", np.eye(6), kf.Hinge.revolute([0, 0, 1]), "base"),
+        kf.Body("b", np.eye(6), kf.Hinge.revolute([0, 1, 0]), "base"),
+    ]
+    system = kf.System(bodies, couplings=[kf.Coupling([b.hinge_name for b in bodies[1:]], [1.0, 2.0])])
+    q = system.neutral()
+    assert kf.mass_matrix(system, q).shape == (7, 7)
+    for i, match in ((3, "quaternion"), (7, "q")):
+        wrong = np.stack([q, q])
+        wrong[1, i] = 0.5 if i == 3 else np.nan
+        for states in (wrong, wrong[1]):
+            for f in (kf.mass_matrix, kf.mass_matrix_inverse, kf.bias_forces):
+                with pytest.raises(KfdynError, match=match):
+                    f(system, states) if f is not kf.bias_forces else f(system, states, np.zeros(7))
+    with pytest.raises(KfdynError):
+        kf.forward_dynamics(system, q, np.zeros(6), np.zeros(7))
