@@ -18,7 +18,8 @@ from kfdyn.dynamics.sensors.joint_kinds import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.estimation import Tree
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.closure import RANK, Moving, both_ends, relative_rows, scaled_jacobian
+from kfdyn.multibody.closure import RANK, scaled_jacobian
+from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
 
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
 #: ("m", coupling, i), ("nu" or "mu", loop, i); anything else is decided wherever it can be.

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Coupling, Expansion, Places
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.expansion import Expansion, Places
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
