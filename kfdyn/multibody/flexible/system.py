@@ -193,7 +193,10 @@ class FlexibleSystem(FlexibleCoordinates):
         return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops)
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
-        """Return the system with hinges coupled, beside those that are; its loops stay."""
+        """Return the system with hinges coupled, beside those that are; its loops stay.
+
+        A rotor that a flexible joint carries joins the coupling of its hinge, as it does in the constructor.
+        """
         made = self.uncoupled._coupled(regeared(self.couplings, tuple(couplings), self.bodies))
         return made.with_loops(self.loops) if self.loops else made
 
