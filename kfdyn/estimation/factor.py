@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
-from kfdyn.estimation.filtering import sweep as sweep_states
+from kfdyn.estimation.filter_sweep import sweep as sweep_states
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.smoothing import sweep as sweep_costates
 from kfdyn.estimation.state_space import StateSpace

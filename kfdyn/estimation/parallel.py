@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.filtering import Filtered, kalman_filter
+from kfdyn.estimation.filtered import Filtered
+from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.filtering import whitened
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.state_space import StateSpace

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.filtering import Filtered, kalman_filter
+from kfdyn.estimation.filtered import Filtered
+from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.operators import costates_of, states_of
 from kfdyn.estimation.riccati import Method, common_sizes
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier

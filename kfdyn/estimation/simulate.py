@@ -9,7 +9,8 @@ import numpy as np
 from kfdyn.estimation.block_checks import expect_covariance
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
-from kfdyn.estimation.filtering import Filtered, sweep
+from kfdyn.estimation.filter_sweep import sweep
+from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.packing import Packed

@@ -9,7 +9,8 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.filtering import STORED_NUMBERS, Filtered
+from kfdyn.estimation.filtered import Filtered
+from kfdyn.estimation.filtering import STORED_NUMBERS
 from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import Riccati
 from kfdyn.estimation.state_space import StateSpace

@@ -15,6 +15,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.chain import as_chain, told_of_edges
 from kfdyn.estimation.flat.prior import flat_states
 from kfdyn.estimation.model_blocks import H_RULE, PHI_RULE, R_RULE, covariances, parent_sizes, sized, transitions
+from kfdyn.estimation.model_text import as_html, as_text
 from kfdyn.estimation.packing import BlockInput, pack
 from kfdyn.estimation.replacing import new_blocks
 from kfdyn.estimation.roots import Factors, squared
@@ -352,31 +353,11 @@ class StateSpace(Stacked):
     def __len__(self) -> int:
         return len(self.tree)
 
-    def _repr_html_(self) -> str:
-        """The sizes and a few nodes, for a notebook."""
-        from kfdyn.short_tables import html_table, rows_shown
-
-        tree = self.tree
-
-        def row(k: int) -> tuple[object, ...]:
-            up = int(tree.parent[k])
-            return tree.label(k), "—" if up < 0 else tree.label(up), int(self.n[k]), int(self.m[k])
-
-        return html_table(repr(self), ("node", "parent", "states", "outputs"), rows_shown(len(self), row))
-
     def __repr__(self) -> str:
-        def sizes(values: IntArray) -> str:
-            if not values.size:
-                return "none"
-            low, high = int(values.min()), int(values.max())
-            return f"{low} each" if low == high else f"{low} to {high} each"
+        return as_text(self)
 
-        noise = "R = 0" if not self.R.flat.any() else "R > 0 somewhere"
-        noise += "" if self.flat is None else f", flat {self.flat.size}"
-        return (
-            f"StateSpace({len(self)} nodes, states {self.n_states} ({sizes(self.n)}), "
-            f"outputs {self.n_outputs} ({sizes(self.m)}), {noise})"
-        )
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def address(self) -> int:

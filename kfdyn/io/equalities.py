@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from kfdyn.multibody import Coupling, Frame, Loop, Pose
 from kfdyn.spatial import quaternion_to_matrix
 
 Array = NDArray[np.float64]
-Equalities = Literal["obey", "free"]
 
 
 def check_choice(mimic: str) -> None:

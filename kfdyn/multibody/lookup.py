@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Expansion
+from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.layout import Layout
 from kfdyn.multibody.parts_of_systems import hint
 

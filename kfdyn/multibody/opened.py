@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.body import Body
-from kfdyn.multibody.coupling import Expansion
+from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.coupling import Coupling, Expansion, Places
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.expansion import Expansion, Places
 from kfdyn.multibody.layout import pack
 from kfdyn.multibody.lookup import Lookup
 from kfdyn.multibody.loop import Loop

@@ -192,7 +192,7 @@ def _shared(
         joins.append((meeting_place(system, [int(system.parent[k]) for k in bodies]), join))
     for i, (loop, rows) in enumerate(zip(system.loops, loop_rows)):
         sides = [(side, name) for side, name in (("a", loop.frame_a), ("b", loop.frame_b)) if name is not None]
-        at = [system.locate(name)[0] for _, name in sides]
+        at = [system.locate(loop.moves_with(name))[0] for _, name in sides]
         for k, (side, _) in zip(at, sides):
             out[k] = out[k]._replace(ends=(*out[k].ends, End(i, side, rows)))
         joins.append((meeting_place(system, at), join_loop(i, len(rows), [side for side, _ in sides])))

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import AngularAcceleration, ExternalForce, ForceTorque, skew
+from kfdyn.dynamics.sensors.body_kinds import AngularAcceleration, ExternalForce, ForceTorque
 from kfdyn.dynamics.sensors.factor import Factor
 from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.layout import Layout, Node, Piece
 from kfdyn.dynamics.sensors.message import at_hinge
 from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.spatial import skew
 
 TORQUE, ACCELERATION, FORCE = 0, 1, 2
 GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3

@@ -18,7 +18,8 @@ from kfdyn.dynamics.sensors.joint_kinds import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.estimation import Tree
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.closure import RANK, Moving, both_ends, relative_rows, scaled_jacobian
+from kfdyn.multibody.closure import RANK, scaled_jacobian
+from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
 
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
 #: ("m", coupling, i), ("nu" or "mu", loop, i); anything else is decided wherever it can be.
@@ -173,20 +174,24 @@ def loop_terms(system: System, terms: LinkTerms, gravity: Array, loop: int) -> t
     for side, name in (("a", one.frame_a), ("b", one.frame_b)):
         if name is None:
             continue
-        k, R, p = system.locate(name)
-        lever = terms.rotation[:, k] @ p
-        V = terms.velocity[:, k].copy()
-        V[:, 3:] += np.cross(V[:, :3], lever)
-        moving[side] = Moving(terms.rotation[:, k] @ R, terms.position[:, k] + lever, V)
-        places[side] = (k, lever)
+        (c, R, p), k = system.locate(name), system.locate(one.moves_with(name))[0]
+        lever, turning = terms.rotation[:, c] @ p, None
+        at, V, w = terms.position[:, c] + lever, terms.velocity[:, k].copy(), terms.velocity[:, k, :3]
+        away = np.cross(w, lever)  # velocity of the end against the body's origin
+        if k != c:  # the body rolls, and the end goes on with what carries it
+            turning = terms.velocity[:, c, :3]
+            away = terms.velocity[:, c, 3:] + np.cross(turning, lever) - V[:, 3:]
+            lever = at - terms.position[:, k]
+        V[:, 3:] += np.cross(w, lever)
+        moving[side] = Moving(terms.rotation[:, c] @ R, at, V, turning)
+        places[side] = (lever, np.cross(w, away) + gravity)
     rows = relative_rows(one, *both_ends(one, moving.get("a"), moving.get("b")))
     drift, out = rows.drift.copy(), {}
     for side, of in (("a", rows.of_a), ("b", rows.of_b)):
         if side not in places:
             continue
-        k, lever = places[side]
-        w = terms.velocity[:, k, :3]
-        drift += np.einsum("bri,bi->br", of[..., 3:], np.cross(w, np.cross(w, lever)) + gravity)
+        lever, brought = places[side]
+        drift += np.einsum("bri,bi->br", of[..., 3:], brought)
         K = np.broadcast_to(of, (len(lever), *of.shape[-2:])).copy()
         K[..., :3] += np.cross(lever[:, None], of[..., 3:])  # f·(a + α × lever) = f·a + (lever × f)·α
         out[side] = K

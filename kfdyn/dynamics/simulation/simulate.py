@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
-from kfdyn.dynamics.simulation.driven import Course, Driven
+from kfdyn.dynamics.simulation.driven import Course
 from kfdyn.dynamics.simulation.driven import driven as follow
-from kfdyn.dynamics.simulation.equation import Law, Motion
-from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.marching import TABLEAUX, March
+from kfdyn.dynamics.simulation.equation import Law
+from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
 from kfdyn.dynamics.simulation.motion import motion
-from kfdyn.dynamics.simulation.on_loops import back_onto_loops, onto_loops
+from kfdyn.dynamics.simulation.on_loops import onto_loops
 from kfdyn.dynamics.simulation.trajectory import Trajectory
-from kfdyn.dynamics.simulation.variational import symplectic_step
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
@@ -28,12 +26,6 @@ from kfdyn.multibody.body import as_floats
 
 Array = NDArray[np.float64]
 
-FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
-    "rk4": rk4_step,
-    "symplectic": symplectic_step,
-    "implicit": implicit_step,
-    "euler": euler_step,
-}
 ADAPTIVE = get_args(Solver)
 
 
@@ -145,7 +137,7 @@ def simulate(
     tau = None
     with _bar(progress, times, f"{system.name} by {method}") as advance:
         if method in FIXED_STEP:
-            q_all, v_all, work, tau = _march(driven, q0, v0, times, method, int(substeps), advance)
+            q_all, v_all, work, tau = march(driven, q0, v0, times, method, int(substeps), advance)
             steps = (times.size - 1) * int(substeps)
         elif lead:
             raise ShapeError(
@@ -174,83 +166,6 @@ def simulate(
     return trajectory
 
 
-def _march(
-    driven: Motion, q: Array, v: Array, times: Array, method: str, substeps: int, advance: Callable[[float], None]
-) -> tuple[Array, Array, Array, Array | None]:
-    """March with fixed steps, in compiled code where it knows the method and the system.
-
-    q, v (nt, ...), work (nt, ...), and the driving torques if they are known. Motions that compiled code has no answer
-    for go on step by step, which finds one, or the words.
-    """
-    lead, nt = q.shape[:-1], times.size
-    if method not in TABLEAUX or not driven.system.is_tree or isinstance(driven, Driven):
-        return *step_by_step(driven, q, v, times, method, substeps, advance), None
-    march = March(driven, method, substeps, lead)
-    if march.is_known:
-        marched = march.whole(q, v, times, advance)
-        for row in np.flatnonzero(marched.reached < nt - 1):
-            where = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
-            i, alone = int(marched.reached[row]), driven.of_row(where, lead)
-            rest = step_by_step(
-                alone, marched.q[i, row], marched.v[i, row], times[i:], method, substeps, advance, where
-            )
-            marched.q[i:, row], marched.v[i:, row] = rest[:2]
-            marched.work[i:, row] = marched.work[i, row] + rest[2]
-        q_all, v_all, work = (x.reshape((nt, *lead, *x.shape[2:])) for x in marched[:3])
-        return q_all, v_all, work, None
-    marched, tau = march.by_stages(q, v, times, advance)
-    i = int(marched.reached)
-    if i < nt - 1:
-        rest = step_by_step(driven, marched.q[i], marched.v[i], times[i:], method, substeps, advance)
-        marched.q[i:], marched.v[i:], marched.work[i:] = rest[0], rest[1], marched.work[i] + rest[2]
-    return marched.q, marched.v, marched.work, tau
-
-
-def step_by_step(
-    driven: Motion,
-    q: Array,
-    v: Array,
-    times: Array,
-    method: str,
-    substeps: int,
-    advance: Callable[[float], None],
-    where: tuple[int, ...] = (),
-) -> tuple[Array, Array, Array]:
-    """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
-    step = FIXED_STEP[method]
-    lead = q.shape[:-1]
-    q_all = np.empty((times.size, *q.shape))
-    v_all = np.empty((times.size, *v.shape))
-    work_all = np.zeros((times.size, *lead))
-    q_all[0], v_all[0], work = q, v, np.zeros(lead)
-    for i in range(1, times.size):
-        start, h = float(times[i - 1]), float(times[i] - times[i - 1]) / substeps
-        for j in range(substeps):
-            t = start + j * h
-            with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
-                try:
-                    q, v, done = step(driven.beginning(t), t, h, q, v)
-                    if driven.system.loops and method != "symplectic":  # which is on them by itself
-                        bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
-                        q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
-                    q, v = driven.onto(t + h, q, v)
-                except KfdynError as error:
-                    if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
-                        error.args = (f"{error} (in the step at t = {t:.6g} s{_of(where)})", *error.args[1:])
-                        raise
-                    raise _exploded(driven, method, t, h, where) from error
-            if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < OVERFLOW):  # NaN is not less either
-                raise _exploded(driven, method, t, h, where)
-            work = work + done
-        q_all[i], v_all[i], work_all[i] = q, v, work
-        advance(float(times[i]))
-    return q_all, v_all, work_all
-
-
-# rad/s or m/s beyond which a failing step is the integrator's doing, and where energies would soon overflow.
-EXPLODED, OVERFLOW = 1e8, 1e100
-
-
 # Kinetic energy above so many times all that a motion ever had is the integrator's doing: 2 would do in exact numbers.
 FROM_NOWHERE = 10.0
 
@@ -264,27 +179,12 @@ def _warn_of_energy_from_nowhere(found: Trajectory) -> None:
         where = tuple(int(i) for i in wrong[0])
         step = (found.t[-1] - found.t[0]) / max(found.steps, 1)
         warnings.warn(
-            f"the motion of system {found.system.name!r}{_of(where)} is none: its kinetic energy reaches "
+            f"the motion of system {found.system.name!r}{motion_of(where)} is none: its kinetic energy reaches "
             f"{reached[where]:.2g} J where {had[where]:.2g} J is all that it had or was given; {found.method} is "
             f"unstable with steps of some {step:.3g} s; take more substeps",
             RuntimeWarning,
             stacklevel=3,
         )
-
-
-def _of(where: tuple[int, ...]) -> str:
-    return f" of motion [{', '.join(map(str, where))}]" if where else ""
-
-
-def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int, ...]) -> KfdynError:
-    cure = "take more substeps"
-    if driven.damping.any() or driven.stiffness.any() or isinstance(driven.system, FlexibleSystem):
-        cure += ", or method 'implicit', which is stable for stiff dampers, springs and modes"
-    return KfdynError(
-        f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s{_of(where)}: {method} is "
-        f"unstable with "
-        f"steps of {h:.3g} s; {cure}"
-    )
 
 
 def _increasing(t: ArrayLike) -> Array:

@@ -19,7 +19,8 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.filter_words import FilterWords
-from kfdyn.estimation.filtering import Filtered, kalman_filter
+from kfdyn.estimation.filtered import Filtered
+from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.phase import Phase, phase_of
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati

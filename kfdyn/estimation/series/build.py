@@ -14,7 +14,7 @@ import numpy as np
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.factor import apply_lower
-from kfdyn.estimation.filtering import sweep as filter_sweep
+from kfdyn.estimation.filter_sweep import sweep as filter_sweep
 from kfdyn.estimation.riccati import riccati
 from kfdyn.estimation.series.part import Bound, Matrices
 from kfdyn.estimation.series.quick import QuickSeries, resolve

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import TreeError
 from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Places
+from kfdyn.multibody.expansion import Places
 from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.hinge import Hinge

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Coupling, Expansion, Places
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.expansion import Expansion, Places
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
@@ -192,7 +193,10 @@ class FlexibleSystem(FlexibleCoordinates):
         return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops)
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
-        """Return the system with hinges coupled, beside those that are; its loops stay."""
+        """Return the system with hinges coupled, beside those that are; its loops stay.
+
+        A rotor that a flexible joint carries joins the coupling of its hinge, as it does in the constructor.
+        """
         made = self.uncoupled._coupled(regeared(self.couplings, tuple(couplings), self.bodies))
         return made.with_loops(self.loops) if self.loops else made
 

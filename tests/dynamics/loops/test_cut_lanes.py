@@ -13,9 +13,10 @@ import kfdyn as kf
 from kfdyn.dynamics.entries import quick_cut_joint
 from kfdyn.dynamics.loops.cut_joint import cut_joint
 from kfdyn.errors import ModelError
-from kfdyn.multibody.closure import Moving, both_ends, gap, relative_rows, rows_that_hold_positions
+from kfdyn.multibody.closure import rows_that_hold_positions
 from kfdyn.multibody.kinematics import Pose
 from kfdyn.multibody.loop_tables import loop_readings
+from kfdyn.multibody.relative_motion import Moving, both_ends, gap, relative_rows
 from kfdyn.sweeps.call import Checks
 
 METHODS = ("cut", "embedding", "proximal")

@@ -10,6 +10,7 @@ from sensor_cases import S, random_cov
 import kfdyn as kf
 from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.errors import UnobservableError
+from kfdyn.spatial import spatial_inertia
 
 KEYS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 
@@ -149,6 +150,38 @@ def test_loops_against_the_dense_gaussian(name):
     est = kf.estimate_dynamics(system, q, v, [S.JointTorque(0.0)], [tau])
     a = kf.forward_dynamics(system, q, v, tau)
     np.testing.assert_allclose(est.a, a, rtol=0, atol=1e-9 * max(1.0, np.abs(a).max()))
+
+
+ROLLING = {
+    "in the world's axes": [kf.Loop(None, "contact", rows="point", rolling="disc")],
+    "in axes that turn with the carrier": [kf.Loop("contact", None, rows=(0, 3, 4), rolling="disc")],
+    "two contacts": [kf.Loop("contact", None, rows=(3,), rolling="disc"), kf.Loop(None, "disc", rows=(5,))],
+}
+
+
+@pytest.mark.parametrize("loops", ROLLING.values(), ids=ROLLING)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_rolls_is_held_where_it_touches(loops, seed):
+    """A coin whose contact is a frame of the carrier, which does not spin: forward dynamics, and Newton's law."""
+    slides, lean = np.eye(6)[3:].tolist(), [[0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+    disc = spatial_inertia(2.0, [0, 0, 0], np.diag([0.045, 0.09, 0.045]))
+    bodies = [
+        kf.Body("carrier", np.zeros((6, 6)), kf.Hinge.succession([*slides, *lean])),
+        kf.Body("disc", disc, kf.Hinge.revolute([0, 1, 0]), "carrier"),
+    ]
+    frames = {"contact": kf.Frame("carrier", position=[0, 0, -0.3])}
+    coin, rng = kf.System(bodies, frames=frames, loops=loops), np.random.default_rng(seed)
+    q, tau = coin.random_configuration(rng), rng.normal(size=6)
+    v = kf.impact(coin, q, rng.normal(size=6)).v
+    a = kf.forward_dynamics(coin, q, v, tau)
+    est = kf.estimate_dynamics(coin, q, v, [S.JointTorque(0.0)], [tau])
+    np.testing.assert_allclose(est.a, a, atol=1e-12 * np.abs(a).max())
+    np.testing.assert_allclose(est.tau, tau, atol=1e-12 * np.abs(a).max())
+    if len(loops) == 1 and loops[0].frame_a is None:  # what the ground gives, the hinge need not
+        contact = kf.constraint_forces(coin, q, v, tau)[0]
+        moved = kf.frame_acceleration(coin.open_tree, q, v, a, "disc")[3:]
+        by_hinge = 2.0 * (moved - coin.gravity) - contact
+        np.testing.assert_allclose(est.hinge_forces[1, 3:], by_hinge, atol=1e-11 * np.abs(by_hinge).max())
 
 
 def test_likelihood_and_draws_of_a_gear():

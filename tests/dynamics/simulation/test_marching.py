@@ -8,8 +8,9 @@ from multibody_cases import close, forest, seeds, state
 
 import kfdyn as kf
 from kfdyn.dynamics.simulation import marching
+from kfdyn.dynamics.simulation.fixed_steps import step_by_step
 from kfdyn.dynamics.simulation.motion import motion
-from kfdyn.dynamics.simulation.simulate import simulate, step_by_step
+from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.sweeps.call import Checks

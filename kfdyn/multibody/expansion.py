@@ -1,0 +1,199 @@
+"""The way from the coordinates that couplings leave to those of all hinges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.hinge import Coordinates, Hinge
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.flexible.system import FlexibleSystem
+    from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Places(NamedTuple):
+    """Where the hinges of a system are in its vectors, as :class:`Expansion` asks: body k begins at ``q_start[k]``.
+
+    The columns of its hinge come first, then its modes if it bends.
+    """
+
+    q_start: Index
+    v_start: Index
+    hinges: tuple[Hinge, ...]
+
+
+class Expansion:
+    """The way from the coordinates of a coupled system to those of its open tree.
+
+    Coordinates of the system follow the order of hinges; hinges that are coupled and give no name to a coordinate
+    have none. ``plain`` columns carry over, ``coupled`` ones are X times the coordinates at ``own``. The open tree may
+    have bodies that bend: their modes are plain.
+    """
+
+    def __init__(self, tree: System | FlexibleSystem, couplings: Sequence[Coupling]) -> None:
+        self.tree, self.couplings, places = tree, tuple(couplings), tree.places
+        self.places = places
+        owner: dict[int, Coupling] = {}
+        for coupling in self.couplings:
+            for name in coupling.hinges:
+                k = tree.hinge_index(name)
+                hinge = places.hinges[k]
+                if hinge.nv != 1 or hinge.coordinates is not Coordinates.SCREWS:
+                    raise ModelError(
+                        f"hinge {name!r}: a {hinge.kind} hinge has {hinge.nv} dofs, and only hinges of one dof can be "
+                        "coupled; split it, or close a loop"
+                    )
+                if k in owner:
+                    raise ModelError(f"hinge {name!r} is in two couplings; join them to one")
+                owner[k] = coupling
+        hinges = np.array([tree.hinge_index(name) for c in self.couplings for name in c.hinges], dtype=np.int64)
+        own = np.array([tree.hinge_index(name) for c in self.couplings for name in c.named], dtype=np.int64)
+        self.has_own = np.array([k not in owner or k in own for k in range(tree.n_bodies)])
+        follow = np.setdiff1d(hinges, own)
+        q, v = (_Kept(start, hinges, follow) for start in (places.q_start, places.v_start))
+        self.q_start, self.v_start = q.start, v.start
+        self.nq, self.nv = int(q.start[-1]), int(v.start[-1])
+        self.plain_q, self.plain_v, self.here_q, self.here_v = q.plain, v.plain, q.place[q.plain], v.place[v.plain]
+        self.coupled_q, self.coupled_v = places.q_start[hinges], places.v_start[hinges]
+        self.own_q, self.own_v = q.place[places.q_start[own]], v.place[places.v_start[own]]
+        self.block = np.zeros((len(hinges), len(own)))
+        self.offset = np.concatenate([np.zeros(0), *(c.offset for c in self.couplings)])
+        row = column = 0
+        for c in self.couplings:
+            g, r = c.X.shape
+            self.block[row : row + g, column : column + r] = c.X
+            row, column = row + g, column + r
+
+    def positions(self, q: Array) -> Array:
+        """Positions of all hinges (..., nq_tree) of q (..., nq)."""
+        if not self.couplings:
+            return q
+        out = np.empty((*q.shape[:-1], self.tree.nq))
+        out[..., self.plain_q] = q[..., self.here_q]
+        out[..., self.coupled_q] = q[..., self.own_q] @ self.block.T + self.offset
+        return out
+
+    def rates(self, v: Array) -> Array:
+        """X v (..., nv_tree) of v (..., nv)."""
+        if not self.couplings:
+            return v
+        out = np.empty((*v.shape[:-1], self.tree.nv))
+        out[..., self.plain_v] = v[..., self.here_v]
+        out[..., self.coupled_v] = v[..., self.own_v] @ self.block.T
+        return out
+
+    def forces(self, tau: Array) -> Array:
+        """X*tau (..., nv) of generalised forces of the open tree (..., nv_tree)."""
+        if not self.couplings:
+            return tau
+        out = np.empty((*tau.shape[:-1], self.nv))
+        out[..., self.here_v] = tau[..., self.plain_v]
+        out[..., self.own_v] = tau[..., self.coupled_v] @ self.block
+        return out
+
+    def matrix(self, M: Array) -> Array:
+        """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree)."""
+        half = self.forces(M)
+        whole = self.forces(np.swapaxes(half, -1, -2))
+        return 0.5 * (whole + np.swapaxes(whole, -1, -2)) if self.couplings else M
+
+    def contracted(self, q_tree: Array, coordinates: Array) -> Array:
+        """The system's q (..., nq): plain hinges from the tree's, coupled coordinates from ``coordinates``."""
+        if not self.couplings:
+            return q_tree
+        out = np.empty((*q_tree.shape[:-1], self.nq))
+        out[..., self.here_q] = q_tree[..., self.plain_q]
+        out[..., self.own_q] = coordinates
+        return out
+
+    def kept(self, v_tree: Array, coordinates: Array) -> Array:
+        """The system's v (..., nv): plain hinges from the tree's, coupled ones from ``coordinates``."""
+        if not self.couplings:
+            return v_tree
+        out = np.empty((*v_tree.shape[:-1], self.nv))
+        out[..., self.here_v] = v_tree[..., self.plain_v]
+        out[..., self.own_v] = coordinates
+        return out
+
+    def nearest(self, q_tree: Array) -> Array:
+        """The coupled coordinates (..., n) whose hinges are nearest to those of q_tree."""
+        return (q_tree[..., self.coupled_q] - self.offset) @ np.linalg.pinv(self.block).T
+
+    @cached_property
+    def X(self) -> Array:
+        """The matrix of :meth:`rates`, (nv_tree, nv), read-only."""
+        X: Array = self.rates(np.eye(self.nv)).T.copy()
+        X.flags.writeable = False
+        return X
+
+    def expect_own(self, k: int, hinge: str, what: str) -> None:
+        """Refuse a hinge that has no coordinate of its own in q or v."""
+        if self.has_own[k]:
+            return
+        coupling = next(c for c in self.couplings if hinge in c.hinges)
+        driver = " and ".join(map(repr, coupling.named)) or "nothing"
+        state = "system.expand(q)" if what == "q" else "system.expansion(q) @ v"
+        raise ModelError(
+            f"hinge {hinge!r} follows {driver} and has no place of its own in {what}; its own is "
+            f"{state}[..., system.open_tree.{what}_slice({hinge!r})]"
+        )
+
+    def tightest(self, key: str) -> Array:
+        """Limits of the coordinates: ``lower`` and ``upper`` such that every hinge obeys its own, ``speed`` likewise.
+
+        ``effort`` is that of the hinge a coordinate is named after: what drives the others is no motor of theirs.
+        Only couplings of one coordinate pass limits on; where the hinges' limits leave no room (published grippers
+        have such), the limits of the hinge that gives the name stand.
+        """
+        tree = self.tree
+        own: Array = getattr(tree, key)
+        at = 0
+        out = np.empty(self.nv)
+        out[self.here_v] = own[self.plain_v]
+        for c in self.couplings:
+            r = c.X.shape[1]
+            mine = [int(self.places.v_start[tree.hinge_index(name)]) for name in c.hinges]
+            columns = self.own_v[at : at + r]
+            at += r
+            out[columns] = own[mine[:r]] if c.is_selection or key in ("effort", "speed") else _unlimited(key)
+            if r == 1 and key != "effort":
+                low, high, fast = _interval(tree, c, mine)
+                if low < high:
+                    out[columns] = {"lower": low, "upper": high, "speed": fast}[key]
+        out.flags.writeable = False
+        return out
+
+
+class _Kept:
+    """Which columns of the open tree a coupled system keeps: all but those of hinges that follow."""
+
+    def __init__(self, tree_start: Index, coupled: Index, follow: Index) -> None:
+        kept, plain = np.ones((2, int(tree_start[-1])), dtype=bool)
+        kept[tree_start[follow]] = plain[tree_start[coupled]] = False
+        before = np.concatenate([[0], np.cumsum(kept)])
+        self.start, self.place, self.plain = before[tree_start], before[:-1], np.flatnonzero(plain)
+
+
+def _unlimited(key: str) -> float:
+    return -np.inf if key == "lower" else np.inf
+
+
+def _interval(tree: System | FlexibleSystem, coupling: Coupling, dofs: Sequence[int]) -> tuple[float, float, float]:
+    """Lowest and highest position and highest speed of the one coordinate that all hinges allow."""
+    low, high, fast = -np.inf, np.inf, np.inf
+    for i, x, shift in zip(dofs, coupling.X[:, 0], coupling.offset):
+        if x:
+            ends = sorted([(tree.lower[i] - shift) / x, (tree.upper[i] - shift) / x])
+            low, high = max(low, ends[0]), min(high, ends[1])
+            fast = min(fast, tree.speed[i] / abs(x))
+    return float(low), float(high), float(fast)
