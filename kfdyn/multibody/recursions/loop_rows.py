@@ -94,7 +94,7 @@ class LoopRows:
             self._walk(one.a, one.b, one.first, one.last - one.first)
 
     def _put_forces(self, one, a, b):
-        """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.closure.relative_rows`."""
+        """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.relative_motion.relative_rows`."""
         holds = real(one.holds)
         d = holds * (b.x - a.x)
         for i, x in enumerate([*a.R.m, *b.R.m]):
