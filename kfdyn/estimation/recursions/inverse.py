@@ -2,13 +2,11 @@
 
 from kfdyn.estimation.recursions.dense import Block, Column, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.lanes import SPARE, Batch
-from kfdyn.estimation.recursions.model import MODEL, Node, Sizes
+from kfdyn.estimation.recursions.model import ANY, MODEL, Node
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import down, loop, when, while_
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice, local, now
-
-_ANY = Sizes(None, None)
 
 
 @sweep(tags=0)
@@ -101,7 +99,7 @@ class Columns:
 
     def node(self, k):
         """Node k."""
-        return Node(self.model, _ANY, k)
+        return Node(self.model, ANY, k)
 
 
 @sweep(tags=0)
@@ -111,7 +109,7 @@ def apply_lower(model, L, inverse, transposed, x):
     outputs = model.output[model.nodes]
     for row in loop(x.size // outputs):
         for k in loop(model.nodes):
-            node = Node(model, _ANY, k)
+            node = Node(model, ANY, k)
             factor, own = node.among(L), Column(x, row * outputs + node.output, node.m)
             for _ in when((inverse != 0) & (transposed != 0)):
                 solve_lower_transposed(factor, own)

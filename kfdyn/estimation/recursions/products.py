@@ -5,11 +5,9 @@ Sources: SKO "gather", "scatter", "strict".
 
 from kfdyn.estimation.recursions.dense import Block, multiply
 from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
-from kfdyn.estimation.recursions.model import MODEL, Sizes, inward, outward
+from kfdyn.estimation.recursions.model import ANY, MODEL, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
-
-_ANY = Sizes(None, None)
 
 
 @sweep(tags=3)
@@ -99,7 +97,7 @@ def step(lanes, model, transposed, x, first, last, y, work):
     states = model.state[model.nodes]
     for pass_ in passes(lanes, first, last):
         pair.batch.rows = pass_
-        for node in inward(model, _ANY):
+        for node in inward(model, ANY):
             for _ in when(node.parent >= 0):
                 above = node.above()
                 pair.multiply(node.step(above), transposed, (states, above.state), (states, node.state))
