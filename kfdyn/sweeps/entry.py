@@ -136,7 +136,7 @@ class Entry:
     def _compiled(
         self, write: Callable[..., Any], first: list[Any], alone: bool, key: tuple[Any, ...], release: int | None
     ) -> Callable[..., Any]:
-        """What ``write`` writes, compiled; of one row ``alone`` results and what a model has of its own are optional."""
+        """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
         from kfdyn.sweeps.driver import compiled
         from kfdyn.sweeps.values import LANEWISE
         from kfdyn.sweeps.wrapper import Array, Whole
