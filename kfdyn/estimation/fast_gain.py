@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.estimation import filtering, smoothing
 from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
 from kfdyn.estimation.flat.prior import expect_proper
+from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.packing import Packed, expect_covariance
+from kfdyn.estimation.riccati import Riccati, common_sizes
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
 
@@ -277,38 +280,31 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
     given = ss.check_outputs(T, "T")
     if given.ndim != 1:
         raise ShapeError(f"fast_filter takes one series, T of shape ({ss.n_outputs},), got {given.shape}")
-    N, n, m = len(order), F.shape[0], H.shape[0]
-    gains = fast_gain(F, H, Q, R, P0, N, tolerance=tolerance)
-    xi = np.zeros((N, n)) if ss.xi is None else ss.xi.reshape(N, n)[order].copy()
+    gains, op = fast_gain(F, H, Q, R, P0, len(order), tolerance=tolerance), Operators(ss)
+    xi = np.zeros(ss.n_states) if ss.xi is None else ss.xi
     if ss.eta is not None:
-        carried = np.zeros(n)
-        for k in range(N - 1, -1, -1):
-            carried = ss.eta.reshape(N, n)[order[k]] + (F.T @ carried if k < N - 1 else 0.0)
-            xi[k] += (P0 if k == 0 else Q) @ carried
-    outputs = given.reshape(N, m)[order]
-    z, eps, nu = np.empty((N, n)), np.empty((N, m)), np.empty((N, m))
-    z_plus = np.zeros(n)
-    inverse = np.linalg.inv(gains.D)
-    for k in range(N):
-        at = min(k, len(gains.D) - 1)
-        z[k] = (F @ z_plus if k else 0.0) + xi[k]
-        eps[k] = outputs[k] - H @ z[k]
-        nu[k] = inverse[at] @ eps[k]
-        z_plus = z[k] + gains.G[at] @ eps[k]
-    costate, a, plus = np.empty((N, n)), np.empty((N, m)), np.zeros(n)
-    for k in range(N - 1, -1, -1):
-        a[k] = nu[k] - gains.gain(k).T @ plus
-        costate[k] = plus + H.T @ a[k]
-        plus = F.T @ costate[k]
-    llf = -0.5 * float((eps * nu).sum() + gains.logdet + N * m * np.log(2 * np.pi))
+        xi = xi + op.Q.forward(op.phi.backward(ss.eta))
+    known = _known(ss, gains, order)
+    eps, nu, z, _ = filtering.sweep(known, given, xi, None, states=True)
+    a = smoothing.sweep(known, nu, None, None)[0]
+    costate = op.phi.backward(op.H.backward(a))  # λ = φ*H*a
+    llf = -0.5 * float((eps * nu).sum() + gains.logdet + ss.n_outputs * np.log(2 * np.pi))
+    return FastFiltered(gains, ss.state_blocks(z), eps, nu, ss.state_blocks(costate), a, llf)
 
-    def stacked(rows: FloatArray) -> FloatArray:
-        out = np.empty_like(rows)
-        out[order] = rows
-        return out.reshape(-1)
 
-    z_blocks, costates = ss.state_blocks(stacked(z)), ss.state_blocks(stacked(costate))
-    return FastFiltered(gains, z_blocks, stacked(eps), stacked(nu), costates, stacked(a), llf)
+def _known(ss: StateSpace, gains: FastGain, order: np.ndarray) -> Riccati:
+    """D and G of every node as the sweeps of vectors take them; there is no P."""
+    step = np.empty(len(order), dtype=np.int64)
+    step[order] = np.minimum(np.arange(len(order)), len(gains.D) - 1)
+    try:
+        factor: FloatArray = np.linalg.cholesky(gains.D).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        raise SingularError("some D is positive by no more than rounding; use kalman_filter, which says more") from None
+    D, L, G = (x[step].reshape(-1) for x in (gains.D, factor, gains.G))
+    none = Blocks(np.empty(0), np.zeros_like(ss.n), np.zeros_like(ss.n))
+    seen = np.ones(ss.n_outputs, dtype=bool)
+    blocks = ss.R.like(D), ss.R.like(L), Blocks(G, ss.n, ss.m, ss.H.offsets)
+    return Riccati(ss, seen, none, none, *blocks, common_sizes(ss))
 
 
 def _flops(n: int, m: int, rank: int, steps: int) -> int:

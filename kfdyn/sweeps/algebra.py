@@ -4,7 +4,20 @@ Sums run from left to right, each product added as it is made: one fused multipl
 """
 
 
-class Vec3:
+class Numbers:
+    """What is made of so many numbers, and can be made of others."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, numbers):
+        """The same of these numbers."""
+        return cls(*numbers)
+
+    like = of
+
+
+class Vec3(Numbers):
     """A vector (x, y, z)."""
 
     SIZE = 3
@@ -14,11 +27,6 @@ class Vec3:
         self.x, self.y, self.z = x, y, z
 
     @classmethod
-    def of(cls, numbers):
-        """The vector of three numbers."""
-        return cls(*numbers)
-
-    @classmethod
     def zero(cls):
         """(0, 0, 0), which sums and products leave out."""
         return cls(0.0, 0.0, 0.0)
@@ -26,10 +34,6 @@ class Vec3:
     def numbers(self):
         """The three numbers."""
         return (self.x, self.y, self.z)
-
-    def like(self, numbers):
-        """A vector of other numbers."""
-        return type(self)(*numbers)
 
     def __iter__(self):
         return iter((self.x, self.y, self.z))
@@ -64,7 +68,7 @@ class Vec3:
         )  # fmt: skip
 
 
-class Mat3:
+class Mat3(Numbers):
     """A matrix, row by row."""
 
     SIZE = 9
@@ -72,11 +76,6 @@ class Mat3:
 
     def __init__(self, *m):
         self.m = m
-
-    @classmethod
-    def of(cls, numbers):
-        """The matrix of nine numbers."""
-        return cls(*numbers)
 
     @classmethod
     def identity(cls):
@@ -91,10 +90,6 @@ class Mat3:
     def numbers(self):
         """The nine numbers."""
         return self.m
-
-    def like(self, numbers):
-        """A matrix of other numbers."""
-        return type(self)(*numbers)
 
     def row(self, i):
         """Row i."""
@@ -138,7 +133,7 @@ class Mat3:
         return Mat3(m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8])
 
 
-class Sym3:
+class Sym3(Numbers):
     """A symmetric matrix: xx, xy, xz, yy, yz, zz."""
 
     SIZE = 6
@@ -147,18 +142,9 @@ class Sym3:
     def __init__(self, *s):
         self.s = s
 
-    @classmethod
-    def of(cls, numbers):
-        """The symmetric matrix of six numbers."""
-        return cls(*numbers)
-
     def numbers(self):
         """The six numbers."""
         return self.s
-
-    def like(self, numbers):
-        """A symmetric matrix of other numbers."""
-        return type(self)(*numbers)
 
     def __add__(self, other):
         return Sym3(*(a + b for a, b in zip(self.s, other.s)))

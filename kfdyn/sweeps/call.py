@@ -23,7 +23,7 @@ class Tag(int):
     """A size or a choice that is known when code is written; each has its own code."""
 
 
-def sweep(function=None, *, flags=FAST, vectorise=True, release=-1, tags=None):
+def sweep(function=None, *, flags=FAST, tags=None):
     """Let a function that is written in the language of sweeps be called with arrays.
 
     Arrays are contiguous, of float64, int64 or booleans, flat or matrices; ints and floats are passed on, as are
@@ -51,7 +51,7 @@ def sweep(function=None, *, flags=FAST, vectorise=True, release=-1, tags=None):
     (0, array([0., 1., 3., 6.]))
     """
     if function is None:
-        return lambda function: sweep(function, flags=flags, vectorise=vectorise, release=release, tags=tags)
+        return lambda function: sweep(function, flags=flags, tags=tags)
     known, quick = {}, {}
 
     @wraps(function)
@@ -67,7 +67,7 @@ def sweep(function=None, *, flags=FAST, vectorise=True, release=-1, tags=None):
         kinds = tuple([_kind(x) for x in args])
         enter = known.get(kinds)
         if enter is None:
-            enter = known[kinds] = _compile(function, args, kinds, flags, vectorise, release)
+            enter = known[kinds] = _compile(function, args, kinds, flags)
         if tags is not None:
             quick[args[:tags]] = enter
         result = enter(*[x for x, kind in zip(args, kinds) if passed(kind)])
@@ -170,7 +170,7 @@ def _arguments(args, kinds):
     return made, spread
 
 
-def _compile(function, args, kinds, flags, vectorise, release):
+def _compile(function, args, kinds, flags):
     from kfdyn.sweeps.driver import compiled
 
     made, spread = _arguments(args, kinds)
@@ -181,8 +181,7 @@ def _compile(function, args, kinds, flags, vectorise, release):
         module=function.__module__,
         key=("sweep", function.__qualname__, kinds),
         flags=flags,
-        release=release,
-        vectorise=vectorise,
+        vectorise=True,
     )
     given = [kind for kind in kinds if passed(kind)]
     if not any(isinstance(kind, Group) for kind in given):

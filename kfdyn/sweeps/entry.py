@@ -9,7 +9,6 @@ where nothing can go wrong.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -111,24 +110,13 @@ class Entry:
 
         Any two numbers of lanes from two on give the same bits.
         """
-        from kfdyn.sweeps.driver import compiled
         from kfdyn.sweeps.template import write_entry
-        from kfdyn.sweeps.values import LANEWISE
-        from kfdyn.sweeps.wrapper import Array, Whole
+        from kfdyn.sweeps.wrapper import Whole
 
-        arguments = [Whole(), Whole(), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
-        arguments += [Array("f", optional=given.optional) for given in self.given]
-        arguments += [Array("f", writeable=True) for _ in self.results]
-        return compiled(
-            self.name,
-            lambda *values: write_entry(self, lanes, *values),
-            arguments,
-            module=self.recursion.__module__,
-            key=("entry", lanes, self.block, *self.key),
-            flags=LANEWISE,
-            release=2 + len(self.parameters),
-            level=self.level,
-        )
+        def write(*values: Any) -> Any:
+            return write_entry(self, lanes, *values)
+
+        return self._compiled(write, [Whole(), Whole()], False, ("entry", lanes, self.block), 2 + len(self.parameters))
 
     def single(self, owner: type, slot: str) -> Callable[..., Any]:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
@@ -137,22 +125,33 @@ class Entry:
         It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
         for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
         """
-        from kfdyn.sweeps.driver import compiled
         from kfdyn.sweeps.single import LANES, write_single
-        from kfdyn.sweeps.values import LANEWISE
-        from kfdyn.sweeps.wrapper import Array, Model, Whole
+        from kfdyn.sweeps.wrapper import Model
 
-        arguments = [Model(owner, slot), *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
-        arguments += [Array("f", optional=given.optional or given.own) for given in self.given]
-        arguments += [Array("f", writeable=True, optional=True) for _ in self.results]
+        def write(*values: Any) -> Any:
+            return write_single(self, *values)
+
+        return self._compiled(write, [Model(owner, slot)], True, ("one row", LANES), None)
+
+    def _compiled(
+        self, write: Callable[..., Any], first: list[Any], alone: bool, key: tuple[Any, ...], release: int | None
+    ) -> Callable[..., Any]:
+        """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
+        from kfdyn.sweeps.driver import compiled
+        from kfdyn.sweeps.values import LANEWISE
+        from kfdyn.sweeps.wrapper import Array, Whole
+
+        arguments = [*first, *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
+        arguments += [Array("f", optional=given.optional or (alone and given.own)) for given in self.given]
+        arguments += [Array("f", writeable=True, optional=alone) for _ in self.results]
         return compiled(
             self.name,
-            lambda *values: write_single(self, *values),
+            write,
             arguments,
             module=self.recursion.__module__,
-            key=("one row", LANES, *self.key),
+            key=(*key, *self.key),
             flags=LANEWISE,
-            release=None,
+            release=release,
             level=self.level,
         )
 
@@ -210,8 +209,3 @@ def _told(status: int) -> int:
     if status == -2:
         raise MemoryError("no memory for the workspace of a sweep")
     return status
-
-
-def rows_of(array: np.ndarray, tail: int) -> int:
-    """How many rows an array with so many trailing axes has."""
-    return math.prod(array.shape[: array.ndim - tail])

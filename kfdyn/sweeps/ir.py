@@ -347,19 +347,18 @@ class Builder:
 
     def add(self, a, b):
         """The sum of two indices."""
-        (x, f, c), (y, g, d) = _parts(a), _parts(b)
-        if x is None or y is None or x is y:
-            return self.index(x if y is None else y, f + g, c + d)
-        x, y = self.index(x, f, 0).name, self.index(y, g, 0).name
-        return self.index(self.pure(INT, f"add nsw i64 {x}, {y}"), 1, c + d)
+        return self._sum("add", 1, a, b)
 
     def sub(self, a, b):
         """The difference of two indices."""
+        return self._sum("sub", -1, a, b)
+
+    def _sum(self, what, sign, a, b):
         (x, f, c), (y, g, d) = _parts(a), _parts(b)
         if x is None or y is None or x is y:
-            return self.index(x if y is None else y, f - g, c - d)
+            return self.index(x if y is None else y, f + sign * g, c + sign * d)
         x, y = self.index(x, f, 0).name, self.index(y, g, 0).name
-        return self.index(self.pure(INT, f"sub nsw i64 {x}, {y}"), 1, c - d)
+        return self.index(self.pure(INT, f"{what} nsw i64 {x}, {y}"), 1, c + sign * d)
 
     def mul(self, a, b):
         """The product of two indices."""

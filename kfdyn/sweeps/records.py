@@ -90,37 +90,26 @@ class Known:
     What is put there stays in registers; indices must be known while code is written.
     """
 
-    def __init__(self, numbers):
-        self.numbers, self.depth = list(numbers), Place.depth
+    def __init__(self, numbers, start=0, depth=None):
+        self.numbers, self.start = numbers, start
+        self.depth = Place.depth if depth is None else depth
+
+    def _at(self, i):
+        if not 0 <= self.start + i < len(self.numbers):
+            raise IndexError(f"{self.start + i} is not in {len(self.numbers)} numbers")
+        return self.start + i
 
     def __getitem__(self, i):
-        if not 0 <= i < len(self.numbers):
-            raise IndexError(f"{i} is not in {len(self.numbers)} numbers")
-        return self.numbers[i]
+        return self.numbers[self._at(i)]
 
     def __setitem__(self, i, value):
-        if not 0 <= i < len(self.numbers):
-            raise IndexError(f"{i} is not in {len(self.numbers)} numbers")
+        at = self._at(i)
         settled(self.depth)
-        self.numbers[i] = value
+        self.numbers[at] = value
 
     def part(self, start, size=None):
         """The numbers from ``start`` on, seen through the same memory."""
-        return _Part(self, start)
-
-
-class _Part:
-    def __init__(self, memory, start):
-        self.memory, self.start = memory, start
-
-    def __getitem__(self, i):
-        return self.memory[self.start + i]
-
-    def __setitem__(self, i, value):
-        self.memory[self.start + i] = value
-
-    def part(self, start, size=None):
-        return _Part(self.memory, self.start + start)
+        return Known(self.numbers, self.start + start, self.depth)
 
 
 class Table:

@@ -22,20 +22,32 @@ from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, VOID, WORD, Builder, Function,
 from kfdyn.sweeps.memory import Matrix, Vector
 from kfdyn.sweeps.values import Place, Value
 
-_CONTIGUOUS, _ALIGNED, _NATIVE, _WRITEABLE = 0x1, 0x100, 0x200, 0x400
+_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
 
 
 class Whole:
     """An argument that is an integer."""
 
-    key = "int"
+    key, types = "int", (INT,)
+
+    def read(self, python, thing, unless):
+        """What the sweep is called with, found in an object."""
+        return [python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), thing)]
+
+    def seen(self, value):
+        """What the function that writes the sweep sees of it."""
+        return [Value(value)]
 
 
-class Real:
+class Real(Whole):
     """An argument that is a float."""
 
-    key = "float"
+    key, types = "float", (REAL,)
+
+    def read(self, python, thing, unless):
+        """A double."""
+        return [python.call("PyFloat_AsDouble", FunctionType(REAL, [OBJECT]), thing)]
 
 
 class Model:
@@ -45,10 +57,30 @@ class Model:
     lock go.
     """
 
-    key = "model"
+    key, types = "model", (INT.as_pointer(), INT)
 
     def __init__(self, owner, slot):
         self.owner, self.slot = owner, slot
+
+    def read(self, python, thing, unless):
+        """The context, and the address that a model keeps in its slot."""
+        build, nought = python.build, constant(INT, 0)
+
+        def word(offset):
+            place = build.cast("inttoptr", build.add(build.cast("ptrtoint", thing, INT), offset), INT.as_pointer())
+            return build.load(place)
+
+        unless(build.compare("==", word(constant(INT, HEAD - 8)), python.known("class")))
+        kept = word(python.known("slot"))
+        unless(build.compare("!=", kept, nought))  # a slot that was never set
+        number = build.cast("inttoptr", kept, OBJECT)
+        address = python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), number)
+        unless(build.compare("!=", address, nought))
+        return [python.own, address]
+
+    def seen(self, own, address):
+        """Python's functions, and the address."""
+        return [Python(own), Value(address)]
 
 
 class Array:
@@ -56,11 +88,60 @@ class Array:
 
     def __init__(self, dtype="f", axes=None, writeable=False, optional=False):
         self.dtype, self.axes, self.writeable, self.optional = dtype, axes, writeable, optional
+        self.types = (_KINDS[dtype].as_pointer(), INT, INT.as_pointer())
 
     @property
     def key(self):
         """What makes two such arguments alike."""
         return f"{self.dtype}{self.axes}{'w' if self.writeable else ''}{'?' if self.optional else ''}"
+
+    def read(self, python, thing, unless):
+        """Data, number of axes and shape of an array; all 0 for None."""
+        build, known = python.build, python.known
+        places = [build.alloca(piece) for piece in self.types]
+        for place, piece in zip(places, self.types):
+            build.store(constant(piece, 0), place)
+
+        def field(offset, type_):
+            return build.load(build.cast("bitcast", build.gep(thing, constant(INT, offset)), type_.as_pointer()))
+
+        def number(dtype):
+            """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
+            place = build.cast("inttoptr", build.add(dtype, constant(INT, LETTERS)), INT.as_pointer())
+            return build.whole("and", build.load(place), constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
+
+        def look():
+            unless(build.compare("==", field(HEAD - 8, INT), known("ndarray")))
+            wanted = constant(WORD, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0))
+            fit = build.compare("==", build.whole("and", field(FLAGS, WORD), wanted), wanted)
+            axes = build.cast("sext", field(AXES, WORD), INT)
+            fit = build.whole("and", fit, build.compare("==", number(field(DTYPE, INT)), number(known(self.dtype))))
+            if self.axes is not None:
+                fit = build.whole("and", fit, build.compare("==", axes, constant(INT, self.axes)))
+            unless(fit)
+            build.store(field(DATA, self.types[0]), places[0])
+            build.store(axes, places[1])
+            build.store(field(SHAPE, self.types[2]), places[2])
+
+        if self.optional:
+            with build.if_then(build.compare("!=", build.cast("ptrtoint", thing, INT), known("None"))):
+                look()
+        else:
+            look()
+        return [build.load(place) for place in places]
+
+    def seen(self, data, axes, shape):
+        """The array as the sweep sees it; a matrix where it has two axes."""
+        kind, shape = _KINDS[self.dtype], Vector(shape, None, INT)
+        if self.axes == 2 and not self.optional:
+            return [Matrix(data, (shape[0], shape[1]), kind)]
+        array = Given(data, Value(axes), shape, kind)
+        if self.optional:
+            address = Place.builder.cast("ptrtoint", data, INT)
+            array.given = Value(Place.builder.compare("!=", address, constant(INT, 0)))
+        elif self.axes == 1:
+            array.size = array.shape[0]
+        return [array]
 
 
 class Given(Vector):
@@ -111,17 +192,10 @@ def write_wrapper(module, name, inner, arguments, release):
         thing = build.load(build.gep(given, at))
         if i >= len(arguments) - results:
             thing = build.select(all_there, thing, build.cast("inttoptr", known("None"), OBJECT))
-        if isinstance(kind, Model):
-            passed += [own, _address(build, thing, python, lambda right, i=i: unless(right, i))]
-        elif isinstance(kind, Whole):
-            passed.append(call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), thing))
-        elif isinstance(kind, Real):
-            passed.append(call("PyFloat_AsDouble", FunctionType(REAL, [OBJECT]), thing))
-        else:
-            fields = _read_array(build, thing, kind, known, lambda right, i=i: unless(right, i))
-            passed += fields
-            if i == release:
-                several = build.compare(">", fields[1], constant(INT, 1))
+        fields = kind.read(python, thing, lambda right, i=i: unless(right, i))
+        passed += fields
+        if i == release:
+            several = build.compare(">", fields[1], constant(INT, 1))
     thread = None
     if release is not None:
         place = build.alloca(OBJECT)
@@ -143,93 +217,12 @@ def write_wrapper(module, name, inner, arguments, release):
     build.ret(build.cast("inttoptr", build.select(failed, constant(INT, 0), result), OBJECT))
 
 
-def _address(build, thing, python, unless):
-    """The address that a model keeps in its slot."""
-
-    def word(offset):
-        place = build.cast("inttoptr", build.add(build.cast("ptrtoint", thing, INT), offset), INT.as_pointer())
-        return build.load(place)
-
-    nought = constant(INT, 0)
-    unless(build.compare("==", word(constant(INT, HEAD - 8)), python.known("class")))
-    kept = word(python.known("slot"))
-    unless(build.compare("!=", kept, nought))  # a slot that was never set
-    number = build.cast("inttoptr", kept, OBJECT)
-    address = python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), number)
-    unless(build.compare("!=", address, nought))
-    return address
-
-
-def _read_array(build, thing, kind, known, unless):
-    """Data, number of axes and shape of an array; all 0 for None."""
-    pieces = (_KINDS[kind.dtype].as_pointer(), INT, INT.as_pointer())
-    places = [build.alloca(piece) for piece in pieces]
-    for place, piece in zip(places, pieces):
-        build.store(constant(piece, 0), place)
-
-    def field(offset, type_):
-        return build.load(build.cast("bitcast", build.gep(thing, constant(INT, offset)), type_.as_pointer()))
-
-    def number(dtype):
-        """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-        place = build.cast("inttoptr", build.add(dtype, constant(INT, LETTERS)), INT.as_pointer())
-        return build.whole("and", build.load(place), constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
-
-    def look():
-        unless(build.compare("==", field(HEAD - 8, INT), known("ndarray")))
-        wanted = constant(WORD, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writeable else 0))
-        fit = build.compare("==", build.whole("and", field(FLAGS, WORD), wanted), wanted)
-        axes = build.cast("sext", field(AXES, WORD), INT)
-        fit = build.whole("and", fit, build.compare("==", number(field(DTYPE, INT)), number(known(kind.dtype))))
-        if kind.axes is not None:
-            fit = build.whole("and", fit, build.compare("==", axes, constant(INT, kind.axes)))
-        unless(fit)
-        build.store(field(DATA, pieces[0]), places[0])
-        build.store(axes, places[1])
-        build.store(field(SHAPE, pieces[2]), places[2])
-
-    if kind.optional:
-        with build.if_then(build.compare("!=", build.cast("ptrtoint", thing, INT), known("None"))):
-            look()
-    else:
-        look()
-    return [build.load(place) for place in places]
-
-
 def inner_types(arguments):
     """LLVM's types of what a sweep is called with."""
-    types = []
-    for kind in arguments:
-        if isinstance(kind, Model):
-            types += [INT.as_pointer(), INT]
-        elif isinstance(kind, Whole):
-            types.append(INT)
-        elif isinstance(kind, Real):
-            types.append(REAL)
-        else:
-            types += [_KINDS[kind.dtype].as_pointer(), INT, INT.as_pointer()]
-    return types
+    return [piece for kind in arguments for piece in kind.types]
 
 
 def proxies(arguments, values):
     """What the function that writes a sweep sees of its arguments."""
-    left, seen = iter(values), []
-    for kind in arguments:
-        if isinstance(kind, Model):
-            seen += [Python(next(left)), Value(next(left))]
-            continue
-        if isinstance(kind, Whole | Real):
-            seen.append(Value(next(left)))
-            continue
-        data, axes, shape = next(left), next(left), next(left)
-        array = Given(data, Value(axes), Vector(shape, None, INT), _KINDS[kind.dtype])
-        if kind.optional:
-            address = Place.builder.cast("ptrtoint", data, INT)
-            array.given = Value(Place.builder.compare("!=", address, constant(INT, 0)))
-        if kind.axes == 2 and not kind.optional:
-            seen.append(Matrix(data, (array.shape[0], array.shape[1]), _KINDS[kind.dtype]))
-            continue
-        if kind.axes == 1 and not kind.optional:
-            array.size = array.shape[0]
-        seen.append(array)
-    return seen
+    left = iter(values)
+    return [one for kind in arguments for one in kind.seen(*(next(left) for _ in kind.types))]

@@ -26,16 +26,16 @@ def in_registers(n, A, S, B, x, y, out, vec):
     registers.multiply(results[0], a, b)
     registers.turn(results[1], a)
     registers.multiply(results[2], a, s)
-    registers.add_symmetric(results[2], s, -2.0, results[2], False, results[1])  # S − 2 A S A*, out an operand
+    registers.add_symmetric(results[2], s, -2.0, results[2], results[1])  # S − 2 A S A*, out an operand
     registers.multiply(results[3], s, a)
-    registers.add_symmetric(results[3], None, 1.0, a, True, results[3])  # A* S A
-    registers.subtract_outer(results[4], results[4], left, right, False)
-    registers.subtract_outer(results[5], s, left, left, True)
-    registers.subtract_pair(results[6], results[6], left, right)
-    registers.combine(columns[0], right, a)
-    registers.add_scaled(columns[1], columns[1], 3.0, right)
-    registers.add_scaled(columns[2], None, 3.0, right)
-    columns[3][0] = registers.dot(left, right)
+    registers.add_symmetric(results[3], None, 1.0, results[1], results[3])  # A* S A
+    dense.subtract_outer(results[4], results[4], left, right, False)
+    dense.subtract_outer(results[5], s, left, left, True)
+    dense.subtract_pair(results[6], left, right)
+    dense.combine(columns[0], right, a)
+    dense.add_scaled(columns[1], columns[1], 3.0, right)
+    dense.add_scaled(columns[2], None, 3.0, right)
+    columns[3][0] = dense.dot(left, right)
 
 
 @pytest.mark.parametrize("way", WAYS)

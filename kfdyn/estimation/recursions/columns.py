@@ -6,11 +6,12 @@ operations on each column, and rows never meet. What it waits for is what it cos
 
 from functools import reduce
 
+from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.estimation.recursions.reflections import GRADED, Reflection, chunk, larger, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.functions import absolute, fused
-from kfdyn.sweeps.values import LANEWISE, Value, arithmetic, choice, from_lanes, lane, no, number
+from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, from_lanes, lane, no
 
 
 def height(n):
@@ -84,7 +85,7 @@ def numbers_of(column, n):
 
 def blank(n):
     """A column of zeros."""
-    return Value(number(0.0, height(n)))
+    return zero(height(n))
 
 
 @arithmetic(LANEWISE)
@@ -113,28 +114,29 @@ def put_square(out, C):
 def absorb(left, right):
     """[S F] → [S' 0] for the columns of a lower triangular S and those of F, by reflections from the right."""
     for i in range(len(left)):
-        left[i], right = _largest_first(i, left[i], right)
-        d, v = lane(left[i], i), [lane(column, i) for column in right]
+        row = [lane(column, i) for column in right]
+        _, own, _, right = largest_first(lane(left[i], i), left[i], row, right)
+        d, v = lane(own, i), [lane(column, i) for column in right]  # again: to carry them through is slower
         w = combined(v, right)
         along = Reflection(d, lane(w, i))
-        t = along.share(left[i], w)
-        left[i] = along.head_of(left[i], w) * column_of([0.0] * i + [1.0] * (len(left) - i))  # rows done have rounding
+        t = along.share(own, w)
+        left[i] = along.head_of(own, w) * column_of([0.0] * i + [1.0] * (len(left) - i))  # rows done have rounding
         right = [column - t * x for column, x in zip(right, v)]
     return left
 
 
-def _largest_first(i, own, right):
-    """Column i of S and the columns of F, exchanged where row i is graded."""
-    sizes = [absolute(lane(column, i)) for column in right]
+def largest_first(d, own, row, columns):
+    """A row (d, row) with the columns it belongs to, exchanged where it is graded: then its largest number is d."""
+    sizes = [absolute(x) for x in row]
     most = reduce(larger, sizes)
-    state = carried(own, tuple(right))
-    for _ in when(most > GRADED * absolute(lane(own, i)), likely=False):
-        new, found, changed = own, most < 0.0, []
-        for column, size in zip(right, sizes):
+    state = carried(d, own, tuple(row), tuple(columns))
+    for _ in when(most > GRADED * absolute(d), likely=False):
+        head, first, found, numbers, others = d, own, most < 0.0, [], []
+        for x, size, column in zip(row, sizes, columns):
             here = (size == most) & no(found)
             found = found | here
-            new = choice(here, column, new)
-            changed.append(choice(here, own, column))
-        state.set(new, tuple(changed))
-    own, right = state.get()
-    return own, list(right)
+            head, first = choice(here, x, head), choice(here, column, first)
+            numbers.append(choice(here, d, x))
+            others.append(choice(here, own, column))
+        state.set(head, first, tuple(numbers), tuple(others))
+    return state.get()

@@ -5,10 +5,10 @@ rows go into registers (:mod:`registers`), else plain loops are written: one alg
 """
 
 from kfdyn.estimation.recursions import registers
-from kfdyn.estimation.recursions.registers import Row
+from kfdyn.estimation.recursions.registers import Row, combination, exact_pair, mirrored
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import FAST, IN_ORDER, arithmetic, choice, local, no, unboxed
+from kfdyn.sweeps.values import FAST, IN_ORDER, LANEWISE, arithmetic, choice, local, no, unboxed
 
 
 class Block:
@@ -109,7 +109,8 @@ class Column:
 def combine(y, x, A):
     """y = A* x: the rows of A combined, which for a symmetric A is A x."""
     if A.known:
-        registers.combine(y, x, A)
+        with arithmetic(LANEWISE):
+            y.set_row(combination(x.numbers(), [A.row(l) for l in range(A.shape[0])]))
         return
     r, n = A.shape
     for j in loop(n):
@@ -123,7 +124,8 @@ def combine(y, x, A):
 def dot(x, y):
     """x* y."""
     if x.known and y.known:
-        return registers.dot(x, y)
+        with arithmetic(LANEWISE):
+            return x.row().dot(y.row())
     s = local(0.0)
     for i in loop(y.size):
         s += x[i] * y[i]
@@ -134,7 +136,8 @@ def dot(x, y):
 def add_scaled(y, base, c, x):
     """y = base + c x; ``base`` None stands for zero."""
     if y.known:
-        registers.add_scaled(y, base, c, x)
+        row = c * x.row()
+        y.set_row(row if base is None else base.row() + row)
         return
     for i in loop(y.size):
         y[i] = c * x[i] if base is None else base[i] + c * x[i]
@@ -144,7 +147,9 @@ def add_scaled(y, base, c, x):
 def subtract_outer(out, base, x, y, symmetric):
     """out = base − x y*; where ``symmetric``, its lower triangle is computed and mirrored."""
     if out.known:
-        registers.subtract_outer(out, base, x, y, symmetric)
+        row = y.row()
+        rows = [base.row(i) - c * row for i, c in enumerate(x.numbers())]
+        out.set_rows(mirrored(rows) if symmetric else rows)
         return
     for i in loop(x.size):
         for j in loop(i + 1 if symmetric else y.size):
@@ -158,7 +163,10 @@ def subtract_outer(out, base, x, y, symmetric):
 def outer_sum(out, share, base, scale, x, y):
     """out = share · base + scale · x y*; ``share`` None stands for 1."""
     if out.known:
-        registers.outer_sum(out, share, base, scale, x, y)
+        row = y.row()
+        for i, c in enumerate(x.numbers()):
+            before = base.row(i) if share is None else share * base.row(i)
+            (before + (scale * c) * row).store(out.memory, i * out.shape[1])
         return
     for i in loop(x.size):
         c = scale * x[i]
@@ -168,9 +176,11 @@ def outer_sum(out, share, base, scale, x, y):
 
 @arithmetic(IN_ORDER)
 def subtract_pair(S, x, y):
-    """S −= x y* + y x*, exactly symmetric where S was."""
+    """S −= x y* + y x*, exactly symmetric where S was: the two products are rounded alike."""
     if S.known:
-        registers.subtract_pair(S, S, x, y)
+        x_row, y_row = x.row(), y.row()
+        pairs = zip(x.numbers(), y.numbers())
+        S.set_rows([S.row(i) - exact_pair(a, y_row, b, x_row) for i, (a, b) in enumerate(pairs)])
         return
     for i in loop(x.size):
         for j in loop(i + 1):
@@ -205,7 +215,7 @@ def add_congruence(out, A, S, work):
         half, turned = Block(work, 0, r, n, True), Block(work, r * n, n, r, True)
         registers.turn(turned, A)  # waits for nothing, so it costs no time while S is on its way
         registers.multiply(half, A, S)
-        registers.add_symmetric(out, out, 1.0, half, False, turned)
+        registers.add_symmetric(out, out, 1.0, half, turned)
         return
     half = Block(work, 0, r, n)
     multiply(half, A, Turned(S))
@@ -222,7 +232,7 @@ def transposed_congruence(out, A, S, work):
     half = Block(work, 0, n, r, A.known)
     if A.known:
         registers.multiply(half, A, S, transposed=True)
-        registers.add_symmetric(out, None, 1.0, half, False, A)
+        registers.add_symmetric(out, None, 1.0, half, A)
         return half
     turned = Block(work, n * r, n, r)
     turned.copy(Turned(A))
@@ -249,7 +259,7 @@ def subtract_congruence(out, P, S, work):
     if P.known:
         half = Block(work, 0, n, n, True)
         registers.multiply(half, S, P)
-        registers.add_symmetric(out, P, -1.0, P, False, half)
+        registers.add_symmetric(out, P, -1.0, P, half)
         return
     half = Block(work, 0, n, n)
     multiply(half, P, Turned(S))

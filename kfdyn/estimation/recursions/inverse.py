@@ -1,14 +1,13 @@
 """Entries of 𝓜⁻¹ and products with the Cholesky factors of D."""
 
 from kfdyn.estimation.recursions.dense import Block, Column, solve_lower, solve_lower_transposed
-from kfdyn.estimation.recursions.lanes import SPARE, Batch
-from kfdyn.estimation.recursions.model import MODEL, Node, Sizes
+from kfdyn.estimation.recursions.model import ANY, MODEL, Covariances, Node
+from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.states import Filtered, Smoothed, States, filter_work
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import down, loop, when, while_
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice, local, now
-
-_ANY = Sizes(None, None)
 
 
 @sweep(tags=0)
@@ -25,83 +24,96 @@ def dense_inverses(tree, phi, H, seen, L, G, trees, out, work):
         one = Fields()
         one.__dict__.update(lent.__dict__)
         one.phi, one.H = phi.part(b * n_phi, n_phi), H.part(b * n_H, n_H)
-        inverse = Block(out, b * outputs * outputs, outputs, outputs)
-        Columns(one, seen, L.part(b * n_R, n_R), G.part(b * n_H, n_H), work).fill(inverse)
+        known = Covariances(seen, None, None, None, L.part(b * n_R, n_R), G.part(b * n_H, n_H))
+        Columns(one, known, Block(out, b * outputs * outputs, outputs, outputs), work).fill()
 
 
 def work_size(states, outputs, most_states):
     """Numbers that :func:`dense_inverses` works in: totals of one tree, and at most so many states to a node."""
-    return states + outputs + most_states + SPARE
+    return filter_work(states, outputs, most_states)
 
 
-class Columns:
+class Columns(States):
     """𝓜⁻¹ of one tree, one column after the other.
 
-    The filter answers a unit measurement at node i only along the ancestors of i: ε(i) = 1, ε(k) = −H w(k) with
-    w = ψ(k⁻, i⁺) G(i). The smoother then runs from the roots down to i in scatter order; what lies beyond is
-    given by symmetry.
+    The filter answers a unit measurement at node i only along the ancestors of i. The smoother then runs from the roots
+    down to i in scatter order; what lies beyond is given by symmetry. ν is 0 wherever the filter did not come by.
     """
 
-    def __init__(self, model, seen, L, G, work):
-        self.model, self.seen, self.L, self.G = model, seen, L, G
-        batch = Batch(1, work)
-        self.flow, self.nu = (batch.numbers(starts[model.nodes]) for starts in (model.state, model.output))
-        self.arriving = batch.numbers(model.most)
+    def __init__(self, model, covariances, out, work):
+        super().__init__(1, model, covariances, None, work)
+        self.innovation, self.residual = (self.batch.numbers(self.n_outputs) for _ in range(2))
+        self.ahead, self.rate, self.out = self.batch.numbers(model.most), self.residual, out
 
-    def fill(self, out):
+    def fill(self):
         """All columns of what is seen."""
         model = self.model
-        self.nu.clear()
+        self.residual.clear()
         for here in loop(model.nodes):
             i = model.order[here]
             for column in loop(model.output[i + 1], model.output[i]):
-                for _ in when(self.seen[column]):
+                for _ in when(self.covariances.seen[column]):
                     self.gather(i, column)
-                    self.scatter(here, i, column, out)
+                    for step in down(model.nodes, here):
+                        smooth_node(Inboard(self, self.node(model.order[step]), i, column))
 
     def gather(self, i, column):
         """ν along the ancestors of node i."""
         at = local(i)
-        self.arriving.part(0, self.node(i).n).clear()
+        Ancestor(self, self.node(i), column).own.clear()
         for _ in while_(lambda: at >= 0):
             node = self.node(now(at))
-            arriving, e = self.arriving.part(0, node.n), self.nu.part(node.output, node.m)
-            e.clear()
-            e.add_product(-1.0, node.H, arriving)
-            for a in loop(node.m):
-                given = e[a] + choice(node.output + a == column, 1.0, 0.0)
-                e[a] = choice(self.seen[node.output + a], given, 0.0)
-            arriving.add_product(1.0, node.gain(self.G), e)
-            e.solve(node.among(self.L))
-            for _ in when(node.parent >= 0):
-                above = node.above()
-                own = self.flow.part(above.state, above.n)
-                own.clear()
-                own.add_product(1.0, node.step(above), arriving)
-                self.arriving.part(0, above.n).copy(own)
+            filter_node(Ancestor(self, node, column))
             at.set(node.parent)
-
-    def scatter(self, here, i, column, out):
-        """The column, from the roots down to node i, which is number ``here`` of the gather."""
-        model = self.model
-        for step in down(model.nodes, here):
-            node = self.node(model.order[step])
-            own, e = self.flow.part(node.state, node.n), self.nu.part(node.output, node.m)
-            own.clear()
-            for _ in when(node.parent >= 0):
-                above = node.above()
-                own.add_transposed(1.0, node.step(above), self.flow.part(above.state, above.n))
-            e.add_transposed(-1.0, node.gain(self.G), own)
-            own.add_transposed(1.0, node.H, e)
-            for a in loop(node.m):
-                for _ in when((node.k != i) | (node.output + a >= column)):
-                    out[node.output + a, column] = e[a]
-                    out[column, node.output + a] = e[a]
-                e[a] = 0.0
 
     def node(self, k):
         """Node k."""
-        return Node(self.model, _ANY, k)
+        return Node(self.model, ANY, k)
+
+
+class Ancestor(Filtered):
+    """A node on the way to the root, in the gather: the measurement is 1 at one output, 0 at all others."""
+
+    def __init__(self, sweep, node, column):
+        super().__init__(sweep, node)
+        self.column = column
+
+    def prior(self):
+        """z, and the measurement."""
+        first, m = self.node.output, self.node.m
+        T = self.sweep.innovation.part(first, m)
+        for a in loop(m):
+            T[a] = choice(first + a == self.column, 1.0, 0.0)
+        return super().prior()
+
+    def pass_on(self, P, z):
+        """φ z⁺ is all that arrives at the parent."""
+        for _ in when(self.node.parent >= 0):
+            phi, above = self.above()
+            above.clear()
+            above.add_product(1.0, phi, z.ahead)
+
+
+class Inboard(Smoothed):
+    """A node of the scatter to node i, which fills its part of the column."""
+
+    def __init__(self, sweep, node, i, column):
+        super().__init__(sweep, node)
+        self.i, self.column = i, column
+
+    def arriving(self):
+        """λ⁺."""
+        return Straight(self.costate_plus())
+
+    def leave(self, costate):
+        """The column, and the row, which is the same; ν is used up."""
+        node, out, column = self.node, self.sweep.out, self.column
+        a = self.sweep.rate.part(node.output, node.m)
+        for l in loop(node.m):
+            for _ in when((node.k != self.i) | (node.output + l >= column)):
+                out[node.output + l, column] = a[l]
+                out[column, node.output + l] = a[l]
+            a[l] = 0.0
 
 
 @sweep(tags=0)
@@ -111,7 +123,7 @@ def apply_lower(model, L, inverse, transposed, x):
     outputs = model.output[model.nodes]
     for row in loop(x.size // outputs):
         for k in loop(model.nodes):
-            node = Node(model, _ANY, k)
+            node = Node(model, ANY, k)
             factor, own = node.among(L), Column(x, row * outputs + node.output, node.m)
             for _ in when((inverse != 0) & (transposed != 0)):
                 solve_lower_transposed(factor, own)

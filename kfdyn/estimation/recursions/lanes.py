@@ -19,6 +19,11 @@ ALONE = ()
 LANES = 16
 
 
+def zero(lanes):
+    """0 in every lane."""
+    return 0.0 if lanes == 1 else Value(number(0.0, lanes))
+
+
 def passes(lanes, first, last):
     """Over the rows first … last, a lane for each: the first row and the number of rows of each pass."""
     for at in loop(last, first, step=lanes):
@@ -37,10 +42,6 @@ class Batch:
         found = self.flat.part(self.used * self.lanes, count * self.lanes)
         self.used = self.used + count
         return Numbers(self, found, count)
-
-    def zero(self):
-        """0 in every lane."""
-        return 0.0 if self.lanes == 1 else Value(number(0.0, self.lanes))
 
 
 class Numbers:
@@ -64,7 +65,7 @@ class Numbers:
     def clear(self):
         """All become 0."""
         for i in loop(self.size):
-            self[i] = self.batch.zero()
+            self[i] = zero(self.batch.lanes)
 
     def copy(self, x):
         """Take the values of x."""
@@ -83,7 +84,7 @@ class Numbers:
         """Zero where nothing is seen."""
         for i in loop(self.size):
             for _ in when(no(seen[i])):
-                self[i] = self.batch.zero()
+                self[i] = zero(self.batch.lanes)
 
     @arithmetic(ALONE)
     def add_product(self, sign, A, x):
@@ -94,7 +95,7 @@ class Numbers:
             (Row.load(self.flat, 0, self.size) + sign * Row.of(sums)).store(self.flat, 0)
             return
         for i in loop(A.shape[0]):
-            s = local(self.batch.zero())
+            s = local(zero(self.batch.lanes))
             for j in loop(A.shape[1]):
                 s.set(fused(A[i, j], x[j], s))
             self[i] = self[i] + sign * s
@@ -108,7 +109,7 @@ class Numbers:
             (Row.load(self.flat, 0, self.size) + sign * sums).store(self.flat, 0)
             return
         for j in loop(A.shape[1]):
-            s = local(self.batch.zero())
+            s = local(zero(self.batch.lanes))
             for i in loop(A.shape[0]):
                 s.set(fused(A[i, j], x[i], s))
             self[j] = self[j] + sign * s

@@ -38,6 +38,9 @@ class Sizes(NamedTuple):
     m: Any
 
 
+ANY = Sizes(None, None)
+
+
 class Node:
     """Node k: its sizes, and where its blocks are."""
 

@@ -5,11 +5,9 @@ Sources: SKO "gather", "scatter", "strict".
 
 from kfdyn.estimation.recursions.dense import Block, multiply
 from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
-from kfdyn.estimation.recursions.model import MODEL, Sizes, inward, outward
+from kfdyn.estimation.recursions.model import ANY, MODEL, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
-
-_ANY = Sizes(None, None)
 
 
 @sweep(tags=3)
@@ -19,7 +17,7 @@ def gather(lanes, sizes, weighted, model, G, closed, strict, x, first, last, y, 
     With s(k) = Σ_j A(k,j)(s(j) + x(j)), Ã x = s and A x = s + x. Of A Q x where it is ``weighted``, else None. ``work``
     is for :func:`work_size` numbers with so many lanes.
     """
-    flow = Flow(lanes, MODEL.at(model), G, work)
+    flow = Flow(lanes, MODEL.at(model), work)
     for pass_ in passes(lanes, first, last):
         flow.batch.rows = pass_
         flow.sums.clear()
@@ -39,7 +37,7 @@ def gather(lanes, sizes, weighted, model, G, closed, strict, x, first, last, y, 
 @sweep(tags=2)
 def scatter(lanes, sizes, model, G, closed, strict, x, first, last, y, work):
     """y = A* x or Ã* x, roots to leaves: s(k) = A*(p,k) (s(p) + x(p)), Ã* x = s and A* x = s + x."""
-    flow = Flow(lanes, MODEL.at(model), G, work)
+    flow = Flow(lanes, MODEL.at(model), work)
     for pass_ in passes(lanes, first, last):
         flow.batch.rows = pass_
         for node in outward(flow.model, sizes):
@@ -59,7 +57,7 @@ def scatter(lanes, sizes, model, G, closed, strict, x, first, last, y, work):
 class Flow:
     """What flows through a tree in both: s of every node, then s + x."""
 
-    def __init__(self, lanes, model, G, work):
+    def __init__(self, lanes, model, work):
         self.model, self.batch = model, Batch(lanes, work)
         self.states = model.state[model.nodes]
         self.sums, self.known = self.batch.numbers(self.states), self.batch.numbers(model.most)
@@ -99,7 +97,7 @@ def step(lanes, model, transposed, x, first, last, y, work):
     states = model.state[model.nodes]
     for pass_ in passes(lanes, first, last):
         pair.batch.rows = pass_
-        for node in inward(model, _ANY):
+        for node in inward(model, ANY):
             for _ in when(node.parent >= 0):
                 above = node.above()
                 pair.multiply(node.step(above), transposed, (states, above.state), (states, node.state))

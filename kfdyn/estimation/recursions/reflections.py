@@ -5,9 +5,10 @@ number of its row at its head (Cox and Higham 1998). So columns are exchanged, b
 where the head is much smaller than another number of the row: an exchange costs as much as a reflection.
 """
 
+from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import Place, Value, anywhere, choice, local, now, number
+from kfdyn.sweeps.values import Place, anywhere, choice, local, now
 
 #: A head may be smaller than another number of its row by that factor: so much of the digits may be lost.
 GRADED = 16.0
@@ -68,11 +69,6 @@ def chunk():
 def whole(n):
     """The rows that n rows take, in whole chunks."""
     return n if chunk() == 1 else (n + (chunk() - 1)) // chunk() * chunk()
-
-
-def zero(lanes):
-    """0 in every lane."""
-    return 0.0 if lanes == 1 else Value(number(0.0, lanes))
 
 
 def larger(a, b):

@@ -115,15 +115,13 @@ def multiply(out, A, B, transposed=False, sign=1.0):
 
 
 @arithmetic(LANEWISE)
-def add_symmetric(out, base, sign, A, transposed, B):
-    """out = base + sign · A B, or A* B, a product known to be symmetric: its lower triangle is computed and mirrored.
+def add_symmetric(out, base, sign, A, B):
+    """out = base + sign · A B, a product known to be symmetric: its lower triangle is computed and mirrored.
 
     ``base`` None stands for zero and no sign.
     """
-    n = out.shape[0]
-    B_rows, rows = [B.row(l) for l in range(B.shape[0])], []
-    for i in range(n):
-        rows.append(combination(A.column(i) if transposed else A.numbers(i), [row.reaching(i + 1) for row in B_rows]))
+    given = [B.row(l) for l in range(B.shape[0])]
+    rows = [combination(A.numbers(i), [row.reaching(i + 1) for row in given]) for i in range(out.shape[0])]
     if base is not None:
         rows = [base.row(i).reaching(i + 1) + sign * row for i, row in enumerate(rows)]
     out.set_rows(mirrored(rows))
@@ -134,47 +132,3 @@ def turn(out, A):
     """out = A*."""
     rows = [A.row(i).numbers() for i in range(A.shape[0])]
     out.set_rows([Row.of([row[i] for row in rows]) for i in range(A.shape[1])])
-
-
-@arithmetic(LANEWISE)
-def combine(y, x, A):
-    """y = A* x."""
-    y.set_row(combination(x.numbers(), [A.row(l) for l in range(A.shape[0])]))
-
-
-@arithmetic(LANEWISE)
-def dot(x, y):
-    """x* y."""
-    return x.row().dot(y.row())
-
-
-@arithmetic(LANEWISE)
-def add_scaled(y, base, c, x):
-    """y = base + c x; ``base`` None stands for zero."""
-    row = c * x.row()
-    y.set_row(row if base is None else base.row() + row)
-
-
-@arithmetic(LANEWISE)
-def subtract_outer(out, base, x, y, symmetric):
-    """out = base − x y*; mirrored from its lower triangle where ``symmetric`` says that it is known to be so."""
-    row = y.row()
-    rows = [base.row(i) - c * row for i, c in enumerate(x.numbers())]
-    out.set_rows(mirrored(rows) if symmetric else rows)
-
-
-@arithmetic(LANEWISE)
-def outer_sum(out, share, base, scale, x, y):
-    """out = share · base + scale · x y*; ``share`` None stands for 1."""
-    row = y.row()
-    for i, c in enumerate(x.numbers()):
-        before = base.row(i) if share is None else share * base.row(i)
-        (before + (scale * c) * row).store(out.memory, i * out.shape[1])
-
-
-@arithmetic(LANEWISE)
-def subtract_pair(out, base, x, y):
-    """out = base − (x y* + y x*), exactly symmetric where base is: the two products are rounded alike."""
-    x_row, y_row = x.row(), y.row()
-    pairs = zip(x.numbers(), y.numbers())
-    out.set_rows([base.row(i) - exact_pair(a, y_row, b, x_row) for i, (a, b) in enumerate(pairs)])

@@ -11,14 +11,12 @@ from kfdyn.estimation.recursions.dense import (
     solve_lower,
     solve_lower_transposed,
 )
-from kfdyn.estimation.recursions.model import MODEL, Node, Sizes, outward
+from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.values import local
-
-_ANY = Sizes(None, None)
 
 
 @sweep(tags=0)
@@ -28,7 +26,7 @@ def restore_cancelled(model, covariances, S, work):
     ``work`` is for :func:`work_size` numbers.
     """
     model, known = MODEL.at(model), covariances
-    for node in outward(model, _ANY):
+    for node in outward(model, ANY):
         for _ in when(node.parent >= 0):
             for _ in when(cancelled(node.square(known.P_plus), node.square(S))):
                 smooth_by_parent(node, known, S, work)
@@ -70,7 +68,7 @@ def smooth_by_parent(node, known, S, work):
         for at in loop(model.child_start[above.k + 1], model.child_start[above.k]):
             j = model.children[at]
             for _ in when(j != node.k):
-                other = Node(model, _ANY, j)
+                other = Node(model, ANY, j)
                 add_congruence(W, other.step(above), other.square(known.P_plus), spare)
         for _ in when(rounds_off(J, W, own) == 0):
             S_k = node.square(S)

@@ -7,7 +7,6 @@ reflects would carry the page's words and none of its meaning. What the two shar
 the filter of vectors takes from either.
 """
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.columns import (
@@ -16,18 +15,19 @@ from kfdyn.estimation.recursions.columns import (
     blank,
     column_of,
     combined,
+    largest_first,
     numbers_of,
     product,
     put_square,
 )
 from kfdyn.estimation.recursions.model import MODEL, inward
-from kfdyn.estimation.recursions.reflections import GRADED, Array, array_size, larger, triangularise, whole
+from kfdyn.estimation.recursions.reflections import Array, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import above_block, own_block
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import carried, down, either, loop, when
+from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
@@ -95,7 +95,7 @@ def _measure_one(node, S, own, found, roots, failed):
     f = [_sum([h[i] * S[i, j] for i in range(j, n)]) for j in range(n)]
     for there in either(found.seen[node.output]):
         if there:
-            d, head, v, right = _largest_first(r, f, columns)
+            d, head, v, right = largest_first(r, blank(n), f, columns)
             w, square = combined(v, right), d * d + _sum([x * x for x in v])
             length = root(square)
             size = r * r + _sum([x * x * P for x, P in zip(h, _squares(n, columns))])
@@ -112,23 +112,6 @@ def _measure_one(node, S, own, found, roots, failed):
         Row.of(numbers_of(gain, n)).store(G.memory, 0)
         own.set_columns(right)
         put_square(node.square(found.P_plus), right)
-
-
-def _largest_first(r, f, columns):
-    """The row (r, f) and the columns below it, the first of which is empty; exchanged where the row is graded."""
-    sizes = [absolute(x) for x in f]
-    most, n = reduce(larger, sizes), len(f)
-    state = carried(r, blank(n), tuple(f), tuple(columns))
-    for _ in when(most > GRADED * absolute(r), likely=False):
-        d, head, found, row, others = r, blank(n), most < 0.0, [], []
-        for x, size, column in zip(f, sizes, columns):
-            here = (size == most) & no(found)
-            found = found | here
-            d, head = choice(here, x, d), choice(here, column, head)
-            row.append(choice(here, r, x))
-            others.append(choice(here, blank(n), column))
-        state.set(d, head, tuple(row), tuple(others))
-    return state.get()
 
 
 def _squares(n, columns):

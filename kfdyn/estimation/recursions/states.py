@@ -130,7 +130,11 @@ class Place:
         self.sweep, self.node = sweep, node
         self.own = sweep.flow.part(node.state, node.n, node.known)
         self.known = sweep.known.part(0, node.n, node.known)
-        self.P_plus = node.square(sweep.covariances.P_plus)
+
+    @property
+    def P_plus(self):
+        """P⁺."""
+        return self.node.square(self.sweep.covariances.P_plus)
 
     def above(self):
         """φ, and what flows at the parent."""
@@ -175,10 +179,7 @@ class Smoothed(Place):
     def arriving(self):
         """λ⁺ + η; λ⁺ and x̂ are kept."""
         rows, own, n_states, at = self.sweep.rows, self.own, self.sweep.n_states, self.node.state
-        own.clear()
-        for _ in when(self.node.parent >= 0):
-            phi, above = self.above()
-            own.add_transposed(1.0, phi, above)
+        self.costate_plus()
         for _ in when(rows.stored != 0):
             self.store(own, rows.costate_plus)
             self.known.load(rows.z_plus, n_states, at)
@@ -188,6 +189,14 @@ class Smoothed(Place):
             self.known.load(rows.eta, n_states, at, rows.eta_step)
             own.add(self.known)
         return Straight(own)
+
+    def costate_plus(self):
+        """λ⁺ = φ*λ(p), 0 at a root."""
+        self.own.clear()
+        for _ in when(self.node.parent >= 0):
+            phi, above = self.above()
+            self.own.add_transposed(1.0, phi, above)
+        return self.own
 
     def leave(self, costate):
         """λ, kept; its children find it where it is."""

@@ -1,6 +1,6 @@
 """Lower triangular roots of covariances, by elimination: of one block, or of several side by side in lanes."""
 
-from kfdyn.estimation.recursions.reflections import zero
+from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import loop, size
 from kfdyn.sweeps.functions import root
