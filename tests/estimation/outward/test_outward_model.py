@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from outward_cases import dense, random_outward
+from outward_cases import Outward, dense, random_outward
 from random_models import random_matrix
 
 import kfdyn as kf
@@ -199,3 +199,44 @@ def test_no_series_is_a_batch_too():
         assert post.mean.flat.shape == (0, 3)
         assert np.array_equal(post.cov.flat, full.cov.flat)
         assert post.score.W.flat.shape == (0, *full.score.W.flat.shape[1:])
+
+
+@pytest.mark.parametrize("unit", [1e2, 1e4, 1e8, 1e60])
+@pytest.mark.parametrize(
+    "error",
+    [np.diag([0.5, 0.7, 0.2]), np.diag([0.5, 0.7, 0.0]), np.outer([1.0, 2.0, 0.5], [1.0, 2.0, 0.5])],
+    ids=["noisy", "one exact", "one noise for all"],
+)
+def test_noises_of_traits_are_compared_in_the_traits_own_units(error, unit):
+    """Grams beside kilometres: a noise of 1e-16 may be a large one. The dense normal in 120 digits, in other units."""
+    tree = kf.Phylogeny.from_newick("((A:1,B:1)AB:1,C:2,D:0.5);")
+    rng = np.random.default_rng(0)
+    d = np.array([1.0 / unit, unit, 1.0])
+    both = np.outer(d, d)
+    rate, y = np.array([[1.0, 0.3, 0.1], [0.3, 2.0, 0.2], [0.1, 0.2, 0.5]]), rng.normal(size=(4, 3))
+    mean, cov = rng.normal(size=3), np.diag([3.0, 2.0, 4.0])
+    post = tree.brownian(both * rate, error=both * error, root_mean=d * mean, root_cov=both * cov).smooth(
+        (d * y).ravel()
+    )
+    plain = tree.brownian(rate, error=error, root_mean=mean, root_cov=cov)
+    known = dense(
+        Outward(
+            tree.parent.tolist(), list(plain.A), list(plain.W), list(plain.C), list(plain.R), plain.mean, mean, cov,
+            y.ravel(),
+        )
+    )  # fmt: skip
+    np.testing.assert_allclose(post.mean.flat.reshape(-1, 3) / d, known.mean.reshape(-1, 3), rtol=1e-11, atol=1e-12)
+    for k in range(len(plain)):
+        own = slice(3 * k, 3 * k + 3)
+        np.testing.assert_allclose(post.cov[k] / both, known.cov[own, own], rtol=0, atol=1e-12)
+    assert np.isclose(post.llf, float(known.llf), rtol=1e-12)  # the units' determinant is 1
+
+
+def test_many_tips_with_one_exact_trait_are_solved_together():
+    """One group for all of them: a tip takes microseconds, as if every trait were noisy."""
+    from kfdyn.estimation.outward.rows import split_rows
+
+    tree = kf.Phylogeny.from_newick("(" + ",".join(f"t{i}:1" for i in range(50)) + ");")
+    model = tree.brownian(np.eye(2), error=[0.1, 0.0])
+    noisy, exact, _ = split_rows(model.tree, model.C, model.R, np.ones((1, 100)))
+    assert [rows.at.size for rows in noisy] == [50] and [rows.at.size for rows in exact] == [50]
