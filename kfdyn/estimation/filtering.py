@@ -122,6 +122,6 @@ def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray | None:
         node = int(np.searchsorted(ss.arrays.output, at, side="right")) - 1
         raise ShapeError(
             f"output {at} ({ss.tree.label(node)}) is missing in some batch entries of T and present in others; "
-            "one call takes one pattern of missing measurements: group the entries by pattern, or call smooth_batch"
+            "one call takes one pattern of missing measurements: smooth_batch and score group the entries by pattern"
         )
     return ~missing[0]

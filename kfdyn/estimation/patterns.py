@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.filtering import Filtered, kalman_filter
 from kfdyn.estimation.riccati import Method
+from kfdyn.estimation.scoring import Score, score_of
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
+
+
+def patterns(T: FloatArray) -> list[IntArray]:
+    """Entries of the flattened batch (..., Σm) that lack the same, group by group; one empty group for no entry.
+
+    Examples
+    --------
+    >>> patterns(np.array([[1.0, np.nan], [2.0, 3.0], [0.0, np.nan]]))
+    [array([0, 2]), array([1])]
+    """
+    found: dict[bytes, list[int]] = {}
+    missing = np.isnan(T).reshape(int(np.prod(T.shape[:-1], dtype=int)), T.shape[-1])
+    for i, row in enumerate(np.packbits(missing, axis=1)):
+        found.setdefault(row.tobytes(), []).append(i)
+    return [np.array(entries, dtype=np.int64) for entries in found.values() or [[]]]
+
+
+def gathered(batch: tuple[int, ...], groups: Sequence[IntArray], parts: Sequence[FloatArray]) -> FloatArray:
+    """Rows of all groups in the order of the batch, (*batch, size); a part may have one row for all its entries."""
+    out = np.empty((int(np.prod(batch, dtype=int)), parts[0].shape[-1]))
+    for entries, part in zip(groups, parts):
+        out[entries] = part
+    return out.reshape(*batch, out.shape[-1])
+
+
+def named(entry: int, batch: tuple[int, ...], error: SingularError) -> SingularError:
+    """The error of one group, with the first entry that it concerns."""
+    at = ", ".join(str(i) for i in np.unravel_index(entry, batch))
+    return SingularError(f"batch entry [{at}]: {error}", error.node)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,39 +72,123 @@ class SmoothedBatch:
 
     ss: StateSpace
     batch: tuple[int, ...]
-    groups: tuple[tuple[NDArray[np.int64], Smoothed], ...] = field(repr=False)
+    groups: tuple[tuple[IntArray, Smoothed], ...] = field(repr=False)
 
-    def _gathered(self, parts: list[FloatArray], size: int) -> FloatArray:
-        out = np.empty((int(np.prod(self.batch, dtype=int)), size))
-        for (entries, _), part in zip(self.groups, parts):
-            out[entries] = part.reshape(len(entries), size)
-        return out.reshape(*self.batch, size)
+    def _gathered(self, parts: list[FloatArray]) -> FloatArray:
+        return gathered(self.batch, [entries for entries, _ in self.groups], parts)
 
     @cached_property
     def llf(self) -> FloatArray:
         """Log-likelihood of each entry, (...)."""
-        parts = [np.atleast_1d(np.asarray(smooth.filt.llf)) for _, smooth in self.groups]
-        return self._gathered(parts, 1)[..., 0]
+        return self._gathered([np.reshape(smooth.filt.llf, (-1, 1)) for _, smooth in self.groups])[..., 0]
 
     @cached_property
     def a(self) -> FloatArray:
         """Output co-state, (..., Σm_k); 0 where T is missing."""
-        return self._gathered([smooth.a for _, smooth in self.groups], self.ss.n_outputs)
+        return self._gathered([smooth.a for _, smooth in self.groups])
 
     @cached_property
     def x(self) -> Blocks:
         """Smoothed states x̂(k), (..., n_k)."""
-        return self.ss.state_blocks(self._gathered([s.x.flat for _, s in self.groups], self.ss.n_states))
+        return self.ss.state_blocks(self._gathered([s.x.flat for _, s in self.groups]))
 
     @cached_property
     def costate(self) -> Blocks:
         """Co-states λ(k), (..., n_k)."""
-        return self.ss.state_blocks(self._gathered([s.costate.flat for _, s in self.groups], self.ss.n_states))
+        return self.ss.state_blocks(self._gathered([s.costate.flat for _, s in self.groups]))
 
     def S(self, *entry: int) -> Blocks:
         """Covariances of the smoothed error of one entry of the batch; entries that lack the same share them."""
         at = int(np.ravel_multi_index(entry, self.batch)) if self.batch else 0
         return next(smooth.S for entries, smooth in self.groups if at in entries)
+
+    @cached_property
+    def score(self) -> ScoreBatch:
+        """Gradient of the log-likelihood of each entry in every block of the model."""
+        return ScoreBatch(self, tuple(score_of(smooth) for _, smooth in self.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBatch(Score):
+    """Gradients of the log-likelihoods of a batch whose entries lack different measurements, one for each entry.
+
+    The attributes are those of :class:`Score`, batch axes leading, in logdet_Q and logdet_R too.
+
+    Attributes
+    ----------
+    smooth : SmoothedBatch
+        What the gradients are read off.
+    parts : tuple of Score
+        The scores of its groups.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> one = [[1.0]]
+    >>> ss = kf.StateSpace.chain(one, one, [[0.0]], one, x0=[0.0], P0=one, steps=2)
+    >>> kf.score(ss, [[3.0, 0.0], [3.0, np.nan], [0.0, 3.0]]).R[0].round(6).ravel()
+    array([1.666667, 0.875   , 0.166667])
+    """
+
+    smooth: SmoothedBatch = field(repr=False)  # type: ignore[assignment]
+    parts: tuple[Score, ...] = field(repr=False)
+
+    @property
+    def filt(self) -> Filtered:
+        """Refused: each group of entries has its own."""
+        raise ModelError(
+            "the entries of this batch lack different measurements, so each group of them has its own filter: "
+            "score.parts[i].filt, for the entries score.smooth.groups[i][0]"
+        )
+
+    @property
+    def llf(self) -> FloatArray:
+        """The log-likelihood of each entry, (...)."""
+        return self.smooth.llf
+
+    def _blocks(self, read: Callable[[Score], Blocks]) -> Blocks:
+        blocks = [read(part) for part in self.parts]
+        return blocks[0].like(self.smooth._gathered([b.flat for b in blocks]))
+
+    @cached_property
+    def phi(self) -> Blocks:
+        """∂ℓ/∂φ(p,k), (..., n_parent, n_k)."""
+        return self._blocks(lambda score: score.phi)
+
+    @cached_property
+    def H(self) -> Blocks:
+        """∂ℓ/∂H(k), (..., m_k, n_k); 0 where T is missing."""
+        return self._blocks(lambda score: score.H)
+
+    @cached_property
+    def Q(self) -> Blocks:
+        """∂ℓ/∂Q(k), (..., n_k, n_k)."""
+        return self._blocks(lambda score: score.Q)
+
+    @cached_property
+    def R(self) -> Blocks:
+        """∂ℓ/∂R(k), (..., m_k, m_k); 0 where T is missing."""
+        return self._blocks(lambda score: score.R)
+
+    @cached_property
+    def xi(self) -> FloatArray:
+        """∂ℓ/∂ξ, (..., Σn_k)."""
+        return self.smooth._gathered([score.xi for score in self.parts])
+
+    @cached_property
+    def eta(self) -> FloatArray:
+        """∂ℓ/∂η, (..., Σn_k)."""
+        return self.smooth._gathered([score.eta for score in self.parts])
+
+    @cached_property
+    def logdet_Q(self) -> Blocks:
+        """∂ log det 𝓜/∂Q(k), (..., n_k, n_k)."""
+        return self._blocks(lambda score: score.logdet_Q)
+
+    @cached_property
+    def logdet_R(self) -> Blocks:
+        """∂ log det 𝓜/∂R(k), (..., m_k, m_k)."""
+        return self._blocks(lambda score: score.logdet_R)
 
 
 def smooth_batch(
@@ -99,7 +215,7 @@ def smooth_batch(
     Returns
     -------
     SmoothedBatch
-        Log-likelihood, a, x̂ and λ of all entries in the shape of the batch; covariances by entry.
+        Log-likelihood, a, x̂, λ and score of all entries in the shape of the batch; covariances by entry.
 
     Notes
     -----
@@ -117,15 +233,17 @@ def smooth_batch(
     measured = ss.check_outputs(T, "T", allow_nan=True)
     known = [None if u is None else ss.check_states(u, name) for name, u in (("xi", xi), ("eta", eta))]
     batch = np.broadcast_shapes(measured.shape[:-1], *(u.shape[:-1] for u in known if u is not None))
-    rows = np.broadcast_to(measured, (*batch, ss.n_outputs)).reshape(-1, ss.n_outputs)
-    inputs = [None if u is None else np.broadcast_to(u, (*batch, ss.n_states)).reshape(-1, ss.n_states) for u in known]
-    missing = np.isnan(rows)
-    _, group = np.unique(missing, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    groups = []
-    for g in range(int(group.max(initial=-1)) + 1):
-        entries = np.flatnonzero(group == g)
+    count = int(np.prod(batch, dtype=int))
+    rows = np.broadcast_to(measured, (*batch, ss.n_outputs)).reshape(count, ss.n_outputs)
+    inputs = [
+        None if u is None else np.broadcast_to(u, (*batch, ss.n_states)).reshape(count, ss.n_states) for u in known
+    ]
+    groups, found = [], patterns(rows)
+    for entries in found:
         own = [None if u is None else u[entries] for u in inputs]
-        filt = kalman_filter(ss, rows[entries], own[0], own[1], method=method)
+        try:
+            filt = kalman_filter(ss, rows[entries], own[0], own[1], method=method)
+        except SingularError as error:
+            raise (named(int(entries[0]), batch, error) if len(found) > 1 else error) from None
         groups.append((entries, bryson_frazier(ss, filt)))
     return SmoothedBatch(ss, batch, tuple(groups))

@@ -190,7 +190,7 @@ def score(
     ss : StateSpace
         The model.
     T : array, shape (..., Σm_k)
-        Measurements, NaN where missing.
+        Measurements, NaN where missing; each batch entry may lack others.
     xi, eta : array, shape (..., Σn_k), optional
         Known inputs; these replace the model's own.
     method : {"block", "univariate"}
@@ -198,9 +198,9 @@ def score(
 
     Returns
     -------
-    Score
+    Score, or ScoreBatch where batch entries lack different measurements
         ``phi[k]``, ``H[k]``, ``Q[k]``, ``R[k]`` with the shapes of the blocks and ``xi``, ``eta`` flat, batch axes
-        leading: one gradient for each batch entry; ``llf``; ``logdet_Q[k]``, ``logdet_R[k]``.
+        leading: one gradient for each batch entry, in order; ``llf``; ``logdet_Q[k]``, ``logdet_R[k]``.
 
     Raises
     ------
@@ -210,7 +210,8 @@ def score(
     Notes
     -----
     O(N): the filter, half of the smoother's covariances, and 2n³ + O(n²m) flops a node for φ and H, in the same
-    scatter; 1.2 to 1.5 times the smoother with covariances. Source: THEORY section 10.
+    scatter; 1.2 to 1.5 times the smoother with covariances. Covariances are swept once for each pattern of missing
+    measurements that occurs in the batch. Source: THEORY section 10.
 
     Examples
     --------
@@ -220,6 +221,13 @@ def score(
     >>> g.Q[0], g.phi[0], g.H[1]
     (array([[0.]]), array([[2.]]), array([[5.]]))
     """
+    if np.ndim(T) > 1:
+        measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
+        if not finite:
+            from kfdyn.estimation.patterns import patterns, smooth_batch
+
+            if len(patterns(measured)) > 1:
+                return smooth_batch(ss, T, xi, eta, method=method).score
     filt = kalman_filter(ss, T, xi, eta, method=method)
     return score_of(bryson_frazier(ss, filt, covariances=False))
 

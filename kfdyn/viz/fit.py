@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,18 @@ if TYPE_CHECKING:
 
     from kfdyn.estimation.fitting import Fit
     from kfdyn.estimation.series import SeriesFit
+    from kfdyn.estimation.state_space import StateSpace
+
+_MOST = 6  # panels that a figure draws if it is not told which
 
 
-def plot_fit(fit: Fit | SeriesFit, *, steps: int | None = None, lags: int = 20) -> Figure:
+def plot_fit(
+    fit: Fit | SeriesFit, *, steps: int | None = None, lags: int = 20, entries: Sequence[int] | None = None
+) -> Figure:
     """Draw a fit: the series with its smoothed signal and forecast, standardised innovations, their histogram and
     autocorrelation.
+
+    Several series, and the outputs of one that has several, get a row each.
 
     Parameters
     ----------
@@ -28,11 +36,14 @@ def plot_fit(fit: Fit | SeriesFit, *, steps: int | None = None, lags: int = 20) 
         Length of the forecast; a tenth of the series if not given, 0 for none.
     lags : int
         Of the autocorrelation.
+    entries : sequence of int, optional
+        Which series of a batch are drawn, counted in the flattened batch; the first ones that fill six rows if not
+        given.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        The figure; four axes for each series and output.
 
     Examples
     --------
@@ -44,53 +55,168 @@ def plot_fit(fit: Fit | SeriesFit, *, steps: int | None = None, lags: int = 20) 
     """
     import matplotlib.pyplot as plt
 
-    residuals = fit.residuals[(0,) * (fit.residuals.ndim - 1)]
+    drawn = _drawn(fit, entries, steps)
+    for part in drawn:
+        count = int((~np.isnan(part.residuals)).sum())
+        if count < 3:
+            raise ModelError(f"{count} innovations are too few to draw{f' ({part.name})' if part.name else ''}")
     with plt.style.context(STYLE):
-        figure, axes = plt.subplot_mosaic("ssss;eehc", figsize=(9.5, 5.6))
-        _series(axes["s"], fit, steps)
-        seen = np.flatnonzero(~np.isnan(residuals))
-        e = residuals[seen]
-        if e.size < 3:
-            raise ModelError(f"{e.size} innovations are too few to draw")
-        axes["e"].axhspan(-1.96, 1.96, color=COLORS["pale"], alpha=0.3, linewidth=0)
-        axes["e"].vlines(seen, 0, e, color=COLORS["grey"], linewidth=0.7)
-        axes["e"].plot(seen, e, ".", color=COLORS["grey"], markersize=3)
-        axes["e"].set(title="Standardised innovations", xlabel="output")
-        _histogram(axes["h"], e)
-        _correlogram(axes["c"], residuals, min(lags, max(1, e.size // 2)))
+        if len(drawn) == 1:
+            figure, axes = plt.subplot_mosaic("ssss;eehc", figsize=(9.5, 5.6))
+            _draw([axes[name] for name in "sehc"], drawn[0], lags, titles=True)
+            axes["s"].legend(ncols=3)
+            return figure
+        ratios = {"width_ratios": [4, 2.4, 1.3, 1.3]}
+        figure, grid = plt.subplots(len(drawn), 4, figsize=(12.0, 0.7 + 2.0 * len(drawn)), gridspec_kw=ratios)
+        for i, (row, part) in enumerate(zip(grid, drawn)):
+            _draw(row, part, lags, titles=i == 0)
+            row[0].set_ylabel(part.name)
+            if i < len(drawn) - 1:
+                for axes in row:
+                    axes.set_xlabel("")
+        grid[0, 0].legend(ncols=3)
     return figure
 
 
-def _series(axes: Any, fit: Any, steps: int | None) -> None:
+class _Drawn(NamedTuple):
+    """One output of one series: what was measured, its smoothed signal, half the width of its interval, and so on."""
+
+    name: str
+    title: str
+    along: str
+    measured: Any
+    signal: Any
+    half: Any
+    residuals: Any
+    ahead: tuple[Any, Any, Any] | None
+
+
+def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_Drawn]:
+    """All rows of the figure."""
+    from kfdyn.estimation.patterns import smooth_batch
     from kfdyn.estimation.series import SeriesFit
 
-    if not isinstance(fit, SeriesFit) or fit.model.outputs > 1 or np.ndim(fit.y) > 1:
-        smooth, T = fit.score.smooth, fit.score.filt.T
-        T = T.reshape(-1, T.shape[-1])[0]
-        signal = np.concatenate(
-            [H @ x.reshape(-1, x.shape[-1])[0] for H, x in zip(fit.model.H, smooth.x)] or [np.zeros(0)]
-        )
-        axes.plot(T, ".", color=COLORS["grey"], markersize=4, label="measured")
-        axes.plot(signal, color=COLORS["blue"], label="smoothed")
-        axes.set(title="Measurements and the smoothed signal", xlabel="output")
-        axes.legend(ncols=2)
-        return
-    y = np.asarray(fit.y, dtype=float)
-    when = np.arange(y.size)
-    x, S, H, _ = fit.model._smoothed(fit.params, y)
-    signal = np.einsum("kmi,ki->k", H, x)
-    half = 1.96 * np.sqrt(np.maximum(np.einsum("kmi,kij,kmj->k", H, S, H), 0.0))
-    axes.plot(when, y, ".", color=COLORS["grey"], markersize=4, label="measured")
-    axes.fill_between(when, signal - half, signal + half, color=COLORS["blue"], alpha=0.2, linewidth=0)
-    axes.plot(when, signal, color=COLORS["blue"], label="smoothed, 95 %")
-    steps = y.size // 10 if steps is None else steps
-    if steps and all(part.steps is None for part in fit.model.parts):
-        ahead = fit.model.forecast(fit.params, y, steps)
-        later = y.size + np.arange(steps)
-        axes.fill_between(later, ahead.lower, ahead.upper, color=COLORS["orange"], alpha=0.2, linewidth=0)
-        axes.plot(later, ahead.mean, color=COLORS["orange"], label="forecast, 95 %")
-    axes.set(title=" + ".join(part.kind for part in fit.model.parts), xlabel="step")
-    axes.legend(ncols=3)
+    if isinstance(fit, SeriesFit):
+        ss, rows, title = _of_series(fit)
+        m, along = fit.model.outputs, "step"
+    else:
+        fit.score  # noqa: B018  refuses a model that branches outward, and says what to do
+        ss, rows, title = fit.model, _all(fit._problem.objective.groups), "Measurements and the smoothed signal"
+        m = _outputs_of_a_chain(ss)
+        along = "step" if m > 1 else "output"
+    chosen = list(range(min(len(rows), max(1, _MOST // m)))) if entries is None else [int(i) for i in entries]
+    wrong = [i for i in chosen if not 0 <= i < len(rows)]
+    if wrong or not chosen:
+        raise ModelError(f"entries must name some of the series 0 to {len(rows) - 1}; got {chosen}")
+    found = smooth_batch(ss, rows[chosen])
+    if len(chosen) < len(rows):
+        title += f" ({len(chosen)} of {len(rows)} series)"
+    signal, variance = _signals(ss, found)
+    residuals = _standardised(ss, found)
+    out = []
+    for at, i in enumerate(chosen):
+        ahead = _ahead(fit, rows[i], steps) if isinstance(fit, SeriesFit) else None
+        for j in range(m):
+            own = slice(j, None, m)
+            words = ([f"series {i}"] if len(rows) > 1 else []) + ([f"output {j}"] if m > 1 else [])
+            out.append(
+                _Drawn(
+                    ", ".join(words),
+                    title,
+                    along,
+                    rows[i][own],
+                    signal[at][own],
+                    1.96 * np.sqrt(np.maximum(variance[at][own], 0.0)),
+                    residuals[at][own],
+                    None if ahead is None else tuple(part[own] for part in ahead),
+                )
+            )
+    return out
+
+
+def _of_series(fit: Any) -> tuple[StateSpace, Any, str]:
+    from kfdyn.estimation.series.given import measured
+
+    T = measured(fit.y, fit.model.outputs)
+    rows = T.reshape(-1, T.shape[-1])
+    ss = fit.model.state_space(fit.params, T.shape[-1] // fit.model.outputs)
+    return ss, rows, " + ".join(part.kind for part in fit.model.parts)
+
+
+def _all(groups: list[Any]) -> Any:
+    """The series of all groups, one a row."""
+    return np.concatenate([T.reshape(-1, T.shape[-1]) for T in groups])
+
+
+def _outputs_of_a_chain(ss: StateSpace) -> int:
+    """Outputs of each step of a chain that has as many at every step; 1 for any other model: all in one row."""
+    chain = (ss.tree.parent == np.append(np.arange(1, len(ss)), -1)).all()
+    return int(ss.m[0]) if chain and len(ss) > 1 and (ss.m == ss.m[0]).all() else 1
+
+
+def _signals(ss: StateSpace, found: Any) -> tuple[Any, Any]:
+    """Hx̂ and the diagonal of HSH*, (batch, Σm)."""
+    shape = found.a.shape
+    signal, variance = np.zeros(shape), np.zeros(shape)
+    for entries, smooth in found.groups:
+        for k, H in enumerate(ss.H):
+            own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
+            signal[entries, own] = smooth.x[k] @ H.T
+            variance[entries, own] = ((H @ smooth.S[k]) * H).sum(axis=1)
+    return signal, variance
+
+
+def _standardised(ss: StateSpace, found: Any) -> Any:
+    """Standardised innovations D^-½ε, (batch, Σm); NaN where T is missing or a flat prior still open."""
+    out = np.full(found.a.shape, np.nan)
+    for entries, smooth in found.groups:
+        filt = smooth.filt
+        flat = ss.flat is not None
+        eps = filt.eps if flat else filt.eps_centered
+        for k in range(len(ss)):
+            own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
+            seen = np.flatnonzero(filt.observed[own])
+            if seen.size and not (flat and filt.D_inf[k].any()):
+                L = np.linalg.cholesky(filt.D[k][np.ix_(seen, seen)])
+                out[np.ix_(entries, seen + own.start)] = np.linalg.solve(L, eps[:, seen + own.start].T).T
+    return out
+
+
+def _ahead(fit: Any, T: Any, steps: int | None) -> tuple[Any, Any, Any] | None:
+    """Mean and interval of the forecast of one series, outputs of a step after each other."""
+    m = fit.model.outputs
+    steps = T.size // (10 * m) if steps is None else steps
+    if not steps or any(part.steps is not None for part in fit.model.parts):
+        return None
+    ahead = fit.model.forecast(fit.params, T if m == 1 else T.reshape(-1, m), steps)
+    return np.ravel(ahead.mean), np.ravel(ahead.lower), np.ravel(ahead.upper)
+
+
+def _draw(row: Sequence[Any], part: _Drawn, lags: int, titles: bool) -> None:
+    """The four axes of one output."""
+    series, innovations, histogram, correlogram = row
+    seen = np.flatnonzero(~np.isnan(part.residuals))
+    e = part.residuals[seen]
+    when = np.arange(part.measured.size)
+    series.plot(when, part.measured, ".", color=COLORS["grey"], markersize=4, label="measured")
+    low, high = part.signal - part.half, part.signal + part.half
+    series.fill_between(when, low, high, color=COLORS["blue"], alpha=0.2, linewidth=0)
+    series.plot(when, part.signal, color=COLORS["blue"], label="smoothed, 95 %")
+    if part.ahead is not None:
+        mean, lower, upper = part.ahead
+        later = when.size + np.arange(mean.size)
+        series.fill_between(later, lower, upper, color=COLORS["orange"], alpha=0.2, linewidth=0)
+        series.plot(later, mean, color=COLORS["orange"], label="forecast, 95 %")
+    series.set(title=part.title if titles else "", xlabel=part.along)
+    innovations.axhspan(-1.96, 1.96, color=COLORS["pale"], alpha=0.3, linewidth=0)
+    innovations.vlines(seen, 0, e, color=COLORS["grey"], linewidth=0.7)
+    innovations.plot(seen, e, ".", color=COLORS["grey"], markersize=3)
+    innovations.set(title="Standardised innovations" if titles else "", xlabel=part.along)
+    _histogram(histogram, e)
+    _correlogram(correlogram, part.residuals, min(lags, max(1, e.size // 2)))
+    if not titles:
+        histogram.set_title("")
+        correlogram.set_title("")
 
 
 def _histogram(axes: Any, e: Any) -> None:

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from kfdyn.estimation.state_space import StateSpace
 
 
-def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray:
-    """Places of the flat states in a stacked state, increasing. ``flat`` gives True or a mask for each node."""
-    found = []
+def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray | None:
+    """Places of the flat states in a stacked state, increasing; None if there is none.
+
+    ``flat`` gives True or a mask for each node; False, or a mask of nothing else, says that the node has no such state.
+    """
+    if not isinstance(flat, Mapping):
+        raise ModelError(
+            "flat must map nodes to True or to masks of their states, as {3: True} or {3: [True, False]}; got "
+            f"{type(flat).__name__} {flat!r:.60}"
+        )
+    found = [np.zeros(0, dtype=np.int64)]
     for k, mask in flat.items():
         if not isinstance(k, int | np.integer) or not 0 <= k < len(tree):
             raise TreeError(f"flat names node {k!r}; the nodes are 0 to {len(tree) - 1}")
@@ -29,7 +37,8 @@ def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any
                 f"{tree.label(int(k))}; got {which.dtype} of shape {which.shape}"
             )
         found.append(state[k] + np.flatnonzero(np.broadcast_to(which, (int(n[k]),))))
-    return np.sort(np.concatenate(found)).astype(np.int64) if found else np.zeros(0, dtype=np.int64)
+    places = np.sort(np.concatenate(found))
+    return places if places.size else None
 
 
 class Columns(NamedTuple):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.block_checks import expect_covariance, expect_finite, expect_size
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.outward.posterior import OutwardPosterior
 from kfdyn.estimation.packing import BlockInput, Packed, pack
 from kfdyn.estimation.state_space import as_tree
 from kfdyn.estimation.tree import Tree
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.outward.batch import OutwardBatch
 
 _RANK = 1e-14  # of a correlation matrix: a smaller eigenvalue is rounding
 
@@ -149,21 +153,21 @@ class OutwardTree:
         """Length Σm_k of a stacked observation."""
         return int(self.m.sum())
 
-    def smooth(self, y: ArrayLike, covariances: bool = True) -> OutwardPosterior:
+    def smooth(self, y: ArrayLike, covariances: bool = True) -> OutwardPosterior | OutwardBatch:
         """Condition every node on all observations, in one gather and one scatter of the dual model.
 
         Parameters
         ----------
         y : array, shape (..., Σm_k)
-            Observations stacked node by node in node order; NaN marks a missing one, the same ones in every batch
-            entry.
+            Observations stacked node by node in node order; NaN marks a missing one. Each batch entry may lack others.
         covariances : bool
             Whether the posterior covariances are wanted.
 
         Returns
         -------
-        OutwardPosterior
-            Mean and covariance of every node, log-likelihood and score.
+        OutwardPosterior, or OutwardBatch where batch entries lack different observations
+            Mean and covariance of every node, log-likelihood and score; the covariances of an OutwardBatch have batch
+            axes.
 
         Raises
         ------
@@ -184,7 +188,9 @@ class OutwardTree:
         >>> post.mean[0], post.cov[0]
         (array([3.]), array([[2.]]))
         """
+        from kfdyn.estimation.outward.batch import OutwardBatch
         from kfdyn.estimation.outward.dual import solve_dual
+        from kfdyn.estimation.patterns import named, patterns
 
         data = real_array(y, "y")
         if data.ndim == 0 or data.shape[-1] != self.n_outputs:
@@ -196,12 +202,16 @@ class OutwardTree:
             raise ModelError("y has infinite entries; mark a missing observation by NaN")
         table = data.reshape(math.prod(data.shape[:-1]), self.n_outputs)
         missing = np.isnan(table)
-        if not (missing == missing[:1]).all():
-            raise ShapeError(
-                "different observations are missing in different batch entries of y; one call takes one pattern: "
-                "group the entries by pattern"
-            )
-        return OutwardPosterior(self, data.copy(), solve_dual(self, table, covariances), covariances)
+        if (missing == missing[:1]).all():
+            return OutwardPosterior(self, data.copy(), solve_dual(self, table, covariances), covariances)
+        groups = []
+        for entries in patterns(table):
+            own = table[entries]
+            try:
+                groups.append((entries, OutwardPosterior(self, own, solve_dual(self, own, covariances), covariances)))
+            except SingularError as error:
+                raise named(int(entries[0]), data.shape[:-1], error) from None
+        return OutwardBatch(self, data.copy(), tuple(groups))
 
 
 def _packed(tree: Tree, name: str, blocks: BlockInput) -> Packed:

@@ -10,8 +10,9 @@ import numpy as np
 from kfdyn.errors import TreeError
 from kfdyn.estimation.blocks import FloatArray, IntArray
 
-_TOKEN = re.compile(r"\s*(?:\[[^\]]*\]\s*)*(?:([(),;:])|'((?:[^']|'')*)'|([^\s()\[\],;:']+))")
-_BLANK = re.compile(r"(?:\s|\[[^\]]*\])*")
+_TOKEN = re.compile(r"""([(),;:])|'((?:[^']|'')*)'|"((?:[^"]|"")*)"|((?!")[^\s()\[\],;:']+)""")
+_BLANK = re.compile(r"\s*")
+_BRACKET = re.compile(r"[\[\]]")
 
 
 class Newick(NamedTuple):
@@ -25,8 +26,8 @@ class Newick(NamedTuple):
 def read_newick(text: str) -> Newick:
     """Read one tree; children come before their parents in the text, but nodes are numbered as their names appear.
 
-    Comments in brackets are skipped; quoted names may hold anything, a doubled quote being a quote. Underscores stay
-    as they are.
+    Comments in brackets are skipped, also nested ones, as is a byte-order mark; names in single or double quotes may
+    hold anything, a doubled quote being a quote. Names may repeat, as support values do. Underscores stay as they are.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def read_newick(text: str) -> Newick:
     above: list[list[int]] = []  # for each open parenthesis the children found so far
     done: list[int] | None = None  # children of the node whose name and length come next; None before a node
     node = -1  # the node just finished, or −1
-    at, want_length = 0, False
+    at, want_length = int(text.startswith("\ufeff")), False
 
     def finish(children: list[int], name: str) -> int:
         for child in children:
@@ -57,14 +58,16 @@ def read_newick(text: str) -> Newick:
         return len(parent) - 1
 
     while True:
+        at = _skip(text, at)
         match = _TOKEN.match(text, at)
         if match is None:
             rest = text[at:].strip()
             raise _error(text, at, f"{rest[:12]!r} cannot be read" if rest else "the tree ends without ';'")
-        at = match.start(match.lastindex or 0)
-        sign, quoted, word = match.groups()
+        sign, single, double, word = match.groups()
         if sign is None:
-            value = word if quoted is None else quoted.replace("''", "'")
+            value = word
+            if value is None:
+                value = double.replace('""', '"') if single is None else single.replace("''", "'")
             if want_length:
                 length[node] = _number(text, at, value)
                 want_length = False
@@ -88,10 +91,9 @@ def read_newick(text: str) -> Newick:
             elif sign == ";":
                 if above:
                     raise _error(text, at, f"{len(above)} '(' not closed")
-                end = _BLANK.match(text, match.end())
-                assert end is not None
-                if end.end() < len(text):
-                    raise _error(text, end.end(), "more text follows the tree; give one tree at a time")
+                end = _skip(text, match.end())
+                if end < len(text):
+                    raise _error(text, end, "more text follows the tree; give one tree at a time")
                 return Newick(np.array(parent), np.array(length), names)
             else:
                 if not above:
@@ -101,6 +103,21 @@ def read_newick(text: str) -> Newick:
                 if sign == ")":
                     done = above.pop()
         at = match.end()
+
+
+def _skip(text: str, at: int) -> int:
+    """Where blanks and comments that begin here end; comments may hold comments."""
+    while True:
+        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]
+        if not text.startswith("[", at):
+            return at
+        begin, depth = at, 0
+        while depth or at == begin:
+            bracket = _BRACKET.search(text, at)
+            if bracket is None:
+                raise _error(text, begin, "the comment is not closed; each '[' in it needs a ']'")
+            depth += 1 if bracket.group() == "[" else -1
+            at = bracket.end()
 
 
 def _number(text: str, at: int, value: str) -> float:

@@ -70,8 +70,11 @@ class Phylogeny:
     def tree(self) -> Tree:
         """The forest, with names for error messages."""
         length, tree = self.length, Tree(self.parent, self.names)
-        if length.shape != (len(tree),) or not (length[tree.parent >= 0] >= 0.0).all() or np.isinf(length).any():
-            raise TreeError(f"length must hold {len(tree)} finite numbers of 0 or more, one for each node")
+        inner = length[tree.parent >= 0] if length.shape == (len(tree),) else np.array([np.nan])
+        if not ((inner >= 0.0) & (inner < np.inf)).all():
+            raise TreeError(
+                f"length must hold {len(tree)} finite numbers of 0 or more, one for each node; a root's is ignored"
+            )
         return tree
 
     @cached_property
@@ -90,21 +93,37 @@ class Phylogeny:
         return out
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        numbers: dict[str, int] = {}
+    def _nodes(self) -> dict[str, list[int]]:
+        """The nodes of each name; inner labels are often support values, which repeat."""
+        nodes: dict[str, list[int]] = {}
         for k, name in enumerate(self.names):
-            if name and name in numbers:
-                raise TreeError(f"two nodes are called {name!r}; names must differ to be used")
-            numbers[name] = k
-        return numbers
+            nodes.setdefault(name, []).append(k)
+        return nodes
 
     def node(self, name: str) -> int:
-        """Number of the node with this name."""
-        if not name or name not in self._numbers:
+        """Number of the node with this name, which no other node may have."""
+        return self._one(name, self._nodes.get(name, []) if name else [])
+
+    def _tip(self, name: str) -> int:
+        """Number of the tip with this name; an inner node of the same name is none of the caller's concern."""
+        found = self._nodes.get(name, []) if name else []
+        tips = [k for k in found if self.tree.child_start[k] == self.tree.child_start[k + 1]]
+        k = self._one(name, tips or found)
+        if not tips:
+            raise TreeError(f"{name!r} is no tip, and only tips are observed in the ready-made models")
+        return k
+
+    def _one(self, name: str, found: list[int]) -> int:
+        if len(found) > 1:
+            which = (
+                f"nodes {', '.join(map(str, found[:-1]))} and {found[-1]}" if len(found) < 5 else f"{len(found)} nodes"
+            )
+            raise TreeError(f"{which} are called {name!r}; rename them, or use their numbers")
+        if not found:
             raise TreeError(
                 f"no node is called {name!r}; the tips are {', '.join(self.names[k] for k in self.tips[:8])} …"
             )
-        return self._numbers[name]
+        return found[0]
 
     def traits(self, values: Mapping[str, ArrayLike], size: int | None = None) -> FloatArray:
         """Stack the traits of the tips for :meth:`OutwardTree.smooth`; tips not named are missing.
@@ -121,13 +140,16 @@ class Phylogeny:
         ndarray, shape (tips · traits,)
             In node order.
         """
-        table = {self.node(name): np.atleast_1d(real_array(v, f"traits of {name}")) for name, v in values.items()}
+        if not hasattr(values, "items"):
+            raise ShapeError(
+                f"traits must map names of tips to numbers, as {{'{self.names[self.tips[0]]}': 1.0}}; got "
+                f"{type(values).__name__}. An array in node order goes to smooth as it is"
+            )
+        table = {self._tip(name): np.atleast_1d(real_array(v, f"traits of {name}")) for name, v in values.items()}
         d = size if size is not None else next((len(v) for v in table.values()), 1)
         place = {int(k): i for i, k in enumerate(self.tips)}
         out = np.full((len(self.tips), d), np.nan)
         for k, v in table.items():
-            if k not in place:
-                raise TreeError(f"{self.names[k]!r} is no tip, and only tips are observed in the ready-made models")
             if v.shape != (d,):
                 raise ShapeError(f"{self.names[k]!r} has {v.size} traits where the others have {d}")
             out[place[k]] = v
@@ -180,6 +202,10 @@ class Phylogeny:
         """
         rate = _covariance(rate, "rate")
         d = len(rate)
+        given = real_array(lam, "lam")
+        if given.ndim:
+            raise ShapeError(f"lam must be one number, Pagel's λ of the whole tree; got shape {given.shape}")
+        lam = float(given)
         length = lam * self.length
         tips = self.tips[self.parent[self.tips] >= 0]
         length[tips] = self.heights[tips] - lam * self.heights[self.parent[tips]]
@@ -227,7 +253,7 @@ class Phylogeny:
         """
         rate = _covariance(rate, "rate")
         d, N = len(rate), len(self.tree)
-        A, W = pulled(self.length, rate, real_array(pull, "pull"))
+        A, W = pulled(np.where(self.tree.parent < 0, 0.0, self.length), rate, real_array(pull, "pull"))
         goal = real_array(optimum, "optimum")
         if goal.ndim == 0 or goal.shape in ((d,), (N, d)):
             goal = np.broadcast_to(goal, (N, d))

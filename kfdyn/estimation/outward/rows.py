@@ -11,7 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.tree import Tree
 
-_NO_NOISE = 1e-13  # of the largest variance: an eigenvalue of R below that is rounding, so its combination is exact
+_NO_NOISE = 1e-13  # of the correlations' largest eigenvalue: one below that is rounding, so its combination is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +101,34 @@ def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, f
     if o == 1:
         yield left, False, 1.0 / np.sqrt(r[left]), float(np.log(r[left]).sum())
         return
-    value, vector = np.linalg.eigh(r[left])
-    full = value[:, 0] > _NO_NOISE * value[:, -1]
-    if full.any():
-        L = np.linalg.cholesky(r[left[full]])
-        logdet = 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum()
-        yield left[full], False, np.linalg.inv(L), float(logdet)
-    for i in np.flatnonzero(~full):
-        noisy = value[i] > _NO_NOISE * value[i, -1]
-        member, turn = left[[i]], vector[i].T
-        yield (
-            member,
-            False,
-            (turn[noisy] / np.sqrt(value[i, noisy])[:, None])[None],
-            float(np.log(value[i, noisy]).sum()),
-        )
-        yield member, True, turn[~noisy][None], 0.0
+    unit, value, vector = _noises(r[left])
+    count = (value > _NO_NOISE * value[:, -1:]).sum(axis=1)
+    for c in np.unique(count).tolist():
+        i = np.flatnonzero(count == c)
+        part, size = value[i, o - c :], unit[i]
+        logdet = float(np.log(part).sum() + 2.0 * np.log(size).sum())
+        if c == o:
+            L = np.linalg.cholesky(r[left[i]] / (size[:, :, None] * size[:, None, :]))
+            yield left[i], False, np.linalg.inv(L) / size[:, None, :], logdet
+            continue
+        turn = vector[i].transpose(0, 2, 1) / size[:, None, :]
+        yield left[i], False, turn[:, o - c :] / np.sqrt(part)[:, :, None], logdet
+        yield left[i], True, turn[:, : o - c], 0.0
+
+
+def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Deviations (g, o) of the outputs, 1 where there is no noise, and the eigenvalues and vectors of the correlations.
+
+    In units of its own deviation every output's noise is 1, so that eigenvalues tell which combinations are exact and
+    not which trait was written in large numbers. An output without noise gets a negative eigenvalue for itself, lest
+    the vectors mix it with combinations of the others.
+    """
+    deviation = np.sqrt(np.maximum(np.diagonal(r, axis1=1, axis2=2), 0.0))
+    unit = np.where(deviation > 0.0, deviation, 1.0)
+    correlation = r / (unit[:, :, None] * unit[:, None, :])
+    o = np.arange(r.shape[1])
+    correlation[:, o, o] = np.where(deviation > 0.0, correlation[:, o, o], -1.0 - o)
+    return unit, *np.linalg.eigh(correlation)
 
 
 def _expect_maps(tree: Tree, rows: Rows) -> None:

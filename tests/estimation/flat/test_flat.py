@@ -194,3 +194,22 @@ def test_what_is_too_large_for_a_double_is_named():
         warnings.simplefilter("error")
         with pytest.raises(ModelError, match="node 0 is too large for a double"):
             kf.kalman_filter(ss, 1e200 * np.arange(4.0))
+
+
+@pytest.mark.parametrize("flat", [{0: False}, {1: [False, False]}, {0: False, 1: np.zeros(2, dtype=bool)}])
+def test_a_mask_that_names_no_state_is_no_flat_prior(flat):
+    rng = np.random.default_rng(3)
+    blocks = [[1, -1], rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 1, 2)), np.stack([np.eye(2)] * 2)]
+    ss, plain = kf.StateSpace(*blocks, flat=flat), kf.StateSpace(*blocks)
+    assert ss.flat is None and "flat" not in repr(ss)
+    T = [1.0, 2.0]
+    assert kf.kalman_filter(ss, T).llf == kf.kalman_filter(plain, T).llf == kf.parallel_filter(ss, T).llf
+    assert kf.innovations_factor(ss).logdet() == kf.innovations_factor(plain).logdet()
+    np.testing.assert_array_equal(kf.Covariances(ss).T.diagonal.flat, kf.Covariances(plain).T.diagonal.flat)
+    np.testing.assert_array_equal(*(kf.draw(s, np.random.default_rng(0), 3).T for s in (ss, plain)))
+
+
+@pytest.mark.parametrize("flat", [[0], (1,), "0", True])
+def test_what_is_no_mapping_is_refused_with_an_example(flat):
+    with pytest.raises(ModelError, match=r"flat must map nodes to True or to masks.*\{3: True\}.*got"):
+        kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)), flat=flat)

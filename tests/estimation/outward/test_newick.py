@@ -42,6 +42,9 @@ def test_depth_is_no_limit():
         ("(A,B))C;", "outside of every"),
         ("(A)B:1:2;", "has a length already"),
         ("(A,'B);", "cannot be read"),
+        ('(A,"B);', "cannot be read"),
+        ('(A,"B"C);', "follows a node"),
+        ("(A[x[y],B);", "character 3: the comment is not closed"),
     ],
 )
 def test_what_is_no_tree_is_refused_with_its_place(text, says):
@@ -53,3 +56,12 @@ def test_what_is_no_tree_is_refused_with_its_place(text, says):
 def test_underscores_are_no_digits():
     with pytest.raises(TreeError, match="'1_000' is not a number"):
         read_newick("(A:1_000,B:1);")
+
+
+def test_what_other_programs_write_is_read():
+    """A byte-order mark, comments in comments, double quotes, and brackets and quotes that mean nothing in quotes."""
+    assert read_newick("\ufeff(A:1,B:2);").names == ["A", "B", ""]
+    assert read_newick("[a [b [c]] d](A[&x={[1]}]:1,B:2)[[]];[end [of] file]").names == ["A", "B", ""]
+    quoted = read_newick('("A b":1,"say ""C"" twice":2,\'"\':3,"it\'s [x]":4);')
+    assert quoted.names == ["A b", 'say "C" twice', '"', "it's [x]", ""]
+    assert read_newick('(2":1,B:2);').names == ['2"', "B", ""]  # two inches

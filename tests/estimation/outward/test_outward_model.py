@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from outward_cases import dense, random_outward
+from outward_cases import Outward, dense, random_outward
 from random_models import random_matrix
 
 import kfdyn as kf
@@ -166,8 +166,6 @@ def test_bad_input_is_named():
         tree.smooth([1.0, 2.0])
     with pytest.raises(ModelError, match="infinite"):
         tree.smooth([np.inf])
-    with pytest.raises(ShapeError, match="group the entries by pattern"):
-        tree.smooth([[1.0], [np.nan]])
     with pytest.raises(ModelError, match="row of C is zero"):
         kf.OutwardTree(**{**good, "C": [0 * one, none]}).smooth([1.0])
     with pytest.raises(ModelError, match="covariances were switched off"):
@@ -199,3 +197,76 @@ def test_no_series_is_a_batch_too():
         assert post.mean.flat.shape == (0, 3)
         assert np.array_equal(post.cov.flat, full.cov.flat)
         assert post.score.W.flat.shape == (0, *full.score.W.flat.shape[1:])
+
+
+@pytest.mark.parametrize("unit", [1e2, 1e4, 1e8, 1e60])
+@pytest.mark.parametrize(
+    "error",
+    [np.diag([0.5, 0.7, 0.2]), np.diag([0.5, 0.7, 0.0]), np.outer([1.0, 2.0, 0.5], [1.0, 2.0, 0.5])],
+    ids=["noisy", "one exact", "one noise for all"],
+)
+def test_noises_of_traits_are_compared_in_the_traits_own_units(error, unit):
+    """Grams beside kilometres: a noise of 1e-16 may be a large one. The dense normal in 120 digits, in other units."""
+    tree = kf.Phylogeny.from_newick("((A:1,B:1)AB:1,C:2,D:0.5);")
+    rng = np.random.default_rng(0)
+    d = np.array([1.0 / unit, unit, 1.0])
+    both = np.outer(d, d)
+    rate, y = np.array([[1.0, 0.3, 0.1], [0.3, 2.0, 0.2], [0.1, 0.2, 0.5]]), rng.normal(size=(4, 3))
+    mean, cov = rng.normal(size=3), np.diag([3.0, 2.0, 4.0])
+    post = tree.brownian(both * rate, error=both * error, root_mean=d * mean, root_cov=both * cov).smooth(
+        (d * y).ravel()
+    )
+    plain = tree.brownian(rate, error=error, root_mean=mean, root_cov=cov)
+    known = dense(
+        Outward(
+            tree.parent.tolist(), list(plain.A), list(plain.W), list(plain.C), list(plain.R), plain.mean, mean, cov,
+            y.ravel(),
+        )
+    )  # fmt: skip
+    np.testing.assert_allclose(post.mean.flat.reshape(-1, 3) / d, known.mean.reshape(-1, 3), rtol=1e-11, atol=1e-12)
+    for k in range(len(plain)):
+        own = slice(3 * k, 3 * k + 3)
+        np.testing.assert_allclose(post.cov[k] / both, known.cov[own, own], rtol=0, atol=1e-12)
+    assert np.isclose(post.llf, float(known.llf), rtol=1e-12)  # the units' determinant is 1
+
+
+def test_many_tips_with_one_exact_trait_are_solved_together():
+    """One group for all of them: a tip takes microseconds, as if every trait were noisy."""
+    from kfdyn.estimation.outward.rows import split_rows
+
+    tree = kf.Phylogeny.from_newick("(" + ",".join(f"t{i}:1" for i in range(50)) + ");")
+    model = tree.brownian(np.eye(2), error=[0.1, 0.0])
+    noisy, exact, _ = split_rows(model.tree, model.C, model.R, np.ones((1, 100)))
+    assert [rows.at.size for rows in noisy] == [50] and [rows.at.size for rows in exact] == [50]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_batch_whose_entries_lack_different_observations(flat):
+    """Each entry beside the dense normal of what it has; the score beside the entry alone."""
+    case = random_outward(21, flat, ("full",), ("full", "zero"))
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=(2, 3, case.y.size))
+    y[0, 1, 0] = y[1, 2, 0] = y[1, 0, -1] = np.nan
+    model = case.model()
+    post = model.smooth(y)
+    assert [entries.tolist() for entries, _ in post.groups] == [[0, 2, 4], [1, 5], [3]]
+    assert post.llf.shape == post.quadratic.shape == (2, 3) and post.cov[0].shape == (2, 3, model.n[0], model.n[0])
+    at = np.concatenate([[0], np.cumsum(model.n)])
+    for i in np.ndindex(2, 3):
+        known, alone = dense(case._replace(y=y[i])), model.smooth(y[i])
+        assert np.isclose(post.llf[i], float(known.llf), rtol=1e-10) and np.isclose(post.quadratic[i], alone.quadratic)
+        np.testing.assert_allclose(post.mean.flat[i], known.mean, rtol=0, atol=1e-9)
+        for k in range(len(model)):
+            own = slice(at[k], at[k + 1])
+            np.testing.assert_allclose(post.cov[k][i], known.cov[own, own], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(post.std[k][i], alone.std[k], rtol=1e-10)
+        for name in ("A", "W", "C", "R"):
+            got, want = (getattr(p.score, name).flat for p in (post, alone))
+            np.testing.assert_allclose(got[i], want, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(post.score.mean[i], alone.score.mean, rtol=1e-10, atol=1e-10)
+
+
+def test_an_entry_that_leaves_a_flat_root_open_is_named():
+    tree = kf.OutwardTree([2, 2, -1], [one] * 3, [one] * 3, [one, one, none])
+    with pytest.raises(SingularError, match=r"batch entry \[1\]: node 2: its prior is flat"):
+        tree.smooth([[1.0, 2.0], [np.nan, np.nan]])

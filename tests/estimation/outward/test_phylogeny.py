@@ -178,8 +178,6 @@ def test_names_are_looked_up_and_checked():
         tree.traits({"A": 1.0, "B": [1.0, 2.0]})
     with pytest.raises(TreeError, match="has no length"):
         kf.Phylogeny.from_newick("(A,B:1);")
-    with pytest.raises(TreeError, match="two nodes are called 'A'"):
-        kf.Phylogeny.from_newick("(A:1,A:1);").node("A")
     with pytest.raises(TreeError, match="length must hold 2"):
         kf.Phylogeny(np.array([1, -1]), np.array([-1.0, 0.0]), ("a", "b")).brownian()
     with pytest.raises(ShapeError, match="rate must be"):
@@ -199,3 +197,43 @@ def test_lists_are_taken_and_bad_input_is_named():
         kf.Phylogeny.from_newick("A;").pagel(-1)
     with pytest.raises(TreeError, match="must be a str, not NoneType"):
         kf.Phylogeny.from_newick(None)
+
+
+def test_only_names_that_are_asked_for_must_differ():
+    """RAxML and IQ-TREE label inner nodes by their support, which repeats."""
+    tree = kf.Phylogeny.from_newick("(((A:1,B:1)95:1,(C:1,D:1)95:1)C:1,95:3,(E:1,E:2)F:1);")
+    np.testing.assert_array_equal(tree.traits({"A": 1.0, "B": 2.0, "D": 4.0})[:4], [1.0, 2.0, np.nan, 4.0])
+    assert tree.node("B") == 1 and tree.node("F") == tree.names.index("F")
+    with pytest.raises(TreeError, match="nodes 2, 5 and 7 are called '95'; rename"):
+        tree.node("95")
+    with pytest.raises(TreeError, match="nodes 8 and 9 are called 'E'"):
+        tree.traits({"E": 1.0})
+    # a trait is a tip's: inner nodes of the same name do not matter
+    np.testing.assert_array_equal(tree.traits({"95": 5.0, "C": 3.0})[:5], [np.nan, np.nan, 3.0, np.nan, 5.0])
+    with pytest.raises(TreeError, match="9 nodes are called 'x'"):
+        kf.Phylogeny.from_newick("(" + ",".join(["x:1"] * 9) + ");").node("x")
+
+
+def test_arguments_of_the_wrong_kind_get_words():
+    tree = kf.Phylogeny.from_newick("((A:1,B:1)AB:1,C:2);")
+    with pytest.raises(ShapeError, match=r"traits must map names of tips to numbers, as \{'A': 1.0\}; got list"):
+        tree.traits([1.0, 2.0, 3.0])
+    with pytest.raises(ShapeError, match=r"lam must be one number.* got shape \(1,\)"):
+        tree.pagel([0.5])
+    with pytest.raises(ShapeError, match="lam must be an array of real numbers"):
+        tree.pagel("half")
+
+
+@pytest.mark.parametrize("length", [np.nan, np.inf, -1.0])
+def test_the_length_of_a_root_is_ignored_by_every_model(length):
+    parent, names = np.array([2, 2, -1]), ("a", "b", "c")
+    odd, plain = (kf.Phylogeny(parent, np.array([1.0, 2.0, root]), names) for root in (length, 0.0))
+    for model in (
+        lambda t: t.ornstein_uhlenbeck(1.0, 0.5, 2.0),
+        lambda t: t.ornstein_uhlenbeck(np.eye(2), np.array([[0.5, 0.1], [0.0, 0.2]]), 2.0),
+        lambda t: t.brownian(),
+    ):
+        y = np.arange(float(model(plain).n_outputs))
+        assert model(odd).smooth(y).llf == model(plain).smooth(y).llf
+    with pytest.raises(TreeError, match="a root's is ignored"):
+        kf.Phylogeny(parent, np.array([1.0, np.nan, 0.0]), names).ornstein_uhlenbeck()
