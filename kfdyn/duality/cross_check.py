@@ -27,7 +27,7 @@ from kfdyn.duality.report import Report
 from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
-from kfdyn.duality.theirs import take_claims
+from kfdyn.duality.theirs import Named, take_claims
 from kfdyn.duality.versions import versions
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
@@ -60,7 +60,7 @@ def cross_check(
     *,
     level: float = 1e-3,
     truth: StateSpace | None = None,
-    claimed: Mapping[str, Claim | ArrayLike] | None = None,
+    claimed: Mapping[str, Claim | Named | ArrayLike] | None = None,
     peers: Mapping[str, ArrayLike] | None = None,
     progress: bool | None = None,
 ) -> Report:
