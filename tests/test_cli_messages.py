@@ -70,6 +70,21 @@ def test_files_that_hold_no_matrix(tmp_path, capsys):
         assert "pickle" not in error and "codec" not in error
 
 
+@pytest.mark.parametrize(("option", "symbol"), [("--minv", "𝓜⁻¹"), ("--mass-matrix", "𝓜")])
+def test_a_matrix_that_does_not_fit_is_called_by_its_file(option, symbol, tmp_path, capsys):
+    """Whoever named a file knows nothing of the keyword that it goes to."""
+    file = tmp_path / "mine.npy"
+    for matrix, words in (
+        (np.eye(3), "has shape (3, 3), but the model's is (2, 2)"),
+        (np.full((2, 2), "one"), "holds <U3, not real numbers"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "has nan at (0, 1); give finite numbers"),
+    ):
+        np.save(file, matrix)
+        status, error = said(capsys, *PENDULUM, "--q", "neutral", option, str(file))
+        assert status == 2
+        assert error == f"kfdyn: {symbol} of {str(file)!r} {words}\n"
+
+
 def test_links_that_are_all_fixed(tmp_path, capsys):
     (tmp_path / "post.urdf").write_text('<robot name="post"><link name="post"/></robot>', encoding="utf-8")
     for command in ("info", "check"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from kfdyn.cli.robots import add_robot, add_state, expect_covariances, naming_hinges, open_robot, positive, read_state
 from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
+
+if TYPE_CHECKING:
+    from kfdyn.duality.theirs import Named
 
 Array = NDArray[Any]
 _STATUS = {"PASSED": 0, "REJECTED": 1, "PARTIAL": 130}
@@ -83,14 +86,16 @@ def run(args: argparse.Namespace) -> int:
     return _STATUS[report.status]
 
 
-def _claimed(args: argparse.Namespace) -> dict[str, Array]:
-    """Matrices that the options name, by the quantity whose covariance they claim to be."""
+def _claimed(args: argparse.Namespace) -> dict[str, Named]:
+    """Matrices that the options name, by the quantity whose covariance they claim to be; called by their files."""
+    from kfdyn.duality.theirs import Named
+
     given = {"a": args.minv, "T": args.mass_matrix}
     files = {name: file for name, file in given.items() if file is not None}
     if files and args.q == "random":
         option = "--minv" if args.minv is not None else "--mass-matrix"
         raise ModelError(f"{option} is of one configuration; say which by --q, such as --q neutral")
-    return {name: _read_matrix(file) for name, file in files.items()}
+    return {name: Named(_read_matrix(file), str(file)) for name, file in files.items()}
 
 
 def _read_matrix(file: Path) -> Array:

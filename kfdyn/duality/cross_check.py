@@ -22,22 +22,19 @@ from kfdyn.duality.parties import (
     peer_parties,
 )
 from kfdyn.duality.quantities import Claim, claims, component_names
+from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range
 from kfdyn.duality.report import Report
-from kfdyn.duality.rounding import condition_by_node, rounding_bound
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
-from kfdyn.duality.theirs import take_claims
+from kfdyn.duality.theirs import Named, take_claims
 from kfdyn.duality.versions import versions
-from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
+from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.closure import expect_closed
 
 Array = NDArray[np.float64]
-
-_NO_DIGIT = 0.1  # part of 𝓜⁻¹ that rounding may move: beyond it not one digit can be confirmed
-
-_SQUARED = 1e120  # covariances up to here can be squared, with room for levers and for numbers of samples
 
 
 class Client(Protocol):
@@ -63,7 +60,7 @@ def cross_check(
     *,
     level: float = 1e-3,
     truth: StateSpace | None = None,
-    claimed: Mapping[str, Claim | ArrayLike] | None = None,
+    claimed: Mapping[str, Claim | Named | ArrayLike] | None = None,
     peers: Mapping[str, ArrayLike] | None = None,
     progress: bool | None = None,
 ) -> Report:
@@ -148,13 +145,13 @@ def cross_check(
             f"samples = {samples} cannot test a covariance of {largest} dimensions: the sample covariance is "
             f"singular; give at least {largest}, better {20 * largest}"
         )
-    _expect_range(ss)
+    expect_range(ss)
     own, bound = claims(ss), rounding_bound(ss)
     names = component_names(ss)
     if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
         names = system.dof_names
-    if bound > _NO_DIGIT:
-        _refuse(ss, bound)
+    expect_inverse(ss, bound)
+    expect_deviations(own, samples, component_names(ss, outputs=names))
     taken, notes = take_claims(claimed, own, ss, bound, samples, names)
     formulas = {**own, **taken}
     plan = Plan.of(ss, truth or ss, seed)
@@ -186,31 +183,6 @@ def cross_check(
         claimed={name: (note, _limits(taken[name], moments.n, tests, level)) for name, note in notes.items()},
         unasked=tuple(unasked),
         versions=versions(),
-    )
-
-
-def _expect_range(ss: StateSpace) -> None:
-    """Refuse covariances whose squares leave double precision: the tests add up fourth powers of deviations."""
-    for what, blocks in (("Q", ss.Q), ("R", ss.R)):
-        for k, block in enumerate(blocks):
-            largest = float(np.abs(block).max(initial=0.0))
-            if largest and not 1 / _SQUARED < largest < _SQUARED:
-                raise ModelError(
-                    f"{what} of node {ss.tree.names[k] if ss.tree.names else k} has entries of {largest:.1e}, whose "
-                    f"squares double precision cannot hold; choose units in which they are between {1 / _SQUARED:.0e} "
-                    f"and {_SQUARED:.0e}"
-                )
-
-
-def _refuse(ss: StateSpace, bound: float) -> None:
-    """Say which node has no inverse in double precision."""
-    k = int(np.argmax(condition_by_node(ss)))
-    who = f"hinge {ss.tree.names[k]!r}" if ss.tree.names else f"node {k}"
-    lost = f"rounding may move 𝓜⁻¹ by {100 * bound:.0f} %"
-    raise SingularError(
-        f"{who}: in this configuration 𝓜 is singular to double precision ({lost}), so there is nothing to confirm: "
-        "it moves next to no mass of its own. Give its body an inertia or it an armature, or try another configuration",
-        k,
     )
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.duality.rounding import in_natural_units, rounding_bound
+from kfdyn.duality.natural_units import in_natural_units
+from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.symbols import Symbols
 from kfdyn.estimation import StateSpace, kalman_filter
 
@@ -80,7 +81,7 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     -------
     dict of str to float
         By name, relative to the largest term of the identity, in units in which no state or output is small
-        (:func:`~kfdyn.duality.rounding.in_natural_units`); rounding leaves some 1e-15 times a condition number.
+        (:func:`~kfdyn.duality.natural_units.in_natural_units`); rounding leaves some 1e-15 times a condition number.
 
     Notes
     -----

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.duality.invert import inverse as invert
 from kfdyn.duality.maps import Gram
+from kfdyn.duality.natural_units import natural_units
 from kfdyn.duality.peers import ask_peers
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.duality.rounding import EPS
+from kfdyn.duality.rounding import EPS, ROUNDINGS
 from kfdyn.duality.theirs import gap, read_matrix
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.blocks import Blocks
@@ -54,10 +56,12 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) 
 
     O(N (Σm)³ + (Σn)³); shares no recursion with the filter.
     """
-    model = DenseModel.from_blocks(ss.tree.parent, ss.phi, ss.H, ss.Q, ss.R)
+    units = natural_units(ss)  # dense algebra knows nothing of units
+    natural = units.of(ss)
+    model = DenseModel.from_blocks(ss.tree.parent, natural.phi, natural.H, natural.Q, natural.R)
     x, mass_matrix = model.state_cov, model.output_cov
     cross = x @ model.H.T
-    inverse = np.asarray(np.linalg.inv(mass_matrix), float)
+    inverse = invert(mass_matrix)
     filt = dense_filter(model, np.eye(len(mass_matrix)))  # of unit measurements: the linear maps T → z, ε
     z, eps = np.hstack(filt.z).T, np.hstack(filt.eps).T
     D = np.zeros_like(mass_matrix)
@@ -76,8 +80,11 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) 
         "a": inverse,
         "smoothed_error": x - cross @ inverse @ cross.T,
     }
+    unit = {name: units.x if QUANTITIES[name].on_states else units.T for name in direct}
+    unit.update({"costate": 1 / units.x, "nu": 1 / units.T, "a": 1 / units.T})
     return [
-        _covariance_party("dense algebra", name, claimed[name], matrix, tolerance) for name, matrix in direct.items()
+        _covariance_party("dense algebra", name, claimed[name], matrix * np.outer(unit[name], unit[name]), tolerance)
+        for name, matrix in direct.items()
     ]
 
 
@@ -118,46 +125,67 @@ def filterpy_party(ss: StateSpace, T: Array, claimed: Mapping[str, Claim], toler
     if ss.eta is not None:
         op = Operators(ss)
         xi = xi + op.Q @ (op.phi.H @ ss.eta)
-    filt = kalman_filter(ss, T, xi=xi, eta=np.zeros(ss.n_states))
+    units = natural_units(ss)  # filterpy inverts S by LU, which knows nothing of units
+    natural, xi, still = units.of(ss), xi / units.x, np.zeros(ss.n_states)
+    filt = kalman_filter(natural, T / units.T, xi=xi, eta=still)
+    terms = natural.state_blocks(claimed["x"].units.terms / units.x)
+    means = natural.state_blocks(claimed["x"].units.means / units.x)
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
-    units = ss.state_blocks(claimed["x"].units.terms)
     for leaf in ss.tree.leaves:
-        for name, value in _path_gaps(ss, filt, units, xi, leaf).items():
+        for name, value in _path_gaps(natural, filt, terms, means, xi, leaf, ROUNDINGS * EPS / tolerance).items():
             worst[name] = max(worst[name], value)
     subjects = {"P": "prediction covariance P", "G": "gain G", "D": "innovations covariance D", "ε": "innovation ε"}
     return [Party("filterpy", subjects[name], value, tolerance) for name, value in worst.items()]
 
 
-def _path_gaps(ss: StateSpace, filt: Filtered, units: Blocks, xi: Array, leaf: int) -> dict[str, float]:
+def _path_gaps(
+    ss: StateSpace, filt: Filtered, terms: Blocks, means: Blocks, xi: Array, leaf: int, one: float
+) -> dict[str, float]:
+    """Largest differences along one path, each in units of what it is computed from; ``one`` is 64 ε in these.
+
+    P is known to ``terms`` u, before any measurement: an exact one may leave a variance that is all rounding. So PH* is
+    known to u t*, t = |H|u, and not to u√D; divided by D, the gain is known to u √(D⁻¹_ii) τ, τ = Σ_j t_j √(D⁻¹_jj). An
+    innovation T − Hz has the rounding of the terms that z is a sum of, those of its ``means`` too.
+
+    filterpy's update, Joseph's P⁺ = APA*, A = 1 − GH, is itself known to |A||P||A*| ≤ (1 + τ)² uu*, since
+    |G_xj| ≤ u √(D⁻¹_jj); what an error of G adds, δG D δG*, is less. So two hinges in a row with next to no mass of
+    their own lose the digits of both. What is lost is 64 ε E at most, in the order of covariances, and is handed on:
+    E⁺ = AEA* + (1 + τ)² diag(u)², E(p) = φE⁺φ* + diag(u)². Then δD ≤ HEH* and δG = AδPH*D⁻¹.
+    """
     from filterpy.kalman import KalmanFilter
 
     mean, T, eps = ss.state_blocks(xi), ss.output_blocks(filt.T), ss.output_blocks(filt.eps)
     worst = {"P": 0.0, "G": 0.0, "D": 0.0, "ε": 0.0}
-    x, P = mean[leaf][:, None], ss.Q[leaf]
+    x, P, E = mean[leaf][:, None], ss.Q[leaf], np.zeros_like(ss.Q[leaf])
     for k in [leaf, *ss.tree.ancestors(leaf)]:
         peer = KalmanFilter(dim_x=int(ss.n[k]), dim_z=max(int(ss.m[k]), 1))
         peer.x, peer.x_prior, peer.P = x, x, P
-        unit = units[k]  # before any measurement: an exact one may leave a variance that is all rounding
-        worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, unit))
+        unit, H = terms[k], ss.H[k]
+        worst["P"] = max(worst["P"], gap(filt.P[k], peer.P, np.sqrt(unit**2 + one * np.diag(E))))
         if ss.m[k]:
-            peer.update(T[k][:, None], R=ss.R[k], H=ss.H[k])
-            seen = np.sqrt(np.diag(filt.D[k]))
-            worst["D"] = max(worst["D"], gap(filt.D[k], peer.S, seen))
-            worst["G"] = max(worst["G"], float((np.abs(filt.G[k] - peer.K) * seen / unit[:, None]).max()))
-            terms = seen + np.abs(T[k]) + np.abs(ss.H[k]) @ np.abs(peer.x_prior[:, 0])  # ε = T − Hz
-            worst["ε"] = max(worst["ε"], float((np.abs(eps[k] - peer.y[:, 0]) / terms).max()))
+            peer.update(T[k][:, None], R=ss.R[k], H=H)
+            D_inv, A = invert(filt.D[k]), np.eye(len(unit)) - filt.G[k] @ H
+            seen, kept, sharp = H @ E @ H.T, A @ E @ A.T, np.sqrt(np.diag(D_inv))
+            worst["D"] = max(worst["D"], gap(filt.D[k], peer.S, np.sqrt(np.diag(filt.D[k] + one * seen))))
+            tau = float(np.abs(H) @ unit @ sharp)
+            of_gain = np.outer(unit, sharp) * max(1.0, tau)
+            of_gain += one * np.sqrt(np.outer(np.diag(kept), np.diag(D_inv @ seen @ D_inv)))
+            worst["G"] = max(worst["G"], float((np.abs(filt.G[k] - peer.K) / of_gain).max()))
+            of_eps = np.abs(T[k]) + np.abs(H) @ (np.abs(peer.x_prior[:, 0]) + unit + means[k])
+            worst["ε"] = max(worst["ε"], float((np.abs(eps[k] - peer.y[:, 0]) / of_eps).max()))
+            E = kept + np.diag((unit * (1 + tau)) ** 2)
         parent = ss.tree.parent[k]
         if parent >= 0:
             others = [j for j in ss.tree.children(parent) if j != k]
             Q = sum((ss.phi[j] @ filt.P_plus[j] @ ss.phi[j].T for j in others), ss.Q[parent])
             u = sum((ss.phi[j] @ filt.z_plus[j] for j in others), mean[parent])
             peer.predict(u=u[:, None], B=np.eye(len(u)), F=ss.phi[k], Q=Q)
-            x, P = peer.x, peer.P
+            x, P, E = peer.x, peer.P, ss.phi[k] @ E @ ss.phi[k].T + np.diag(terms[parent] ** 2)
     return worst
 
 
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """The mass matrix by composite inertias, and its inverse by numpy: mechanics that never heard of a filter."""
+    """The mass matrix by composite inertias, and its inverse by Cholesky: mechanics that never heard of a filter."""
     from kfdyn.dynamics import mass_matrix
     from kfdyn.dynamics.loops.embedding import output_rates
 
@@ -165,10 +193,9 @@ def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]
     if not system.is_tree:
         X = output_rates(system, q)
         matrix = X.T @ matrix @ X
-    inverse = np.asarray(np.linalg.inv(matrix), float)
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),
-        inverse_party("composite bodies, inverted", inverse, claimed, tolerance),
+        inverse_party("composite bodies, inverted", invert(matrix), claimed, tolerance),
     ]
 
 

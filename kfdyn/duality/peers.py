@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.duality.invert import inverse as invert
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
 from kfdyn.multibody import Origin, System
@@ -73,7 +74,7 @@ def _too_light(system: System) -> str:
 
 
 def _pinocchio(system: System, q: Array, origin: Origin | None) -> Array:
-    """Pinocchio's 𝓜, to which the rotors are added, of which URDF knows nothing; inverted by numpy."""
+    """Pinocchio's 𝓜, to which the rotors are added, of which URDF knows nothing; inverted here."""
     import pinocchio as pin
 
     tree = system.open_tree
@@ -116,7 +117,7 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
     if system.is_tree:  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
         to_ours = np.linalg.inv(v.T)
         return np.asarray(to_ours @ inverse @ to_ours.T)
-    return _in_outputs(system, q, v @ np.linalg.inv(inverse) @ v.T)
+    return _in_outputs(system, q, v @ invert(inverse) @ v.T)
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:
@@ -134,4 +135,4 @@ def _in_outputs(system: System, q: Array, matrix: Array) -> Array:
 
         X = output_rates(system, q)
         matrix = X.T @ matrix @ X
-    return np.asarray(np.linalg.inv(matrix))
+    return invert(matrix)

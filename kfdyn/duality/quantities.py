@@ -179,6 +179,8 @@ def _ranks(ss: StateSpace, cov: Covariances, terms: Array) -> dict[str, int]:
         noisy = sum((K[j] @ R[j] @ K[j].T for j in below), Q)  # x − z = ψ(w − Kr)
         arriving += _rank(known / np.outer(unit, unit), 1e-11)
         error += _rank(noisy / np.outer(unit, unit), 1e-11)
+    if not noise:  # x − z = ψw, and ψ is regular, however light a body is beside what it carries
+        error = states
     return {
         "x": states,
         "T": outputs,

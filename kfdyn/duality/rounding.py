@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.duality.groups import Starts, group_norm, group_norms, spread, unit_groups
+from kfdyn.duality.groups import Starts, group_gains, group_norm, group_norms, spread, unit_groups
 from kfdyn.estimation import Covariances, InnovationsFactor, StateSpace
 from kfdyn.estimation.blocks import Blocks
 
@@ -63,8 +63,9 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
     or below 3e-11 t, is a constant to the tests: its samples may stray by 1e-4 ``scale``, thirty times the bound or
     more. One above it is tested by its own deviation. ``scale`` is max(deviation, f t), f = max(1e-6, 3e5 · 64 εκ) but
     at most 1, of which :func:`resolution` is the part that counts as constant. ``terms`` is max(scale, t): in its units
-    closed forms are compared. ``means`` has the sums of the same form over means: a heavy or a fast robot has means
-    far larger than its deviations, and what is left of a sample when they are taken off has their rounding.
+    closed forms are compared. ``means`` has the sums of means over all that is outboard (for λ inboard), each carried
+    along by the gains of φ: a heavy or a fast robot has means far larger than its deviations, and what is left of a
+    sample when they are taken off has the rounding of every step.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def _gathered(ss: StateSpace, groups: Sequence[Starts], deviation: Array, mean: 
         if p >= 0:
             step = group_norms(ss.phi[k], groups[p], groups[k])
             terms[p] = terms[p] + step @ _handed(own[k], terms[k], floor)
-            means[p] = means[p] + step @ means[k]
+            means[p] = means[p] + group_gains(ss.phi[k], groups[p], groups[k]) @ means[k]
     return _components(ss, groups, deviation, terms, means, floor)
 
 
@@ -141,7 +142,7 @@ def _scattered(
         if p >= 0:
             step = group_norms(ss.phi[k], groups[p], groups[k]).T
             terms[k] = terms[k] + step @ _handed(own[p], terms[p], floor)
-            means[k] = means[k] + step @ means[p]
+            means[k] = means[k] + group_gains(ss.phi[k], groups[p], groups[k]).T @ means[p]
     return _components(ss, groups, deviation, terms, means, floor)
 
 
@@ -229,52 +230,6 @@ def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Se
         terms = np.einsum("ia,ab,ib->i", rows, group_norms(composite[k], start, start), rows) + np.diag(R)
         kappa[k] = terms @ inverse[ss.arrays.output[k] : ss.arrays.output[k + 1]]
     return kappa
-
-
-def in_natural_units(ss: StateSpace) -> StateSpace:
-    """The same model in units in which each output, and each group of a state, has a deviation near 1.
-
-    ::
-
-        φ' = Δ(p)⁻¹ φ Δ(k)     H' = Δ_T⁻¹ H Δ     Q' = Δ⁻¹ Q Δ⁻¹     R' = Δ_T⁻¹ R Δ_T⁻¹
-
-    An identity between operators holds in all units, but its residual is measured by the largest entry: moments of
-    micrometres would drown in the rounding of forces. Units are powers of two, so that no number is rounded.
-
-    Parameters
-    ----------
-    ss : StateSpace
-        The model; its known inputs are left out.
-
-    Notes
-    -----
-    O(N).
-
-    Examples
-    --------
-    >>> import numpy as np, kfdyn as kf
-    >>> small = kf.StateSpace([-1], [None], [[[1e-6]]], [[[1e-12]]])
-    >>> bool(0.5 < in_natural_units(small).Q[0][0, 0] < 2)
-    True
-    """
-    cov, groups = Covariances(ss), unit_groups(ss)
-    states = [
-        spread(_power_of_two(group_norm(np.sqrt(np.diag(block).clip(0)), start)), start, len(block))
-        for block, start in zip(cov.x.diagonal, groups)
-    ]
-    outputs = [_power_of_two(np.sqrt(np.diag(block).clip(0))) for block in cov.T.diagonal]
-    above = [states[p] if p >= 0 else np.ones(len(phi)) for p, phi in zip(ss.tree.parent.tolist(), ss.phi)]
-    return StateSpace(
-        ss.tree,
-        [phi * unit / top[:, None] for phi, unit, top in zip(ss.phi, states, above)],
-        [H * unit / own[:, None] for H, unit, own in zip(ss.H, states, outputs)],
-        [Q / np.outer(unit, unit) for Q, unit in zip(ss.Q, states)],
-        [R / np.outer(own, own) for R, own in zip(ss.R, outputs)],
-    )
-
-
-def _power_of_two(deviation: Array) -> Array:
-    return np.asarray(np.exp2(np.round(np.log2(_positive(deviation)))))
 
 
 def _deviations(blocks: Blocks) -> Array:

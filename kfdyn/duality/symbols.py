@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.duality.invert import inverse
 from kfdyn.estimation import Covariances, StateSpace
 from kfdyn.estimation.dense import DenseModel
 
@@ -66,7 +67,7 @@ class Symbols:
     @cached_property
     def D_inv(self) -> Array:
         """D⁻¹."""
-        return np.linalg.inv(self.D)
+        return inverse(self.D)
 
     @cached_property
     def mass_matrix(self) -> Array:
@@ -75,8 +76,8 @@ class Symbols:
 
     @cached_property
     def mass_matrix_inv(self) -> Array:
-        """𝓜⁻¹ by numpy."""
-        return np.asarray(np.linalg.inv(self.mass_matrix), float)
+        """𝓜⁻¹ by Cholesky."""
+        return inverse(self.mass_matrix)
 
     @cached_property
     def composite(self) -> Array:

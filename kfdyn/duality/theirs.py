@@ -19,6 +19,22 @@ from kfdyn.estimation import StateSpace
 Array = NDArray[np.float64]
 
 
+class Named(NamedTuple):
+    """A matrix to be claimed and what messages call it, such as the file that it was read from.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> arm = kf.models.double_pendulum()
+    >>> kf.cross_check(arm, [0.3, 0.4], samples=100, claimed={"a": Named(np.eye(3), "mine.npy")})
+    Traceback (most recent call last):
+    kfdyn.errors.ShapeError: 𝓜⁻¹ of 'mine.npy' has shape (3, 3), but the model's is (2, 2)
+    """
+
+    matrix: ArrayLike
+    name: str
+
+
 class Theirs(NamedTuple):
     """A matrix as another program has it.
 
@@ -101,7 +117,7 @@ def take_claims(
 
     Parameters
     ----------
-    claimed : mapping of str to Claim or (d, d) array
+    claimed : mapping of str to Claim, (d, d) array or Named
         By quantity.
     own : mapping of Claim
         What theory says: means, and units where a variance is 0.
@@ -123,7 +139,8 @@ def take_claims(
             taken[name] = value
             continue
         mine, quantity = own[name], QUANTITIES[name]
-        theirs = read_matrix(value, f"claimed[{name!r}]", len(mine.mean), quantity.covariance)
+        given = value if isinstance(value, Named) else Named(value, f"claimed[{name!r}]")
+        theirs = read_matrix(given.matrix, given.name, len(mine.mean), quantity.covariance)
         matrix, variance = theirs.matrix, np.diag(theirs.matrix)
         scale = np.maximum(np.sqrt(variance.clip(0)), mine.scale)
         allowed = bound * theirs.precision / EPS
