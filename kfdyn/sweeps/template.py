@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from kfdyn.sweeps.control import either, loop, when, while_
+from kfdyn.sweeps.copies import LINE, SHORTEST, settle, streams
 from kfdyn.sweeps.functions import declared
 from kfdyn.sweeps.ir import BIT, BYTE, EXCHANGED, INT, REAL, VOID, FunctionType, constant, vector
-from kfdyn.sweeps.memory import LINE, Checked, Column, passes, pointer
+from kfdyn.sweeps.memory import Checked, Column, passes, pointer
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import (
     Place,
@@ -25,6 +26,9 @@ NO_MEMORY = -2
 
 #: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
 _APART = 32
+
+#: Numbers from which on matrices are streamed: 24 MB, less than large caches have; but others want room there, too.
+_LARGE = 3 * 2**20
 
 
 def write_entry(entry, lanes, address, counter, *arrays):
@@ -47,7 +51,9 @@ def write_entry(entry, lanes, address, counter, *arrays):
             work = memory.aligned().lanes(lanes)
             if entry.begin is not None:
                 entry.begin(model, row, work)
-            _write_rows(entry, model, row, work, (given, results, lead), rows, counter, status)
+            streamed = _streamed(entry, model, row, rows)
+            _write_rows(entry, model, row, work, (given, results, lead, streamed), rows, counter, status)
+            settle(streamed)
             give_back(model, owner)
     return status
 
@@ -63,7 +69,7 @@ def _write_rows(entry, model, row, work, arrays, rows, counter, status):
 
 def _write_block(entry, model, row, work, arrays, at, end, status):
     """Look at the numbers of some rows, and sweep them if they are sound; NaN for all if not."""
-    given, results, lead = arrays
+    given, results, lead, streamed = arrays
     one = [_one_for_all(about, array, lead) for about, array in zip(entry.given, given)]
     first = Value(at.ir)
     for sound in either(sound_rows(entry, model, row, given, one, first, end)):
@@ -74,6 +80,7 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                 for i in loop(end * width, first * width):
                     array[i] = math.nan
             continue
+        total = local(Value(constant(vector(REAL, model.lanes), 0.0))) if entry.may_overflow else None
         for start, step in passes(model.lanes, first, end):
             for about, array, alone in zip(entry.given, given, one):
                 width = width_of(about, model, row)
@@ -84,16 +91,44 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                 setattr(row, about.name, column)
             for about, array in zip(entry.results, results):
                 width = width_of(about, model, row)
-                setattr(row, about.name, Column(array, start * width, step * width, model.lanes))
+                begin, apart = start * width, step * width
+                column = Column(array, begin, apart, model.lanes, width, _may_stream(about) and streamed, total)
+                setattr(row, about.name, column)
+            columns = [getattr(row, about.name) for about in entry.results]
             least = entry.recursion(model, row, work)
             if least is not None:
                 for _ in when(~everywhere(least > 0.0), likely=False):
                     status.set(0)
+                    settle(streamed)
                     _spoil(entry, model, row, results, least, start, step)
-        for about, array in zip(entry.results, results) if entry.may_overflow else ():
+        if entry.may_overflow:
+            for _ in when(~everywhere(total == 0.0), likely=False):
+                status.set(0)
+        for about, array, column in zip(entry.results, results, columns) if entry.may_overflow else ():
+            if column.looked_at:
+                continue
             width = width_of(about, model, row)
             for _ in when(~finite(array, first * width, end * width, _APART), likely=False):
                 status.set(0)
+
+
+def _may_stream(about):
+    """Whether a result may be so large that it is streamed: a matrix may."""
+    return len(about.tail) > 1
+
+
+def _streamed(entry, model, row, rows):
+    """Whether all matrices together are more than caches are likely to keep until somebody wants them.
+
+    Not in code for one model, which is a small one.
+    """
+    widths = [width_of(about, model, row) for about in entry.results if _may_stream(about)]
+    if not streams(model.lanes) or not any(isinstance(width, Value) for width in widths):
+        return False
+    total, fits = 0, Value(constant(BIT, 1))
+    for width in widths:
+        total, fits = total + width, fits & (width >= SHORTEST)
+    return fits & (rows * total >= _LARGE)
 
 
 def _spoil(entry, model, row, results, least, start, step):

@@ -68,6 +68,12 @@ class Response:
         return Response(_less(self.X, g.w, seen), _less(self.Y, g.v, seen))
 
 
+def _less_product(start, x, y):
+    """start − x*y, as two short sums side by side: a column waits for this number at every dof of its way."""
+    a, u = x.w, y.w
+    return (start - a.x * u.x - a.y * u.y - a.z * u.z) - x.v.dot(y.v)
+
+
 def _less(A, x, y):
     """A − x y*."""
     return Mat3(*(A.m[3 * i + j] - a * b for i, a in enumerate(x) for j, b in enumerate(y)))
@@ -219,7 +225,7 @@ class ForwardDerivatives:
         """ε = −S z, and z⁺ = z + g ε; ε waits where the answer will be."""
         S, gain, place = self.motion.columns[k].S, self.gains[k].gain, self._place(k, j)
         by_q, by_v = state.get()
-        eps = -S.dot(by_q) - before, -S.dot(by_v)
+        eps = _less_product(-before, S, by_q), _less_product(0.0, S, by_v)
         for entries, e in zip(self.answers, eps):
             entries[place] = e
         state.set(by_q + eps[0] * gain, by_v + eps[1] * gain)
@@ -229,7 +235,7 @@ class ForwardDerivatives:
         S, gain, place = self.motion.columns[i].S, self.gains[i].gain, self._place(i, j)
         after = []
         for entries, start, costate in zip(self.answers, nu, state.get()):
-            a = start - gain.dot(costate)
+            a = _less_product(start, gain, costate)
             entries[place] = a
             after.append(costate + a * S)
         state.set(*after)
