@@ -1,6 +1,6 @@
 """Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
 
-from kfdyn.sweeps.control import either, loop
+from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.values import (
     BIT,

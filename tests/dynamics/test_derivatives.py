@@ -190,7 +190,7 @@ def test_forward_from_inverse_on_ragged_trees(n, seed, mass):
     M = inverse.dtau_da
     # Two different eliminations differ by up to eps times the condition number.
     bound = max(1e-10, 4 * np.finfo(float).eps * np.linalg.cond(M).max()) if system.nv else 0.0
-    # Where all terms cancel, as those of one hinge do in ∂a/∂v, what is left is rounding of terms of the size of a/q, v.
+    # Where all terms cancel, as those of one hinge do in ∂a/∂v, what is left is rounding of terms as large as a/q, v.
     rate = np.abs(v).max(initial=0.0)
     for one, other, term in zip(forward, inverse[:2], (max(np.abs(a).max(initial=0.0), rate**2), rate)):
         expected = -np.linalg.solve(M, other)
