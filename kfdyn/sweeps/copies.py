@@ -7,13 +7,14 @@ Memory is what large answers wait for, so here stands all that spares it:
 - Answers larger than the caches are *streamed*: a line of 64 bytes that is written whole and past the cache need not be
   fetched from memory first. As rows begin anywhere within a line, each line is put together from two pieces. What is
   left at both ends of a row shares its line with other rows, and is stored as ever.
+- What is streamed may come :class:`Late`, while the next rows are worked on.
 """
 
 from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.functions import declared
-from kfdyn.sweeps.ir import INT, REAL, VOID, FunctionType, constant, vector
+from kfdyn.sweeps.ir import BIT, INT, REAL, VOID, FunctionType, constant, vector
 from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, stack, wide
 
 #: Numbers in a line of the cache.
@@ -44,19 +45,25 @@ class Pieces:
 
     def __init__(self, column, numbers, count):
         self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
-        self.seen = None
+        self.seen = self._starts = None
 
     def copy(self):
         """Copy them all."""
+        for streamed in either(self.column.streamed):
+            (self.stream if streamed else self.store)()
+
+    def store(self):
+        """Copy them through the cache."""
         for enough in either(self.count >= self.lanes):
-            if not enough:
+            if enough:
+                self._squares()
+            else:
                 self._one_by_one()
-                continue
-            for streamed in either(self.column.streamed):
-                if streamed:
-                    self._lines()
-                else:
-                    self._squares()
+
+    def stream(self):
+        """Copy them past the cache; there are :data:`SHORTEST` or more."""
+        self.lines(0, self.whole())
+        self.ends()
 
     def _one_by_one(self):
         """Fewer numbers than lanes."""
@@ -70,19 +77,22 @@ class Pieces:
         """Pieces as they are; the last one looks back at numbers already copied."""
         with self._looking():
             for i in loop(self.count, step=self.lanes):
-                i = self._inside(i)
+                i = choice(i > self.count - self.lanes, self.count - self.lanes, i)
                 for place, row in zip(self.column.places(i), self._transposed(i)):
                     _put(row, self.column.memory.part(place).data)
 
-    def _lines(self):
-        """Stream line k of each row, the one that begins in its piece k and ends in the next; then the ends."""
+    def whole(self):
+        """How many lines are streamed: as many as there are whole pieces behind the first."""
+        return self.count // LINE - 1
+
+    def lines(self, first, last):
+        """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
         build, numbers = Place.builder, wide(LINE)
         joined = declared("llvm.x86.avx512.vpermi2var.pd.512", FunctionType(numbers, [numbers, _PLACES, numbers]))
-        lines = self.count // LINE - 1  # as many as there are whole pieces behind the first
-        starts = [self._start(place) for place in self.column.places(0)]
+        starts = self.starts()
         with self._looking():
-            before = [local(Value(row)) for row in self._transposed(0)]
-            for k in loop(lines):
+            before = [local(Value(row)) for row in self._transposed(first * LINE)]
+            for k in loop(last, first):
                 behind = self._transposed((k + 1) * LINE)
                 for (row, _, places), one, other in zip(starts, before, behind):
                     line = build.call(joined, [one.ir, places, other], pure=True)
@@ -90,7 +100,12 @@ class Pieces:
                     to = f"{place.type} {place.name}, align {8 * LINE}, !nontemporal !{{i32 1}}"
                     build.line(f"store {line.type} {line.name}, {to}")
                     one.set(Value(other))
-            self._ends(starts, lines)
+
+    def starts(self):
+        """What :meth:`_start` says of each row, written where it is first asked for."""
+        if self._starts is None:
+            self._starts = [self._start(place) for place in self.column.places(0)]
+        return self._starts
 
     def _start(self, place):
         """Of a row, the memory from its first line on; how many numbers are before that; where a line's are in pieces.
@@ -105,11 +120,12 @@ class Pieces:
         counted = ", ".join(f"i64 {l}" for l in range(LINE))
         return row.part(offset), offset, build.pure(_PLACES, f"add {_PLACES} {alike.name}, <{counted}>")
 
-    def _ends(self, starts, lines):
+    def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
-        build, waiting = Place.builder, stack(REAL, 3 * LINE)
-        pieces = [self._transposed(i) for i in (0, self.count - 2 * LINE, self.count - LINE)]
-        for l, (row, offset, _) in enumerate(starts):
+        build, waiting, lines = Place.builder, stack(REAL, 3 * LINE), self.whole()
+        with self._looking():
+            pieces = [self._transposed(i) for i in (0, self.count - 2 * LINE, self.count - LINE)]
+        for l, (row, offset, _) in enumerate(self.starts()):
             for at, piece in enumerate(pieces):
                 _put(piece[l], build.gep(waiting, constant(INT, at * LINE)))
             rest = self.count - offset - lines * LINE
@@ -119,9 +135,6 @@ class Pieces:
                     for _ in when((size & part) != 0):
                         _put(_get(build.gep(waiting, ir_of(at + done, INT)), part), row.part(to + done).data)
                     done = done + (size & part)
-
-    def _inside(self, i):
-        return choice(i > self.count - self.lanes, self.count - self.lanes, i)
 
     def _transposed(self, i):
         """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
@@ -163,6 +176,116 @@ class Pieces:
         self.seen += Value(vanishing)
 
 
+class Late:
+    """Matrices that are streamed a pass late, some lines at every step of the next pass.
+
+    Memory then works while the processor does: that keeps a hundred stores waiting and computes on, but for thousands
+    in a row it waits itself. The template has one of these for all passes; recursions call it by :func:`late`.
+
+    Parameters
+    ----------
+    column_of : callable
+        ``column_of(name, start, step)``: the result of this name, of the rows from ``start`` on.
+    after : callable
+        ``after(start, step)``: what is to be done when all results of these rows are there.
+    """
+
+    def __init__(self, column_of, after):
+        self.column_of, self.after, self.matrices = column_of, after, None
+        self.start, self.step = (local(Value(ir_of(0, INT))) for _ in range(2))
+        self.waiting = local(Value(constant(BIT, 0)))
+
+    def begin(self, matrices, count, steps):
+        """See :func:`late`."""
+        self.matrices, self.count = matrices, count
+        self.parts = self._parts()
+        for part in self.parts:
+            part.starts()
+        self.each = self.parts[0].whole()
+        self.all = self.each * len(self.parts)
+        self.at = local(choice(self.waiting, 0, self.all))
+        steps = choice(steps > 0, steps, 1)
+        self.burst = (self.all + (steps - 1)) // steps
+
+    def some(self):
+        """Stream some of the results that wait, one after the other."""
+        for _ in when(self.at < self.all):
+            first, last = Value(self.at.ir), self.at + self.burst
+            for k, part in enumerate(self.parts):
+                begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
+                for _ in when(begin < end):
+                    part.lines(begin, end)
+            self.at.set(last)
+
+    def rest(self):
+        """None waits any more."""
+        for _ in when(self.waiting):
+            for part in self.parts:
+                part.ends()
+            self._told()
+
+    def leave(self, row):
+        """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
+        for name, numbers in self.matrices():
+            column = getattr(row, name)
+            for streamed in either(column.streamed):
+                if streamed:
+                    self.waiting.set(Value(constant(BIT, 1)))
+                else:
+                    Pieces(column, numbers, self.count).store()
+            column.was_copied(self.count)
+
+    def flush(self):
+        """Behind the last pass, copy what waits."""
+        for _ in when(self.waiting) if self.matrices is not None else ():
+            for part in self._parts():
+                part.stream()
+            self._told()
+
+    def _parts(self):
+        start, step = Value(self.start.ir), Value(self.step.ir)
+        columns = [(self.column_of(name, start, step), numbers) for name, numbers in self.matrices()]
+        return [Pieces(column, numbers, column.width) for column, numbers in columns]
+
+    def _told(self):
+        self.after(Value(self.start.ir), Value(self.step.ir))
+        self.waiting.set(Value(constant(BIT, 0)))
+
+
+class AtOnce:
+    """The same where nothing is streamed, or there is no next pass."""
+
+    def __init__(self, row, matrices, count):
+        self.matrices, self.count = matrices, count
+
+    def some(self):
+        """Nothing waits."""
+
+    rest = some
+
+    def leave(self, row):
+        """Copy them."""
+        for name, numbers in self.matrices():
+            getattr(row, name).copy(numbers, self.count)
+
+
+def late(row, matrices, count, steps):
+    """What brings matrices to the rows of results; those that are streamed, while the next rows are worked on.
+
+    ``matrices()`` are pairs: the name of a result, and where its numbers are in the workspace, ``count`` of them, all
+    that a row has. Where these numbers are about to change, the recursion must have called ``some()`` ``steps`` times
+    or oftener, and then ``rest()``; when they are there, it calls ``leave(row)``.
+    """
+    if Place.builder is None or not getattr(row, "late", None):
+        return AtOnce(row, matrices, count)
+    row.late.begin(matrices, count, steps)
+    return row.late
+
+
+def _between(i, last):
+    return choice(i < 0, 0, choice(i < last, i, last))
+
+
 def _put(value, place):
     Place.builder.store(value, Place.builder.cast("bitcast", place, value.type.as_pointer()), align=8)
 
@@ -172,4 +295,4 @@ def _get(place, count):
     return Place.builder.load(Place.builder.cast("bitcast", place, kind.as_pointer()), align=8)
 
 
-__all__ = ["LINE", "Pieces", "settle", "streams"]
+__all__ = ["LINE", "SHORTEST", "Late", "Pieces", "late", "settle", "streams"]

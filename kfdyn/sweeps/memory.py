@@ -228,6 +228,10 @@ class Column:
                 self[i] = numbers[i]
             return
         Pieces(self, numbers, count).copy()
+        self.was_copied(count)
+
+    def was_copied(self, count):
+        """Remember that ``count`` numbers were looked at, if these are certain to be all of the row."""
         if self.width is not None and self.total is not None and self.depth == Place.depth:
             # the code for the same number has the same name, and where it has another, somebody looks once more
             self.looked_at = ir_of(self.width, INT).name == ir_of(count, INT).name

@@ -1,12 +1,13 @@
 """Answers from lanes to rows: streamed or stored, wherever rows begin; and what is not finite is seen on the way."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Column, Entry, Given, Table, Tag, Value, count, everywhere, local, loop, sweep
-from kfdyn.sweeps.copies import SHORTEST, settle, streams
+from kfdyn.sweeps import Column, Entry, Given, Table, Tag, Value, clear, count, everywhere, local, loop, sweep
+from kfdyn.sweeps.copies import SHORTEST, late, settle, streams
 from kfdyn.sweeps.entry import FAILED, FINE
 from kfdyn.sweeps.ir import constant
 from kfdyn.sweeps.values import wide
@@ -101,12 +102,34 @@ def squares(model, row, work):
     return row.x[0]
 
 
-SQUARES = Entry(
-    squares,
+def squares_late(model, row, work):
+    """The same, and twice that, while the next rows are worked on; and the sum of x, which comes at once."""
+    size = model.n * model.m
+    copies = late(row, lambda: [("out", work), ("twice", work.part(model.n * model.m))], size, model.n - 1)
+    total = local(row.x[0])
+    for i in loop(model.n, 1):
+        total += row.x[i]
+        copies.some()
+    copies.rest()
+    for i in loop(model.n):
+        for j in loop(model.m):
+            product = row.x[i] * row.y[j]
+            work[i * model.m + j], work[size + i * model.m + j] = product, 2.0 * product
+    copies.leave(row)
+    row.sum[0] = total
+    return row.x[0]
+
+
+X, Y, OUT = Given("x", ("n",)), Given("y", ("m",)), Given("out", ("n", "m"))
+SQUARES = Entry(squares, MODEL, [X, Y], [OUT], lambda model, row: model.n * model.m)
+LATE = Entry(
+    squares_late,
     MODEL,
-    [Given("x", ("n",)), Given("y", ("m",))],
-    [Given("out", ("n", "m"))],
-    lambda model, row: model.n * model.m,
+    [X, Y],
+    [OUT, Given("twice", ("n", "m")), Given("sum", (1,))],
+    lambda model, row: 2 * model.n * model.m,
+    lambda model, row, work: clear(work, 2 * model.n * model.m),
+    block=8,
 )
 
 
@@ -118,27 +141,50 @@ def model():
     return SimpleNamespace(address=address, size=100, tables=tables, kept=(own, kept))
 
 
+def room_for(entry, shape, offset):
+    """An array for every result, each at another place within a line, and what is around them."""
+    rooms, outs = [], []
+    for k, about in enumerate(entry.results):
+        tail = shape[1:] if len(about.tail) == 2 else (1,)
+        size = shape[0] * math.prod(tail)
+        room, at = aligned(size, (offset + 3 * k) % 8)
+        outs.append(room[at : at + size].reshape(shape[0], *tail))
+        rooms.append((room[:at], room[at + size :]))
+    return outs, rooms
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 9, 77, 30_001])  # the last are 28 MB, more than is stored through the cache
 @pytest.mark.parametrize("offset", range(8))
-def test_large_results_are_those_of_small_batches_and_failed_rows_are_nan(model, offset, monkeypatch):
-    rows, rng = 30_001, np.random.default_rng(offset)  # 28 MB, more than is stored through the cache
+@pytest.mark.parametrize("entry", [SQUARES, LATE], ids=["at once", "late"])
+def test_batches_of_any_size_have_the_same_answers_and_failed_rows_are_nan(model, entry, offset, rows, monkeypatch):
+    rng = np.random.default_rng(offset)
     x, y = rng.uniform(0.5, 1, size=(rows, 9)), rng.normal(size=(rows, 13))
-    want = x[:, :, None] * y[:, None, :]
-    room, at = aligned(want.size, offset)
-    out = room[at : at + want.size].reshape(want.shape)
+    product = x[:, :, None] * y[:, None, :]
+    want = [product, 2 * product, np.cumsum(x, axis=1)[:, -1:]][: len(entry.results)]
+    outs, rooms = room_for(entry, product.shape, offset)
     for threads in ("1", "2"):
         monkeypatch.setenv("KFDYN_NUM_THREADS", threads)
-        out[:] = 7.0
-        assert SQUARES(model, x, y, out, rows=rows) == FINE
-        np.testing.assert_array_equal(out, want)
-        assert (room[:at] == -7.0).all() and (room[at + want.size :] == -7.0).all()
-    for failing in ([5], [0, 1234, rows - 1], range(16, 24)):
+        for out in outs:
+            out[:] = 7.0
+        assert entry(model, x, y, *outs, rows=rows) == FINE
+        for out, expected in zip(outs, want):
+            np.testing.assert_array_equal(out, expected)
+        assert all((side == -7.0).all() for room in rooms for side in room)
+    for failing in ([rows // 2], sorted({0, rows // 3, rows - 1}), list(range(16, 24)) if rows > 24 else [0]):
         broken = x.copy()
         broken[failing, 0] = -1.0
-        assert SQUARES(model, broken, y, out, rows=rows) == FAILED
-        assert np.flatnonzero(np.isnan(out).any((1, 2))).tolist() == list(failing)
-        assert np.isnan(out[failing]).all()
         fine = np.delete(np.arange(rows), failing)
-        np.testing.assert_array_equal(out[fine], want[fine])
-    broken = x.copy()
-    broken[777, 4], y[777, 12] = 1e200, 1e200
-    assert SQUARES(model, broken, y, out, rows=rows) == FAILED
+        assert entry(model, broken, y, *outs, rows=rows) == FAILED
+        for out, expected in zip(outs, want):
+            assert np.isnan(out[failing]).all()
+            np.testing.assert_array_equal(out[fine], expected[fine])
+    x[rows // 2, 4], y[rows // 2, 12] = 1e200, 1e200
+    assert entry(model, x, y, *outs, rows=rows) == FAILED
+
+
+def test_late_copies_run_plain(model):
+    x, y = np.random.default_rng(1).uniform(0.5, 1, size=(3, 9)), np.random.default_rng(2).normal(size=(3, 13))
+    outs = [np.empty((3, 9, 13)), np.empty((3, 9, 13)), np.empty((3, 1))]
+    assert LATE.plain(model, x, y, *outs) == FINE
+    np.testing.assert_array_equal(outs[0], x[:, :, None] * y[:, None, :])
+    np.testing.assert_array_equal(outs[1], 2 * outs[0])
