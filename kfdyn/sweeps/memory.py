@@ -1,6 +1,7 @@
 """Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
 
-from kfdyn.sweeps.control import either, loop
+from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.values import (
     BIT,
     BYTE,
@@ -16,9 +17,6 @@ from kfdyn.sweeps.values import (
     unboxed,
     wide,
 )
-
-#: Numbers to ask for in addition where a workspace is to begin at a cache line.
-LINE = 8
 
 
 class Vector:
@@ -180,25 +178,39 @@ class CheckedMatrix:
 
 
 class Column:
-    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart."""
+    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart.
 
-    def __init__(self, memory, at, step, lanes):
+    Of a result, ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and
+    ``total`` a variable that stays 0 as long as what is copied is finite. Then ``looked_at`` says whether all of the
+    rows was copied so, and nothing was written to them otherwise.
+    """
+
+    looked_at = False
+
+    def __init__(self, memory, at, step, lanes, width=None, streamed=False, total=None):
         self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
+        self.width, self.streamed, self.total, self.depth = width, streamed, total, Place.depth
 
     def __getitem__(self, i):
         if self.lanes == 1:
             return self.memory[self.at + i]
-        return from_lanes([self.memory[place] for place in self._places(i)])
+        return from_lanes([self.memory[place] for place in self.places(i)])
 
     def __setitem__(self, i, value):
+        self.looked_at, self.width = False, None
+        self.put(i, value)
+
+    def put(self, i, value):
+        """Set number i to one that was looked at."""
         if self.lanes == 1:
             self.memory[self.at + i] = value
             return
         value = Value(ir_of(value, wide(self.lanes)))
-        for l, place in enumerate(self._places(i)):
+        for l, place in enumerate(self.places(i)):
             self.memory[place] = lane(value, l)
 
-    def _places(self, i):
+    def places(self, i):
+        """Where number i of each lane's row is."""
         places = [self.at + i]
         for _ in range(self.lanes - 1):
             places.append(places[-1] + self.step)
@@ -206,37 +218,23 @@ class Column:
 
     def part(self, start):
         """The numbers from ``start`` on."""
+        self.looked_at, self.width = False, None
         return Column(self.memory, self.at + start, self.step, self.lanes)
 
     def copy(self, numbers, count):
-        """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes.
+        """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes."""
+        if self.lanes == 1:
+            for i in loop(count):
+                self[i] = numbers[i]
+            return
+        Pieces(self, numbers, count).copy()
+        self.was_copied(count)
 
-        The last of them look back at numbers already copied.
-        """
-        lanes = self.lanes
-        for enough in either(count >= lanes if lanes > 1 else False):
-            if enough:
-                for i in loop(count, step=lanes):
-                    self._square(numbers, choice(i > count - lanes, count - lanes, i))
-            else:
-                for i in loop(count):
-                    self[i] = numbers[i]
-
-    def _square(self, numbers, i):
-        """Lanes to rows of as many numbers as there are lanes, by exchange of halves, quarters, …"""
-        count, half, build = self.lanes, 1, Place.builder
-        rows = [ir_of(numbers[i + j], wide(count)) for j in range(count)]
-        while half < count:
-            low = [l if not l & half else count + l - half for l in range(count)]
-            high = [l + half if not l & half else count + l for l in range(count)]
-            for j in range(count):
-                if not j & half:
-                    a, b = rows[j], rows[j + half]
-                    rows[j], rows[j + half] = build.shuffle_vector(a, b, low), build.shuffle_vector(a, b, high)
-            half *= 2
-        for place, row in zip(self._places(i), rows):
-            there = build.cast("bitcast", self.memory._at(place), row.type.as_pointer())
-            build.store(row, there, align=8)
+    def was_copied(self, count):
+        """Remember that ``count`` numbers were looked at, if these are certain to be all of the row."""
+        if self.width is not None and self.total is not None and self.depth == Place.depth:
+            # the code for the same number has the same name, and where it has another, somebody looks once more
+            self.looked_at = ir_of(self.width, INT).name == ir_of(count, INT).name
 
 
 def passes(lanes, first, last):

@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from kfdyn.sweeps.control import either, loop, when, while_
+from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.functions import declared
 from kfdyn.sweeps.ir import BIT, BYTE, EXCHANGED, INT, REAL, VOID, FunctionType, constant, vector
-from kfdyn.sweeps.memory import LINE, Checked, Column, passes, pointer
+from kfdyn.sweeps.memory import Checked, Column, passes, pointer
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import (
     Place,
@@ -18,6 +19,7 @@ from kfdyn.sweeps.values import (
     lane,
     local,
     stack,
+    wide,
 )
 
 #: What an entry answers where the system has no memory for its workspace.
@@ -25,6 +27,9 @@ NO_MEMORY = -2
 
 #: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
 _APART = 32
+
+#: Numbers from which on matrices are streamed: 24 MB, less than large caches have; but others want room there, too.
+_LARGE = 3 * 2**20
 
 
 def write_entry(entry, lanes, address, counter, *arrays):
@@ -47,28 +52,30 @@ def write_entry(entry, lanes, address, counter, *arrays):
             work = memory.aligned().lanes(lanes)
             if entry.begin is not None:
                 entry.begin(model, row, work)
-            _write_rows(entry, model, row, work, (given, results, lead), rows, counter, status)
+            answers = Answers(entry, model, row, results, rows, status)
+            _write_rows(entry, model, row, work, (given, results, lead), rows, counter, answers)
+            answers.finish()
             give_back(model, owner)
     return status
 
 
-def _write_rows(entry, model, row, work, arrays, rows, counter, status):
+def _write_rows(entry, model, row, work, arrays, rows, counter, answers):
     """Write the loop over blocks of rows, as long as some are left."""
     at = local(_claim(counter, -entry.block, entry.block))
     for _ in while_(lambda: at < rows):
         end = choice(rows - at < entry.block, rows, at + entry.block)
-        _write_block(entry, model, row, work, arrays, at, end, status)
+        _write_block(entry, model, row, work, arrays, at, end, answers)
         at.set(_claim(counter, at, entry.block))
 
 
-def _write_block(entry, model, row, work, arrays, at, end, status):
+def _write_block(entry, model, row, work, arrays, at, end, answers):
     """Look at the numbers of some rows, and sweep them if they are sound; NaN for all if not."""
     given, results, lead = arrays
     one = [_one_for_all(about, array, lead) for about, array in zip(entry.given, given)]
     first = Value(at.ir)
     for sound in either(sound_rows(entry, model, row, given, one, first, end)):
         if not sound:
-            status.set(0)
+            answers.status.set(0)
             for about, array in zip(entry.results, results):
                 width = width_of(about, model, row)
                 for i in loop(end * width, first * width):
@@ -82,29 +89,91 @@ def _write_block(entry, model, row, work, arrays, at, end, status):
                 column = Column(array, begin, apart, model.lanes)
                 column.given = array.given
                 setattr(row, about.name, column)
-            for about, array in zip(entry.results, results):
+            columns = [answers.column_of(about.name, start, step) for about in entry.results]
+            for about, column in zip(entry.results, columns):
+                setattr(row, about.name, column)
+            answers.swept(entry.recursion(model, row, work), start, step)
+        for about, array, column in zip(entry.results, results, columns) if entry.may_overflow else ():
+            if not column.looked_at:
                 width = width_of(about, model, row)
-                setattr(row, about.name, Column(array, start * width, step * width, model.lanes))
-            least = entry.recursion(model, row, work)
-            if least is not None:
-                for _ in when(~everywhere(least > 0.0), likely=False):
-                    status.set(0)
-                    _spoil(entry, model, row, results, least, start, step)
-        for about, array in zip(entry.results, results) if entry.may_overflow else ():
-            width = width_of(about, model, row)
-            for _ in when(~finite(array, first * width, end * width, _APART), likely=False):
-                status.set(0)
+                for _ in when(~finite(array, first * width, end * width, _APART), likely=False):
+                    answers.status.set(0)
 
 
-def _spoil(entry, model, row, results, least, start, step):
-    """NaN in the rows of the lanes in which ``least`` is not positive."""
-    for l in range(model.lanes):
-        for _ in when(~(lane(least, l) > 0.0)):
-            for about, array in zip(entry.results, results):
-                width = width_of(about, model, row)
-                begin = (start + step * l) * width
-                for i in loop(begin + width, begin):
-                    array[i] = math.nan
+class Answers:
+    """The results of a call, from pass to pass; ``status`` is what it answers."""
+
+    def __init__(self, entry, model, row, results, rows, status):
+        self.entry, self.model, self.row, self.status = entry, model, row, status
+        self.results = dict(zip((about.name for about in entry.results), zip(entry.results, results)))
+        self.streamed = _streamed(entry, model, row, rows)
+        self.total = local(Value(constant(wide(model.lanes), 0.0))) if entry.may_overflow else None
+        self.least = local(Value(constant(wide(model.lanes), 1.0)))
+        row.late = self.late = Late(self.column_of, self._after) if self.streamed is not False else None
+
+    def column_of(self, name, start, step):
+        """A result, of the rows from ``start`` on."""
+        about, array = self.results[name]
+        width, streamed = width_of(about, self.model, self.row), _may_stream(about) and self.streamed
+        return Column(array, start * width, step * width, self.model.lanes, width, streamed, self.total)
+
+    def swept(self, least, start, step):
+        """A pass is done, and these rows have answers where ``least`` is positive."""
+        late = self.late if self.late is not None and self.late.matrices is not None else None
+        if late is not None:
+            late.start.set(start)
+            late.step.set(step)
+        if least is not None:
+            self.least.set(least)
+            for _ in when(~everywhere(least > 0.0), likely=False):
+                self.status.set(0)
+                for _ in when(True if late is None else ~late.waiting):  # else some is still to come
+                    self._spoil(least, start, step)
+
+    def finish(self):
+        """All passes are done."""
+        if self.late is not None:
+            self.late.flush()
+        settle(self.streamed)
+        if self.total is not None:
+            for _ in when(~everywhere(self.total == 0.0), likely=False):
+                self.status.set(0)
+
+    def _after(self, start, step):
+        """What came late is there."""
+        least = Value(self.least.ir)
+        for _ in when(~everywhere(least > 0.0), likely=False):
+            self._spoil(least, start, step)
+
+    def _spoil(self, least, start, step):
+        """NaN in the rows of the lanes in which ``least`` is not positive."""
+        settle(self.streamed)
+        for l in range(self.model.lanes):
+            for _ in when(~(lane(least, l) > 0.0)):
+                for about, array in self.results.values():
+                    width = width_of(about, self.model, self.row)
+                    begin = (start + step * l) * width
+                    for i in loop(begin + width, begin):
+                        array[i] = math.nan
+
+
+def _may_stream(about):
+    """Whether a result may be so large that it is streamed: a matrix may."""
+    return len(about.tail) > 1
+
+
+def _streamed(entry, model, row, rows):
+    """Whether all matrices together are more than caches are likely to keep until somebody wants them.
+
+    Not in code for one model, which is a small one.
+    """
+    widths = [width_of(about, model, row) for about in entry.results if _may_stream(about)]
+    if not streams(model.lanes) or not any(isinstance(width, Value) for width in widths):
+        return False
+    total, fits = 0, Value(constant(BIT, 1))
+    for width in widths:
+        total, fits = total + width, fits & (width >= SHORTEST)
+    return fits & (rows * total >= _LARGE)
 
 
 def width_of(about, model, row):

@@ -201,3 +201,27 @@ def test_forward_from_inverse_on_ragged_trees(n, seed, mass):
     ):
         for one, other in zip(derivatives(system, q[4], v[4], u[4]), batch):
             np.testing.assert_array_equal(one, other[4])
+
+
+@pytest.mark.parametrize("offset", [0, 1, 6])
+@pytest.mark.parametrize("derivatives", [kf.forward_dynamics_derivatives, kf.inverse_dynamics_derivatives])
+def test_batches_larger_than_caches_have_the_bits_of_small_ones(derivatives, offset, monkeypatch):
+    system, rng = kf.models.random_tree(36, seed=5), np.random.default_rng(offset)
+    size = 2**22 // (3 * system.nv**2)  # 32 MB of results
+    q = np.stack([system.random_configuration(rng) for _ in range(size)])
+    v, u = rng.normal(size=(2, size, system.nv))
+    length = size * system.nv**2
+    room = np.full((3, length + 16), -7.0)
+    out = [x[offset : offset + length].reshape(size, system.nv, system.nv) for x in room]
+    small = [np.concatenate(x) for x in zip(*(derivatives(system, q[i : i + 50], v[i : i + 50], u[i : i + 50])
+                                              for i in range(0, size, 50)))]  # fmt: skip
+    for threads in ("1", "2"):
+        monkeypatch.setenv("KFDYN_NUM_THREADS", threads)
+        room[:] = -7.0
+        derivatives(system, q, v, u, out=out)
+        for one, other, around in zip(out, small, room):
+            np.testing.assert_array_equal(one, other)
+            assert (around[:offset] == -7.0).all() and (around[offset + length :] == -7.0).all()
+    for b in (0, size // 2, size - 1):
+        for one, other in zip(derivatives(system, q[b], v[b], u[b]), out):
+            np.testing.assert_array_equal(one, other[b])

@@ -111,8 +111,11 @@ class Motion:
         """The world is at rest."""
         clear(self.memory, MOVED.width)
 
-    def run(self, a, keep):
-        """Move all bodies at accelerations ``a[i]``; ``keep(body, inertia, drag, f)`` is told what is a body's own."""
+    def run(self, a, keep, meanwhile=None):
+        """Move all bodies at accelerations ``a[i]``; ``keep(body, inertia, drag, f)`` is told what is a body's own.
+
+        ``meanwhile()`` is called once for each body.
+        """
         g = Vec3(*(-self.row.gravity[i] for i in range(3)))
         self.moved[0].a = Spatial(zeros(self.robot), g)
         for body in outward(self.robot):
@@ -120,6 +123,8 @@ class Motion:
             inertia = self._inertia(body, x)
             h = inertia @ v
             keep(body, inertia, Drag.of_body(inertia, v, h.v), inertia @ acc + cross_force(v, h))
+            if meanwhile is not None:
+                meanwhile()
 
     def _move(self, body, a):
         """Velocity, acceleration and position of a body; the columns of its dofs."""

@@ -19,6 +19,7 @@ from kfdyn.multibody.recursions.robot import KINDS, ROBOT, SCREWS, SLIDE, Body, 
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
+from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Entry, Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -68,6 +69,12 @@ class Response:
         return Response(_less(self.X, g.w, seen), _less(self.Y, g.v, seen))
 
 
+def _less_product(start, x, y):
+    """start − x*y, as two short sums side by side: a column waits for this number at every dof of its way."""
+    a, u = x.w, y.w
+    return (start - a.x * u.x - a.y * u.y - a.z * u.z) - x.v.dot(y.v)
+
+
 def _less(A, x, y):
     """A − x y*."""
     return Mat3(*(A.m[3 * i + j] - a * b for i, a in enumerate(x) for j, b in enumerate(y)))
@@ -103,7 +110,7 @@ class ForwardDerivatives:
     """The workspace: the filter with all its unit measurements, accelerations, the motion, and the columns' answers."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row = robot, row
+        self.robot, self.row, self.work = robot, row, work
         self.units = Units(robot, row, work, moving=True)
         self.filter = self.units.filter = Remembered(robot, row, work, moving=True)
         rest = self.units.entries.part(robot.nv * robot.nv)
@@ -133,8 +140,14 @@ class ForwardDerivatives:
         """Fill all three matrices, and the accelerations; the least d less rounding."""
         robot, row, f, units = self.robot, self.row, self.filter, self.units
         row.external_forces, answers = NoForce(), row.a
+        copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         sweep_outward(robot, row, f.work, f.H, moving=True)
-        least = f.gather(units.gather)
+
+        def gather(body):
+            units.gather(body)
+            copies.some()
+
+        least = f.gather(gather)
         row.a = self.a
         f.scatter()
         row.a = answers
@@ -144,13 +157,19 @@ class ForwardDerivatives:
         self.motion.run(self.a, self._keep)
         for body in inward(robot):
             self._gather(body)
+        copies.rest()
         for body in outward(robot):
             for j in dofs(robot, body):
                 self._column(body, j)
-        for result, entries in zip((row.by_tau, row.by_q, row.by_v), (units.entries, *self.answers)):
-            result.copy(entries, robot.nv * robot.nv)
+        copies.leave(row)
+        row.by_tau.copy(units.entries, robot.nv * robot.nv)
         answers.copy(self.a, robot.nv)
         return least
+
+    def matrices(self):
+        """The results that take longest, and where they are; by the workspace itself, as this is asked for twice."""
+        by_q, by_v = ForwardDerivatives(self.robot, self.row, self.work).answers
+        return [("by_q", by_q), ("by_v", by_v)]
 
     def _keep(self, body, inertia, drag, f):
         own = self.kept[body.t]
@@ -219,7 +238,7 @@ class ForwardDerivatives:
         """ε = −S z, and z⁺ = z + g ε; ε waits where the answer will be."""
         S, gain, place = self.motion.columns[k].S, self.gains[k].gain, self._place(k, j)
         by_q, by_v = state.get()
-        eps = -S.dot(by_q) - before, -S.dot(by_v)
+        eps = _less_product(-before, S, by_q), _less_product(0.0, S, by_v)
         for entries, e in zip(self.answers, eps):
             entries[place] = e
         state.set(by_q + eps[0] * gain, by_v + eps[1] * gain)
@@ -229,7 +248,7 @@ class ForwardDerivatives:
         S, gain, place = self.motion.columns[i].S, self.gains[i].gain, self._place(i, j)
         after = []
         for entries, start, costate in zip(self.answers, nu, state.get()):
-            a = start - gain.dot(costate)
+            a = _less_product(start, gain, costate)
             entries[place] = a
             after.append(costate + a * S)
         state.set(*after)

@@ -8,6 +8,7 @@ from kfdyn.multibody.recursions.robot import ROBOT, SCREW, SCREWS, Body, dofs, i
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.control import either, when, while_
+from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Entry, Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -45,12 +46,18 @@ class InverseDerivatives:
     def run(self):
         """Fill all three matrices."""
         robot, row = self.robot, self.row
+        copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         sweep_outward(robot, row, self.swept, self.H, moving=False)
-        self.motion.run(row.a, self._keep)
+        self.motion.run(row.a, self._keep, copies.some)
+        copies.rest()
         for body in inward(robot):
             self._gather(body)
-        for result, entries in zip((row.by_q, row.by_v, row.by_a), (self.by_q, self.by_v, self.by_a)):
-            result.copy(entries, robot.nv * robot.nv)
+        copies.leave(row)
+
+    def matrices(self):
+        """The results, and where they are; by the workspace itself, as this is asked for at several places."""
+        own = InverseDerivatives(self.robot, self.row, self.swept)
+        return [("by_q", own.by_q), ("by_v", own.by_v), ("by_a", own.by_a)]
 
     def _keep(self, body, inertia, drag, f):
         own = self.sums[body.t]
@@ -74,33 +81,37 @@ class InverseDerivatives:
         with_force = by_q + cross_force(S, f)
         for j in dofs(self.robot, body):
             for _ in when(j <= i):
-                self._feel(i, j, seen)
+                S_j = self.motion.columns[j].S
+                self._feel(i, j, seen, S_j)
                 for _ in when(j < i):
                     # in a ball or free hinge i and j move together, in others i is outboard of j
                     for chained in either(body.kind <= SCREWS):
-                        self._cause(j, i, with_force if chained else by_q, by_v)
+                        self._cause(j, i, (S_j.dot(with_force if chained else by_q), S_j.dot(by_v)))
         own = i * self.robot.nv + i
         self.by_a[own] = self.by_a[own] + self.robot.armature[i]
         at = local(body.parent)
         for _ in while_(lambda: at != 0):
             other = Body(self.robot, now(at))
             for j in dofs(self.robot, other):
-                self._feel(i, j, seen)
-                self._cause(j, i, with_force, by_v)
+                S = self.motion.columns[j].S
+                caused = S.dot(with_force), S.dot(by_v)  # before anything is stored, so that S is read once
+                self._feel(i, j, seen, S)
+                self._cause(j, i, caused)
             at.set(other.parent)
 
-    def _feel(self, i, j, seen):
+    def _feel(self, i, j, seen, S):
         """∂τ_i/∂q_j = S_i*(2B Ψ̇_j + I Ψ̈_j), ∂τ_i/∂v_j = S_i*(2B S_j + I (Ψ̇_j + Ṡ_j)), 𝓜 = S_i*I S_j."""
         (turned, moved), column, nv = seen, self.motion.columns[j], self.robot.nv
-        place, S = i * nv + j, column.S
-        self.by_q[place] = turned.dot(column.psi.w) + moved.dot(column.psi2)
-        self.by_v[place] = turned.dot(S.w) + moved.dot(column.rate)
-        self.by_a[place] = self.by_a[j * nv + i] = moved.dot(S)
+        place = i * nv + j
+        by_q = turned.dot(column.psi.w) + moved.dot(column.psi2)
+        by_v, by_a = turned.dot(S.w) + moved.dot(column.rate), moved.dot(S)
+        self.by_q[place], self.by_v[place] = by_q, by_v
+        self.by_a[place] = self.by_a[j * nv + i] = by_a
 
-    def _cause(self, j, i, by_q, by_v):
+    def _cause(self, j, i, caused):
         """∂τ_j/∂q_i = S_j*(2B Ψ̇_i + I Ψ̈_i + S_i ×* f), ∂τ_j/∂v_i = S_j*(2B S_i + I (Ψ̇_i + Ṡ_i))."""
-        place, S = j * self.robot.nv + i, self.motion.columns[j].S
-        self.by_q[place], self.by_v[place] = S.dot(by_q), S.dot(by_v)
+        place = j * self.robot.nv + i
+        self.by_q[place], self.by_v[place] = caused
 
 
 def inverse_dynamics_derivatives(robot, row, work):

@@ -1,0 +1,298 @@
+"""Answers on their way from a workspace, where lanes lie side by side, to the rows of a caller's arrays.
+
+Memory is what large answers wait for, so here stands all that spares it:
+
+- Lanes become rows in registers, a *piece* at a time: as many numbers as there are lanes, of as many rows.
+- Each number is looked at on its way, so that nobody need read the answers again to know whether they are finite.
+- Answers larger than the caches are *streamed*: a line of 64 bytes that is written whole and past the cache need not be
+  fetched from memory first. As rows begin anywhere within a line, each line is put together from two pieces. What is
+  left at both ends of a row shares its line with other rows, and is stored as ever.
+- What is streamed may come :class:`Late`, while the next rows are worked on.
+"""
+
+from contextlib import contextmanager
+
+from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.functions import declared
+from kfdyn.sweeps.ir import BIT, INT, REAL, VOID, FunctionType, constant, vector
+from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, stack, wide
+
+#: Numbers in a line of the cache.
+LINE = 8
+
+#: Numbers in the shortest row that is streamed: less is mostly ends.
+SHORTEST = 8 * LINE
+
+# Places of numbers among those of two pieces.
+_PLACES = vector(INT, LINE)
+
+
+def streams(lanes):
+    """Whether lines can be streamed: where an instruction of AVX-512 puts together as much as a line holds."""
+    from kfdyn.sweeps.driver import machine
+
+    return lanes == LINE and "avx512f" in machine().has
+
+
+def settle(streamed):
+    """Have all that was streamed, if anything was, be seen before what is stored from now on."""
+    for _ in when(streamed):
+        Place.builder.call(declared("llvm.x86.sse.sfence", FunctionType(VOID, [])), [])
+
+
+class Pieces:
+    """The first ``count`` numbers of a workspace, on their way to a :class:`~kfdyn.sweeps.memory.Column`."""
+
+    def __init__(self, column, numbers, count):
+        self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
+        self.seen = self._starts = None
+
+    def copy(self):
+        """Copy them all."""
+        for streamed in either(self.column.streamed):
+            (self.stream if streamed else self.store)()
+
+    def store(self):
+        """Copy them through the cache."""
+        for enough in either(self.count >= self.lanes):
+            if enough:
+                self._squares()
+            else:
+                self._one_by_one()
+
+    def stream(self):
+        """Copy them past the cache; there are :data:`SHORTEST` or more."""
+        self.lines(0, self.whole())
+        self.ends()
+
+    def _one_by_one(self):
+        """Fewer numbers than lanes."""
+        with self._looking():
+            for i in loop(self.count):
+                x = ir_of(self.numbers[i], wide(self.lanes))
+                self._look([x])
+                self.column.put(i, Value(x))
+
+    def _squares(self):
+        """Pieces as they are; the last one looks back at numbers already copied."""
+        with self._looking():
+            for i in loop(self.count, step=self.lanes):
+                i = choice(i > self.count - self.lanes, self.count - self.lanes, i)
+                for place, row in zip(self.column.places(i), self._transposed(i)):
+                    _put(row, self.column.memory.part(place).data)
+
+    def whole(self):
+        """How many lines are streamed: as many as there are whole pieces behind the first."""
+        return self.count // LINE - 1
+
+    def lines(self, first, last):
+        """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
+        build, numbers = Place.builder, wide(LINE)
+        joined = declared("llvm.x86.avx512.vpermi2var.pd.512", FunctionType(numbers, [numbers, _PLACES, numbers]))
+        starts = self.starts()
+        with self._looking():
+            before = [local(Value(row)) for row in self._transposed(first * LINE)]
+            for k in loop(last, first):
+                behind = self._transposed((k + 1) * LINE)
+                for (row, _, places), one, other in zip(starts, before, behind):
+                    line = build.call(joined, [one.ir, places, other], pure=True)
+                    place = build.cast("bitcast", row.part(k * LINE).data, line.type.as_pointer())
+                    to = f"{place.type} {place.name}, align {8 * LINE}, !nontemporal !{{i32 1}}"
+                    build.line(f"store {line.type} {line.name}, {to}")
+                    one.set(Value(other))
+
+    def starts(self):
+        """What :meth:`_start` says of each row, written where it is first asked for."""
+        if self._starts is None:
+            self._starts = [self._start(place) for place in self.column.places(0)]
+        return self._starts
+
+    def _start(self, place):
+        """Of a row, the memory from its first line on; how many numbers are before that; where a line's are in pieces.
+
+        A line has the numbers offset, offset + 1, … of two pieces, one behind the other.
+        """
+        build, row = Place.builder, self.column.memory.part(place)
+        address = Value(build.cast("ptrtoint", row.data, INT))
+        offset = Value(ir_of(-(address // 8), INT)) & (LINE - 1)
+        alike = build.insert_element(constant(_PLACES, None), offset.ir, 0)
+        alike = build.shuffle_vector(alike, constant(_PLACES, None), [0] * LINE)
+        counted = ", ".join(f"i64 {l}" for l in range(LINE))
+        return row.part(offset), offset, build.pure(_PLACES, f"add {_PLACES} {alike.name}, <{counted}>")
+
+    def ends(self):
+        """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
+        build, waiting, lines = Place.builder, stack(REAL, 3 * LINE), self.whole()
+        with self._looking():
+            pieces = [self._transposed(i) for i in (0, self.count - 2 * LINE, self.count - LINE)]
+        for l, (row, offset, _) in enumerate(self.starts()):
+            for at, piece in enumerate(pieces):
+                _put(piece[l], build.gep(waiting, constant(INT, at * LINE)))
+            rest = self.count - offset - lines * LINE
+            for size, at, to in ((offset, 0, 0 - offset), (rest, 3 * LINE - rest, lines * LINE)):
+                done = 0
+                for part in (8, 4, 2, 1):
+                    for _ in when((size & part) != 0):
+                        _put(_get(build.gep(waiting, ir_of(at + done, INT)), part), row.part(to + done).data)
+                    done = done + (size & part)
+
+    def _transposed(self, i):
+        """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
+        count, half, build = self.lanes, 1, Place.builder
+        rows = [ir_of(self.numbers[i + j], wide(count)) for j in range(count)]
+        self._look(rows)
+        while half < count:
+            low = [l if not l & half else count + l - half for l in range(count)]
+            high = [l + half if not l & half else count + l for l in range(count)]
+            for j in range(count):
+                if not j & half:
+                    a, b = rows[j], rows[j + half]
+                    rows[j], rows[j + half] = build.shuffle_vector(a, b, low), build.shuffle_vector(a, b, high)
+            half *= 2
+        return rows
+
+    @contextmanager
+    def _looking(self):
+        """Look at what is copied here, if somebody wants to know.
+
+        The sum is the loop's own, so that it has a register: one that lives longer may have none.
+        """
+        total = self.column.total
+        if total is not None:
+            self.seen = local(Value(constant(wide(self.lanes), 0.0)))
+        yield
+        if total is not None:
+            total += self.seen
+            self.seen = None
+
+    def _look(self, numbers):
+        """Add 0 for each number, or NaN where it is not finite."""
+        if self.seen is None:
+            return
+        build, zero, flags = Place.builder, constant(numbers[0].type, 0.0), ("contract",)
+        vanishing = build.real("fmul", numbers[0], zero, flags)
+        for x in numbers[1:]:
+            vanishing = build.real("fadd", build.real("fmul", x, zero, flags), vanishing, flags)
+        self.seen += Value(vanishing)
+
+
+class Late:
+    """Matrices that are streamed a pass late, some lines at every step of the next pass.
+
+    Memory then works while the processor does: that keeps a hundred stores waiting and computes on, but for thousands
+    in a row it waits itself. The template has one of these for all passes; recursions call it by :func:`late`.
+
+    Parameters
+    ----------
+    column_of : callable
+        ``column_of(name, start, step)``: the result of this name, of the rows from ``start`` on.
+    after : callable
+        ``after(start, step)``: what is to be done when all results of these rows are there.
+    """
+
+    def __init__(self, column_of, after):
+        self.column_of, self.after, self.matrices = column_of, after, None
+        self.start, self.step = (local(Value(ir_of(0, INT))) for _ in range(2))
+        self.waiting = local(Value(constant(BIT, 0)))
+
+    def begin(self, matrices, count, steps):
+        """See :func:`late`."""
+        self.matrices, self.count = matrices, count
+        self.parts = self._parts()
+        for part in self.parts:
+            part.starts()
+        self.each = self.parts[0].whole()
+        self.all = self.each * len(self.parts)
+        self.at = local(choice(self.waiting, 0, self.all))
+        steps = choice(steps > 0, steps, 1)
+        self.burst = (self.all + (steps - 1)) // steps
+
+    def some(self):
+        """Stream some of the results that wait, one after the other."""
+        for _ in when(self.at < self.all):
+            first, last = Value(self.at.ir), self.at + self.burst
+            for k, part in enumerate(self.parts):
+                begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
+                for _ in when(begin < end):
+                    part.lines(begin, end)
+            self.at.set(last)
+
+    def rest(self):
+        """None waits any more."""
+        for _ in when(self.waiting):
+            for part in self.parts:
+                part.ends()
+            self._told()
+
+    def leave(self, row):
+        """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
+        for name, numbers in self.matrices():
+            column = getattr(row, name)
+            for streamed in either(column.streamed):
+                if streamed:
+                    self.waiting.set(Value(constant(BIT, 1)))
+                else:
+                    Pieces(column, numbers, self.count).store()
+            column.was_copied(self.count)
+
+    def flush(self):
+        """Behind the last pass, copy what waits."""
+        for _ in when(self.waiting) if self.matrices is not None else ():
+            for part in self._parts():
+                part.stream()
+            self._told()
+
+    def _parts(self):
+        start, step = Value(self.start.ir), Value(self.step.ir)
+        columns = [(self.column_of(name, start, step), numbers) for name, numbers in self.matrices()]
+        return [Pieces(column, numbers, column.width) for column, numbers in columns]
+
+    def _told(self):
+        self.after(Value(self.start.ir), Value(self.step.ir))
+        self.waiting.set(Value(constant(BIT, 0)))
+
+
+class AtOnce:
+    """The same where nothing is streamed, or there is no next pass."""
+
+    def __init__(self, row, matrices, count):
+        self.matrices, self.count = matrices, count
+
+    def some(self):
+        """Nothing waits."""
+
+    rest = some
+
+    def leave(self, row):
+        """Copy them."""
+        for name, numbers in self.matrices():
+            getattr(row, name).copy(numbers, self.count)
+
+
+def late(row, matrices, count, steps):
+    """What brings matrices to the rows of results; those that are streamed, while the next rows are worked on.
+
+    ``matrices()`` are pairs: the name of a result, and where its numbers are in the workspace, ``count`` of them, all
+    that a row has. Where these numbers are about to change, the recursion must have called ``some()`` ``steps`` times
+    or oftener, and then ``rest()``; when they are there, it calls ``leave(row)``.
+    """
+    if Place.builder is None or not getattr(row, "late", None):
+        return AtOnce(row, matrices, count)
+    row.late.begin(matrices, count, steps)
+    return row.late
+
+
+def _between(i, last):
+    return choice(i < 0, 0, choice(i < last, i, last))
+
+
+def _put(value, place):
+    Place.builder.store(value, Place.builder.cast("bitcast", place, value.type.as_pointer()), align=8)
+
+
+def _get(place, count):
+    kind = REAL if count == 1 else vector(REAL, count)
+    return Place.builder.load(Place.builder.cast("bitcast", place, kind.as_pointer()), align=8)
+
+
+__all__ = ["LINE", "SHORTEST", "Late", "Pieces", "late", "settle", "streams"]
