@@ -22,6 +22,9 @@ Array = NDArray[np.float64]
 # Nodes per part, some 1.5 kB each with all that the filter keeps: enough that the calls around a sweep cost little,
 # few enough for the cache of a core (measured: 512 takes twice the time, 65536 no less).
 PART = 4096
+
+# Dofs up to which n³ is no more than what the engine takes.
+_DENSE = 200
 ROUNDING = 1e-12  # of the largest moment of inertia: below zero by less is zero
 
 
@@ -103,6 +106,50 @@ class States:
 
         POOL.map(run, parts, max(1, min(threads(), len(parts) // 2)))
 
+    def expect_invertible(self, free: NDArray[np.bool_] | None = None) -> None:
+        """Refuse states whose mass matrix is singular in double precision, or that part of it which is ``free``.
+
+        The least eigenvalue of 𝓜 is compared with its rounding, each hinge in units of all that it carries: of its
+        composite body's moment of inertia and mass, since that is what rounds. Below it no digit of an acceleration is
+        left, whatever the variances are hinge by hinge. For systems of moderate size only, since it costs n³; and the
+        eigenvector tells which hinges do it together.
+        """
+        from kfdyn.dynamics.entries import fused_mass_matrix
+
+        system = self.system
+        own = np.arange(system.nv) if free is None else np.flatnonzero(free)
+        if not 0 < own.size <= _DENSE or not self.size:
+            return
+        M = fused_mass_matrix(States(system, self.lead, {"q": self["q"]}))
+        if M is None or not np.isfinite(M).all():
+            return  # others have the words
+        M = M[:, own][:, :, own]
+        unit = self._units()[:, own]
+        if not (unit > 0).all():
+            return  # a hinge that carries nothing at all is named by the filter
+        values, vectors = np.linalg.eigh(M / (unit[:, :, None] * unit[:, None, :]))
+        worst = int(values[:, 0].argmin())
+        if values[worst, 0] > 4 * own.size * np.finfo(float).eps:
+            return
+        share = np.abs(vectors[worst, :, 0])
+        owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
+        bodies = sorted({int(owner[own[i]]) for i in np.flatnonzero(share > 0.1 * share.max())})
+        where = tuple(map(int, np.unravel_index(worst, self.lead))) if self.lead else ()
+        raise hinges_without_inertia(system, bodies, where)
+
+    def _units(self) -> Array:
+        """√(|ω|² tr J + |v|² m + armature) of each dof (size, nv), J and m of the composite body outboard of it."""
+        from kfdyn.dynamics.mass_matrix import composite_inertias
+
+        system = self.system
+        ss = States(system, self.lead, {"q": self["q"]}).forest(slice(None)).ss
+        R = composite_inertias(ss).flat.reshape(self.size, system.n_bodies, 6, 6)
+        owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
+        H = ss.H.flat.reshape(self.size, system.nv, 6)
+        turning, sliding = (np.einsum("bkii->bk", R[..., a, :][..., a])[:, owner] for a in (slice(0, 3), slice(3, 6)))
+        along = [(H[..., a] ** 2).sum(-1) for a in (slice(0, 3), slice(3, 6))]
+        return np.sqrt(along[0] * turning + along[1] * sliding / 3.0 + system.armature)
+
     def _in_mechanics(self, error: SingularError, first: int) -> SingularError:
         if error.node is None:  # said in words of mechanics already
             return error
@@ -134,6 +181,18 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
             "out of this configuration, or give the body an inertia or the hinge an armature"
         )
     return SingularError(message, body, output)
+
+
+def hinges_without_inertia(system: System, bodies: list[int], where: tuple[int, ...] = ()) -> SingularError:
+    """𝓜 is singular along a motion of several hinges, in words of mechanics."""
+    names = [repr(system.hinge_names[k]) for k in bodies]
+    told = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    at = f" (at q[{', '.join(map(str, where))}])" if where else ""
+    return SingularError(
+        f"hinges {told}{at}: there is a motion of theirs that moves no inertia, so that the mass matrix is singular in "
+        "double precision: axes that coincide (gimbal lock), or several axes through a mass without extent; move out "
+        "of this configuration, or give the body an inertia or one of the hinges an armature"
+    )
 
 
 def _outboard(system: System, body: int) -> NDArray[np.bool_]:

@@ -140,6 +140,7 @@ def _by_engine(system: System, states: States) -> Array:
         a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
 
     states.in_parts(solve)
+    states.expect_invertible()
     return a
 
 

@@ -99,6 +99,7 @@ def hybrid_dynamics(
     answers = fused_hybrid_dynamics(states, mask)
     if answers is None:
         answers = _by_engine(system, states, mask)  # it names the hinge that has no inertia
+        states.expect_invertible(~mask)
         for what, answer in zip(("tau", "the acceleration"), answers):
             expect_finite(system, answer, what, **states.arrays)
     shape = (*states.lead, system.nv)

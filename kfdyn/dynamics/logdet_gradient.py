@@ -98,6 +98,7 @@ def _by_blocks(system: System, q: ArrayLike) -> Array:
         out[part] = 2.0 * gradient
 
     states.in_parts(work)
+    states.expect_invertible()
     return out.reshape(*states.lead, system.nv)
 
 

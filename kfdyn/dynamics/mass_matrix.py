@@ -182,6 +182,7 @@ def _logdet_by_blocks(system: System, q: ArrayLike) -> Array:
         out[part] = 2.0 * np.log(L[:, diagonal]).sum(axis=-1)
 
     states.in_parts(work)
+    states.expect_invertible()
     return out.reshape(states.lead)
 
 

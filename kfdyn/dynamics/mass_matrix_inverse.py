@@ -92,6 +92,7 @@ def _checked(system: System, q: ArrayLike, method: Any) -> Array:
     out = np.zeros((states.size, system.nv, system.nv))
     work = {"engine": _by_factors, "blocks": _by_blocks, "columns": _by_columns}[method]
     states.in_parts(lambda part: work(states, part, out))
+    states.expect_invertible()
     return expect_finite(system, out, "the inverse of the mass matrix", q=q).reshape(
         (*states.lead, system.nv, system.nv)
     )

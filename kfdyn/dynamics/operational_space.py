@@ -88,6 +88,7 @@ def operational_space_compliance(
     Omega = fused_operational_space_compliance(states, bodies, positions)
     if Omega is None:
         Omega = _by_engine(system, states, bodies, positions)  # it names the hinge that has no inertia
+        states.expect_invertible()
         expect_finite(system, Omega, "the compliance", q=q)
     return filled(out, Omega.reshape((*states.lead, *Omega.shape[1:])))
 
