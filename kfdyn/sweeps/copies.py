@@ -45,7 +45,7 @@ class Pieces:
 
     def __init__(self, column, numbers, count):
         self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
-        self.seen = self._starts = None
+        self.seen = None
 
     def copy(self):
         """Copy them all."""
@@ -89,7 +89,7 @@ class Pieces:
         """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
         build, numbers = Place.builder, wide(LINE)
         joined = declared("llvm.x86.avx512.vpermi2var.pd.512", FunctionType(numbers, [numbers, _PLACES, numbers]))
-        starts = self.starts()
+        starts = self._starts()
         with self._looking():
             before = [local(Value(row)) for row in self._transposed(first * LINE)]
             for k in loop(last, first):
@@ -101,11 +101,9 @@ class Pieces:
                     build.line(f"store {line.type} {line.name}, {to}")
                     one.set(Value(other))
 
-    def starts(self):
-        """What :meth:`_start` says of each row, written where it is first asked for."""
-        if self._starts is None:
-            self._starts = [self._start(place) for place in self.column.places(0)]
-        return self._starts
+    def _starts(self):
+        """What :meth:`_start` says of each row."""
+        return [self._start(place) for place in self.column.places(0)]
 
     def _start(self, place):
         """Of a row, the memory from its first line on; how many numbers are before that; where a line's are in pieces.
@@ -125,7 +123,7 @@ class Pieces:
         build, waiting, lines = Place.builder, stack(REAL, 3 * LINE), self.whole()
         with self._looking():
             pieces = [self._transposed(i) for i in (0, self.count - 2 * LINE, self.count - LINE)]
-        for l, (row, offset, _) in enumerate(self.starts()):
+        for l, (row, offset, _) in enumerate(self._starts()):
             for at, piece in enumerate(pieces):
                 _put(piece[l], build.gep(waiting, constant(INT, at * LINE)))
             rest = self.count - offset - lines * LINE
@@ -199,17 +197,15 @@ class Late:
         """See :func:`late`."""
         self.matrices, self.count = matrices, count
         self.parts = self._parts()
-        for part in self.parts:
-            part.starts()
         self.each = self.parts[0].whole()
         self.all = self.each * len(self.parts)
-        self.at = local(choice(self.waiting, 0, self.all))
-        steps = choice(steps > 0, steps, 1)
-        self.burst = (self.all + (steps - 1)) // steps
+        self.at, self.burst = local(choice(self.waiting, 0, self.all)), local(Value(ir_of(0, INT)))
+        for _ in when(self.waiting, likely=False):  # a division, which those whom it does not concern need not wait for
+            self.burst.set((self.all + (steps - 1)) // steps)
 
     def some(self):
         """Stream some of the results that wait, one after the other."""
-        for _ in when(self.at < self.all):
+        for _ in when(self.at < self.all, likely=False):
             first, last = Value(self.at.ir), self.at + self.burst
             for k, part in enumerate(self.parts):
                 begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
@@ -254,6 +250,8 @@ class Late:
 
 class AtOnce:
     """The same where nothing is streamed, or there is no next pass."""
+
+    waiting = False
 
     def __init__(self, row, matrices, count):
         self.matrices, self.count = matrices, count
