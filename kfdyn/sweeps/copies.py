@@ -45,7 +45,7 @@ class Pieces:
 
     def __init__(self, column, numbers, count):
         self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
-        self.seen = self._starts = None
+        self.seen = None
 
     def copy(self):
         """Copy them all."""
@@ -89,52 +89,55 @@ class Pieces:
         """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
         build, numbers = Place.builder, wide(LINE)
         joined = declared("llvm.x86.avx512.vpermi2var.pd.512", FunctionType(numbers, [numbers, _PLACES, numbers]))
-        starts = self.starts()
+        starts = self._starts()
         with self._looking():
             before = [local(Value(row)) for row in self._transposed(first * LINE)]
             for k in loop(last, first):
                 behind = self._transposed((k + 1) * LINE)
-                for (row, _, places), one, other in zip(starts, before, behind):
+                for (row, places), one, other in zip(starts, before, behind):
                     line = build.call(joined, [one.ir, places, other], pure=True)
                     place = build.cast("bitcast", row.part(k * LINE).data, line.type.as_pointer())
                     to = f"{place.type} {place.name}, align {8 * LINE}, !nontemporal !{{i32 1}}"
                     build.line(f"store {line.type} {line.name}, {to}")
                     one.set(Value(other))
 
-    def starts(self):
-        """What :meth:`_start` says of each row, written where it is first asked for."""
-        if self._starts is None:
-            self._starts = [self._start(place) for place in self.column.places(0)]
-        return self._starts
-
-    def _start(self, place):
-        """Of a row, the memory from its first line on; how many numbers are before that; where a line's are in pieces.
-
-        A line has the numbers offset, offset + 1, … of two pieces, one behind the other.
-        """
-        build, row = Place.builder, self.column.memory.part(place)
-        address = Value(build.cast("ptrtoint", row.data, INT))
+    def _begun(self, place):
+        """Of a row that begins there, the memory from its first line on, and how many numbers are before that."""
+        row = self.column.memory.part(place)
+        address = Value(Place.builder.cast("ptrtoint", row.data, INT))
         offset = Value(ir_of(-(address // 8), INT)) & (LINE - 1)
-        alike = build.insert_element(constant(_PLACES, None), offset.ir, 0)
-        alike = build.shuffle_vector(alike, constant(_PLACES, None), [0] * LINE)
-        counted = ", ".join(f"i64 {l}" for l in range(LINE))
-        return row.part(offset), offset, build.pure(_PLACES, f"add {_PLACES} {alike.name}, <{counted}>")
+        return row.part(offset), offset
+
+    def _starts(self):
+        """Of each row, the memory from its first line on; and where the numbers of a line are in two pieces.
+
+        These are offset, offset + 1, …, as many as a line has.
+        """
+        build, counted, starts = Place.builder, ", ".join(f"i64 {l}" for l in range(LINE)), []
+        for place in self.column.places(0):
+            row, offset = self._begun(place)
+            alike = build.insert_element(constant(_PLACES, None), offset.ir, 0)
+            alike = build.shuffle_vector(alike, constant(_PLACES, None), [0] * LINE)
+            starts.append((row, build.pure(_PLACES, f"add {_PLACES} {alike.name}, <{counted}>")))
+        return starts
 
     def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
-        build, waiting, lines = Place.builder, stack(REAL, 3 * LINE), self.whole()
+        build, lines, wait = Place.builder, self.whole(), 3 * LINE
+        waiting = stack(REAL, LINE * wait)
         with self._looking():
-            pieces = [self._transposed(i) for i in (0, self.count - 2 * LINE, self.count - LINE)]
-        for l, (row, offset, _) in enumerate(self.starts()):
-            for at, piece in enumerate(pieces):
-                _put(piece[l], build.gep(waiting, constant(INT, at * LINE)))
+            for at, i in enumerate((0, self.count - 2 * LINE, self.count - LINE)):
+                for l, piece in enumerate(self._transposed(i)):
+                    _put(piece, build.gep(waiting, constant(INT, l * wait + at * LINE)))
+        for l in loop(LINE):
+            row, offset = self._begun(self.column.at + self.column.step * l)
             rest = self.count - offset - lines * LINE
-            for size, at, to in ((offset, 0, 0 - offset), (rest, 3 * LINE - rest, lines * LINE)):
-                done = 0
+            for size, at, to in ((offset, 0, 0 - offset), (rest, wait - rest, lines * LINE)):
+                at = at + l * wait
                 for part in (8, 4, 2, 1):
                     for _ in when((size & part) != 0):
-                        _put(_get(build.gep(waiting, ir_of(at + done, INT)), part), row.part(to + done).data)
-                    done = done + (size & part)
+                        _put(_get(build.gep(waiting, ir_of(at, INT)), part), row.part(to).data)
+                    at, to = at + (size & part), to + (size & part)
 
     def _transposed(self, i):
         """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
@@ -199,17 +202,15 @@ class Late:
         """See :func:`late`."""
         self.matrices, self.count = matrices, count
         self.parts = self._parts()
-        for part in self.parts:
-            part.starts()
         self.each = self.parts[0].whole()
         self.all = self.each * len(self.parts)
-        self.at = local(choice(self.waiting, 0, self.all))
-        steps = choice(steps > 0, steps, 1)
-        self.burst = (self.all + (steps - 1)) // steps
+        self.at, self.burst = local(choice(self.waiting, 0, self.all)), local(Value(ir_of(0, INT)))
+        for _ in when(self.waiting, likely=False):  # a division, which those whom it does not concern need not wait for
+            self.burst.set((self.all + (steps - 1)) // steps)
 
     def some(self):
         """Stream some of the results that wait, one after the other."""
-        for _ in when(self.at < self.all):
+        for _ in when(self.at < self.all, likely=False):
             first, last = Value(self.at.ir), self.at + self.burst
             for k, part in enumerate(self.parts):
                 begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
@@ -254,6 +255,8 @@ class Late:
 
 class AtOnce:
     """The same where nothing is streamed, or there is no next pass."""
+
+    waiting = False
 
     def __init__(self, row, matrices, count):
         self.matrices, self.count = matrices, count

@@ -28,7 +28,8 @@ NO_MEMORY = -2
 #: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
 _APART = 32
 
-#: Numbers from which on matrices are streamed: 24 MB, less than large caches have; but others want room there, too.
+#: Numbers from which on matrices are streamed: 24 MB. Somewhat less would be faster by itself, but not with whoever
+#: reads the answers next, since then they are no longer in a cache of 32 MB.
 _LARGE = 3 * 2**20
 
 

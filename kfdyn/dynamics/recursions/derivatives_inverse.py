@@ -48,7 +48,8 @@ class InverseDerivatives:
         robot, row = self.robot, self.row
         copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         sweep_outward(robot, row, self.swept, self.H, moving=False)
-        self.motion.run(row.a, self._keep, copies.some)
+        for waiting in either(copies.waiting):  # else nothing is to be done between the bodies
+            self.motion.run(row.a, self._keep, copies.some if waiting else None)
         copies.rest()
         for body in inward(robot):
             self._gather(body)
