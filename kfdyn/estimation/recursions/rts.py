@@ -59,7 +59,7 @@ def smooth_by_parent(node, known, S, work):
         for i in loop(n):
             solve_lower(L, J.line(i))
             solve_lower_transposed(L, J.line(i))
-        multiply(E, J, phi, base=Identity(), sign=-1)
+        multiply(E, J, phi, base=Identity(), sign=-1.0)
         noise, S_p = above.square(model.Q), above.square(S)
         for a in loop(r):
             for b in loop(r):
