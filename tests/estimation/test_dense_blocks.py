@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kfdyn.estimation.recursions import dense, registers
+from kfdyn.estimation.recursions import dense, registers, triangular
 from kfdyn.estimation.recursions.dense import Block, Column
 from kfdyn.estimation.recursions.lanes import SPARE, Batch
 from kfdyn.sweeps import Tag, loop, size, sweep
@@ -125,9 +125,9 @@ def factored(D, L, seen, x, tol):
     """Cholesky's factor, then D⁻¹ x."""
     m = D.shape[0]
     block, factor, column = Block(D.part(0), 0, m, m), Block(L.part(0), 0, m, m), Column(x, 0, m)
-    failed = dense.cholesky(block, factor, seen, tol)
-    dense.solve_lower(factor, column)
-    dense.solve_lower_transposed(factor, column)
+    failed = triangular.cholesky(block, factor, seen, tol)
+    triangular.solve_lower(factor, column)
+    triangular.solve_lower_transposed(factor, column)
     return failed
 
 

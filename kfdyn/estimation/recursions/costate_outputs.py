@@ -3,18 +3,8 @@
 Every product of the page is computed when it is written, into a place of its own: u = Λ⁺g, v = g*A − d⁻¹h.
 """
 
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Column,
-    Identity,
-    Turned,
-    add_scaled,
-    combine,
-    dot,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-)
+from kfdyn.estimation.recursions.dense import Block, Column, Identity, Turned, add_scaled, combine, dot, multiply
+from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.values import IN_ORDER, arithmetic, choice
 

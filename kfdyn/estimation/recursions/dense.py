@@ -6,9 +6,8 @@ rows go into registers (:mod:`registers`), else plain loops are written: one alg
 
 from kfdyn.estimation.recursions import registers
 from kfdyn.estimation.recursions.registers import Row, combination, exact_pair, mirrored
-from kfdyn.sweeps.control import down, loop, when
-from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import FAST, IN_ORDER, LANEWISE, arithmetic, choice, local, no, unboxed
+from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.values import FAST, IN_ORDER, LANEWISE, arithmetic, choice, local, unboxed
 
 
 class Block:
@@ -271,50 +270,3 @@ def subtract_congruence(out, P, S, work):
     half = Block(work, 0, n, n)
     multiply(half, P, Turned(S))
     multiply(out, half, Turned(P), base=P, sign=-1.0, symmetric=True)
-
-
-@arithmetic(IN_ORDER)
-def cholesky(D, L, seen, tol):
-    """Lower L with L L* = D on the seen rows, the identity on the others; −1, or the first pivot that fails.
-
-    A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same. ``seen`` None
-    stands for all.
-    """
-    failed = local(-1)
-    for i in loop(D.shape[0], until=failed):
-        for j in loop(i):
-            s = local(D[i, j])
-            for l in loop(j):
-                s -= L[i, l] * L[j, l]
-            L[j, i] = 0.0
-            L[i, j] = s / L[j, j] if seen is None else choice(seen[i] & seen[j], s / L[j, j], 0.0)
-        s = local(D[i, i])
-        for l in loop(i):
-            s -= L[i, l] * L[i, l]
-        low = no(s > tol * D[i, i])
-        for _ in when(low if seen is None else low & seen[i]):
-            failed.set(i)
-            s.set(1.0)
-        L[i, i] = root(s) if seen is None else choice(seen[i], root(choice(seen[i], s, 1.0)), 1.0)
-    return failed
-
-
-@arithmetic(IN_ORDER)
-def solve_lower(L, x):
-    """x ← L⁻¹ x in place."""
-    for i in loop(L.shape[0]):
-        s = local(x[i])
-        for j in loop(i):
-            s -= L[i, j] * x[j]
-        x[i] = s / L[i, i]
-
-
-@arithmetic(IN_ORDER)
-def solve_lower_transposed(L, x):
-    """x ← L⁻* x in place."""
-    m = L.shape[0]
-    for i in down(m):
-        s = local(x[i])
-        for j in loop(m, i + 1):
-            s -= L[j, i] * x[j]
-        x[i] = s / L[i, i]

@@ -1,15 +1,8 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Column,
-    Turned,
-    cholesky,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-)
+from kfdyn.estimation.recursions.dense import Block, Column, Turned, multiply
 from kfdyn.estimation.recursions.rounding import bound, flush
+from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.values import FAST, arithmetic, choice, local, no, now

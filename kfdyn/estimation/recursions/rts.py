@@ -1,18 +1,10 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import CANCELLED, cancelled
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Identity,
-    Turned,
-    add_congruence,
-    cholesky,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-)
+from kfdyn.estimation.recursions.dense import Block, Identity, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.rounding import bound
+from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
