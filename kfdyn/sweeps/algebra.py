@@ -104,18 +104,12 @@ class Mat3(Numbers):
 
     def __matmul__(self, other):
         if isinstance(other, Vec3):
-            a, (x, y, z) = self.m, other
-            return Vec3(
-                a[0] * x + a[1] * y + a[2] * z, a[3] * x + a[4] * y + a[5] * z, a[6] * x + a[7] * y + a[8] * z
-            )  # fmt: skip
+            return Vec3(*(self.row(i).dot(other) for i in range(3)))
         return Mat3(*(self.row(i).dot(other.column(j)) for i in range(3) for j in range(3)))
 
     def turned_back(self, x):
         """A* x."""
-        a, (x, y, z) = self.m, x
-        return Vec3(
-            a[0] * x + a[3] * y + a[6] * z, a[1] * x + a[4] * y + a[7] * z, a[2] * x + a[5] * y + a[8] * z
-        )  # fmt: skip
+        return Vec3(*(self.column(j).dot(x) for j in range(3)))
 
     def plus_applied(self, start, x):
         """start + A x."""

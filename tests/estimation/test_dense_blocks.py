@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kfdyn.estimation.recursions import dense, registers
+from kfdyn.estimation.recursions import dense, registers, triangular
 from kfdyn.estimation.recursions.dense import Block, Column
 from kfdyn.estimation.recursions.lanes import SPARE, Batch
 from kfdyn.sweeps import Tag, loop, size, sweep
@@ -26,9 +26,9 @@ def in_registers(n, A, S, B, x, y, out, vec):
     registers.multiply(results[0], a, b)
     registers.turn(results[1], a)
     registers.multiply(results[2], a, s)
-    registers.add_symmetric(results[2], s, -2.0, results[2], results[1])  # S − 2 A S A*, out an operand
+    registers.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
     registers.multiply(results[3], s, a)
-    registers.add_symmetric(results[3], None, 1.0, results[1], results[3])  # A* S A
+    registers.multiply(results[3], dense.Turned(a), results[3], symmetric=True)  # A* S A
     dense.subtract_outer(results[4], results[4], left, right, False)
     dense.subtract_outer(results[5], s, left, left, True)
     dense.subtract_pair(results[6], left, right)
@@ -125,9 +125,9 @@ def factored(D, L, seen, x, tol):
     """Cholesky's factor, then D⁻¹ x."""
     m = D.shape[0]
     block, factor, column = Block(D.part(0), 0, m, m), Block(L.part(0), 0, m, m), Column(x, 0, m)
-    failed = dense.cholesky(block, factor, seen, tol)
-    dense.solve_lower(factor, column)
-    dense.solve_lower_transposed(factor, column)
+    failed = triangular.cholesky(block, factor, seen, tol)
+    triangular.solve_lower(factor, column)
+    triangular.solve_lower_transposed(factor, column)
     return failed
 
 

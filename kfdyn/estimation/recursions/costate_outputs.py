@@ -3,30 +3,21 @@
 Every product of the page is computed when it is written, into a place of its own: u = Λ⁺g, v = g*A − d⁻¹h.
 """
 
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Column,
-    Identity,
-    Turned,
-    add_scaled,
-    combine,
-    dot,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-    subtract_outer,
-)
+from kfdyn.estimation.recursions.dense import Block, Column, Identity, Turned, add_scaled, combine, dot, multiply
+from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import IN_ORDER, arithmetic, choice
 
 
 class ScalarOutput:
-    """One output, which is seen."""
+    """One output, which is seen; its row and its gain are matrices of one row."""
 
     def __init__(self, h, g, precision, scratch):
-        self.row, self.precision = ScalarRow(h), precision
-        u, v = (Column(scratch, i * h.size, h.size, h.known) for i in range(2))
-        self.gain = ScalarGain(g, u, v)
+        h, g, u, v = (
+            Block(*place, 1, h.size, h.known)
+            for place in ((h.memory, 0), (g.memory, 0), (scratch, 0), (scratch, h.size))
+        )
+        self.row, self.gain, self.precision = Row(h), Gain(g, u, v), Number(precision)
 
     @classmethod
     def of(cls, node):
@@ -36,7 +27,7 @@ class ScalarOutput:
 
     def inverse(self):
         """d⁻¹ + g*Λ⁺g."""
-        return self.precision + dot(self.gain.g, self.gain.u)
+        return self.precision.number + dot(self.gain.G.line(0), self.gain.U.line(0))
 
     def fill_inverse(self, C):
         """C = d⁻¹ + g*Λ⁺g."""
@@ -45,63 +36,8 @@ class ScalarOutput:
     def fill_slope(self, out, P_plus):
         """−(Ch − g*Λ⁺)P = (Λ⁺g)*P⁺ − g*, since hP = dg* and P = P⁺ + g d g*."""
         line = out.line(0)
-        combine(line, self.gain.u, P_plus)
-        add_scaled(line, line, -1.0, self.gain.g)
-
-
-class ScalarRow:
-    """h."""
-
-    def __init__(self, h):
-        self.h = h
-
-    def __rmul__(self, number):
-        """A multiple of h."""
-        return Multiple(number, self.h)
-
-    def take(self, A, Lambda, u):
-        """A = Λ⁺ − u h."""
-        subtract_outer(A, Lambda, u, self.h, False)
-
-    def take_symmetric(self, Lambda, v):
-        """Λ = A − h* v."""
-        subtract_outer(Lambda, Lambda, self.h, v, True)
-
-
-class ScalarGain:
-    """g, with room for Λ⁺g and g*A."""
-
-    def __init__(self, g, u, v):
-        self.g, self.u, self.v = g, u, v
-
-    def applied(self, Lambda):
-        """u = Λ⁺ g."""
-        combine(self.u, self.g, Lambda)
-        return self.u
-
-    def turned(self, A):
-        """v = g* A."""
-        combine(self.v, self.g, A)
-        return Difference(self.v)
-
-
-class Multiple:
-    """A number times a vector."""
-
-    def __init__(self, number, vector):
-        self.number, self.vector = number, vector
-
-
-class Difference:
-    """v = g* A, of which a multiple of h is taken."""
-
-    def __init__(self, v):
-        self.v = v
-
-    def __sub__(self, multiple):
-        """v less a multiple of h, in its place."""
-        add_scaled(self.v, self.v, -multiple.number, multiple.vector)
-        return self.v
+        combine(line, self.gain.U.line(0), P_plus)
+        add_scaled(line, line, -1.0, self.gain.G.line(0))
 
 
 class VectorOutput:
@@ -109,53 +45,52 @@ class VectorOutput:
 
     def __init__(self, node):
         n, m, scratch = node.node.n, node.node.m, node.scratch
-        U, V, DH = Block(scratch, 0, n, m), Block(scratch, n * m, m, n), Block(scratch, 2 * n * m, m, n)
-        self.row = VectorRow(node.H)
-        self.gain = VectorGain(node.G, U, V)
+        U, V, DH = (Block(scratch, i * n * m, m, n) for i in range(3))
+        self.row, self.gain = Row(node.H), Gain(Turned(node.G), U, V)
         self.precision = Precision(node.L, node.seen, DH, Column(scratch, 3 * n * m, m))
 
     def fill_inverse(self, C):
         """C = D⁻¹ + G*Λ⁺G."""
-        G, U = self.gain.G, self.gain.U
         self.precision.store(C)
-        multiply(C, Turned(G), U, base=C, symmetric=True)
+        multiply(C, self.gain.G, Turned(self.gain.U), base=C, symmetric=True)
 
     def fill_slope(self, out, P_plus):
         """−(CH − G*Λ⁺)P = (Λ⁺G)*P⁺ − G*, since HP = DG* and P = P⁺ + G D G*; 0 where nothing is seen, as G is."""
-        G, U = self.gain.G, self.gain.U
-        multiply(out, Turned(U), Turned(P_plus))
-        _ = Product(out) - Turned(G)
+        multiply(out, self.gain.U, Turned(P_plus))
+        _ = Product(out) - Whole(self.gain.G)
 
 
-class VectorRow:
+class Row:
     """H; where nothing is seen, rows of it meet zeros of U and V."""
 
     def __init__(self, H):
         self.H = H
 
+    @arithmetic(IN_ORDER)
     def take(self, A, Lambda, U):
-        """A = Λ⁺ − U H."""
-        multiply(A, U, self.H, base=Lambda, sign=-1)
+        """A = Λ⁺ − (U*)* H."""
+        multiply(A, Turned(U), self.H, base=Lambda, sign=-1.0)
 
+    @arithmetic(IN_ORDER)
     def take_symmetric(self, Lambda, V):
         """Λ = A − H* V."""
-        multiply(Lambda, Turned(self.H), V, base=Lambda, sign=-1, symmetric=True)
+        multiply(Lambda, Turned(self.H), V, base=Lambda, sign=-1.0, symmetric=True)
 
 
-class VectorGain:
-    """G, with room for Λ⁺G and G*A."""
+class Gain:
+    """G*, with room for U* = G*Λ⁺ and V = G*A."""
 
     def __init__(self, G, U, V):
         self.G, self.U, self.V = G, U, V
 
     def applied(self, Lambda):
-        """U = Λ⁺ G."""
-        multiply(self.U, Lambda, self.G)
+        """G* Λ⁺, which is (Λ⁺ G)*."""
+        multiply(self.U, self.G, Lambda if self.U.known else Turned(Lambda))
         return self.U
 
     def turned(self, A):
         """V = G* A."""
-        multiply(self.V, Turned(self.G), A)
+        multiply(self.V, self.G, A)
         return Product(self.V)
 
 
@@ -166,11 +101,43 @@ class Product:
         self.block = block
 
     def __sub__(self, other):
-        V, (m, n) = self.block, self.block.shape
-        for a in loop(m):
-            for j in loop(n):
-                V[a, j] = V[a, j] - other[a, j]
-        return V
+        other.taken_from(self.block)
+        return self.block
+
+
+class Multiple:
+    """A number times a row."""
+
+    def __init__(self, number, row):
+        self.number, self.row = number, row
+
+    def taken_from(self, V):
+        """V less all of it."""
+        add_scaled(V.line(0), V.line(0), -self.number, self.row.line(0))
+
+
+class Whole:
+    """All of a matrix."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def taken_from(self, V):
+        """V less all of it."""
+        for a in loop(V.shape[0]):
+            for j in loop(V.shape[1]):
+                V[a, j] = V[a, j] - self.block[a, j]
+
+
+class Number:
+    """d⁻¹."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __mul__(self, row):
+        """d⁻¹ h."""
+        return Multiple(self.number, row.H)
 
 
 class Precision:
@@ -182,7 +149,7 @@ class Precision:
     def __mul__(self, row):
         """D⁻¹ H."""
         self._solve(self.out, row.H)
-        return self.out
+        return Whole(self.out)
 
     def store(self, out):
         """Write D⁻¹ itself."""

@@ -6,9 +6,8 @@ rows go into registers (:mod:`registers`), else plain loops are written: one alg
 
 from kfdyn.estimation.recursions import registers
 from kfdyn.estimation.recursions.registers import Row, combination, exact_pair, mirrored
-from kfdyn.sweeps.control import down, loop, when
-from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import FAST, IN_ORDER, LANEWISE, arithmetic, choice, local, no, unboxed
+from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.values import FAST, IN_ORDER, LANEWISE, arithmetic, choice, local, unboxed
 
 
 class Block:
@@ -66,6 +65,10 @@ class Turned:
 
     def __getitem__(self, place):
         return self.A[place[1], place[0]]
+
+    def numbers(self, i):
+        """The numbers of row i, each loaded alone."""
+        return self.A.column(i)
 
 
 class Identity:
@@ -189,11 +192,14 @@ def subtract_pair(S, x, y):
             S[j, i] = s
 
 
-def multiply(out, A, B, base=None, sign=1, symmetric=False):
-    """out = base ± A B in memory, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
+def multiply(out, A, B, base=None, sign=1.0, symmetric=False):
+    """out = base ± A B, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
 
     A sum is fast where it runs along rows of memory in A and in B*: so callers say Turned(S) of a symmetric S.
     """
+    if all(getattr(block, "known", False) and isinstance(block.shape[0], int) for block in (out, B)):
+        registers.multiply(out, A, B, base, sign, symmetric)
+        return
     for i in loop(A.shape[0]):
         for j in loop(i + 1 if symmetric else B.shape[1]):
             s = local(0.0 if base is None else base[i, j])
@@ -214,8 +220,8 @@ def add_congruence(out, A, S, work):
     if A.known:
         half, turned = Block(work, 0, r, n, True), Block(work, r * n, n, r, True)
         registers.turn(turned, A)  # waits for nothing, so it costs no time while S is on its way
-        registers.multiply(half, A, S)
-        registers.add_symmetric(out, out, 1.0, half, turned)
+        multiply(half, A, S)
+        multiply(out, half, turned, base=out, symmetric=True)
         return
     half = Block(work, 0, r, n)
     multiply(half, A, Turned(S))
@@ -231,8 +237,8 @@ def transposed_congruence(out, A, S, work):
     r, n = A.shape
     half = Block(work, 0, n, r, A.known)
     if A.known:
-        registers.multiply(half, A, S, transposed=True)
-        registers.add_symmetric(out, None, 1.0, half, A)
+        multiply(half, Turned(A), S)
+        multiply(out, half, A, symmetric=True)
         return half
     turned = Block(work, n * r, n, r)
     turned.copy(Turned(A))
@@ -245,11 +251,11 @@ def transposed_congruence(out, A, S, work):
 def negative_product(out, half, P, work):
     """out = −half* P for half (n, r), symmetric P (n, n); ``work`` is for rn numbers."""
     if half.known:
-        registers.multiply(out, half, P, transposed=True, sign=-1.0)
+        multiply(out, Turned(half), P, sign=-1.0)
         return
     turned = Block(work, 0, *out.shape)
     turned.copy(Turned(half))
-    multiply(out, turned, Turned(P), sign=-1)
+    multiply(out, turned, Turned(P), sign=-1.0)
 
 
 @arithmetic(FAST)
@@ -258,56 +264,9 @@ def subtract_congruence(out, P, S, work):
     n = P.shape[0]
     if P.known:
         half = Block(work, 0, n, n, True)
-        registers.multiply(half, S, P)
-        registers.add_symmetric(out, P, -1.0, P, half)
+        multiply(half, S, P)
+        multiply(out, P, half, base=P, sign=-1.0, symmetric=True)
         return
     half = Block(work, 0, n, n)
     multiply(half, P, Turned(S))
-    multiply(out, half, Turned(P), base=P, sign=-1, symmetric=True)
-
-
-@arithmetic(IN_ORDER)
-def cholesky(D, L, seen, tol):
-    """Lower L with L L* = D on the seen rows, the identity on the others; −1, or the first pivot that fails.
-
-    A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same. ``seen`` None
-    stands for all.
-    """
-    failed = local(-1)
-    for i in loop(D.shape[0], until=failed):
-        for j in loop(i):
-            s = local(D[i, j])
-            for l in loop(j):
-                s -= L[i, l] * L[j, l]
-            L[j, i] = 0.0
-            L[i, j] = s / L[j, j] if seen is None else choice(seen[i] & seen[j], s / L[j, j], 0.0)
-        s = local(D[i, i])
-        for l in loop(i):
-            s -= L[i, l] * L[i, l]
-        low = no(s > tol * D[i, i])
-        for _ in when(low if seen is None else low & seen[i]):
-            failed.set(i)
-            s.set(1.0)
-        L[i, i] = root(s) if seen is None else choice(seen[i], root(choice(seen[i], s, 1.0)), 1.0)
-    return failed
-
-
-@arithmetic(IN_ORDER)
-def solve_lower(L, x):
-    """x ← L⁻¹ x in place."""
-    for i in loop(L.shape[0]):
-        s = local(x[i])
-        for j in loop(i):
-            s -= L[i, j] * x[j]
-        x[i] = s / L[i, i]
-
-
-@arithmetic(IN_ORDER)
-def solve_lower_transposed(L, x):
-    """x ← L⁻* x in place."""
-    m = L.shape[0]
-    for i in down(m):
-        s = local(x[i])
-        for j in loop(m, i + 1):
-            s -= L[j, i] * x[j]
-        x[i] = s / L[i, i]
+    multiply(out, half, Turned(P), base=P, sign=-1.0, symmetric=True)

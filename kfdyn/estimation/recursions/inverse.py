@@ -1,9 +1,10 @@
 """Entries of 𝓜⁻¹ and products with the Cholesky factors of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Column, solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.dense import Block, Column
 from kfdyn.estimation.recursions.model import ANY, MODEL, Covariances, Node
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.states import Filtered, Smoothed, States, filter_work
+from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import down, loop, when, while_
 from kfdyn.sweeps.records import Fields

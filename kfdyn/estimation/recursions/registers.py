@@ -108,23 +108,17 @@ def mirrored(rows):
 
 
 @arithmetic(LANEWISE)
-def multiply(out, A, B, transposed=False, sign=1.0):
-    """out = ± A B for A (r, n), B (n, c), or ± A* B for A (n, r). Everything is read before anything is written."""
-    rows = [B.row(l) for l in range(B.shape[0])]
-    out.set_rows([sign * combination(A.column(i) if transposed else A.numbers(i), rows) for i in range(out.shape[0])])
+def multiply(out, A, B, base=None, sign=1.0, symmetric=False):
+    """out = base ± A B, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
 
-
-@arithmetic(LANEWISE)
-def add_symmetric(out, base, sign, A, B):
-    """out = base + sign · A B, a product known to be symmetric: its lower triangle is computed and mirrored.
-
-    ``base`` None stands for zero and no sign.
+    Everything is read before anything is written.
     """
-    given = [B.row(l) for l in range(B.shape[0])]
-    rows = [combination(A.numbers(i), [row.reaching(i + 1) for row in given]) for i in range(out.shape[0])]
-    if base is not None:
-        rows = [base.row(i).reaching(i + 1) + sign * row for i, row in enumerate(rows)]
-    out.set_rows(mirrored(rows))
+    given, rows = [B.row(l) for l in range(B.shape[0])], []
+    for i in range(out.shape[0]):
+        count = i + 1 if symmetric else out.shape[1]
+        row = sign * combination(A.numbers(i), [row.reaching(count) for row in given])
+        rows.append(row if base is None else base.row(i).reaching(count) + row)
+    out.set_rows(mirrored(rows) if symmetric else rows)
 
 
 @arithmetic(LANEWISE)

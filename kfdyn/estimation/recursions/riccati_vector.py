@@ -1,15 +1,8 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Column,
-    Turned,
-    cholesky,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-)
+from kfdyn.estimation.recursions.dense import Block, Column, Turned, multiply
 from kfdyn.estimation.recursions.rounding import bound, flush
+from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.values import FAST, arithmetic, choice, local, no, now
@@ -71,7 +64,7 @@ class All:
 
     def take(self, P_plus, P, g):
         """P⁺ = P − W W*."""
-        multiply(P_plus, self.U, Turned(self.U), base=P, sign=-1, symmetric=True)
+        multiply(P_plus, self.U, Turned(self.U), base=P, sign=-1.0, symmetric=True)
 
     def refined(self, P, G, d):
         """The refinement of :meth:`One.refined` with Δ = B H* − G R: P⁺ = B − Δ G* − G Δ* + G (HΔ) G*.
@@ -81,7 +74,7 @@ class All:
         node, U, V, P_plus, (m, n) = self.node, self.U, self.V, P.block, self.node.H.shape
         H, R, seen, noise = node.H, node.R, node.seen, local(0.0)
         multiply(U, P_plus, Turned(H))  # U ← Δ
-        multiply(U, G, R, base=U, sign=-1)
+        multiply(U, G, R, base=U, sign=-1.0)
         multiply(V, H, U)  # V ← HΔ
         for a in loop(m):
             for b in loop(a + 1):
@@ -89,7 +82,7 @@ class All:
                 V[a, b] = half
                 V[b, a] = half
                 noise += choice(seen[a] & seen[b], absolute(R[a, b]), 0.0)
-        multiply(U, G, V, base=U, sign=-1)  # U ← Δ − G (HΔ)* / 2
+        multiply(U, G, V, base=U, sign=-1.0)  # U ← Δ − G (HΔ)* / 2
         for i in loop(n):
             for j in loop(i + 1):
                 s = local(P_plus[i, j])

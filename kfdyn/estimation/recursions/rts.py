@@ -1,18 +1,10 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import CANCELLED, cancelled
-from kfdyn.estimation.recursions.dense import (
-    Block,
-    Identity,
-    Turned,
-    add_congruence,
-    cholesky,
-    multiply,
-    solve_lower,
-    solve_lower_transposed,
-)
+from kfdyn.estimation.recursions.dense import Block, Identity, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.rounding import bound
+from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
@@ -59,7 +51,7 @@ def smooth_by_parent(node, known, S, work):
         for i in loop(n):
             solve_lower(L, J.line(i))
             solve_lower_transposed(L, J.line(i))
-        multiply(E, J, phi, base=Identity(), sign=-1)
+        multiply(E, J, phi, base=Identity(), sign=-1.0)
         noise, S_p = above.square(model.Q), above.square(S)
         for a in loop(r):
             for b in loop(r):

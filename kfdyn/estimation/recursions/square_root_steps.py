@@ -7,11 +7,8 @@ sum before::
     [    0      P⁺^½   ]  →   [   Y      Z  ]        M = Y P(s)^-½,     M' = Y' P(s)^-½
     [ P(s')^½     0    ]      [   Y'     Z' ]
 
-    x(k):  z⁺ + M (ŝ − z(s)),     root [Z, M S(s)^½]
-    s':    z' + M'(ŝ − z(s)),     root [Z', M' S(s)^½]
-
 What depends on a node and its parent alone, M and Z, is found for several nodes side by side; what depends on all that
-lies inboard is left: a product and n reflections a node. Sums of squares alone: nothing cancels.
+lies inboard is left to :mod:`~.square_root_smoother`: a product and n reflections a node.
 """
 
 from typing import Any, NamedTuple
@@ -62,9 +59,8 @@ def _step(lanes, nodes, alone, rooted, children, roots, steps, work):
     pairs = list(zip(nodes, above))
     n, r = nodes[0].n, above[0].n
     wide = r + (n if alone else choice(n > r, n, r))
-    here = (
-        whole(r) if lanes == 1 else r
-    )  # where the rows of x(k) begin: with a chunk, so that reflections touch no other
+    # where the rows of x(k) begin: with a chunk, so that reflections touch no other
+    here = whole(r) if lanes == 1 else r
     aside = here + (whole(n) if lanes == 1 else n)
     rows = here + n if alone else aside + r
     A = Array(work, lanes, rows, wide)
@@ -97,12 +93,8 @@ def _step(lanes, nodes, alone, rooted, children, roots, steps, work):
     if rooted:
         _finish(A, n, r, here, r + n, pivot, irregular, Side([own_block(steps.Z, node, children) for node in nodes]))
     if not alone:
-        _put(
-            r,
-            r,
-            Side([above_block(steps.M_aside, *pair, children) for pair in pairs]),
-            lambda i, j: M[aside - here + i, j],
-        )
+        back = Side([above_block(steps.M_aside, *pair, children) for pair in pairs])
+        _put(r, r, back, lambda i, j: M[aside - here + i, j])
         if rooted:
             Z = Side([above_block(steps.Z_aside, *pair, children) for pair in pairs])
             _finish(A, r, r, aside, wide, pivot, irregular, Z)

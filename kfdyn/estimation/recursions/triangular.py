@@ -1,11 +1,11 @@
-"""Lower triangular roots of covariances, by elimination: of one block, or of several side by side in lanes."""
+"""Lower triangular roots of covariances, by elimination, of one block or of several in lanes; and solutions."""
 
 from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import loop, size
+from kfdyn.sweeps.control import down, loop, size, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import Column, passes
-from kfdyn.sweeps.values import choice, count, lane, local, no
+from kfdyn.sweeps.values import IN_ORDER, arithmetic, choice, count, lane, local, no
 
 #: A pivot of elimination below that part of its variance may be rounding of 0.
 REGULAR = 1e-13
@@ -48,3 +48,50 @@ def cholesky_roots(lanes, tag, at, sizes, blocks, roots, doubtful, work):
             doubtful[first + l * apart] = some
             marked += count(some)
     return marked
+
+
+@arithmetic(IN_ORDER)
+def cholesky(D, L, seen, tol):
+    """Lower L with L L* = D on the seen rows, the identity on the others; −1, or the first pivot that fails.
+
+    A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same. ``seen`` None
+    stands for all.
+    """
+    failed = local(-1)
+    for i in loop(D.shape[0], until=failed):
+        for j in loop(i):
+            s = local(D[i, j])
+            for l in loop(j):
+                s -= L[i, l] * L[j, l]
+            L[j, i] = 0.0
+            L[i, j] = s / L[j, j] if seen is None else choice(seen[i] & seen[j], s / L[j, j], 0.0)
+        s = local(D[i, i])
+        for l in loop(i):
+            s -= L[i, l] * L[i, l]
+        low = no(s > tol * D[i, i])
+        for _ in when(low if seen is None else low & seen[i]):
+            failed.set(i)
+            s.set(1.0)
+        L[i, i] = root(s) if seen is None else choice(seen[i], root(choice(seen[i], s, 1.0)), 1.0)
+    return failed
+
+
+@arithmetic(IN_ORDER)
+def solve_lower(L, x):
+    """x ← L⁻¹ x in place."""
+    for i in loop(L.shape[0]):
+        s = local(x[i])
+        for j in loop(i):
+            s -= L[i, j] * x[j]
+        x[i] = s / L[i, i]
+
+
+@arithmetic(IN_ORDER)
+def solve_lower_transposed(L, x):
+    """x ← L⁻* x in place."""
+    m = L.shape[0]
+    for i in down(m):
+        s = local(x[i])
+        for j in loop(m, i + 1):
+            s -= L[j, i] * x[j]
+        x[i] = s / L[i, i]
