@@ -168,7 +168,7 @@ class SeriesModel:
         self._expect_parameters()
         T = measured(y, self.outputs)
         steps = T.shape[-1] // self.outputs
-        build = Builder(self, steps, spread(T))
+        build = Builder(self, steps)
         begin = self.start(T) if theta0 is None else self._theta(theta0)
         found = fit(
             build, begin, T, bounds=self.bounds if bounds is None else bounds, names=self.names, starts=starts, rng=rng,
@@ -204,7 +204,7 @@ class SeriesModel:
         self._expect_parameters()
         T = measured(y, self.outputs)
         groups = list(by_pattern(T))
-        build = Builder(self, T.shape[-1] // self.outputs, spread(T))
+        build = Builder(self, T.shape[-1] // self.outputs)
 
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
@@ -304,7 +304,7 @@ class SeriesModel:
         from kfdyn.estimation.simulate import draw
 
         expect_steps(steps)
-        ss = Builder(self, int(steps))._state_space(self._theta(theta), 0.0, flat=False)
+        ss = Builder(self, int(steps))._state_space(self._theta(theta), flat=False)
         T = draw(ss, rng, n).T
         return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
 
