@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.factor import apply_lower
 from kfdyn.estimation.filtering import sweep as filter_sweep
@@ -29,8 +29,8 @@ from kfdyn.estimation.tree import Tree
 if TYPE_CHECKING:
     from kfdyn.estimation.series.model import SeriesModel
 
-_STEP = 1e-6  # of the room that a parameter has, for differences of small matrices
-_ULPS = 8.0  # of a parameter near a bound: no shorter step is exact
+_STEP = 1e-6  # of a parameter, for differences of small matrices
+_IMAGINARY = 1e-100  # so small that its square is 0
 
 
 class Gradients(NamedTuple):
@@ -57,11 +57,12 @@ class Builder:
     @cached_property
     def _constant(self) -> list[FloatArray]:
         """What Q of each linear part changes by with each of its parameters, exactly: Q at unit vectors."""
-        return [
-            np.array([part.matrices(axis, self.steps).Q for axis in np.eye(len(part.names))]).reshape(-1, *piece.Q.shape)
-            if part.linear else np.zeros((0, *piece.Q.shape))
-            for part, piece in zip(self.model.parts, self.pieces)
-        ]  # fmt: skip
+        found = []
+        for part, piece in zip(self.model.parts, self.pieces):
+            axes = np.eye(len(part.names)) if part.linear else ()
+            slopes = [part.matrices(axis, self.steps).Q for axis in axes]
+            found.append(np.array(slopes).reshape(-1, *piece.Q.shape))
+        return found
 
     @cached_property
     def _widths(self) -> Widths:
@@ -229,29 +230,19 @@ class Builder:
 
 
 def _slope(part: Part, theta: FloatArray, i: int, steps: int) -> Matrices:
-    """What the matrices of a part change by with a parameter, by differences."""
-    value, bound = float(theta[i]), part.bounds[i]
-    room = _room(value, bound)
-    step = max(_STEP * room, _ULPS * float(np.spacing(abs(value))))
-    if 2.0 * step > room:
-        raise ModelError(
-            f"{part.names[i]} is {value!r}: it differs from its bound by rounding alone, and the likelihood has no "
-            "slope there; keep away from the bound"
-        )
+    """What the matrices of a part change by with a parameter: exactly, or by differences."""
+    if part.analytic:
+        at: Any = theta.astype(complex)
+        at[i] += 1j * _IMAGINARY
+        found = part.matrices(at, steps)
+        F, Q, P0 = (np.imag(x) / _IMAGINARY for x in (found.F, found.Q, found.P0))
+        return Matrices(F, found.H, Q, P0, found.flat)
+    step = _STEP * (abs(theta[i]) or 1.0)  # what is 0 here is a variance, by which the matrices are linear
     up, down = theta.copy(), theta.copy()
-    up[i], down[i] = value + step, value - step
+    up[i], down[i] = theta[i] + step, theta[i] - step
     there, back = (part.matrices(t, steps) for t in (up, down))
-    F, H, Q, P0 = ((p - q) / (up[i] - down[i]) for p, q in zip(there[:4], back[:4]))
-    return Matrices(F, H, Q, P0, there.flat)
-
-
-def _room(value: float, bound: Bound) -> float:
-    """How far a parameter is from its bounds; one that is at a bound may go beyond, as far as the other is.
-
-    What is at a bound by a formula that holds on both sides, a variance of 0, has room of 1.
-    """
-    ends = [] if bound is None else [abs(value - end) for end in bound if end is not None and value != end]
-    return min(ends, default=1.0)
+    F, Q, P0 = ((p - q) / (up[i] - down[i]) for p, q in ((there.F, back.F), (there.Q, back.Q), (there.P0, back.P0)))
+    return Matrices(F, there.H, Q, P0, there.flat)
 
 
 def _inside(bound: Bound) -> float:

@@ -39,9 +39,8 @@ class QuickSeries:
         self.H = np.ascontiguousarray(matrices.H, dtype=np.float64).reshape(-1)
         self.h_step = n if matrices.H.ndim == 3 else 0
         self.dQ, self.dR = dQ.reshape(p, n * n), dR
-        self.widths = np.zeros((p, n, n))
-        self.widths[:, range(n), range(n)] = widths
-        self.widths = self.widths.reshape(p, n * n)
+        self.widths = np.zeros((p, n * n))
+        self.widths[:, :: n + 1] = widths
         self._data: dict[int, tuple[FloatArray, _Data]] = {}
 
     def data(self, T: FloatArray) -> _Data:

@@ -26,7 +26,9 @@ class Widths:
     v is the variance of what stationary parts add to an output, which no parameter is proportional to.
     """
 
-    def __init__(self, model: SeriesModel, pieces: Sequence[Matrices], slopes: Sequence[FloatArray], steps: int) -> None:
+    def __init__(
+        self, model: SeriesModel, pieces: Sequence[Matrices], slopes: Sequence[FloatArray], steps: int
+    ) -> None:
         self.flat = np.concatenate([np.zeros(0, dtype=bool), *(piece.flat for piece in pieces)])
         n, p = self.flat.size, len(model.names)
         seen, variances = np.zeros((steps * model.outputs, n)), np.zeros((p, steps * model.outputs))
