@@ -51,7 +51,7 @@ def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
     part = Part(
         "matern", ("matern.variance", "matern.length"), ((0.0, None), (0.0, None)),
         partial(spread_over, [1.0], then=[0.1 * span]), partial(_matrices, smoothness, when), linear=False,
-        steps=when.size,
+        steps=when.size, times=when,
     )  # fmt: skip
     return SeriesModel((part,), True)
 

@@ -50,6 +50,8 @@ class Part:
         Number of outputs.
     steps : int or None
         The steps for which there are regressors or times, if the part knows them.
+    times : array or None
+        The times of the steps, if the part has its own.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class Part:
     analytic: bool = False
     outputs: int = 1
     steps: int | None = None
+    times: FloatArray | None = None
 
 
 def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
