@@ -1,5 +1,7 @@
 """Stationary parts beside exact arithmetic and Lyapunov equations, up to the unit root."""
 
+from fractions import Fraction
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -42,6 +44,13 @@ def test_near_a_unit_root_no_digit_is_lost(gap, sign):
         P = mp.lu_solve(system, mp.matrix([x * y for x in b for y in b]))
         exact = np.array([float(x) for x in P]).reshape(2, 2)
     assert_allclose(matrices(S.arma(2, 1), [1.0, *partial, 0.3]).P0, exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-9, 1e-15])
+def test_the_variance_of_a_cycle_that_hardly_dies_away(gap):
+    damping = Fraction(1 - gap)
+    P0 = matrices(S.cycle(), [3.0, 7.0, float(damping)]).P0
+    assert_allclose(P0, float(3 / (1 - damping**2)) * np.eye(2), rtol=1e-14)
 
 
 def offset_series():
