@@ -137,8 +137,6 @@ class Builder:
         """The quickest way that has an answer: where rounding leaves none, the engine's own filter may have one."""
         if T.shape[-1] != self.steps * self.m:
             raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
-        if not T.size or np.isnan(T).all():  # nothing measured says nothing
-            return 0.0, np.zeros(theta.size)
         try:
             if self.linear and self.m == 1:
                 return self._quick.evaluate(theta, T, gradient)
@@ -167,10 +165,12 @@ class Builder:
 
     def evaluate_by_engine(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
         """The same by the engine's sweeps, for any part and any number of outputs."""
-        ss = self._state_space(theta, flat=False, widths=True)
         rows = T.reshape(-1, T.shape[-1])
         S, d = len(rows), self.flat.size
         seen = ~np.isnan(rows[0])
+        if not seen.any():  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
+        ss = self._state_space(theta, flat=False, widths=True)
         cov = riccati(ss, seen)
         both = np.zeros((S + d, ss.n_outputs))
         both[:S] = np.where(seen, rows, 0.0)

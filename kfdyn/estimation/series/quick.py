@@ -39,6 +39,9 @@ class QuickSeries:
         self.H = np.ascontiguousarray(matrices.H, dtype=np.float64).reshape(-1)
         self.h_step = n if matrices.H.ndim == 3 else 0
         self.dQ, self.dR = dQ.reshape(p, n * n), dR
+        entries = np.argwhere((dQ != 0.0).any(axis=0))
+        self.entries = entries.reshape(-1)
+        self.slopes = 0.5 * dQ[:, entries[:, 0], entries[:, 1]]
         self.widths = np.zeros((p, n * n))
         self.widths[:, :: n + 1] = widths
         self._data: dict[int, tuple[FloatArray, _Data]] = {}
@@ -60,6 +63,8 @@ class QuickSeries:
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
         data, n, steps = self.data(T), self.n, self.steps
+        if not data.seen_count:  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
         S, rows = data.series, data.series + self.flat.size
         e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(work_size(n, rows))
         chain = Chain(self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
@@ -71,11 +76,13 @@ class QuickSeries:
         llf = found.llf(S * data.seen_count, S * float(np.log(D).sum()))
         if not gradient:
             return llf, None
-        out = np.zeros(4 * n * n + 2)
-        squares, Lambdas, sums = out[: 2 * n * n], out[2 * n * n : 4 * n * n], out[4 * n * n :]
-        score_chain(n, rows, chain._replace(e=found.mixed().reshape(-1)), squares, Lambdas, sums, work)
-        half = 0.5 * (squares[: n * n] - S * Lambdas[: n * n])
-        return llf, self.dQ @ half + (0.5 * (float(sums[0]) - S * float(sums[1]))) * self.dR
+        many = self.slopes.shape[1]
+        out = np.zeros(2 * many + 2)
+        squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
+        e = found.mixed().reshape(-1)
+        score_chain(n, rows, chain._replace(e=e), self.entries, squares, Lambdas, sums, work)
+        noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
+        return llf, self.slopes @ (squares - S * Lambdas) + noise * self.dR
 
 
 class Resolved(NamedTuple):
