@@ -50,6 +50,8 @@ class Widths:
 
     def __call__(self, theta: FloatArray, sum_: Matrices) -> FloatArray:
         """Variances of all states, 0 of those that are not flat."""
+        if self.flat.all():
+            return theta @ self.shares
         H = sum_.H[0] if sum_.H.ndim == 3 else sum_.H  # that of stationary parts is constant
         own = H[:, ~self.flat]
         v = ((own @ sum_.P0[np.ix_(~self.flat, ~self.flat)]) * own).sum() / len(H)
