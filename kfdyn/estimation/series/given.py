@@ -57,10 +57,11 @@ def measured(y: Any, m: int) -> FloatArray:
 def spread(y: FloatArray) -> float:
     """Mean square of the series about its mean, or of its changes if they are smaller; 1 where it does not vary."""
     rows = y.reshape(-1, y.shape[-1])
-    change = np.diff(rows, axis=1)
-    found = [float(np.nanvar(rows))] if np.isfinite(rows).any() else [1.0]
-    if np.isfinite(change).any():
-        found.append(float(np.nanmean(change**2)))
+    change = rows[:, 1:] - rows[:, :-1]
+    seen, change = rows[~np.isnan(rows)], change[~np.isnan(change)]
+    found = [float(np.var(seen))] if seen.size else [1.0]
+    if change.size:
+        found.append(float(np.vdot(change, change)) / change.size)
     value = float(min(found))
     return value if value > 0.0 else float(max(found)) or 1.0
 

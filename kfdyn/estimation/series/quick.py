@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import SingularError
 from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.recursions.constant_chain import Chain, filter_chain, score_chain, work_size
 from kfdyn.estimation.series.part import Matrices
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
@@ -62,6 +61,8 @@ class QuickSeries:
 
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
+        from kfdyn.estimation.recursions.constant_chain import Chain, filter_chain, score_chain, work_size
+
         data, n, steps = self.data(T), self.n, self.steps
         if not data.seen_count:  # nothing measured says nothing
             return 0.0, np.zeros(theta.size)
