@@ -49,14 +49,15 @@ def filter_chain(n, rows, chain, Q, P0, noise, y, start, work):
 
 
 @sweep(tags=0)
-def score_chain(n, rows, chain, squares, Lambdas, sums, work):
-    """Smooth rows of e and sum the score: Σλλ* and ΣΛ over steps 1 …, the same of step 0, Σa² and ΣC.
+def score_chain(n, rows, chain, entries, squares, Lambdas, sums, work):
+    """Smooth rows of e and sum the score: Σλλ* and ΣΛ over steps 1 …, then Σa² and ΣC.
 
-    ``squares`` and ``Lambdas`` hold two matrices each, ``sums`` two numbers, all 0 at first; ``work`` is for
+    ``entries`` are rows and columns of what is asked for of the two matrices, which a process noise with few variances
+    has few of; ``squares`` and ``Lambdas`` hold a number for each, ``sums`` two, all 0 at first; ``work`` is for
     :func:`work_size` numbers.
     """
     sweep = Sweep(n, rows, chain, work)
-    sweep.squares, sweep.Lambdas, sweep.sums = squares, Lambdas, sums
+    sweep.entries, sweep.squares, sweep.Lambdas, sweep.sums = entries, squares, Lambdas, sums
     sweep.square.clear()
     sweep.flow.clear()
     for k in down(chain.seen.size):
@@ -90,6 +91,13 @@ class Step:
         self.g = Column(sweep.chain.G, k * sweep.n, sweep.n)
         self.e = Column(sweep.chain.e, k * sweep.rows, sweep.rows)
         self.P_plus = self.Lambda = sweep.square
+
+    def asked(self):
+        """The entries of sums over steps 1 …: number, row and column."""
+        entries = self.sweep.entries
+        for _ in when(self.k > 0):
+            for l in loop(self.sweep.squares.size):
+                yield l, entries[2 * l], entries[2 * l + 1]
 
 
 class Filtered(Step):
@@ -181,12 +189,9 @@ class Smoothed(Step):
 
     def leave(self, costate):
         """λλ* into the sum."""
-        square = sum_of(self, self.sweep.squares)
-        for i in loop(self.sweep.n):
-            for j in loop(i + 1):
-                s = square[i, j] + dot(costate.line(i), costate.line(j))
-                square[i, j] = s
-                square[j, i] = s
+        squares = self.sweep.squares
+        for l, i, j in self.asked():
+            squares[l] = squares[l] + dot(costate.line(i), costate.line(j))
 
 
 class Answered:
@@ -240,12 +245,6 @@ class Weighed(Step):
 
     def leave(self, Lambda):
         """Λ into the sum."""
-        total, n = sum_of(self, self.sweep.Lambdas), self.sweep.n
-        for i in loop(n):
-            add_scaled(total.line(i), total.line(i), 1.0, Lambda.block.line(i))
-
-
-def sum_of(step, sums):
-    """The sum over steps 1 …, or the second, which is of step 0."""
-    n = step.sweep.n
-    return Block(sums, choice(step.k > 0, 0, n * n), n, n)
+        Lambdas = self.sweep.Lambdas
+        for l, i, j in self.asked():
+            Lambdas[l] = Lambdas[l] + Lambda.block[i, j]

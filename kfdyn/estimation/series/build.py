@@ -7,17 +7,21 @@ given flat states over their posterior, which smooths the same batch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ShapeError
+from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.factor import apply_lower
 from kfdyn.estimation.filter_sweep import sweep as filter_sweep
 from kfdyn.estimation.riccati import riccati
-from kfdyn.estimation.series.part import Bound, Matrices
+from kfdyn.estimation.scoring import score
+from kfdyn.estimation.series.part import Bound, Matrices, Part
 from kfdyn.estimation.series.quick import QuickSeries, resolve
+from kfdyn.estimation.series.sums import added
+from kfdyn.estimation.series.widths import Widths
 from kfdyn.estimation.smoothing import sweep as smoother_sweep
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
@@ -25,7 +29,8 @@ from kfdyn.estimation.tree import Tree
 if TYPE_CHECKING:
     from kfdyn.estimation.series.model import SeriesModel
 
-_STEP = 1e-6  # of a free parameter, for differences of small matrices
+_STEP = 1e-6  # of a parameter, for differences of small matrices
+_IMAGINARY = 1e-100  # so small that its square is 0
 
 
 class Gradients(NamedTuple):
@@ -40,30 +45,54 @@ class Gradients(NamedTuple):
 class Builder:
     """``build(theta)`` of a :class:`SeriesModel` for so many steps, with its own gradient."""
 
-    def __init__(self, model: SeriesModel, steps: int, spread: float = 1.0) -> None:
+    def __init__(self, model: SeriesModel, steps: int) -> None:
         self.model, self.steps = model, steps
-        first = model.matrices(np.array([1.0 if b is None else _inside(b) for b in model.bounds]), steps)
-        self.n, self.m, self.flat = len(first.flat), model.outputs, np.flatnonzero(first.flat)
-        self.spread = spread
+        inside = [_inside(bound) for bound in model.bounds]
+        self.pieces = [part.matrices(share, steps) for part, share in zip(model.parts, model._shares(np.array(inside)))]
+        first = added(self.pieces, steps)
+        self.first, self.n, self.m, self.flat = first, len(first.flat), model.outputs, np.flatnonzero(first.flat)
         self.linear = all(part.linear for part in model.parts)
         self._base: StateSpace | None = None
-        self._quick: QuickSeries | None = None
-        self._slopes: list[Matrices] | None = None
-        self._slopes_R: FloatArray | None = None
+
+    @cached_property
+    def _constant(self) -> list[FloatArray]:
+        """What Q of each linear part changes by with each of its parameters, exactly: Q at unit vectors."""
+        found = []
+        for part, piece in zip(self.model.parts, self.pieces):
+            axes = np.eye(len(part.names)) if part.linear else ()
+            slopes = [part.matrices(axis, self.steps).Q for axis in axes]
+            found.append(np.array(slopes).reshape(-1, *piece.Q.shape))
+        return found
+
+    @cached_property
+    def _widths(self) -> Widths:
+        return Widths(self.model, self.pieces, self._constant, self.steps)
+
+    @cached_property
+    def _quick(self) -> QuickSeries:
+        p = len(self.model.names)
+        dQ, dR, i, at = np.zeros((p, self.n, self.n)), np.zeros(p), int(self.model.has_noise), 0
+        dR[:i] = 1.0
+        for slopes, piece in zip(self._constant, self.pieces):
+            n = len(piece.flat)
+            dQ[i : i + len(slopes), at : at + n, at : at + n] = slopes
+            i, at = i + len(slopes), at + n
+        widths = self._widths.shares if self.flat.size else np.zeros((p, self.n))
+        return QuickSeries(self.first, self.steps, dQ, dR, widths)
 
     def __call__(self, theta: FloatArray) -> StateSpace:
         """The model, with exact flat priors."""
-        return self._state_space(theta, 0.0, flat=True)
+        return self._state_space(theta, flat=True)
 
-    def _state_space(self, theta: FloatArray, wide: float, flat: bool) -> StateSpace:
-        """The model with the variance ``wide`` added to flat states; nothing is checked twice."""
+    def _state_space(self, theta: FloatArray, flat: bool, widths: bool = False) -> StateSpace:
+        """The model with flat priors, or with variances or 0 in their place; nothing is checked twice."""
         x, R = self.model.matrices(theta, self.steps), self.model.noise_of(theta)
         N, n, m = self.steps, self.n, self.m
         Q = np.empty((N, n, n))
         Q[1:] = x.Q
         Q[0] = x.P0
-        if wide:
-            Q[0, self.flat, self.flat] += wide
+        if widths and self.flat.size:
+            Q[0, self.flat, self.flat] += self._widths(theta, x)[self.flat]
         R_flat = np.empty((N, m, m))
         R_flat[:] = R
         if self._base is None or flat != (self._base.flat is not None):
@@ -96,46 +125,66 @@ class Builder:
 
     def evaluate(self, theta: FloatArray, T: FloatArray) -> tuple[float, FloatArray]:
         """ℓ of all series of T, which lack the same measurements, and its gradient in θ."""
-        if not (self.linear and self.m == 1):
-            return self.evaluate_by_engine(theta, T)
-        llf, gradient = self._quickly(theta, T).evaluate(theta, T)
+        llf, gradient = self._evaluate(theta, T, True)
         assert gradient is not None
         return llf, gradient
 
     def value(self, theta: FloatArray, T: FloatArray) -> float:
         """ℓ alone."""
-        if not (self.linear and self.m == 1):
-            return self.evaluate_by_engine(theta, T)[0]
-        return self._quickly(theta, T).evaluate(theta, T, gradient=False)[0]
+        return self._evaluate(theta, T, False)[0]
 
-    def _quickly(self, theta: FloatArray, T: FloatArray) -> QuickSeries:
-        if T.shape[-1] != self.steps:
-            raise ShapeError(f"T has {T.shape[-1]} numbers a series, but there are {self.steps} steps")
-        if self._quick is None:
-            matrices = self.model.matrices(theta, self.steps)
-            self._quick = QuickSeries(matrices, self.steps, *self._derivatives(theta), self.spread)
-        return self._quick
+    def _evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool) -> tuple[float, FloatArray | None]:
+        """The quickest way that has an answer: where rounding leaves none, the engine's own filter may have one."""
+        if T.shape[-1] != self.steps * self.m:
+            raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
+        try:
+            if self.linear and self.m == 1:
+                return self._quick.evaluate(theta, T, gradient)
+            return self.evaluate_by_engine(theta, T, gradient)
+        except SingularError as error:
+            try:
+                return self.evaluate_by_filter(theta, T, gradient)
+            except SingularError:
+                raise error from None
 
-    def evaluate_by_engine(self, theta: FloatArray, T: FloatArray) -> tuple[float, FloatArray]:
-        """The same by the engine's filter and smoother, for any part and any number of outputs."""
-        ss = self._state_space(theta, self.spread, flat=False)
+    def evaluate_by_filter(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
+        """The same by the engine's flat priors and score, slower and for all models that it can filter."""
+        found = score(self(theta), T)
+        llf = float(np.sum(found.filt.llf))
+        if not gradient:
+            return llf, None
+        N, n, m = self.steps, self.n, self.m
+        Q, R, F = (
+            x.flat.reshape(-1, count, rows, rows).sum(axis=0)
+            for x, count, rows in ((found.Q, N, n), (found.R, N, m), (found.phi, N - 1, n))
+        )
+        if not self.model.varies:
+            Q, F = np.concatenate([Q[:1], Q[1:].sum(axis=0, keepdims=True)]), F.sum(axis=0, keepdims=True)
+        steps = (Q[1:], F) if self.model.varies else (Q[1], F[0])
+        return llf, self._pull(theta, Gradients(steps[1], steps[0], R.sum(axis=0), Q[0]))
+
+    def evaluate_by_engine(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
+        """The same by the engine's sweeps, for any part and any number of outputs."""
         rows = T.reshape(-1, T.shape[-1])
-        if rows.shape[1] != ss.n_outputs:
-            raise ShapeError(f"T has {rows.shape[1]} numbers a series, but {self.steps} steps have {ss.n_outputs}")
         S, d = len(rows), self.flat.size
         seen = ~np.isnan(rows[0])
+        if not seen.any():  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
+        ss = self._state_space(theta, flat=False, widths=True)
         cov = riccati(ss, seen)
         both = np.zeros((S + d, ss.n_outputs))
         both[:S] = np.where(seen, rows, 0.0)
         xi = np.zeros((S + d, ss.n_states))
         xi[S + np.arange(d), self.flat] = 1.0
-        eps, nu, _, z_plus = filter_sweep(cov, both, xi, None, states=True)
-        e = apply_lower(cov, eps, inverse=True, transposed=False)
-        mix, llf = resolve(e, S, int(seen.sum()), cov.logdet)
+        eps, nu, _, z_plus = filter_sweep(cov, both, xi, None, states=gradient)
+        found = resolve(apply_lower(cov, eps, inverse=True, transposed=False).T, S)
+        llf = found.llf(S * int(seen.sum()), S * cov.logdet)
+        if not gradient:
+            return llf, None
         a, _, costate, x = smoother_sweep(cov, nu, None, z_plus)
         maps = None if self.linear else cov.logdet_of_maps()[0].flat
         C, Lambda = cov.inverse_blocks.flat, cov.Lambda.flat
-        g = self._sums(mix, S, a, costate, x, C, Lambda, maps)
+        g = self._sums(found.mix(), S, a, costate, x, C, Lambda, maps)
         return llf, self._pull(theta, g)
 
     def _sums(
@@ -162,42 +211,42 @@ class Builder:
         return Gradients(F, Q, R, P0)
 
     def _pull(self, theta: FloatArray, g: Gradients) -> FloatArray:
-        """Gradient in θ."""
-        slopes, R = self._derivatives(theta)
-        out = np.empty(theta.size)
-        for i, s in enumerate(slopes):
-            out[i] = (g.Q * s.Q).sum() + (g.P0 * s.P0).sum() + (g.R * R[i]).sum()
-            if g.F is not None:
-                out[i] += (g.F * s.F).sum()
-        return out
-
-    def _derivatives(self, theta: FloatArray) -> tuple[list[Matrices], FloatArray]:
-        """What the matrices change by with each parameter; by differences unless they are linear."""
-        if self._slopes is not None and self._slopes_R is not None:
-            return self._slopes, self._slopes_R
-        slopes = []
-        for i in range(theta.size):
-            h = 0.5 if self.linear else _STEP * max(_room(theta[i], self.model.bounds[i]), 1e-300)
-            up, down = theta.copy(), theta.copy()
-            up[i] += h
-            down[i] -= h
-            there, back = (self.model.matrices(t, self.steps) for t in (up, down))
-            F, H, Q, P0 = ((p - q) / (up[i] - down[i]) for p, q in zip(there[:4], back[:4]))
-            slopes.append(Matrices(F, H, Q, P0, there.flat))
-        R = np.array([self.model.noise_of(axis) for axis in np.eye(theta.size)]) if theta.size else np.zeros((0, 1, 1))
-        if self.linear:
-            self._slopes, self._slopes_R = slopes, R
-        return slopes, R
+        """Gradient in θ, part by part."""
+        out = [float(np.trace(g.R))] if self.model.has_noise else []
+        at = 0
+        for part, share, piece, constant in zip(
+            self.model.parts, self.model._shares(theta), self.pieces, self._constant
+        ):
+            own = np.s_[..., at : at + len(piece.flat), at : at + len(piece.flat)]
+            at += len(piece.flat)
+            if part.linear:
+                out.extend(float((g.Q[own] * slope).sum()) for slope in constant)
+                continue
+            for j in range(share.size):
+                slope = _slope(part, share, j, self.steps)
+                total = (g.Q[own] * slope.Q).sum() + (g.P0[own] * slope.P0).sum()
+                out.append(float(total if g.F is None else total + (g.F[own] * slope.F).sum()))
+        return np.array(out)
 
 
-def _room(value: float, bound: Bound) -> float:
-    """How far a parameter may move: its own size, or less where a bound is nearer; at a bound the size alone."""
-    to = [] if bound is None else [abs(value - end) for end in bound if end is not None and value != end]
-    return min([abs(value), *to])
+def _slope(part: Part, theta: FloatArray, i: int, steps: int) -> Matrices:
+    """What the matrices of a part change by with a parameter: exactly, or by differences."""
+    if part.analytic:
+        at: Any = theta.astype(complex)
+        at[i] += 1j * _IMAGINARY
+        found = part.matrices(at, steps)
+        F, Q, P0 = (np.imag(x) / _IMAGINARY for x in (found.F, found.Q, found.P0))
+        return Matrices(F, found.H, Q, P0, found.flat)
+    step = _STEP * (abs(theta[i]) or 1.0)  # what is 0 here is a variance, by which the matrices are linear
+    up, down = theta.copy(), theta.copy()
+    up[i], down[i] = theta[i] + step, theta[i] - step
+    there, back = (part.matrices(t, steps) for t in (up, down))
+    F, Q, P0 = ((p - q) / (up[i] - down[i]) for p, q in ((there.F, back.F), (there.Q, back.Q), (there.P0, back.P0)))
+    return Matrices(F, there.H, Q, P0, there.flat)
 
 
-def _inside(bound: tuple[float | None, float | None]) -> float:
-    low, high = bound
+def _inside(bound: Bound) -> float:
+    low, high = (None, None) if bound is None else bound
     if low is None:
         return 0.0 if high is None else high - 1.0
     return low + 1.0 if high is None else 0.5 * (low + high)

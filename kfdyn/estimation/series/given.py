@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.series.dates import Steps, steps_of
 from kfdyn.estimation.series.frames import is_pandas, values_of
+from kfdyn.estimation.series.part import Bound, Part
+
+
+def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Steps | None]:
+    """A series as (..., N·m), NaN where pandas lacks a row; and the steps of the rows, if it is pandas.
+
+    A part with times of its own says what the rows are, whatever their index.
+    """
+    array = measured(y, m)
+    if not is_pandas(y) or any(part.times is not None for part in parts):
+        return array, None
+    steps = steps_of(y.index)
+    if steps.at is None:
+        return array, steps
+    total = int(steps.at[-1]) + 1
+    if any(part.steps is not None for part in parts):
+        raise ModelError(
+            f"the index of the series lacks {total - len(steps.at)} rows, and regressors are given row by row; put "
+            "these rows into both, NaN into the series: y.asfreq(...) or y.reindex(...)"
+        )
+    full = np.full((*array.shape[:-1], total, m), np.nan)
+    full[..., steps.at, :] = array.reshape(*array.shape[:-1], -1, m)
+    return full.reshape(*array.shape[:-1], total * m), steps
 
 
 def measured(y: Any, m: int) -> FloatArray:
-    """A series with m outputs as (..., N·m)."""
+    """The rows of a series with m outputs as (..., N·m)."""
     array = values_of(y)
     if m > 1:
         if array.ndim < 2 or array.shape[-1] != m:
@@ -32,12 +57,36 @@ def measured(y: Any, m: int) -> FloatArray:
 def spread(y: FloatArray) -> float:
     """Mean square of the series about its mean, or of its changes if they are smaller; 1 where it does not vary."""
     rows = y.reshape(-1, y.shape[-1])
-    change = np.diff(rows, axis=1)
-    found = [float(np.nanvar(rows))] if np.isfinite(rows).any() else [1.0]
-    if np.isfinite(change).any():
-        found.append(float(np.nanmean(change**2)))
+    change = rows[:, 1:] - rows[:, :-1]
+    seen, change = rows[~np.isnan(rows)], change[~np.isnan(change)]
+    found = [float(np.var(seen))] if seen.size else [1.0]
+    if change.size:
+        found.append(float(np.vdot(change, change)) / change.size)
     value = float(min(found))
     return value if value > 0.0 else float(max(found)) or 1.0
+
+
+def moved_inside(start: FloatArray, bounds: Sequence[Bound], own: Sequence[Bound]) -> FloatArray:
+    """A start that lies strictly within the caller's bounds: where it does not, the middle or twice the lower end.
+
+    ``own`` are the model's, which hold as well.
+    """
+    if len(bounds) != start.size:
+        return start  # refused by the fit
+    out = start.copy()
+    for i, pairs in enumerate(zip(bounds, own)):
+        ends = [(None, None) if pair is None else pair for pair in pairs]
+        low = max((float(end) for end, _ in ends if end is not None), default=-np.inf)
+        high = min((float(end) for _, end in ends if end is not None), default=np.inf)
+        if low < start[i] < high:
+            continue
+        if np.isfinite(low) and np.isfinite(high):
+            out[i] = 0.5 * (low + high)
+        elif np.isfinite(low):
+            out[i] = low + (abs(low) or abs(start[i]) or 1.0)
+        else:
+            out[i] = high - (abs(high) or abs(start[i]) or 1.0)
+    return out
 
 
 def expect_steps(steps: int) -> None:

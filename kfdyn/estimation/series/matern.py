@@ -13,6 +13,9 @@ from kfdyn.estimation.series.model import SeriesModel
 from kfdyn.estimation.series.part import Matrices, Part, spread_over
 
 _ORDERS = {0.5: 1, 1.5: 2, 2.5: 3}
+# uⁿ⁻¹/(n−1)! and what its derivatives are after e⁻ᵘ is split off, by powers of u
+_PULSES = {1: [[1.0]], 2: [[0.0, 1.0], [1.0, -1.0]], 3: [[0.0, 0.0, 0.5], [0.0, 1.0, -0.5], [1.0, -2.0, 0.5]]}
+_INTENSITY = {1: 2.0, 2: 4.0, 3: 16.0 / 3.0}  # of the white noise that keeps the variance at 1
 
 
 def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
@@ -48,7 +51,7 @@ def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
     part = Part(
         "matern", ("matern.variance", "matern.length"), ((0.0, None), (0.0, None)),
         partial(spread_over, [1.0], then=[0.1 * span]), partial(_matrices, smoothness, when), linear=False,
-        steps=when.size,
+        steps=when.size, times=when,
     )  # fmt: skip
     return SeriesModel((part,), True)
 
@@ -57,11 +60,11 @@ def _matrices(smoothness: float, when: FloatArray, theta: FloatArray, steps: int
     if steps > when.size:
         raise ShapeError(f"{when.size} times were given, but {steps} steps are asked for; give those of the future")
     n, (variance, length) = _ORDERS[smoothness], theta
-    rate = np.sqrt(2.0 * smoothness) / length
-    P0 = _stationary(n, rate, variance)
-    F = _steps(n, rate, np.diff(when[:steps]))
-    Q = P0 - F @ P0 @ F.swapaxes(-1, -2)
-    return Matrices(F, np.eye(1, n), 0.5 * (Q + Q.swapaxes(-1, -2)), P0, np.zeros(n, dtype=bool))
+    if not length > 0.0:
+        raise ModelError(f"matern.length is {length:g}; it must be positive, or the process is white noise")
+    rate, gaps = np.sqrt(2.0 * smoothness) / length, np.diff(when[:steps])
+    Q = _noise(n, rate, variance, gaps)
+    return Matrices(_steps(n, rate, gaps), np.eye(1, n), Q, _stationary(n, rate, variance), np.zeros(n, dtype=bool))
 
 
 def _stationary(n: int, rate: float, variance: float) -> FloatArray:
@@ -84,3 +87,22 @@ def _steps(n: int, rate: float, gaps: FloatArray) -> FloatArray:
     if n == 3:
         total = total + N @ N * t**2 / 2.0
     return np.exp(-rate * t) * (np.eye(1) if n == 1 else total)
+
+
+def _noise(n: int, rate: float, variance: float, gaps: FloatArray) -> FloatArray:
+    """∫ F q F* over every gap, without the cancellation of P0 − F P0 F* where gaps are short.
+
+    White noise moves the process by f(t) = tⁿ⁻¹e^{−λt}/(n−1)! and its derivatives by those of f, so that the entries
+    are c ∫ f⁽ⁱ⁾f⁽ʲ⁾: sums of ∫ uᵏe^{−2u} du, incomplete gamma functions, in the time u = λt.
+    """
+    from scipy.special import factorial, gammainc
+
+    polynomials = np.array(_PULSES[n])  # (derivative, power of u)
+    powers = np.arange(2 * n - 1)
+    moments = factorial(powers) / 2.0 ** (powers + 1) * gammainc(powers + 1, 2.0 * rate * gaps[:, None])
+    out = np.zeros((gaps.size, n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            out[:, i, j] = out[:, j, i] = moments @ np.convolve(polynomials[i], polynomials[j])
+    scale = rate ** np.arange(n)
+    return variance * _INTENSITY[n] * out * np.outer(scale, scale)

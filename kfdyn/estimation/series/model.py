@@ -13,8 +13,8 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.fitting import fit
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.frames import future_index, is_pandas, wrapped
-from kfdyn.estimation.series.given import expect_steps, measured, spread
+from kfdyn.estimation.series.frames import wrapped
+from kfdyn.estimation.series.given import expect_steps, given_series, moved_inside, spread
 from kfdyn.estimation.series.part import Bound, Matrices, Part
 from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
 from kfdyn.estimation.series.sums import added
@@ -156,9 +156,10 @@ class SeriesModel:
         ----------
         y : array or pandas Series or DataFrame, shape (..., N), or (..., N, m) with m outputs
             The series, NaN where missing; leading axes are independent series with the same parameters. The rows of a
-            DataFrame are steps; its columns are the outputs, or independent series where there is one output.
+            DataFrame are steps; its columns are the outputs, or independent series where there is one output. Rows that
+            are absent from a regular index are missing measurements; an index that is not regular is refused.
         theta0, starts, rng, bounds, max_iterations
-            As for :func:`kfdyn.fit`; the search begins where the size of the series suggests.
+            As for :func:`kfdyn.fit`; the search begins where the size of the series suggests, moved within the bounds.
 
         Returns
         -------
@@ -166,10 +167,12 @@ class SeriesModel:
             The estimate, which can forecast.
         """
         self._expect_parameters()
-        T = measured(y, self.outputs)
+        T, _ = given_series(y, self.outputs, self.parts)
         steps = T.shape[-1] // self.outputs
-        build = Builder(self, steps, spread(T))
-        begin = self.start(T) if theta0 is None else self._theta(theta0)
+        build = Builder(self, steps)
+        begin = self._theta(theta0) if theta0 is not None else self.start(T)
+        if theta0 is None and bounds is not None:
+            begin = moved_inside(begin, bounds, self.bounds)
         found = fit(
             build, begin, T, bounds=self.bounds if bounds is None else bounds, names=self.names, starts=starts, rng=rng,
             max_iterations=max_iterations,
@@ -202,9 +205,9 @@ class SeriesModel:
         from kfdyn.estimation.fitting.objective import by_pattern
 
         self._expect_parameters()
-        T = measured(y, self.outputs)
+        T, _ = given_series(y, self.outputs, self.parts)
         groups = list(by_pattern(T))
-        build = Builder(self, T.shape[-1] // self.outputs, spread(T))
+        build = Builder(self, T.shape[-1] // self.outputs)
 
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
@@ -232,7 +235,10 @@ class SeriesModel:
         list of Component
             One for each part.
         """
-        x, S, H, steps = self._smoothed(theta, measured(y, self.outputs))
+        T, rows = given_series(y, self.outputs, self.parts)
+        x, S, H, steps = self._smoothed(theta, T)
+        if rows is not None and rows.at is not None:
+            x, S, H = x[rows.at], S[rows.at], H[rows.at]
         out, at = [], 0
         for part, share in zip(self.parts, self._shares(self._theta(theta))):
             n = len(part.matrices(share, steps).flat)
@@ -261,26 +267,31 @@ class SeriesModel:
         Returns
         -------
         Forecast
-            Mean, standard deviation and interval of each future measurement.
+            Mean, standard deviation and interval of each future measurement; for pandas with the index that follows,
+            and with its own times if the model has a part with times.
         """
         from scipy.stats import norm
 
         expect_steps(steps)
         if not 0.0 < confidence < 1.0:
             raise ModelError(f"confidence must lie between 0 and 1, such as 0.95; got {confidence!r}")
-        T = measured(y, self.outputs)
+        T, rows = given_series(y, self.outputs, self.parts)
         if T.ndim != 1:
             raise ShapeError("forecast takes one series; call it for each")
+        index = self._following(T.size // self.outputs, steps) if rows is None else rows.following(int(steps))
         longer = np.concatenate([T, np.full(steps * self.outputs, np.nan)])
         x, S, H, _ = self._smoothed(theta, longer)
         x, S, H = x[-steps:], S[-steps:], H[-steps:]
         mean = np.einsum("kmi,ki->km", H, x)
         var = np.einsum("kmi,kij,kmj->km", H, S, H) + np.diagonal(self.noise_of(self._theta(theta)))
         std, half = np.sqrt(np.maximum(var, 0.0)), norm.isf(0.5 - 0.5 * confidence)
-        index = future_index(y, steps) if is_pandas(y) else None
         made = (mean, std, mean - half * std, mean + half * std)
         words = ("mean", "std", "lower", "upper")
         return Forecast(*(wrapped(y, _squeezed(value), word, index) for value, word in zip(made, words)))
+
+    def _following(self, have: int, steps: int) -> Any:
+        """The future's own times, where a part has them."""
+        return next((part.times[have : have + steps] for part in self.parts if part.times is not None), None)
 
     def simulate(self, theta: ArrayLike, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
         """Draw series; flat states begin at 0.
@@ -304,7 +315,7 @@ class SeriesModel:
         from kfdyn.estimation.simulate import draw
 
         expect_steps(steps)
-        ss = Builder(self, int(steps))._state_space(self._theta(theta), 0.0, flat=False)
+        ss = Builder(self, int(steps))._state_space(self._theta(theta), flat=False)
         T = draw(ss, rng, n).T
         return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
 

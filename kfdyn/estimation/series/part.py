@@ -44,10 +44,14 @@ class Part:
         ``matrices(theta, steps)``.
     linear : bool
         Whether Q alone depends on the parameters, and linearly.
+    analytic : bool
+        Whether ``matrices`` takes complex parameters, whose imaginary parts give slopes without differences.
     outputs : int
         Number of outputs.
     steps : int or None
         The steps for which there are regressors or times, if the part knows them.
+    times : array or None
+        The times of the steps, if the part has its own.
     """
 
     kind: str
@@ -56,21 +60,15 @@ class Part:
     start: Callable[[float], list[float]]
     matrices: Callable[[FloatArray, int], Matrices]
     linear: bool = True
+    analytic: bool = False
     outputs: int = 1
     steps: int | None = None
+    times: FloatArray | None = None
 
 
 def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
     """Where to look for variances, as shares of the series' own, and for the parameters after them."""
     return [*(share * spread for share in shares), *then]
-
-
-def stationary(F: FloatArray, Q: FloatArray) -> FloatArray:
-    """Covariance P = F P F* + Q of a stable process."""
-    from scipy.linalg import solve_discrete_lyapunov
-
-    P = np.asarray(solve_discrete_lyapunov(F, Q), dtype=np.float64)
-    return 0.5 * (P + P.T)
 
 
 def flat_prior(n: int) -> tuple[FloatArray, FloatArray]:

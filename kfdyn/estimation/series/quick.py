@@ -15,31 +15,34 @@ from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.series.part import Matrices
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
+_RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
 
 
 class _Data(NamedTuple):
     y: FloatArray
+    start: FloatArray
     seen: NDArray[np.bool_]
     series: int
     seen_count: int
 
 
 class QuickSeries:
-    """ℓ(θ) and its gradient; ``slopes`` are what Q, P0 and the noise change by with each parameter."""
+    """ℓ(θ) and its gradient; Q, the noise and the widths of flat priors are θ times ``dQ``, ``dR`` and ``widths``."""
 
-    def __init__(self, matrices: Matrices, steps: int, slopes: list[Matrices], R: FloatArray, wide: float) -> None:
-        n = len(matrices.flat)
+    def __init__(self, matrices: Matrices, steps: int, dQ: FloatArray, dR: FloatArray, widths: FloatArray) -> None:
+        n, p = len(matrices.flat), len(dQ)
         self.n, self.steps = n, steps
         self.flat = np.flatnonzero(matrices.flat)
         self.at = np.ascontiguousarray(np.argwhere(matrices.F)).reshape(-1)
         self.F = matrices.F[matrices.F != 0.0]
         self.H = np.ascontiguousarray(matrices.H, dtype=np.float64).reshape(-1)
         self.h_step = n if matrices.H.ndim == 3 else 0
-        self.dQ = np.array([s.Q for s in slopes]).reshape(len(slopes), -1)
-        self.dP0 = np.array([s.P0 for s in slopes]).reshape(len(slopes), -1)
-        self.dR = R.reshape(len(slopes))
-        self.P0 = np.zeros((n, n))
-        self.P0[self.flat, self.flat] = wide
+        self.dQ, self.dR = dQ.reshape(p, n * n), dR
+        entries = np.argwhere((dQ != 0.0).any(axis=0))
+        self.entries = entries.reshape(-1)
+        self.slopes = 0.5 * dQ[:, entries[:, 0], entries[:, 1]]
+        self.widths = np.zeros((p, n * n))
+        self.widths[:, :: n + 1] = widths
         self._data: dict[int, tuple[FloatArray, _Data]] = {}
 
     def data(self, T: FloatArray) -> _Data:
@@ -47,11 +50,12 @@ class QuickSeries:
         kept = self._data.get(id(T))
         if kept is not None and kept[0] is T:
             return kept[1]
-        rows = T.reshape(-1, T.shape[-1])
+        rows, d = T.reshape(-1, T.shape[-1]), self.flat.size
         seen = ~np.isnan(rows[0])
-        y = np.zeros((self.steps, len(rows) + self.flat.size))
+        y, start = np.zeros((self.steps, len(rows) + d)), np.zeros((self.n, len(rows) + d))
         y[:, : len(rows)] = np.where(seen, rows, 0.0).T
-        found = _Data(y.reshape(-1), seen, len(rows), int(seen.sum()))
+        start[self.flat, len(rows) + np.arange(d)] = 1.0
+        found = _Data(y.reshape(-1), start.reshape(-1), seen, len(rows), int(seen.sum()))
         self._data = {**dict(list(self._data.items())[-15:]), id(T): (T, found)}
         return found
 
@@ -59,57 +63,79 @@ class QuickSeries:
         """ℓ of all series of T, and its gradient if that is wanted."""
         from kfdyn.estimation.recursions.constant_chain import Chain, filter_chain, score_chain, work_size
 
-        data, n, d, steps = self.data(T), self.n, self.flat.size, self.steps
-        rows = data.series + d
-        start = np.zeros((n, rows))
-        start[self.flat, data.series + np.arange(d)] = 1.0
-        Q, P0 = theta @ self.dQ, self.P0.reshape(-1) + theta @ self.dP0
+        data, n, steps = self.data(T), self.n, self.steps
+        if not data.seen_count:  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
+        S, rows = data.series, data.series + self.flat.size
         e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(work_size(n, rows))
         chain = Chain(self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
-        failed = filter_chain(n, rows, chain, Q, P0, float(theta @ self.dR), data.y, start.reshape(-1), work)
+        Q, P0, noise = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
+        failed = filter_chain(n, rows, chain, Q, P0, noise, data.y, data.start, work)
         if failed >= 0:
             raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
-        each = e.reshape(steps, rows)
-        mix, llf = resolve(each.T, data.series, data.seen_count, float(np.log(D).sum()))
+        found = resolve(e.reshape(steps, rows), S)
+        llf = found.llf(S * data.seen_count, S * float(np.log(D).sum()))
         if not gradient:
             return llf, None
-        if d:
-            chain = chain._replace(e=(each @ mix.T).reshape(-1))
-        out = np.zeros(4 * n * n + 2)
-        squares, Lambdas, sums = out[: 2 * n * n], out[2 * n * n : 4 * n * n], out[4 * n * n :]
-        score_chain(n, rows, chain, squares, Lambdas, sums, work)
-        half = 0.5 * (squares - data.series * Lambdas)
-        noise = 0.5 * (sums[0] - data.series * sums[1])
-        return llf, self.dQ @ half[: n * n] + self.dP0 @ half[n * n :] + noise * self.dR
+        many = self.slopes.shape[1]
+        out = np.zeros(2 * many + 2)
+        squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
+        e = found.mixed().reshape(-1)
+        score_chain(n, rows, chain._replace(e=e), self.entries, squares, Lambdas, sums, work)
+        noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
+        return llf, self.slopes @ (squares - S * Lambdas) + noise * self.dR
 
 
-def resolve(e: FloatArray, S: int, seen: int, logdet: float) -> tuple[FloatArray, float]:
-    """Least squares for the flat states of S series, whose columns follow them: how rows are mixed, and ℓ.
+class Resolved(NamedTuple):
+    """Least squares for the flat states: X = Q R of their whitened columns, Q*e, and e + Xδ̂ (steps, series)."""
 
-    The mixed rows are those of the posterior mean of the flat states, and of its spread, once for each series.
+    orthogonal: FloatArray
+    triangle: FloatArray
+    along: FloatArray
+    fitted: FloatArray
+
+    def llf(self, measurements: int, logdet: float) -> float:
+        """ℓ of so many measurements in all; ``logdet`` is that of the finite model, summed over the series."""
+        S = self.fitted.shape[1]
+        logdet += 2.0 * S * float(np.log(np.abs(np.diagonal(self.triangle))).sum())
+        return -0.5 * (measurements * _LOG_2PI + logdet + float(np.vdot(self.fitted, self.fitted)))
+
+    def mixed(self) -> FloatArray:
+        """Whitened innovations at the flat states' posterior mean, and along its spread, once for each series."""
+        S = self.fitted.shape[1]
+        return np.concatenate([self.fitted, self.orthogonal if S == 1 else np.sqrt(S) * self.orthogonal], axis=1)
+
+    def mix(self) -> FloatArray:
+        """The same as a matrix that all rows of a batch are multiplied by."""
+        S, d = self.fitted.shape[1], len(self.triangle)
+        inverse = np.linalg.inv(self.triangle)
+        out = np.eye(S + d)
+        out[:S, S:] = -self.along.T @ inverse.T  # δ̂
+        out[S:, S:] = np.sqrt(S) * inverse.T
+        return out
+
+
+def resolve(e: FloatArray, S: int) -> Resolved:
+    """Fit the flat states of S series to whitened innovations (steps, S + d), whose last columns are those of δ.
+
+    Whether a state is resolved is asked of its own column, whatever its unit.
     """
-    X = e[S:]
-    d = len(X)
-    mix = np.zeros((S + d, S + d))
-    mix[range(S), range(S)] = 1.0
-    fitted, open_ = e[:S], 0.0
-    if d:
-        if d == 1:  # the usual level: LAPACK takes longer than the filter
-            size = np.sqrt((X * X).sum(axis=1, keepdims=True))
-            orthogonal, triangle = X.T / np.where(size > 0.0, size, 1.0), size
-        else:
-            orthogonal, triangle = np.linalg.qr(X.T)
-        diagonal = np.abs(np.diagonal(triangle))
-        if len(diagonal) < d or not diagonal.min() > 1e-10 * diagonal.max():  # 0 > 0 is not
-            raise SingularError(
-                f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "
-                "for this model, or two of its parts say the same"
-            )
-        inverse = np.linalg.inv(triangle)
-        along = e[:S] @ orthogonal
-        mix[:S, S:] = -along @ inverse.T  # δ̂
-        mix[S:, S:] = np.sqrt(S) * inverse.T
-        fitted = e[:S] - along @ orthogonal.T
-        open_ = 2.0 * float(np.log(diagonal).sum())
-    llf = -0.5 * (S * (seen * _LOG_2PI + logdet + open_) + (fitted * fitted).sum())
-    return mix, float(llf)
+    own, X = e[:, :S], e[:, S:]
+    d = X.shape[1]
+    if d == 0:
+        return Resolved(X, X[:0], np.zeros((0, S)), own)
+    if d == 1:  # the usual level: LAPACK takes longer than the filter
+        size = np.sqrt(X.T @ X)
+        orthogonal, triangle = X / (size if size[0, 0] > 0.0 else 1.0), size
+        resolved = size[0, 0] > 0.0
+    else:
+        orthogonal, triangle = np.linalg.qr(X)
+        diagonal, norms = np.abs(np.diagonal(triangle)), np.sqrt((triangle * triangle).sum(axis=0))
+        resolved = len(diagonal) == d and bool((diagonal > _RESOLVED * norms).all())
+    if not resolved:
+        raise SingularError(
+            f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "
+            "for this model, or two of its parts say the same"
+        )
+    along = orthogonal.T @ own
+    return Resolved(orthogonal, triangle, along, own - orthogonal @ along)

@@ -149,19 +149,19 @@ def cycle(period: tuple[float, float] = (2.0, 1000.0)) -> SeriesModel:
     middle = float(np.sqrt(low * min(high, 10 * low)))
     part = Part(
         "cycle", ("cycle", "cycle.period", "cycle.damping"), (_POSITIVE, (low, high), (0.0, 1.0)),
-        partial(spread_over, [0.1], then=[middle, 0.9]), _turning, linear=False,
+        partial(spread_over, [0.1], then=[middle, 0.9]), _turning, linear=False, analytic=True,
     )  # fmt: skip
     return SeriesModel((part,), False)
 
 
 def _turning(theta: FloatArray, steps: int) -> Matrices:
     variance, length, factor = theta
-    if not factor < 1.0:
-        raise ModelError(f"cycle.damping is {factor:g}; a cycle is stationary only where it is less than 1")
+    if not factor.real < 1.0:
+        raise ModelError(f"cycle.damping is {factor.real:g}; a cycle is stationary only where it is less than 1")
     c, s = np.cos(2 * np.pi / length), np.sin(2 * np.pi / length)
     eye = np.eye(2)
     F = factor * np.array([[c, s], [-s, c]])
-    P0 = variance / (1.0 - factor**2) * eye
+    P0 = variance / ((1.0 - factor) * (1.0 + factor)) * eye  # exact, however near to 1
     return Matrices(F, np.array([[1.0, 0.0]]), variance * eye, P0, np.zeros(2, dtype=bool))
 
 

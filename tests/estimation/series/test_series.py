@@ -47,7 +47,7 @@ def test_own_gradient_and_likelihood(name):
     theta = np.array(theta)
     y = np.random.default_rng(1).normal(size=(3, 30)).cumsum(axis=1)
     y[:, [4, 5, 17]] = np.nan
-    build = Builder(model, 30, 2.0)
+    build = Builder(model, 30)
     value, gradient = build.evaluate(theta, y)
     ss = model.state_space(theta, 30)
     assert value == pytest.approx(np.sum(kf.kalman_filter(ss, y).llf), rel=1e-10)
@@ -65,7 +65,7 @@ def test_several_outputs():
     model, theta = S.constant_velocity(0.5, 2), np.array([0.5, 0.7])
     y = np.random.default_rng(2).normal(size=(20, 2)).cumsum(axis=0)
     y[3, 1] = np.nan
-    build = Builder(model, 20, 2.0)
+    build = Builder(model, 20)
     value, gradient = build.evaluate(theta, y.reshape(-1))
     for i, axis in enumerate(np.eye(2)):
         slope = (

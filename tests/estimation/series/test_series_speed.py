@@ -1,4 +1,4 @@
-"""Time of whole fits beside statsmodels', alternating in one run, shortest of five: processor time of one thread."""
+"""Time of whole fits beside statsmodels', alternating in one run, shortest of ten: processor time of one thread."""
 
 import time
 import warnings
@@ -22,13 +22,16 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_fits_are_faster_than_statsmodels(name):
-    """Measured on two shared cores: Nile 4 times, airline 15, track 23."""
+    """Measured on one of two shared cores: Nile 3.7 times, airline 12.5, track 22."""
     model, y, options, least = CASES[name]
-    peer = sm.tsa.UnobservedComponents(y, **options)
+
+    def peer():  # of the same likelihood; the model is made anew, as by ours
+        return sm.tsa.UnobservedComponents(y, **options, use_exact_diffuse=True).fit(disp=0)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        calls = (lambda: model.fit(y), lambda: peer.fit(disp=0))
-        taken = np.array([[_time(call) for call in calls] for _ in range(5)]).min(axis=0)
+        calls = (lambda: model.fit(y), peer)
+        taken = np.array([[_time(call) for call in calls] for _ in range(10)]).min(axis=0)
     print(f"{name}: {1e3 * taken[0]:.1f} ms, statsmodels {1e3 * taken[1]:.1f} ms, {taken[1] / taken[0]:.1f} times")
     assert taken[1] > least * taken[0]
 
