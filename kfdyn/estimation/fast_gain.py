@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation import filtering, smoothing
+from kfdyn.estimation.block_checks import expect_covariance
 from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.operators import Operators
-from kfdyn.estimation.packing import Packed, expect_covariance
+from kfdyn.estimation.packing import Packed
 from kfdyn.estimation.riccati import Riccati, common_sizes
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree

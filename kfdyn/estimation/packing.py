@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.block_checks import expect_covariance as expect_covariance
 from kfdyn.estimation.blocks import FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.tree import Tree
 
