@@ -24,7 +24,13 @@ _sources: dict[str, tuple[bytes | None, frozenset[str]]] = {}
 
 
 def digest(module, *facts):
-    """The name of code written by a module, given all else it depends on; None if some source is not to be had."""
+    """The name of code written by a module, given all else it depends on; None if that cannot be known.
+
+    It cannot be known of a module that is not of this package: whatever else it imports, or a function made in another
+    has taken along, may be another number tomorrow. Such code is compiled once a process and kept nowhere.
+    """
+    if module.partition(".")[0] != __name__.partition(".")[0]:
+        return None
     made = hashlib.sha256()
     for name in sorted(closure(module)):
         source = _read(name)[0]

@@ -117,3 +117,28 @@ def test_the_closure_is_all_that_is_imported():
 def test_every_fact_is_in_the_name(fact):
     names = {cache.digest("kfdyn.sweeps.algebra", *f) for f in (fact, (), ("y",))}
     assert len(names) == 3
+
+
+def test_what_others_write_is_kept_nowhere(tmp_path):
+    """A function made in another takes a number along that no source tells: each has code of its own."""
+    (tmp_path / "theirs.py").write_text(
+        "from kfdyn.sweeps import loop, sweep\n\n\n"
+        "def scaling(c):\n"
+        "    @sweep\n"
+        "    def scaled(s):\n"
+        "        for k in loop(s.size):\n"
+        "            s[k] = c * s[k]\n"
+        "    return scaled\n"
+    )
+    code = (
+        "import numpy as np, theirs\n"
+        "for c in (2.0, 3.0):\n"
+        "    x = np.ones(2)\n"
+        "    theirs.scaling(c)(x)\n"
+        "    print(x[0])\n"
+    )
+    kept = tmp_path / "kept"
+    environment = os.environ | {"KFDYN_CACHE_DIR": str(kept), "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2.0", "3.0"]
+    assert not list(kept.glob("*.o"))
