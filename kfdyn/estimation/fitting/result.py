@@ -14,7 +14,7 @@ from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.fitting.fit import Problem
+    from kfdyn.estimation.fitting.problem import Problem
     from kfdyn.estimation.scoring import Score
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified

@@ -1,0 +1,208 @@
+"""The search for a maximum: BFGS on free parameters, and bounds as hypotheses that are tested.
+
+A parameter that falls far towards a bound is put there if the likelihood is not the worse for it and does not rise from
+there into the interior. Where the search then ends, every such parameter is tested again: if the likelihood rises from the
+bound, the parameter is released at a small distance and the search goes on. So what is found satisfies the first-order
+conditions (Karush, Kuhn and Tucker), bounds included.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.fitting.bfgs import PAUSED, STUCK, TIRED, Descent, Point
+from kfdyn.estimation.fitting.problem import Evaluation, Problem
+
+STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on its scale: below is a maximum
+_GAIN = 1e-7  # of the log-likelihood: less is none
+_LONGEST = 5.0  # step of a logarithm: a factor of 150 is enough at a time
+_FAR = 4.0  # fall of a logarithm after which its bound is tried
+_EDGE = 7.0  # of a number between two bounds: nearer than a thousandth of their distance
+_ENDLESS = 60.0  # by how much a logarithm may fall: a parameter of 1e-26 of its start is not found, but fled to
+_FLED = 20.0  # the same where there is no model any more
+_LEVEL = 0.01  # slope from a bound, for a typical value, below which a short step is tried too
+
+ENDLESS = "endless"
+
+
+class Found(NamedTuple):
+    """Where a search ended; ``sound`` if no parameter at a bound gains by leaving it."""
+
+    z: FloatArray
+    at: Evaluation
+    message: str
+    iterations: int
+    held: FloatArray
+    sound: bool
+    fell: FloatArray
+
+
+class Search:
+    """One search, from one start."""
+
+    def __init__(self, problem: Problem, z0: FloatArray, at: Evaluation, limit: int) -> None:
+        self.problem, self.limit = problem, limit
+        t = problem.transform
+        self.one_sided = t.only_low | t.only_high
+        self.n = max(problem.objective.n_observed, 1)
+        self.z0, self.z, self.at = z0, z0, at
+        problem.held[:] = np.nan
+        self._common_scale()
+        self.mark = self.z.copy()  # where each parameter was last let go, from which its fall is counted
+        self.asked = np.zeros(z0.size, dtype=bool)
+        for i in np.flatnonzero(t.bounded):
+            problem.typical[i] = problem.distance(self.z, i)
+        point = self._point(self.z, self.at)
+        self._seen = [(point.x, self.at)]
+        self.descent = Descent(point, np.where(t.bounded, _LONGEST, np.inf))
+
+    def run(self) -> Found:
+        """Until the first-order conditions hold, or nothing helps."""
+        sound, endless = False, False
+        for _ in range(10 + 5 * self.z0.size):
+            why = self.descent.run(self._function, STEEP, self.limit, self._pause)
+            self.z, self.at = self._here()
+            if why is PAUSED:
+                if (self.z - self.z0 < -_ENDLESS)[self._falling()].any():
+                    endless = True
+                    break
+                self._try_bounds()
+                continue
+            if why is STUCK and self._fled():
+                endless = True
+                break
+            sound = not self._release()
+            if sound or why is TIRED:
+                break
+        fell = self._falling() & (self.z - self.z0 < -_FLED)
+        message = ENDLESS if endless else why
+        held = self.problem.held.copy()
+        return Found(self.z, self.at, message, self.descent.iterations, held, sound and not endless, fell)
+
+    def _point(self, z: FloatArray, at: Evaluation) -> Point:
+        return Point(z / self.problem.scale, -at.llf / self.n, -at.gradient * self.problem.scale / self.n)
+
+    def _function(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """−ℓ/N on the scale of each parameter; infinite where there is no model, and the line search comes back."""
+        at = self.problem.attempt(x * self.problem.scale)
+        self._seen = [*self._seen[-3:], (x, at)]
+        if at is None:
+            return np.inf, np.zeros(x.size)
+        return -at.llf / self.n, -at.gradient * self.problem.scale / self.n
+
+    def _here(self) -> tuple[FloatArray, Evaluation]:
+        """Where the descent stands, with slopes at bounds; evaluated again only if it was long ago."""
+        x = self.descent.at.x
+        z = x * self.problem.scale
+        known = [at for seen, at in self._seen if seen is x and at is not None]
+        return z, known[-1] if known else self.problem(z)
+
+    def _go(self, z: FloatArray, at: Evaluation) -> None:
+        """Stand elsewhere."""
+        self.z, self.at = z, at
+        point = self._point(z, at)
+        self._seen = [(point.x, at)]
+        self.descent.move(point)
+
+    def _common_scale(self) -> None:
+        """Variances that all scale with the data: their best common factor is known from the slopes, so begin there."""
+        which = self.one_sided
+        if not which.any():
+            return
+        flat = np.size(getattr(self.problem.objective.build, "flat", ())) * self.problem.objective.n_series
+        factor = 1.0 + 2.0 * float(self.at.gradient[which].sum()) / max(self.n - flat, 1)
+        step = float(np.clip(np.log(max(factor, 1e-5)), -12.0, 12.0))
+        if abs(step) < 0.3:
+            return
+        z = self.z + np.where(which, step, 0.0)
+        at = self.problem.attempt(z)
+        if at is not None and at.llf > self.at.llf:
+            self.z, self.at = z, at
+
+    def _falling(self) -> Any:
+        return self.one_sided & np.isnan(self.problem.held)
+
+    def _driven(self, z: FloatArray) -> Any:
+        """Which parameters have moved far towards a bound, and were not asked there about it."""
+        far = np.where(self.problem.transform.both, (np.abs(z) > _EDGE) & ~self.asked, z - self.mark < -_FAR)
+        return far & np.isnan(self.problem.held) & self.problem.transform.bounded
+
+    def _pause(self, x: FloatArray) -> bool:
+        return bool(self._driven(x * self.problem.scale).any())
+
+    def _try_bounds(self) -> None:
+        """Hold what was driven to a bound, if the likelihood agrees; else ask again further on."""
+        for i in np.flatnonzero(self._driven(self.z)):
+            self.asked[i] = True
+            self.problem.held[i] = self.problem.nearest(self.z, i)
+            at = self.problem.attempt(self.z)
+            if at is not None and at.llf >= self.at.llf - self._nothing() and self._flat_or_falls(at, i):
+                self.descent.hold(int(i))
+                self._go(self.z, at)
+            else:
+                self.problem.held[i] = np.nan
+                self.mark[i] = self.z[i]
+
+    def _flat_or_falls(self, at: Evaluation, i: int) -> bool:
+        """Whether the likelihood does not rise from the bound: on the way to where the parameter now is."""
+        return bool(at.inward[i] * self.problem.distance(self.z, i) / self.problem.typical[i] < _GAIN)
+
+    def _nothing(self) -> float:
+        """What may be rounding of ℓ, or is too little to matter."""
+        return _GAIN + 1e-12 * abs(self.at.llf)
+
+    def _fled(self) -> bool:
+        """Whether the search stopped for want of a model, far down and on a slope that goes on."""
+        down = self._falling() & (self.z - self.z0 < -_FLED)
+        return bool(float(self.at.gradient[down].sum()) < -1e-3 * self.n)
+
+    def _release(self) -> bool:
+        """Let parameters go from where they are stuck, if the likelihood rises; whether one was."""
+        problem, t = self.problem, self.problem.transform
+        held = ~np.isnan(problem.held)
+        deep = self.one_sided & (self.z - np.log(problem.typical) < -_FAR)
+        edge = t.both & (np.abs(self.z) > _EDGE)
+        for i in np.flatnonzero(held | deep | edge):
+            away = 0.0 if held[i] else problem.distance(self.z, i) / problem.typical[i]
+            slope = self.at.inward[i]
+            if not held[i]:
+                toward = 1.0 if t.only_low[i] or t.only_high[i] or self.z[i] < 0 else -1.0
+                slope = toward * self.at.gradient[i] / away
+            most = (0.5 * (t.high[i] - t.low[i]) / problem.typical[i]) if t.both[i] else np.inf
+            if self._leave(int(i), float(slope), away, most):
+                return True
+        return False
+
+    def _leave(self, i: int, slope: float, away: float, most: float) -> bool:
+        """Try to leave a bound: the slope promises a gain of 1 after 1/slope, and a parabola corrects that."""
+        if slope > 0.0:
+            step, tries = min(1.0 / slope, most), 8
+        elif slope > -_LEVEL and not away:
+            step, tries = min(np.exp(-_FAR), most), 1  # a slope of 0, as of a square root, says nothing
+        else:
+            return False
+        problem, bound, was = self.problem, self.problem.nearest(self.z, i), self.problem.held[i]
+        if not np.isnan(was):
+            bound = was
+        inside = -1.0 if bound == problem.transform.high[i] else 1.0
+        for _ in range(tries):
+            if slope > 0.0 and slope * step < _GAIN:
+                return False
+            theta = problem.theta(self.z)
+            theta[i] = bound + inside * problem.typical[i] * (away + step)
+            z = self.z.copy()
+            z[i] = problem.transform.free_one(i, theta[i])
+            problem.held[i] = np.nan
+            at = problem.attempt(z)
+            if at is not None and at.llf > self.at.llf + self._nothing():
+                self.descent.release(i)
+                self.mark[i], self.asked[i] = z[i], False
+                self._go(z, at)
+                return True
+            problem.held[i] = was
+            lost = np.inf if at is None else slope * step - (at.llf - self.at.llf)
+            step *= float(np.clip(0.5 * slope * step / lost, 0.02, 0.5)) if lost > 0.0 else 0.1
+        return False
