@@ -12,7 +12,7 @@ from kfdyn.estimation.blocks import FloatArray
 Function = Callable[[FloatArray], tuple[float, FloatArray]]
 
 _ARMIJO, _WOLFE = 1e-4, 0.9  # what a step must gain of what its slope promises, and may leave of that slope
-_UNKNOWN = 2.0  # inverse curvature before anything is known: that of the logarithm of a variance, of −ℓ by measurement
+_ROUNDING = 1e-12  # of −ℓ by measurement: where values differ by less, the slopes decide (Hager and Zhang 2005)
 _FIRST = 0.2  # of the longest step: before anything is known of the curvature
 
 FOUND = "the gradient is zero"
@@ -35,14 +35,10 @@ class Descent:
     Held parameters have no gradient and no row in the inverse Hessian ``H``, so that they do not move.
     """
 
-    def __init__(self, at: Point, longest: FloatArray) -> None:
-        self.at, self.longest = at, longest
+    def __init__(self, at: Point, longest: FloatArray, usual: FloatArray) -> None:
+        self.at, self.longest, self.usual = at, longest, usual  # usual: inverse curvature, before any is known
         self.iterations = 0
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin with what is usual of a log-likelihood."""
-        self.H = np.diag(np.full(self.at.x.size, _UNKNOWN))
+        self.H = np.diag(usual)
         self.fresh = True
 
     def move(self, at: Point) -> None:
@@ -58,10 +54,10 @@ class Descent:
     def release(self, i: int) -> None:
         """Take parameter i in again, of whose curvature nothing is known."""
         self.H[i] = self.H[:, i] = 0.0
-        self.H[i, i] = _UNKNOWN
+        self.H[i, i] = self.usual[i]
 
-    def run(self, function: Function, steepness: float, limit: int, pause: Callable[[FloatArray], bool]) -> str:
-        """Go down until no slope exceeds ``steepness``, or ``pause(x)``, and say why it ended.
+    def run(self, function: Function, steepness: float, limit: int, pause: Callable[[Point], bool]) -> str:
+        """Go down until no slope exceeds ``steepness``, or ``pause(point)``, and say why it ended.
 
         Infinite values are allowed: the line search comes back from there (Nocedal and Wright 2006, chapters 3 and 6).
         """
@@ -87,14 +83,14 @@ class Descent:
                 continue
             self._learn(there.x - x, there.gradient - gradient)
             self.at = there
-            if pause(there.x):
+            if pause(there):
                 return PAUSED
         return TIRED
 
     def _again(self) -> None:
         """Once more down the gradient, with the usual curvature of what is free."""
         free = np.diagonal(self.H) != 0.0
-        self.H = np.diag(np.where(free, _UNKNOWN, 0.0))
+        self.H = np.diag(np.where(free, self.usual, 0.0))
         self.fresh = True
 
     def _learn(self, s: FloatArray, y: FloatArray) -> None:
@@ -121,7 +117,7 @@ def _line(
         there = x + t * direction
         new_value, gradient = function(there)
         new_slope = float(direction @ gradient)
-        tiny = abs(new_value - value) <= 1e-15 * abs(value) and abs(new_slope) <= abs(slope)
+        tiny = abs(new_value - value) <= _ROUNDING * (1.0 + abs(value)) and abs(new_slope) <= abs(slope)
         if not tiny and not new_value <= value + _ARMIJO * t * slope:
             high = (t, new_value, new_slope)
         elif new_slope < _WOLFE * slope:

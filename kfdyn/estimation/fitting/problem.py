@@ -113,16 +113,18 @@ class Problem:
         t = self.transform
         return float(t.high[i] if t.only_high[i] or (t.both[i] and z[i] > 0) else t.low[i])
 
-    def find_scale(self, z: FloatArray, here: Evaluation) -> None:
+    def find_scale(self, z: FloatArray, here: Evaluation, known: bool = False) -> None:
         """Scale of each parameter without bounds, from the curvature of ℓ, whatever its units.
 
         A step is tried and changed until it is long enough for the gradient to change by more than rounding, and
-        short beside the scale it implies.
+        short beside the scale it implies; ``known`` says that the scale was found nearby.
         """
         half = 0.5 * max(self.objective.n_observed, 1)
         for i in np.flatnonzero(~self.transform.bounded & np.isnan(self.held)):
             slope = float(here.gradient[i])
-            step = max(1e-4 * abs(float(z[i])), 1.0 / abs(slope) if slope else 0.0) or 1e-4 * float(self.scale[i])
+            step = 1e-2 * float(self.scale[i])
+            if not known:
+                step = 1e-4 * abs(float(z[i])) or (1.0 / abs(slope) if slope else step)
             for _ in range(_TRIES):
                 there = z.copy()
                 there[i] += step

@@ -126,8 +126,9 @@ class Fit:
     def _directions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Scale, eigenvalues and eigenvectors of the information of what is not at a bound."""
         free = np.flatnonzero(~np.asarray(self.at_bound))
-        part = self._information[np.ix_(free, free)]
-        scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), 1e-12 * max(1.0, np.abs(part).max(initial=0.0))))
+        part, own = self._information[np.ix_(free, free)], self._problem.scale[free]
+        least = 1e-12 * max(1.0, np.abs(part * np.outer(own, own)).max(initial=0.0))
+        scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), least / own**2))
         values, vectors = np.linalg.eigh(part / np.outer(scale, scale)) if free.size else (np.zeros(0), np.eye(0))
         return scale, values, vectors
 

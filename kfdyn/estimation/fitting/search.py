@@ -19,7 +19,9 @@ from kfdyn.estimation.fitting.problem import Evaluation, Problem
 STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on its scale: below is a maximum
 _GAIN = 1e-7  # of the log-likelihood: less is none
 _LONGEST = 5.0  # step of a logarithm: a factor of 150 is enough at a time
+_USUAL = 8.0  # inverse curvature of −ℓ by measurement in the logarithm of a variance: 2 if all noise has that variance
 _FAR = 4.0  # fall of a logarithm after which its bound is tried
+_SOON = 1.5  # the same where the likelihood has become steeper on the way, as it is where the bound is best
 _EDGE = 7.0  # of a number between two bounds: nearer than a thousandth of their distance
 _ENDLESS = 60.0  # by how much a logarithm may fall: a parameter of 1e-26 of its start is not found, but fled to
 _FLED = 20.0  # the same where there is no model any more
@@ -53,11 +55,13 @@ class Search:
         self._common_scale()
         self.mark = self.z.copy()  # where each parameter was last let go, from which its fall is counted
         self.asked = np.zeros(z0.size, dtype=bool)
+        self.tried = np.zeros(z0.size, dtype=bool)  # from a bound, although the slope falls
         for i in np.flatnonzero(t.bounded):
             problem.typical[i] = problem.distance(self.z, i)
         point = self._point(self.z, self.at)
         self._seen = [(point.x, self.at)]
-        self.descent = Descent(point, np.where(t.bounded, _LONGEST, np.inf))
+        self.slope = point.gradient.copy()
+        self.descent = Descent(point, np.where(t.bounded, _LONGEST, np.inf), np.where(t.bounded, _USUAL, 2.0))
 
     def run(self) -> Found:
         """Until the first-order conditions hold, or nothing helps."""
@@ -125,17 +129,23 @@ class Search:
     def _falling(self) -> Any:
         return self.one_sided & np.isnan(self.problem.held)
 
-    def _driven(self, z: FloatArray) -> Any:
+    def _driven(self, at: Point) -> Any:
         """Which parameters have moved far towards a bound, and were not asked there about it."""
-        far = np.where(self.problem.transform.both, (np.abs(z) > _EDGE) & ~self.asked, z - self.mark < -_FAR)
+        z = at.x * self.problem.scale
+        fall = z - self.mark
+        if fall.min() > -_SOON and np.abs(z).max() < _EDGE:
+            return np.zeros(z.size, dtype=bool)
+        steeper = at.gradient * np.exp(np.minimum(-fall, 700.0)) > np.maximum(self.slope, 0.0)
+        down = (fall < -_FAR) | ((fall < -_SOON) & steeper & ~self.asked)
+        far = np.where(self.problem.transform.both, (np.abs(z) > _EDGE) & ~self.asked, down)
         return far & np.isnan(self.problem.held) & self.problem.transform.bounded
 
-    def _pause(self, x: FloatArray) -> bool:
-        return bool(self._driven(x * self.problem.scale).any())
+    def _pause(self, at: Point) -> bool:
+        return bool(self._driven(at).any())
 
     def _try_bounds(self) -> None:
         """Hold what was driven to a bound, if the likelihood agrees; else ask again further on."""
-        for i in np.flatnonzero(self._driven(self.z)):
+        for i in np.flatnonzero(self._driven(self.descent.at)):
             self.asked[i] = True
             self.problem.held[i] = self.problem.nearest(self.z, i)
             at = self.problem.attempt(self.z)
@@ -177,32 +187,48 @@ class Search:
         return False
 
     def _leave(self, i: int, slope: float, away: float, most: float) -> bool:
-        """Try to leave a bound: the slope promises a gain of 1 after 1/slope, and a parabola corrects that."""
+        """Try to leave a bound.
+
+        A slope that rises promises a gain of 1 after 1/slope, and a parabola corrects that. From one that falls the
+        likelihood may still recover: it is looked at where 2 would be lost; and where the slope is 0, which says nothing
+        of a square root of a variance, at a short step too.
+        """
         if slope > 0.0:
-            step, tries = min(1.0 / slope, most), 8
-        elif slope > -_LEVEL and not away:
-            step, tries = min(np.exp(-_FAR), most), 1  # a slope of 0, as of a square root, says nothing
-        else:
+            step = min(1.0 / slope, most)
+            for _ in range(8):
+                if slope * step < _GAIN:
+                    break
+                at = self._step_off(i, away + step)
+                if at is True:
+                    return True
+                lost = np.inf if at is None else slope * step - (at.llf - self.at.llf)
+                step *= float(np.clip(0.5 * slope * step / lost, 0.02, 0.5)) if lost > 0.0 else 0.1
             return False
-        problem, bound, was = self.problem, self.problem.nearest(self.z, i), self.problem.held[i]
-        if not np.isnan(was):
-            bound = was
-        inside = -1.0 if bound == problem.transform.high[i] else 1.0
-        for _ in range(tries):
-            if slope > 0.0 and slope * step < _GAIN:
-                return False
-            theta = problem.theta(self.z)
-            theta[i] = bound + inside * problem.typical[i] * (away + step)
-            z = self.z.copy()
-            z[i] = problem.transform.free_one(i, theta[i])
-            problem.held[i] = np.nan
-            at = problem.attempt(z)
-            if at is not None and at.llf > self.at.llf + self._nothing():
-                self.descent.release(i)
-                self.mark[i], self.asked[i] = z[i], False
-                self._go(z, at)
+        if away or self.tried[i]:
+            return False
+        self.tried[i] = True
+        steps = [min(1.0, most, -2.0 / slope if slope else 1.0)]
+        if slope > -_LEVEL:
+            steps.append(min(np.exp(-_FAR), most))
+        for step in steps:
+            at = self._step_off(i, step)
+            if at is True:
                 return True
-            problem.held[i] = was
-            lost = np.inf if at is None else slope * step - (at.llf - self.at.llf)
-            step *= float(np.clip(0.5 * slope * step / lost, 0.02, 0.5)) if lost > 0.0 else 0.1
         return False
+
+    def _step_off(self, i: int, step: float) -> Evaluation | bool | None:
+        """Go to a distance from the bound, in typical ones, if that is better: True. Else what is there."""
+        problem, was = self.problem, self.problem.held[i]
+        bound = problem.nearest(self.z, i) if np.isnan(was) else was
+        inside = -1.0 if bound == problem.transform.high[i] else 1.0
+        z = self.z.copy()
+        z[i] = problem.transform.free_one(i, bound + inside * problem.typical[i] * step)
+        problem.held[i] = np.nan
+        at = problem.attempt(z)
+        if at is None or not at.llf > self.at.llf + self._nothing():
+            problem.held[i] = was
+            return at
+        self.descent.release(i)
+        self.mark[i], self.slope[i], self.asked[i] = z[i], np.inf, False
+        self._go(z, at)
+        return True

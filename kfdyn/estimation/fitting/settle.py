@@ -29,7 +29,7 @@ def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
         message = _NO_MAXIMUM.format(" ".join(words[:2]), words[2])
         return Fit(problem.theta(z), tuple(names), at.llf, False, message, held, problem, z)
     steep = STEEP * max(problem.objective.n_observed, 1)
-    problem.find_scale(z, at)  # it may be another than at the start
+    problem.find_scale(z, at, known=True)  # it may be another than at the start
     information = None
     for _ in range(8):
         if _steepest(problem, at.gradient) <= steep:
