@@ -30,7 +30,7 @@ class Problem:
     Attributes
     ----------
     held : ndarray
-        Bounds at which parameters are held, NaN for those that are free.
+        Where parameters are held, at a bound or as near to it as matters; NaN for those that are free.
     scale : ndarray
         Step of z that matters: 1 where z is a logarithm; for a parameter without bounds that by which the slope of ℓ
         changes as much as half the number of measurements, divided by it, which is what a logarithm of a variance does.
@@ -57,7 +57,7 @@ class Problem:
         if free.all():
             llf, gradient = self.objective(theta, t.theta, z, slope, lambda: self._reach(z, theta, slope), ~free)
             return Evaluation(llf, gradient, np.zeros(z.size))
-        inside = np.where(self.held == t.high, -self.typical, self.typical)
+        inside = self.inward() * self.typical
 
         def path(w: FloatArray) -> FloatArray:
             return np.where(free, t.theta(w), self.held + inside * w)
@@ -112,6 +112,11 @@ class Problem:
         """That bound."""
         t = self.transform
         return float(t.high[i] if t.only_high[i] or (t.both[i] and z[i] > 0) else t.low[i])
+
+    def inward(self) -> FloatArray:
+        """Direction of the interior for what is held, 1 or −1."""
+        t = self.transform
+        return np.where(self.held - t.low > t.high - self.held, -1.0, 1.0)
 
     def find_scale(self, z: FloatArray, here: Evaluation, known: bool = False) -> None:
         """Scale of each parameter without bounds, from the curvature of ℓ, whatever its units.

@@ -19,10 +19,12 @@ from kfdyn.estimation.fitting.problem import Evaluation, Problem
 STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on its scale: below is a maximum
 _GAIN = 1e-7  # of the log-likelihood: less is none
 _LONGEST = 5.0  # step of a logarithm: a factor of 150 is enough at a time
+_SHORT = 2.0  # step of a number between two bounds
 _USUAL = 8.0  # inverse curvature of −ℓ by measurement in the logarithm of a variance: 2 if all noise has that variance
 _FAR = 4.0  # fall of a logarithm after which its bound is tried
 _SOON = 1.5  # the same where the likelihood has become steeper on the way, as it is where the bound is best
 _EDGE = 7.0  # of a number between two bounds: nearer than a thousandth of their distance
+_BRINK = 18.0  # the same, 1e-8: where there is no model at the bound, it is held here, before digits are lost
 _ENDLESS = 60.0  # by how much a logarithm may fall: a parameter of 1e-26 of its start is not found, but fled to
 _FLED = 20.0  # the same where there is no model any more
 _LEVEL = 0.01  # slope from a bound, for a typical value, below which a short step is tried too
@@ -54,14 +56,15 @@ class Search:
         problem.held[:] = np.nan
         self._common_scale()
         self.mark = self.z.copy()  # where each parameter was last let go, from which its fall is counted
-        self.asked = np.zeros(z0.size, dtype=bool)
+        self.asked = np.zeros(z0.size, dtype=int)
         self.tried = np.zeros(z0.size, dtype=bool)  # from a bound, although the slope falls
         for i in np.flatnonzero(t.bounded):
             problem.typical[i] = problem.distance(self.z, i)
         point = self._point(self.z, self.at)
         self._seen = [(point.x, self.at)]
         self.slope = point.gradient.copy()
-        self.descent = Descent(point, np.where(t.bounded, _LONGEST, np.inf), np.where(t.bounded, _USUAL, 2.0))
+        longest = np.where(t.both, _SHORT, np.where(t.bounded, _LONGEST, np.inf))
+        self.descent = Descent(point, longest, np.where(t.bounded, _USUAL, 2.0))
 
     def run(self) -> Found:
         """Until the first-order conditions hold, or nothing helps."""
@@ -136,8 +139,9 @@ class Search:
         if fall.min() > -_SOON and np.abs(z).max() < _EDGE:
             return np.zeros(z.size, dtype=bool)
         steeper = at.gradient * np.exp(np.minimum(-fall, 700.0)) > np.maximum(self.slope, 0.0)
-        down = (fall < -_FAR) | ((fall < -_SOON) & steeper & ~self.asked)
-        far = np.where(self.problem.transform.both, (np.abs(z) > _EDGE) & ~self.asked, down)
+        down = (fall < -_FAR) | ((fall < -_SOON) & steeper & (self.asked == 0))
+        between = (np.abs(z) > np.where(self.asked == 0, _EDGE, _BRINK)) & (self.asked < 2)
+        far = np.where(self.problem.transform.both, between, down)
         return far & np.isnan(self.problem.held) & self.problem.transform.bounded
 
     def _pause(self, at: Point) -> bool:
@@ -146,10 +150,15 @@ class Search:
     def _try_bounds(self) -> None:
         """Hold what was driven to a bound, if the likelihood agrees; else ask again further on."""
         for i in np.flatnonzero(self._driven(self.descent.at)):
-            self.asked[i] = True
+            self.asked[i] += 1
             self.problem.held[i] = self.problem.nearest(self.z, i)
             at = self.problem.attempt(self.z)
-            if at is not None and at.llf >= self.at.llf - self._nothing() and self._flat_or_falls(at, i):
+            brink = at is None and self.problem.transform.both[i] and abs(self.z[i]) > _BRINK
+            if brink:
+                self.problem.held[i] = self.problem.transform.theta(self.z)[i]
+                at = self.problem.attempt(self.z)
+            better = at is not None and at.llf >= self.at.llf - self._nothing()
+            if at is not None and better and (brink or self._flat_or_falls(at, i)):
                 self.descent.hold(int(i))
                 self._go(self.z, at)
             else:
@@ -220,7 +229,7 @@ class Search:
         """Go to a distance from the bound, in typical ones, if that is better: True. Else what is there."""
         problem, was = self.problem, self.problem.held[i]
         bound = problem.nearest(self.z, i) if np.isnan(was) else was
-        inside = -1.0 if bound == problem.transform.high[i] else 1.0
+        inside = -1.0 if bound - problem.transform.low[i] > problem.transform.high[i] - bound else 1.0
         z = self.z.copy()
         z[i] = problem.transform.free_one(i, bound + inside * problem.typical[i] * step)
         problem.held[i] = np.nan
@@ -229,6 +238,6 @@ class Search:
             problem.held[i] = was
             return at
         self.descent.release(i)
-        self.mark[i], self.slope[i], self.asked[i] = z[i], np.inf, False
+        self.mark[i], self.slope[i], self.asked[i] = z[i], np.inf, 0
         self._go(z, at)
         return True
