@@ -62,7 +62,7 @@ class Descent:
         Infinite values are allowed: the line search comes back from there (Nocedal and Wright 2006, chapters 3 and 6).
         """
         while self.iterations < limit:
-            x, value, gradient = self.at
+            x, _, gradient = self.at
             if np.abs(gradient).max(initial=0.0) <= steepness:
                 return FOUND
             direction = -(self.H @ gradient)
@@ -106,9 +106,7 @@ class Descent:
         self.H = self.H - cross - cross.T + (1.0 + float(y @ Hy) / curvature) / curvature * np.outer(s, s)
 
 
-def _line(
-    function: Function, at: Point, slope: float, direction: FloatArray, t: float, longest: float
-) -> Point | None:
+def _line(function: Function, at: Point, slope: float, direction: FloatArray, t: float, longest: float) -> Point | None:
     """A step with less value and less slope: doubled while the slope stays steep, else cubic steps between."""
     x, value, _ = at
     low, high = (0.0, value, slope), None

@@ -46,6 +46,11 @@ class Objective:
         return sum(int((~np.isnan(T)).sum()) for T in self.groups)
 
     @property
+    def mean_square(self) -> float:
+        """Of the measurements that are there."""
+        return sum(float(np.nansum(T * T)) for T in self.groups) / max(self.n_observed, 1)
+
+    @property
     def n_series(self) -> int:
         """Number of series."""
         return sum(int(np.prod(T.shape[:-1])) for T in self.groups)
@@ -152,15 +157,16 @@ def by_differences(
     """∂ℓ/∂x_i from the score and from differences of what ``build`` makes around x, which is ``model``.
 
     The step is shortened where there is no model at its end, and where the halves of a difference are not alike: a
-    parameter of 1e-8 is moved by less than one of 1. Where rounding is more of a difference than that, it is lengthened.
-    Where there is no model on one side, or x is at the ``edge`` of what is allowed, the other gives the slope.
+    parameter of 1e-8 is moved by less than one of 1. Where rounding is more of a difference than that, it is made
+    longer. Where there is no model on one side, or x is at the ``edge`` of what is allowed, the other gives the slope.
     """
 
     def at(by: float) -> Any:
         there = x.copy()
         there[i] += by
         try:
-            return build(there), there[i] - x[i]
+            with np.errstate(all="ignore"):
+                return build(there), there[i] - x[i]
         except (ValueError, ArithmeticError) as error:
             return error, 0.0
 
@@ -226,14 +232,22 @@ def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
     for name, given in change.items():
         if name not in _names(model):
             raise ModelError(f"derivative(theta) has {name!r}, which is none of {', '.join(_names(model))}")
-        if isinstance(given, np.ndarray) and given.dtype != object:
-            step = given.reshape(-1)
-        elif isinstance(given, Blocks):
-            step = _flat(given)
-        else:
-            step = np.concatenate([np.ravel(block) for block in given if block is not None] or [np.zeros(0)])
-        mine = _flat(getattr(gradient, name))
+        own = getattr(gradient, name)
+        mine, step = _flat(own), _change(given, own)
         if step.size != mine.shape[-1]:
             raise ShapeError(f"derivative(theta) has {step.size} numbers for {name}, which has {mine.shape[-1]}")
         total += float(np.sum(mine * step))
     return total
+
+
+def _change(given: Any, own: Any) -> FloatArray:
+    """What ``own`` changes by as one vector; a root's slice of a stacked phi is ignored, as everywhere."""
+    if isinstance(given, Blocks):
+        return _flat(given)
+    stacked = isinstance(given, np.ndarray) and given.dtype != object
+    if isinstance(own, Blocks) and own.cols is not None and len(given) == len(own):
+        used = own.rows * own.cols > 0
+        given = given[used] if stacked else [block for block, here in zip(given, used) if here]
+    if stacked:
+        return given.reshape(-1)
+    return np.concatenate([np.ravel(block) for block in given if block is not None] or [np.zeros(0)])

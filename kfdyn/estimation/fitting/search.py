@@ -1,9 +1,9 @@
 """The search for a maximum: BFGS on free parameters, and bounds as hypotheses that are tested.
 
-A parameter that falls far towards a bound is put there if the likelihood is not the worse for it and does not rise from
-there into the interior. Where the search then ends, every such parameter is tested again: if the likelihood rises from the
-bound, the parameter is released at a small distance and the search goes on. So what is found satisfies the first-order
-conditions (Karush, Kuhn and Tucker), bounds included.
+A parameter that falls far towards a bound is put there if the likelihood is not the worse for it and does not rise
+from there into the interior. Where the search then ends, every such parameter is tested again: if the likelihood rises
+from the bound, the parameter is released at a small distance and the search goes on. So what is found satisfies the
+first-order conditions (Karush, Kuhn and Tucker), bounds included.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on 
 _GAIN = 1e-7  # of the log-likelihood: less is none
 _LONGEST = 5.0  # step of a logarithm: a factor of 150 is enough at a time
 _SHORT = 2.0  # step of a number between two bounds
+_LEAP = 12.0  # of all logarithms at once
 _USUAL = 8.0  # inverse curvature of −ℓ by measurement in the logarithm of a variance: 2 if all noise has that variance
 _FAR = 4.0  # fall of a logarithm after which its bound is tried
 _SOON = 1.5  # the same where the likelihood has become steeper on the way, as it is where the bound is best
@@ -58,10 +59,10 @@ class Search:
         self.mark = self.z.copy()  # where each parameter was last let go, from which its fall is counted
         self.asked = np.zeros(z0.size, dtype=int)
         self.tried = np.zeros(z0.size, dtype=bool)  # from a bound, although the slope falls
-        for i in np.flatnonzero(t.bounded):
+        for i in map(int, np.flatnonzero(t.bounded)):
             problem.typical[i] = problem.distance(self.z, i)
         point = self._point(self.z, self.at)
-        self._seen = [(point.x, self.at)]
+        self._seen: list[tuple[FloatArray, Evaluation | None]] = [(point.x, self.at)]
         self.slope = point.gradient.copy()
         longest = np.where(t.both, _SHORT, np.where(t.bounded, _LONGEST, np.inf))
         self.descent = Descent(point, longest, np.where(t.bounded, _USUAL, 2.0))
@@ -69,11 +70,12 @@ class Search:
     def run(self) -> Found:
         """Until the first-order conditions hold, or nothing helps."""
         sound, endless = False, False
-        for _ in range(10 + 5 * self.z0.size):
+        why = TIRED
+        for _ in range(20 + 20 * self.z0.size):
             why = self.descent.run(self._function, STEEP, self.limit, self._pause)
             self.z, self.at = self._here()
             if why is PAUSED:
-                if (self.z - self.z0 < -_ENDLESS)[self._falling()].any():
+                if self._fallen(_ENDLESS).any():
                     endless = True
                     break
                 self._try_bounds()
@@ -84,7 +86,7 @@ class Search:
             sound = not self._release()
             if sound or why is TIRED:
                 break
-        fell = self._falling() & (self.z - self.z0 < -_FLED)
+        fell = self._fallen(_FLED)
         message = ENDLESS if endless else why
         held = self.problem.held.copy()
         return Found(self.z, self.at, message, self.descent.iterations, held, sound and not endless, fell)
@@ -117,20 +119,25 @@ class Search:
     def _common_scale(self) -> None:
         """Variances that all scale with the data: their best common factor is known from the slopes, so begin there."""
         which = self.one_sided
-        if not which.any():
-            return
         flat = np.size(getattr(self.problem.objective.build, "flat", ())) * self.problem.objective.n_series
-        factor = 1.0 + 2.0 * float(self.at.gradient[which].sum()) / max(self.n - flat, 1)
-        step = float(np.clip(np.log(max(factor, 1e-5)), -12.0, 12.0))
-        if abs(step) < 0.3:
-            return
-        z = self.z + np.where(which, step, 0.0)
-        at = self.problem.attempt(z)
-        if at is not None and at.llf > self.at.llf:
+        for _ in range(8):
+            factor = 1.0 + 2.0 * float(self.at.gradient[which].sum()) / max(self.n - flat, 1)
+            step = float(np.clip(np.log(max(factor, 1e-300)), -_LEAP, _LEAP))
+            if not which.any() or abs(step) < 0.3:
+                return
+            z = self.z + np.where(which, step, 0.0)
+            at = self.problem.attempt(z)
+            if at is None or not at.llf > self.at.llf:
+                return
             self.z, self.at = z, at
+            if abs(step) < _LEAP:
+                return
 
-    def _falling(self) -> Any:
-        return self.one_sided & np.isnan(self.problem.held)
+    def _fallen(self, far: float) -> Any:
+        """Which logarithms have fallen so far, and farther than from a start that is too large for the data."""
+        size = self.problem.objective.mean_square
+        excess = np.maximum(self.z0 - np.log(size), 0.0) if size > 0.0 else 0.0
+        return self.one_sided & np.isnan(self.problem.held) & (self.z - self.z0 < -far - excess)
 
     def _driven(self, at: Point) -> Any:
         """Which parameters have moved far towards a bound, and were not asked there about it."""
@@ -149,7 +156,7 @@ class Search:
 
     def _try_bounds(self) -> None:
         """Hold what was driven to a bound, if the likelihood agrees; else ask again further on."""
-        for i in np.flatnonzero(self._driven(self.descent.at)):
+        for i in map(int, np.flatnonzero(self._driven(self.descent.at))):
             self.asked[i] += 1
             self.problem.held[i] = self.problem.nearest(self.z, i)
             at = self.problem.attempt(self.z)
@@ -159,7 +166,7 @@ class Search:
                 at = self.problem.attempt(self.z)
             better = at is not None and at.llf >= self.at.llf - self._nothing()
             if at is not None and better and (brink or self._flat_or_falls(at, i)):
-                self.descent.hold(int(i))
+                self.descent.hold(i)
                 self._go(self.z, at)
             else:
                 self.problem.held[i] = np.nan
@@ -175,7 +182,7 @@ class Search:
 
     def _fled(self) -> bool:
         """Whether the search stopped for want of a model, far down and on a slope that goes on."""
-        down = self._falling() & (self.z - self.z0 < -_FLED)
+        down = self._fallen(_FLED)
         return bool(float(self.at.gradient[down].sum()) < -1e-3 * self.n)
 
     def _release(self) -> bool:
@@ -184,14 +191,14 @@ class Search:
         held = ~np.isnan(problem.held)
         deep = self.one_sided & (self.z - np.log(problem.typical) < -_FAR)
         edge = t.both & (np.abs(self.z) > _EDGE)
-        for i in np.flatnonzero(held | deep | edge):
+        for i in map(int, np.flatnonzero(held | deep | edge)):
             away = 0.0 if held[i] else problem.distance(self.z, i) / problem.typical[i]
             slope = self.at.inward[i]
             if not held[i]:
                 toward = 1.0 if t.only_low[i] or t.only_high[i] or self.z[i] < 0 else -1.0
                 slope = toward * self.at.gradient[i] / away
             most = (0.5 * (t.high[i] - t.low[i]) / problem.typical[i]) if t.both[i] else np.inf
-            if self._leave(int(i), float(slope), away, most):
+            if self._leave(i, float(slope), away, most):
                 return True
         return False
 
@@ -199,16 +206,16 @@ class Search:
         """Try to leave a bound.
 
         A slope that rises promises a gain of 1 after 1/slope, and a parabola corrects that. From one that falls the
-        likelihood may still recover: it is looked at where 2 would be lost; and where the slope is 0, which says nothing
-        of a square root of a variance, at a short step too.
+        likelihood may still recover: it is looked at where 2 would be lost; and where the slope is 0, which says
+        nothing of a square root of a variance, at a short step too.
         """
         if slope > 0.0:
             step = min(1.0 / slope, most)
             for _ in range(8):
                 if slope * step < _GAIN:
                     break
-                at = self._step_off(i, away + step)
-                if at is True:
+                off, at = self._step_off(i, away + step)
+                if off:
                     return True
                 lost = np.inf if at is None else slope * step - (at.llf - self.at.llf)
                 step *= float(np.clip(0.5 * slope * step / lost, 0.02, 0.5)) if lost > 0.0 else 0.1
@@ -219,14 +226,10 @@ class Search:
         steps = [min(1.0, most, -2.0 / slope if slope else 1.0)]
         if slope > -_LEVEL:
             steps.append(min(np.exp(-_FAR), most))
-        for step in steps:
-            at = self._step_off(i, step)
-            if at is True:
-                return True
-        return False
+        return any(self._step_off(i, step)[0] for step in steps)
 
-    def _step_off(self, i: int, step: float) -> Evaluation | bool | None:
-        """Go to a distance from the bound, in typical ones, if that is better: True. Else what is there."""
+    def _step_off(self, i: int, step: float) -> tuple[bool, Evaluation | None]:
+        """Go to a distance from the bound, in typical ones, if that is better; whether it was, and what is there."""
         problem, was = self.problem, self.problem.held[i]
         bound = problem.nearest(self.z, i) if np.isnan(was) else was
         inside = -1.0 if bound - problem.transform.low[i] > problem.transform.high[i] - bound else 1.0
@@ -236,8 +239,8 @@ class Search:
         at = problem.attempt(z)
         if at is None or not at.llf > self.at.llf + self._nothing():
             problem.held[i] = was
-            return at
+            return False, at
         self.descent.release(i)
         self.mark[i], self.slope[i], self.asked[i] = z[i], np.inf, 0
         self._go(z, at)
-        return True
+        return True, at

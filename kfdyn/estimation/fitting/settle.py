@@ -14,8 +14,8 @@ _ROUNDING = 1e-15  # of the log-likelihood
 _LEFT = 1e-6  # of the log-likelihood: what a converged fit may leave to a Newton step
 
 _NO_MAXIMUM = (
-    "not converged: the log-likelihood has no maximum, it grows without limit as {} to {}: the model explains the data "
-    "without noise, as a level does a constant series"
+    "not converged: the log-likelihood has no maximum, it grows without limit as {} goes to its bound: the model explains "
+    "the data without noise, as a level does a constant series"
 )
 
 
@@ -25,8 +25,7 @@ def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
     z, at, held = found.z, found.at, ~np.isnan(found.held)
     if found.message is ENDLESS:
         far = [name for name, fell in zip(names, found.fell) if fell]
-        words = (" and ".join(far), "go", "their bounds") if len(far) > 1 else (" and ".join(far), "goes", "its bound")
-        message = _NO_MAXIMUM.format(" ".join(words[:2]), words[2])
+        message = _NO_MAXIMUM.format(("each of " if len(far) > 1 else "") + " and ".join(far))
         return Fit(problem.theta(z), tuple(names), at.llf, False, message, held, problem, z)
     steep = STEEP * max(problem.objective.n_observed, 1)
     problem.find_scale(z, at, known=True)  # it may be another than at the start
@@ -68,7 +67,7 @@ def _steepest(problem: Problem, gradient: FloatArray) -> float:
 
 def newton(problem: Problem, information: FloatArray, gradient: FloatArray) -> FloatArray:
     """I⁻¹g on the directions in which the information is positive; 0 where that is not known."""
-    known = np.isfinite(information).all(axis=1)
+    known = np.isfinite(np.diagonal(information))
     part, slope = information[np.ix_(known, known)], gradient[known]
     scale = np.sqrt(np.abs(np.diagonal(part)))
     scale = np.where(scale > 0.0, scale, 1.0 / problem.scale[known])
