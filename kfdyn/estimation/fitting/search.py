@@ -51,7 +51,7 @@ class Search:
     def __init__(self, problem: Problem, z0: FloatArray, at: Evaluation, limit: int) -> None:
         self.problem, self.limit = problem, limit
         t = problem.transform
-        self.one_sided = t.only_low | t.only_high
+        self.one_sided, self.between = t.only_low | t.only_high, t.both
         self.n = max(problem.objective.n_observed, 1)
         self.z0, self.z, self.at = z0, z0, at
         problem.held[:] = np.nan
@@ -143,12 +143,12 @@ class Search:
         """Which parameters have moved far towards a bound, and were not asked there about it."""
         z = at.x * self.problem.scale
         fall = z - self.mark
-        if fall.min() > -_SOON and np.abs(z).max() < _EDGE:
+        if fall.min() > -_SOON and not self.between.any():
             return np.zeros(z.size, dtype=bool)
         steeper = at.gradient * np.exp(np.minimum(-fall, 700.0)) > np.maximum(self.slope, 0.0)
         down = (fall < -_FAR) | ((fall < -_SOON) & steeper & (self.asked == 0))
-        between = (np.abs(z) > np.where(self.asked == 0, _EDGE, _BRINK)) & (self.asked < 2)
-        far = np.where(self.problem.transform.both, between, down)
+        near = (np.abs(z) > np.where(self.asked == 0, _EDGE, _BRINK)) & (self.asked < 2)
+        far = np.where(self.between, near, down)
         return far & np.isnan(self.problem.held) & self.problem.transform.bounded
 
     def _pause(self, at: Point) -> bool:
