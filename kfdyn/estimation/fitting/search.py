@@ -53,6 +53,8 @@ class Search:
         t = problem.transform
         self.one_sided, self.between = t.only_low | t.only_high, t.both
         self.n = max(problem.objective.n_observed, 1)
+        size = problem.objective.mean_square
+        self.log_size = float(np.log(size)) if size > 0.0 else -np.inf
         self.z0, self.z, self.at = z0, z0, at
         problem.held[:] = np.nan
         self._common_scale()
@@ -69,27 +71,24 @@ class Search:
 
     def run(self) -> Found:
         """Until the first-order conditions hold, or nothing helps."""
-        sound, endless = False, False
-        why = TIRED
+        sound, why = False, TIRED
         for _ in range(20 + 20 * self.z0.size):
+            if self._endless():
+                why = ENDLESS
+                break
             why = self.descent.run(self._function, STEEP, self.limit, self._pause)
             self.z, self.at = self._here()
             if why is PAUSED:
-                if self._fallen(_ENDLESS).any():
-                    endless = True
-                    break
                 self._try_bounds()
                 continue
-            if why is STUCK and self._fled():
-                endless = True
+            if self._endless() or (why is STUCK and self._fled()):
+                why = ENDLESS
                 break
             sound = not self._release()
             if sound or why is TIRED:
                 break
-        fell = self._fallen(_FLED)
-        message = ENDLESS if endless else why
         held = self.problem.held.copy()
-        return Found(self.z, self.at, message, self.descent.iterations, held, sound and not endless, fell)
+        return Found(self.z, self.at, why, self.descent.iterations, held, sound, self._fallen(_FLED))
 
     def _point(self, z: FloatArray, at: Evaluation) -> Point:
         return Point(z / self.problem.scale, -at.llf / self.n, -at.gradient * self.problem.scale / self.n)
@@ -135,9 +134,14 @@ class Search:
 
     def _fallen(self, far: float) -> Any:
         """Which logarithms have fallen so far, and farther than from a start that is too large for the data."""
-        size = self.problem.objective.mean_square
-        excess = np.maximum(self.z0 - np.log(size), 0.0) if size > 0.0 else 0.0
+        excess = np.maximum(self.z0 - self.log_size, 0.0) if np.isfinite(self.log_size) else 0.0
         return self.one_sided & np.isnan(self.problem.held) & (self.z - self.z0 < -far - excess)
+
+    def _endless(self) -> bool:
+        """Whether a parameter has fallen beyond what could be found, or all have, to where the data are rounded."""
+        free = self.one_sided & np.isnan(self.problem.held)
+        rounded = (self.z < self.log_size - _ENDLESS) & self._fallen(_FLED)
+        return bool(self._fallen(_ENDLESS).any() or (free.any() and rounded[free].all()))
 
     def _driven(self, at: Point) -> Any:
         """Which parameters have moved far towards a bound, and were not asked there about it."""
