@@ -54,7 +54,7 @@ def fit(
         ``derivative(theta)`` returns for each parameter a dict of what the blocks change by, such as ``{"Q": dQ}``.
     bounds : sequence of (low, high) or None, optional
         Limits of each parameter, None where there is none. The search moves log(θ − low) or the like, so a variance has
-        ``(0, None)``. A parameter whose best value is a bound is put there.
+        ``(0, None)``. A parameter whose best value is a bound is put there, if the likelihood does not rise from it.
     names : sequence of str, optional
         Names of the parameters.
     starts : int
@@ -75,11 +75,13 @@ def fit(
     Raises
     ------
     ModelError, ShapeError
-        If there is no model at ``theta0``, or it does not fit T.
+        If there is no model or no finite likelihood at ``theta0``, or it does not fit T. Where ``build`` raises a
+        ValueError, LinAlgError or ArithmeticError later on, that step is not taken.
 
     Notes
     -----
-    O(N) for each evaluation. The observed information is minus the derivative of the score, by central differences of
+    O(N) for each evaluation. A maximum satisfies the first-order conditions, bounds included; there may be others, which
+    ``starts`` looks for. Parameters without bounds are scaled by curvature, so units do not matter. The observed information is minus the derivative of the score, by central differences of
     it. Source: THEORY section 10; Durbin and Koopman (2012), chapter 7.
 
     Examples
