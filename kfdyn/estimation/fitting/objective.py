@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
 from kfdyn.estimation.scoring import score
 from kfdyn.estimation.state_space import StateSpace
 
 Build = Callable[[FloatArray], Any]
+Path = Callable[[FloatArray], FloatArray]
 #: What ``derivative(theta)`` returns: for each parameter, by name of the blocks, what they change by.
 Derivative = Callable[[FloatArray], Sequence[dict[str, Any]]]
 
@@ -22,6 +23,7 @@ _OUTWARD = ("A", "W", "C", "R", "mean")
 STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
 _CURVED = 3e-5  # of a difference, by how much its halves may differ: its error is about the square of that
 _NARROWEST = 1e-9  # of a parameter: no shorter step is tried
+_SHORTER, _LONGER = 12, 3  # times that a step is shortened where the parameter is 0 and has no size, and lengthened
 
 
 class Objective:
@@ -42,6 +44,11 @@ class Objective:
     def n_observed(self) -> int:
         """Number of measurements that are there."""
         return sum(int((~np.isnan(T)).sum()) for T in self.groups)
+
+    @property
+    def mean_square(self) -> float:
+        """Of the measurements that are there."""
+        return sum(float(np.nansum(T * T)) for T in self.groups) / max(self.n_observed, 1)
 
     @property
     def n_series(self) -> int:
@@ -66,9 +73,12 @@ class Objective:
         return self.constant + sum(float(np.sum(_llf(model, T))) for T in self.groups)
 
     def __call__(
-        self, theta: FloatArray, path: Callable[[FloatArray], FloatArray], z: FloatArray, slope: FloatArray
+        self, theta: FloatArray, path: Path, z: FloatArray, slope: FloatArray, size: Callable[[], Any], edge: Any
     ) -> tuple[float, FloatArray]:
-        """ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz."""
+        """ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz.
+
+        ``size()`` is how far numbers may change before the model is another; ``edge`` marks those that may only grow.
+        """
         self.evaluations += 1
         total, gradient = self.constant, np.zeros(z.size)
         if hasattr(self.build, "evaluate"):
@@ -92,9 +102,10 @@ class Objective:
             for i, change in enumerate(changes):
                 gradient[i] = slope[i] * sum(_along(s, model, change) for s in scores)
             return total, gradient
+        steps = STEP * size()
         for i in range(z.size):
-            size = min(abs(z[i]), abs(theta[i] / slope[i])) if slope[i] else 0.0  # that of a logarithm is 1
-            gradient[i] = by_differences(lambda at: self.model(path(at)), z, i, STEP * max(1.0, size), model, scores)
+            step = float(steps[i])
+            gradient[i] = by_differences(lambda at: self.model(path(at)), z, i, step, model, scores, bool(edge[i]))
         return total, gradient
 
 
@@ -140,51 +151,62 @@ def _flat(blocks: Any) -> FloatArray:
     return blocks.packed().flat if isinstance(blocks, Blocks) else np.asarray(blocks)
 
 
-def by_differences(build: Build, x: FloatArray, i: int, step: float, model: Any, scores: Sequence[Any]) -> float:
+def by_differences(
+    build: Build, x: FloatArray, i: int, step: float, model: Any, scores: Sequence[Any], edge: bool = False
+) -> float:
     """∂ℓ/∂x_i from the score and from differences of what ``build`` makes around x, which is ``model``.
 
     The step is shortened where there is no model at its end, and where the halves of a difference are not alike: a
-    parameter of 1e-8 is moved by less than one of 1. Where there is none on one side, the other gives the slope.
+    parameter of 1e-8 is moved by less than one of 1. Where rounding is more of a difference than that, it is made
+    longer. Where there is no model on one side, or x is at the ``edge`` of what is allowed, the other gives the slope.
     """
 
     def at(by: float) -> Any:
         there = x.copy()
         there[i] += by
         try:
-            return build(there), there[i] - x[i]
-        except KfdynError as error:
+            with np.errstate(all="ignore"):
+                return build(there), there[i] - x[i]
+        except (ValueError, ArithmeticError) as error:
             return error, 0.0
 
-    best, error = (np.inf, 0.0), None
+    best, error, longer, tries = (np.inf, 0.0), None, 0, 0
     while True:
-        (there, up), (back, down) = at(step), at(-step)
-        last = x[i] == 0.0 or 0.1 * step < _NARROWEST * abs(x[i])
-        failed = [m for m in (there, back) if isinstance(m, KfdynError)]
-        if len(failed) == 1 and last:
+        (there, up), (back, down) = at(step), at(2 * step if edge else -step)
+        tries += 1
+        last = tries > _SHORTER if x[i] == 0.0 else 0.1 * step < _NARROWEST * abs(x[i])
+        failed = [m for m in (there, back) if isinstance(m, Exception)]
+        if len(failed) == 1 and not edge and (last or x[i] == 0.0):
             by = -step if there is failed[0] else step
             (there, up), (back, down) = at(by), at(2 * by)
-            failed = [m for m in (there, back) if isinstance(m, KfdynError)]
+            failed = [m for m in (there, back) if isinstance(m, Exception)]
         if failed:
             error = failed[0]
         else:
-            bend, value = _slope(scores, model, there, up, back, down)
-            best = min(best, (bend, value))
+            bend, rough, value = _slope(scores, model, there, up, back, down)
+            best = min(best, (bend * bend + rough, value))
             if bend <= _CURVED:
-                return value
-        if last and (best[0] < np.inf or error is not None):
+                if rough <= _CURVED or longer == _LONGER:
+                    return best[1]
+                longer, step = longer + 1, 100.0 * step
+                continue
+        if last or longer:
             if best[0] == np.inf and error is not None:
                 raise error
             return best[1]
-        step = 0.1 * min(step, max(abs(x[i]), 1e-3 * step))
+        step = 0.1 * (step if x[i] == 0.0 else min(step, max(abs(x[i]), 1e-3 * step)))
 
 
-def _slope(scores: Sequence[Any], model: Any, there: Any, up: float, back: Any, down: float) -> tuple[float, float]:
-    """How unlike the slopes to two neighbours are, as a share of them, and ⟨∂ℓ/∂blocks, slope of the blocks⟩.
+def _slope(
+    scores: Sequence[Any], model: Any, there: Any, up: float, back: Any, down: float
+) -> tuple[float, float, float]:
+    """How unlike the slopes to two neighbours are and how much of them rounding, as shares of ⟨∂ℓ/∂blocks, slope of the
+    blocks⟩; and that.
 
     The slope is that of the parabola through three models; entries count by what the likelihood makes of them, and
     what rounding leaves of a difference does not.
     """
-    total, size, unlike = 0.0, 0.0, 0.0
+    total, size, unlike, lost = 0.0, 0.0, 0.0, 0.0
     for name in _names(model):
         base, one, other = (getattr(m, name) for m in (model, there, back))
         if one is None or (one is base and other is base):  # replaced models share what has not changed
@@ -200,7 +222,8 @@ def _slope(scores: Sequence[Any], model: Any, there: Any, up: float, back: Any, 
             total += float(np.sum(g * slope))
             size += float(np.sum(np.abs(g) * np.abs(slope)))
             unlike += float(np.sum(np.abs(g) * np.maximum(np.abs(first - second) - rounding, 0.0)))
-    return (unlike / size if size else 0.0), total
+            lost += float(np.sum(np.abs(g) * np.where(slope == 0.0, 0.0, rounding)))
+    return (unlike / size, lost / size, total) if size else (0.0, 1.0, 0.0)
 
 
 def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
@@ -209,14 +232,22 @@ def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
     for name, given in change.items():
         if name not in _names(model):
             raise ModelError(f"derivative(theta) has {name!r}, which is none of {', '.join(_names(model))}")
-        if isinstance(given, np.ndarray) and given.dtype != object:
-            step = given.reshape(-1)
-        elif isinstance(given, Blocks):
-            step = _flat(given)
-        else:
-            step = np.concatenate([np.ravel(block) for block in given if block is not None] or [np.zeros(0)])
-        mine = _flat(getattr(gradient, name))
+        own = getattr(gradient, name)
+        mine, step = _flat(own), _change(given, own)
         if step.size != mine.shape[-1]:
             raise ShapeError(f"derivative(theta) has {step.size} numbers for {name}, which has {mine.shape[-1]}")
         total += float(np.sum(mine * step))
     return total
+
+
+def _change(given: Any, own: Any) -> FloatArray:
+    """What ``own`` changes by as one vector; a root's slice of a stacked phi is ignored, as everywhere."""
+    if isinstance(given, Blocks):
+        return _flat(given)
+    stacked = isinstance(given, np.ndarray) and given.dtype != object
+    if isinstance(own, Blocks) and own.cols is not None and len(given) == len(own):
+        used = own.rows * own.cols > 0
+        given = given[used] if stacked else [block for block, here in zip(given, used) if here]
+    if stacked:
+        return given.reshape(-1)
+    return np.concatenate([np.ravel(block) for block in given if block is not None] or [np.zeros(0)])

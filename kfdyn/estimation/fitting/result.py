@@ -14,7 +14,7 @@ from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.fitting.fit import Problem
+    from kfdyn.estimation.fitting.problem import Problem
     from kfdyn.estimation.scoring import Score
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified
@@ -64,11 +64,11 @@ class Fit:
     llf : float
         Log-likelihood there, of all series.
     converged : bool
-        Whether it is a maximum.
+        Whether it is a maximum: no slope is left, and from no bound does the likelihood rise inward.
     message : str
         How the search ended, in words.
     at_bound : ndarray of bool, shape (p,)
-        Parameters whose best value is a bound; they have no standard error.
+        Parameters whose best value is a bound, or as near to it as there is a model; they have no standard error.
 
     Examples
     --------
@@ -123,11 +123,17 @@ class Fit:
         return np.where(self.at_bound, 0.0, self._problem.transform.slope(self._z))
 
     @cached_property
+    def _free(self) -> Any:
+        """Parameters that are not at a bound and whose information is known: there was a model on both sides."""
+        return np.flatnonzero(~np.asarray(self.at_bound) & np.isfinite(np.diagonal(self._information)))
+
+    @cached_property
     def _directions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scale, eigenvalues and eigenvectors of the information of what is not at a bound."""
-        free = np.flatnonzero(~np.asarray(self.at_bound))
-        part = self._information[np.ix_(free, free)]
-        scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), 1e-12 * max(1.0, np.abs(part).max(initial=0.0))))
+        """Scale, eigenvalues and eigenvectors of the information of what is free."""
+        free = self._free
+        part, own = self._information[np.ix_(free, free)], self._problem.scale[free]
+        least = 1e-12 * max(1.0, np.abs(part * np.outer(own, own)).max(initial=0.0))
+        scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), least / own**2))
         values, vectors = np.linalg.eigh(part / np.outer(scale, scale)) if free.size else (np.zeros(0), np.eye(0))
         return scale, values, vectors
 
@@ -138,7 +144,7 @@ class Fit:
         NaN for parameters at a bound and for those that a direction which is not identified contains.
         """
         out = np.full((self.n_params, self.n_params), np.nan)
-        free = np.flatnonzero(~np.asarray(self.at_bound))
+        free = self._free
         scale, values, vectors = self._directions
         known = values > _UNKNOWN
         inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T / np.outer(scale, scale)
@@ -156,7 +162,7 @@ class Fit:
     @cached_property
     def unidentified(self) -> tuple[str, ...]:
         """Directions in which the likelihood is flat at the estimate, in words; empty if there is none."""
-        free = np.flatnonzero(~np.asarray(self.at_bound))
+        free = self._free
         scale, values, vectors = self._directions
         told = []
         for value, vector in zip(values, vectors.T):
@@ -185,20 +191,35 @@ class Fit:
             )
         return np.stack([np.minimum(low, high), np.maximum(low, high)], axis=-1)
 
+    @cached_property
+    def n_flat(self) -> int:
+        """Number of states of which nothing is known beforehand, those of each series: the data estimate them too."""
+        model = self.model
+        if isinstance(model, StateSpace):
+            own = 0 if model.flat is None else model.flat.size
+        else:
+            own = int(model.n[model.tree.roots].sum()) if model.root_cov is None else 0
+        return int(own) * self._problem.objective.n_series
+
     @property
     def aic(self) -> float:
-        """Akaike's information criterion, 2p − 2ℓ."""
-        return 2.0 * self.n_params - 2.0 * self.llf
+        """Akaike's information criterion, 2d − 2ℓ.
+
+        d = p + ``n_flat`` here and below: a flat state is estimated as a parameter is, and counted as one, as
+        ``UnobservedComponents`` of statsmodels does. n is the number of measurements that are there.
+        """
+        return 2.0 * (self.n_params + self.n_flat) - 2.0 * self.llf
 
     @property
     def bic(self) -> float:
-        """Bayesian information criterion, p log n − 2ℓ."""
-        return self.n_params * float(np.log(max(self.n_observed, 1))) - 2.0 * self.llf
+        """Bayesian information criterion, d log n − 2ℓ."""
+        return (self.n_params + self.n_flat) * float(np.log(max(self.n_observed, 1))) - 2.0 * self.llf
 
     @property
     def hqic(self) -> float:
-        """Hannan and Quinn's criterion, 2p log log n − 2ℓ."""
-        return 2.0 * self.n_params * float(np.log(np.log(max(self.n_observed, 3)))) - 2.0 * self.llf
+        """Hannan and Quinn's criterion, 2d log log n − 2ℓ."""
+        double = float(np.log(np.log(max(self.n_observed, 3))))
+        return 2.0 * (self.n_params + self.n_flat) * double - 2.0 * self.llf
 
     @cached_property
     def score(self) -> Score:

@@ -38,6 +38,7 @@ class Transform:
             raise ModelError(f"the bounds of parameter {i} are {self.low[i]:g} and {self.high[i]:g}; low must be less")
         below, above = np.isfinite(self.low), np.isfinite(self.high)
         self.only_low, self.only_high, self.both = below & ~above, above & ~below, below & above
+        self.bounded = below | above
         self._plain = not (below.any() or above.any())
         self._all_low = bool(self.only_low.all())
 
@@ -72,6 +73,14 @@ class Transform:
         b = self.both
         out[b] = np.log(theta[b] - self.low[b]) - np.log(self.high[b] - theta[b])
         return out
+
+    def free_one(self, i: int, theta: float) -> float:
+        """The free number of parameter i alone."""
+        if self.both[i]:
+            return float(np.log(theta - self.low[i]) - np.log(self.high[i] - theta))
+        if self.only_low[i]:
+            return float(np.log(theta - self.low[i]))
+        return float(np.log(self.high[i] - theta)) if self.only_high[i] else float(theta)
 
     def slope(self, z: FloatArray) -> FloatArray:
         """dθ/dz."""

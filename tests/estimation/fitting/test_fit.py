@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.datasets import nile
-from kfdyn.estimation.fitting.fit import Problem
 from kfdyn.estimation.fitting.objective import Objective
+from kfdyn.estimation.fitting.problem import Problem
 from kfdyn.estimation.fitting.transforms import Transform
 
 ONE = np.ones((1, 1))
@@ -44,7 +44,7 @@ def test_gradient_is_that_of_the_likelihood(bounds):
     transform = Transform(bounds, 3)
     problem = Problem(Objective(ragged, RAGGED_T), transform)
     z, h = transform.free(np.array([0.8, 1.3, 0.6])), 1e-5
-    value, gradient = problem(z)
+    value, gradient, _ = problem(z)
     assert value == pytest.approx(kf.kalman_filter(ragged(transform.theta(z)), RAGGED_T).llf, rel=1e-14)
     for i, axis in enumerate(np.eye(3)):
         slope = (problem(z + h * axis)[0] - problem(z - h * axis)[0]) / (2 * h)

@@ -1,0 +1,129 @@
+"""Where there is no model: a step that is not taken in mid-search, words at the start."""
+
+import warnings
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+
+import kfdyn as kf
+from kfdyn.errors import ModelError
+from kfdyn.estimation.datasets import airline, nile
+
+S = kf.series
+ONE = np.ones((1, 1))
+Y = np.random.default_rng(0).normal(0.9, 1.0, size=50)
+
+
+def normal(theta):
+    return kf.StateSpace([-1] * 50, [None] * 50, [ONE] * 50, [theta[1] * ONE] * 50, xi=np.full(50, theta[0]))
+
+
+def failing(how):
+    """No model for means beyond 2."""
+
+    def build(theta):
+        if abs(theta[0]) > 2.0:
+            how()
+        return normal(theta)
+
+    return build
+
+
+def bad_value():
+    raise ValueError("no")
+
+
+def bad_matrix():
+    raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+
+def bad_number():
+    return 1.0 / 0.0
+
+
+@pytest.mark.parametrize("how", [bad_value, bad_matrix, bad_number])
+def test_an_error_of_build_is_a_step_not_taken(how):
+    fit = kf.fit(failing(how), [-1.9, 1e-3], Y, bounds=[None, (0, None)])
+    assert fit.converged
+    assert_allclose(fit.params, [Y.mean(), Y.var()], rtol=1e-6)
+    with pytest.raises(ModelError, match=r"no likelihood at theta0 = \[3\. 1\.\]: \w*Error: .*; start elsewhere"):
+        kf.fit(failing(how), [3.0, 1.0], Y, bounds=[None, (0, None)])
+
+
+class Evaluated:
+    """A build that evaluates itself, and answers NaN."""
+
+    def __call__(self, theta):
+        return normal(theta)
+
+    def evaluate(self, theta, T):
+        g = kf.score(normal(theta), T)
+        slope = np.array([g.xi.sum(), np.sum(g.Q.flat)])
+        return (g.llf, slope) if abs(theta[0]) < 2.0 else (float(g.llf), np.full(2, np.nan))
+
+
+def test_nan_is_a_step_not_taken():
+    fit = kf.fit(Evaluated(), [-1.9, 1e-3], Y, bounds=[None, (0, None)])
+    assert fit.converged
+    assert_allclose(fit.params, [Y.mean(), Y.var()], rtol=1e-6)
+    with pytest.raises(ModelError, match="must be finite"):
+        kf.fit(Evaluated(), [3.0, 1.0], Y, bounds=[None, (0, None)])
+
+
+def test_bugs_are_not_hidden():
+    def build(theta):
+        if theta[0] != -1.9:
+            raise TypeError("a bug")
+        return normal(theta)
+
+    with pytest.raises(TypeError, match="a bug"):
+        kf.fit(build, [-1.9, 1.0], Y)
+
+
+@pytest.mark.parametrize("model", [S.ar(1), S.ar(2), S.ar(1) + S.noise(), S.arma(1, 1)])
+def test_autoregressions_of_a_series_with_a_level(model):
+    for offset in (3.0, 30.0):
+        fit = model.fit(offset + np.random.default_rng(1).normal(size=100))
+        assert np.isfinite(fit.llf) and fit.message
+
+
+def test_no_parameters():
+    ss = kf.StateSpace.chain(ONE, ONE, ONE, ONE, [0.0], ONE, steps=20)
+    fit = kf.fit(lambda theta: ss, [], np.arange(20.0))
+    assert fit.converged and fit.llf == kf.kalman_filter(ss, np.arange(20.0)).llf
+    assert "Parameters:                             0" in fit.summary()
+    assert fit.stderr.shape == (0,) and fit.conf_int().shape == (0, 2)
+
+
+def test_a_derivative_of_a_stacked_phi():
+    """A root's slice is ignored, in an array and in a list."""
+    y = np.random.default_rng(2).normal(size=20).cumsum()
+    one = np.ones((20, 1, 1))
+
+    def build(theta):
+        return kf.StateSpace.chain(theta[0] * one[1:], one, one[1:], one, [0.0], ONE)
+
+    plain = kf.fit(build, [0.5], y)
+    for change in (one, list(one), one[1:], [*one[1:], None]):
+        fit = kf.fit(build, [0.5], y, derivative=lambda theta: [{"phi": change}])  # noqa: B023
+        assert_allclose(fit.params, plain.params, rtol=1e-7)
+
+
+def test_criteria_count_flat_states_as_statsmodels_does():
+    for model, y, options in (
+        (S.local_level(), nile().flow, {"level": "llevel"}),
+        (S.local_trend() + S.seasonal(12), np.log(airline().passengers), {"level": "lltrend", "seasonal": 12}),
+    ):
+        fit = model.fit(y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            peer = sm.tsa.UnobservedComponents(y, use_exact_diffuse=True, **options).smooth(fit.params)
+        assert fit.n_flat == peer.k_diffuse_states
+        for name in ("aic", "bic", "hqic"):
+            assert getattr(fit, name) == pytest.approx(getattr(peer, name), abs=1e-5)
+    two = S.local_level().fit(np.stack([nile().flow, nile().flow[::-1]]))
+    assert two.n_flat == 2  # each series has its own
+    star = kf.OutwardTree([2, 2, -1], [ONE] * 3, [ONE] * 3, [ONE, ONE, np.zeros((0, 1))])
+    assert kf.fit(lambda theta: star, [], [1.0, 2.0]).n_flat == 1
