@@ -6,11 +6,16 @@ With s = ∂ℓ/∂u, which is minus the force x̂ of the dual model, and N its 
     ∂ℓ/∂C(k) = ρ x̂* − C Λ     ∂ℓ/∂R(k) = ½(ρρ* − 1 + C Λ C*)     ρ = y − C x̂, rows whitened
 
 Nothing is inverted, so it holds for W = 0. Exact rows were solved for the noise of a branch, by functions of A, W, u
-and C; the chain rule goes back through them, last step first.
+and C; the chain rule goes back through them, last step first. Rows with so little noise that ρ and 1 − CΛC* cancel
+are solved in the same way (:mod:`.strong`). Where the information P on a state is large, its force and S = P − PΛP
+cancel; what the branch lets through does not::
+
+    P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,10 +23,14 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
+from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
 from kfdyn.estimation.outward.rows import Rows
+from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
 
 if TYPE_CHECKING:
     from kfdyn.estimation.outward.posterior import OutwardPosterior
+
+_SHARP = 1e3  # trace of P W above which what a branch lets through is not the difference of larger numbers
 
 
 class OutwardScore(NamedTuple):
@@ -65,13 +74,19 @@ class _Sums(NamedTuple):
 
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
-    model, dual = post.model, post.dual
+    model = post.model
+    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
+    dual = resolved(model, table, post.dual)
+    post = replace(post, dual=dual)
     _expect_one_step(post)
-    sums = _branches(post)
-    found = {id(rows): _noisy(post, rows) for rows in dual.noisy}
+    sums, P_plus, left = _branches(post)
+    warn_of_lost_score(model, dual, left)
+    found: dict[int, _RowScore] = {}
+    for rows in dual.noisy:
+        _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
     for step in reversed(dual.solved):
         score = _undo(post, step, sums, found)
-        found[id(step.rows)] = score
+        _keep(found, step.rows, score)
         if step.rows.child is not None:
             for i, child in enumerate(step.rows.child.tolist()):
                 found[-1 - child] = _RowScore(score.C[:, [i]], score.noise[:, [i]], score.rho[:, [i]])
@@ -90,34 +105,91 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     return OutwardScore(A, W, C, R, u.flat)
 
 
-def _branches(post: OutwardPosterior) -> _Sums:
-    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
+def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
+    """Remember the gradients of rows, and give them to the group that they are a part of."""
+    found[id(rows)] = score
+    if rows.origin is None:
+        return
+    assert rows.place is not None
+    if id(rows.origin) not in found:
+        g = rows.origin.at.size
+        found[id(rows.origin)] = _RowScore(*(np.zeros((v.shape[0], g, *v.shape[2:])) for v in score))
+    for whole, part in zip(found[id(rows.origin)], score):
+        whole[:, rows.place] = part
+
+
+def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
+    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; P⁺; and the part of it left in N, (N,)."""
     smooth, tree = post.dual.smooth, post.model.tree
-    A, cov = post.dual.branches.A, smooth.filt.covariances
-    u = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
-    x = post.dual.mean
-    S = smooth.S
+    (A, B, known), x = post.dual.branches, post.dual.mean
+    force = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
+    u = force.like(force.flat.copy())
     out = _Sums(
         Blocks(np.zeros((len(u.flat), A.flat.size)), A.rows, A.cols),
-        Blocks(np.zeros((len(u.flat), S.flat.size)), S.rows, S.cols),
+        Blocks(np.zeros((len(u.flat), B.flat.size)), B.rows, B.cols),
         u,
     )
+    left, through = np.ones(len(tree)), B.like(np.empty_like(B.flat))
     for nodes, a in A.grouped():
         n, above = a.shape[1:]
-        s, p = _get(u, nodes, n), tree.parent[nodes]
-        _put(out.W, nodes, 0.5 * (_outer(s, s) - _get(S, nodes, n, n)))
+        p = tree.parent[nodes]
+        b = _get(B, nodes, n, n)
+        P, first = _get(smooth.filt.covariances.P, nodes, n, n), _get(force, nodes, n)
+        gap = _get(x, nodes, n) - _get(known, nodes, n)
         if above:
-            known = _get(cov.P_plus, nodes, n, n) @ a @ _get(smooth.Lambda, p, above, above)
-            _put(out.A, nodes, _outer(s, _get(x, p, above)) - known)
-    return out
+            gap = gap - np.einsum("gij,bgj->bgi", a, _get(x, p, above))
+        P_plus, s = _get(smooth.filt.covariances.P_plus, nodes, n, n), first
+        W = b @ _t(b)
+        sharp = np.flatnonzero((P * W).sum(axis=(1, 2)) > _SHARP)
+        if sharp.size:
+            s = s.copy()
+            P_plus[sharp], s[:, sharp] = _through(P[sharp], W[sharp], first[:, sharp], gap[:, sharp])
+        _put(through, nodes, P_plus)
+        N = P_plus
+        if above:
+            seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
+            N = P_plus - seen @ _t(a) @ P_plus
+            _put(out.A, nodes, _outer(s, _get(x, p, above)) - seen)
+            left[nodes] = _left(P_plus, N, _get(post.model.W, nodes, n, n))
+        elif post.model.root_cov is None:
+            N, s = _get(smooth.S, nodes, n, n), first
+        _put(out.W, nodes, 0.5 * (_outer(s, s) - N))
+        u.flat[:, u.places(nodes, n)] = s
+    return out, through, left
 
 
-def _noisy(post: OutwardPosterior, rows: Rows) -> _RowScore:
-    """Gradients of rows of unit noise."""
+def _left(P_plus: FloatArray, N: FloatArray, W: FloatArray) -> FloatArray:
+    """The part of P⁺ left in N, (g,); 1 where P⁺ is not large beside what branches add.
+
+    Data that alone tell a flat root leave nothing, N = 0, and P⁺ − P⁺ is as good a zero as any unless P⁺ is large.
+    """
+    before, after, added = (np.diagonal(v, axis1=1, axis2=2) for v in (P_plus, N, W))
+    large = before * added.max(axis=0) > 1.0 / STRONG
+    return np.divide(after, before, out=np.ones(before.shape), where=large).min(axis=1, initial=1.0)
+
+
+def _through(P: FloatArray, W: FloatArray, force: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P⁺ and s of branches: P, W (g, n, n), force and gap (batch, g, n); each state in units of what is known of it."""
+    unit = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0.0))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    both = unit[:, :, None] * unit[:, None, :]
+    n = unit.shape[1]
+    right = np.concatenate([P / both, (force / unit).transpose(1, 2, 0)], axis=2)
+    factor = np.eye(n) + (P / both) @ (W * both)
+    solved = right / factor if n == 1 else np.linalg.solve(factor, right)
+    P_plus = solved[:, :, :n] * both
+    P_plus = 0.5 * (P_plus + _t(P_plus))
+    return P_plus, solved[:, :, n:].transpose(2, 0, 1) * unit + np.einsum("gij,bgj->bgi", P_plus, gap)
+
+
+def _noisy(post: OutwardPosterior, rows: Rows, P_plus: Blocks, s: Blocks) -> _RowScore:
+    """Gradients of rows of unit noise; ``P_plus`` and ``s`` are those of the branches."""
     n = rows.C.shape[2]
     mean, seen = _get(post.dual.mean, rows.at, n), rows.C @ _get(post.dual.smooth.Lambda, rows.at, n, n)
     rho = rows.y - np.einsum("gcn,bgn->bgc", rows.C, mean)
     N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
+    for i in strong_at_roots(post.model, post.dual, rows).tolist():
+        rho[:, i], N[i] = balanced(post.model, post.dual, rows, i, P_plus, s)
     return _RowScore(_outer(rho, mean) - seen, 0.5 * (_outer(rho, rho) - N), rho)
 
 
