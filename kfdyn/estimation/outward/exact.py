@@ -188,7 +188,7 @@ def _solve_with_noise(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes,
             b_new = b * np.sqrt(keep)
         else:
             keep = np.eye(n) - E @ (K @ C)
-            noise = E @ K @ (_factor(part.cov) / scale[:, :, None])
+            noise = E @ K @ (factor_of(part.cov) / scale[:, :, None])
             both = np.concatenate([keep @ b, noise], axis=2).transpose(0, 2, 1)
             b_new = np.asarray(np.linalg.qr(both, mode="r")).transpose(0, 2, 1)
         A.flat[A.places(at, n * above)] = (keep @ a).reshape(g, -1)
@@ -199,8 +199,8 @@ def _solve_with_noise(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes,
     return out
 
 
-def _factor(R: FloatArray) -> FloatArray:
-    """L with L L* = R, which may be singular, in units of each output's own noise."""
+def factor_of(R: FloatArray) -> FloatArray:
+    """L with L L* = R (g, n, n), which may be singular, found in units of its own deviations."""
     deviation = np.sqrt(np.maximum(np.diagonal(R, axis1=1, axis2=2), 0.0))
     unit = np.where(deviation > 0.0, deviation, 1.0)
     value, vector = np.linalg.eigh(R / (unit[:, :, None] * unit[:, None, :]))

@@ -3,7 +3,7 @@
 No branch carries a flat root, so its rows cannot be solved with one (:mod:`.strong`). But the forces on it balance, and
 the information of all others is a sum in which the row itself need not stand. For rows y = C x with unit noise::
 
-    C*ρ = −Σ forces of the others      N = P'(1 + P')⁻¹,   P' the others' information on C x
+    C*ρ = −Σ forces of the others      N = P'(1 + P')⁻¹,   P' = G*G the others' information on C x
 
 Rows that alone tell a direction of the root have P' = 0 there, and so neither ρ nor N.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.outward.exact import factor_of
 from kfdyn.estimation.outward.strong import STRONG, noise_left
 
 if TYPE_CHECKING:
@@ -41,44 +42,42 @@ def balanced(
 
     ``P_plus`` and ``s`` are what the branches let through: information (n, n) and minus the forces (batch, n).
     """
-    k, free = int(rows.at[i]), dual.smooth.ss.H[rows.at[i]].T
-    P, force = _others(model, dual, rows, i, P_plus, s)
-    P, force, C = free.T @ P @ free, force @ free, rows.C[i] @ free
-    U, S, Vt = np.linalg.svd(C)
+    free = dual.smooth.ss.H[rows.at[i]].T
+    G, force = _others(model, dual, rows, i, P_plus, s)
+    U, S, Vt = np.linalg.svd(rows.C[i] @ free)
     r = int((_RANK * S[0] < S).sum())
-    onto, rest = Vt[:r].T / S[:r], Vt[r:].T
-    known = onto.T @ P @ onto
-    if rest.shape[1]:  # what the rows do not see is known by the others
-        unit = np.sqrt(np.diag(rest.T @ P @ rest))
-        across = (onto.T @ P @ rest) / unit
-        known = known - across @ np.linalg.solve((rest.T @ P @ rest) / np.outer(unit, unit), across.T)
-    known = 0.5 * (known + known.T)
-    N = np.linalg.solve(np.eye(r) + known, known)
-    x = dual.mean[k]
-    blind = rows.y[:, i] - x @ rows.C[i].T
-    rho = -(force @ onto) @ U[:, :r].T + blind @ U[:, r:] @ U[:, r:].T
-    return rho, U[:, :r] @ (0.5 * (N + N.T)) @ U[:, :r].T + U[:, r:] @ U[:, r:].T
+    # what the rows do not see, the others know: the triangular factor leaves what they know of the rest
+    onto, rest = free @ (Vt[:r].T / S[:r]), free @ Vt[r:].T
+    f = rest.shape[1]
+    parts = np.concatenate([G @ np.concatenate([rest, onto], axis=1), np.zeros((f + r, f + r))])
+    triangle = np.asarray(np.linalg.qr(parts, mode="r"))
+    _, value, turn = np.linalg.svd(triangle[f : f + r, f:])
+    turn, share = U[:, :r] @ turn.T, value**2 / (1.0 + value**2)
+    blind = U[:, r:] @ U[:, r:].T
+    N = turn * share @ turn.T + blind
+    # each side's rounding counts where the other side knows more
+    direct, balance = rows.y[:, i] - dual.mean[rows.at[i]] @ rows.C[i].T, -(force @ onto) @ U[:, :r].T
+    return direct @ N + (balance @ turn * (1.0 - share)) @ turn.T, N
 
 
 def _others(
     model: OutwardTree, dual: Dual, rows: Rows, i: int, P_plus: Blocks, s: Blocks
 ) -> tuple[FloatArray, FloatArray]:
-    """Information (n, n) and force (batch, n) on the root of all but one block of rows."""
+    """A factor G of the information G*G, (..., n), and the force (batch, n), on the root, of all others."""
     k, x = int(rows.at[i]), dual.mean
     n = int(model.n[k])
-    P, force = np.zeros((n, n)), np.zeros((len(x.flat), n))
+    factors, force = [np.zeros((0, n))], np.zeros((len(x.flat), n))
     for child in np.flatnonzero(model.tree.parent == k):
         A = dual.branches.A[child]
-        P += A.T @ P_plus[child] @ A
+        factors.append(factor_of(P_plus[child][None])[0].T @ A)
         force += s[child] @ A
     for other in dual.noisy:
         here = np.flatnonzero(other.at == k)
         if other is rows:
             here = here[here != i]
-        if not here.size:
-            continue
-        C = other.C[here]
-        P += np.einsum("gca,gcb->ab", C, C)
-        left = other.y[:, here] - np.einsum("gcn,bn->bgc", C, x[k])
-        force += np.einsum("gcn,bgc->bn", C, left)
-    return P, force
+        if here.size:
+            C = other.C[here]
+            factors.append(C.reshape(-1, n))
+            left = other.y[:, here] - np.einsum("gcn,bn->bgc", C, x[k])
+            force += np.einsum("gcn,bgc->bn", C, left)
+    return np.concatenate(factors), force

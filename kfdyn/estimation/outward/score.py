@@ -163,9 +163,15 @@ def _left(P_plus: FloatArray, N: FloatArray, W: FloatArray) -> FloatArray:
 
     Data that alone tell a flat root leave nothing, N = 0, and P⁺ − P⁺ is as good a zero as any unless P⁺ is large.
     """
-    before, after, added = (np.diagonal(v, axis1=1, axis2=2) for v in (P_plus, N, W))
-    large = before * added.max(axis=0) > 1.0 / STRONG
-    return np.divide(after, before, out=np.ones(before.shape), where=large).min(axis=1, initial=1.0)
+    before, added = (np.diagonal(v, axis1=1, axis2=2) for v in (P_plus, W))
+    large = np.flatnonzero((before * added.max(axis=0)).max(axis=1, initial=0.0) > 1.0 / STRONG)
+    out = np.ones(len(N))
+    unit = np.sqrt(np.where(before > 0.0, before, 1.0))[large]
+    both = unit[:, :, None] * unit[:, None, :]
+    value, turn = np.linalg.eigh(P_plus[large] / both)
+    white = turn / np.sqrt(np.maximum(value, STRONG))[:, None, :]  # a state's own information, not a combination's
+    out[large] = np.linalg.eigvalsh(_t(white) @ (N[large] / both) @ white)[:, 0]
+    return out
 
 
 def _through(P: FloatArray, W: FloatArray, force: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:

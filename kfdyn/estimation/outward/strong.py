@@ -32,6 +32,36 @@ STRONG = 1e-6
 _ROUNDS = 64
 
 
+def almost_exact(model: OutwardTree) -> BoolArray | None:
+    """Nodes with an output whose noise is next to nothing beside what the branch adds to it, (N,); None if none is.
+
+    Their information would be so large that the filter drowns what is known of other outputs.
+    """
+    tree, C, W, R = model.tree, model.C, model.W, model.R
+    seen = ((tree.parent >= 0) | (model.root_cov is not None)) & (model.m > 0)
+    out = np.zeros(len(model), dtype=bool)
+    for nodes, c in C.grouped():
+        nodes, c = nodes[seen[nodes]], c[seen[nodes]]
+        if not nodes.size:
+            continue
+        m, n = c.shape[1:]
+        noise = R.flat[R.places(nodes, m * m)].reshape(-1, m, m)
+        some = np.flatnonzero(noise.any(axis=(1, 2)))
+        if not some.size:
+            continue
+        nodes, c, noise = nodes[some], c[some], noise[some]
+        added = c @ W.flat[W.places(nodes, n * n)].reshape(-1, n, n) @ c.transpose(0, 2, 1)
+        small = np.diagonal(noise, axis1=1, axis2=2) < STRONG * np.diagonal(added, axis1=1, axis2=2)
+        few = np.flatnonzero(small.any(axis=1))
+        total = (added + noise)[few]
+        unit = np.sqrt(np.diagonal(total, axis1=1, axis2=2))
+        there = (unit > 0.0).all(axis=1)
+        few, total, unit = few[there], total[there], unit[there]
+        regular = np.linalg.eigvalsh(total / (unit[:, :, None] * unit[:, None, :]))[:, 0] > STRONG
+        out[nodes[few[regular]]] = True
+    return out if out.any() else None
+
+
 def noise_left(dual: Dual, rows: Rows) -> FloatArray:
     """Smallest eigenvalue of N = 1 − C Λ C* of each block of rows, (g,)."""
     size = rows.C.shape[2]
@@ -56,13 +86,14 @@ def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
     fixed = np.zeros(len(model), dtype=bool)
     if model.root_cov is None:
         fixed[model.tree.roots] = True  # nothing is known there but the rows
-    strong = np.zeros(len(model), dtype=bool)
+    first = almost_exact(model)
+    strong = np.zeros(len(model), dtype=bool) if first is None else first
     for _ in range(_ROUNDS):
         more = _strong(dual, len(model)) & ~fixed & ~strong
         if not more.any():
             break
         strong |= more
-        dual = solve_dual(model, y, True, strong)
+        dual = solve_dual(model, y, True, strong, onward=True)
     return dual
 
 
