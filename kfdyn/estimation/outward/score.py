@@ -57,7 +57,10 @@ class OutwardScore(NamedTuple):
 
 
 class _RowScore(NamedTuple):
-    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y."""
+    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y.
+
+    That of C is without its part ρ x̂*, which would drown the rest of it where ρ is large.
+    """
 
     C: FloatArray
     noise: FloatArray
@@ -65,7 +68,7 @@ class _RowScore(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Gradients of the branches, with a batch axis before the stacked one."""
+    """Gradients of the branches, with a batch axis before the stacked one; that of A without its part s x̂*(p)."""
 
     A: Blocks
     W: Blocks
@@ -94,8 +97,15 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     data = [rows for rows in dual.noisy if rows.made is not None]
     exact = [step.rows for step in dual.solved if step.rows.made is not None]
     for rows in data + exact:
-        _outputs(model.n, rows, found[id(rows)], C, R)
+        _outputs(post, rows, found[id(rows)], C, R)
     _between(post, data, exact, found, R)
+    for nodes, a in model.A.grouped():
+        n, above = a.shape[1:]
+        if above:
+            whole = _get(sums.A, nodes, n, above) + _outer(
+                _get(sums.u, nodes, n), _get(dual.mean, model.tree.parent[nodes], above)
+            )
+            _put(sums.A, nodes, whole)
     if model.root_cov is None:
         for k in model.tree.roots:
             sums.W[k][...] = 0.0
@@ -149,7 +159,7 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
         if above:
             seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
             N = P_plus - seen @ _t(a) @ P_plus
-            _put(out.A, nodes, _outer(s, _get(x, p, above)) - seen)
+            _put(out.A, nodes, np.broadcast_to(-seen, (len(u.flat), *seen.shape)))
             left[nodes] = _left(P_plus, N, _get(post.model.W, nodes, n, n))
         elif post.model.root_cov is None:
             N, s = _get(smooth.S, nodes, n, n), first
@@ -196,7 +206,7 @@ def _noisy(post: OutwardPosterior, rows: Rows, P_plus: Blocks, s: Blocks) -> _Ro
     N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
     for i in strong_at_roots(post.model, post.dual, rows).tolist():
         rho[:, i], N[i] = balanced(post.model, post.dual, rows, i, P_plus, s)
-    return _RowScore(_outer(rho, mean) - seen, 0.5 * (_outer(rho, rho) - N), rho)
+    return _RowScore(np.broadcast_to(-seen, (len(rho), *seen.shape)), 0.5 * (_outer(rho, rho) - N), rho)
 
 
 def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _RowScore]) -> _RowScore:
@@ -208,6 +218,9 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     at, C, A = step.rows.at, step.rows.C, step.A
     (g, c, n), above, smooth = C.shape, step.A.shape[2], post.dual.smooth
     gA, gW, gu = _get(sums.A, at, n, above), _get(sums.W, at, n, n), _get(sums.u, at, n)
+    gap = step.u - _get(post.dual.mean, at, n)
+    if above:
+        gap = gap + np.einsum("gij,bgj->bgi", A, _get(post.dual.mean, post.model.tree.parent[at], above))
     if step.passed is not None:
         _expect_tips(post, step)
         above_C, above_noise, above_rho = (
@@ -219,7 +232,7 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
         _put(sums.A, at, gA + _t(C) @ gM)
         _put(sums.W, at, gW + _t(C) @ gS @ C)
         sums.u.flat[:, sums.u.places(at, n)] = gu + np.einsum("gcn,bgc->bgn", C, rho)
-        return _RowScore(gM @ _t(A) + _outer(rho, step.u), gS, rho)
+        return _RowScore(gM @ _t(A) + _outer(rho, gap), gS, rho)
     W = step.B @ _t(step.B)
     whitener = step.K / step.scale[:, None, :]  # Σ⁻¹ = whitener* whitener
     Gamma = step.E @ whitener
@@ -233,9 +246,12 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
         known = np.zeros((len(gu), g, c)) if step.flat else np.einsum("grc,bgr->bgc", whitener, step.noise.y)  # type: ignore[union-attr]
         gS = 0.5 * (_outer(known, known) - _t(whitener) @ whitener)
         rho = known
-    gap = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
-    gG = -gA @ _t(C @ A) + _outer(gu, gap)
-    Z = gG @ _t(whitener) @ whitener
+    Z = -gA @ _t(C @ A) @ _t(whitener) @ whitener
+    if step.flat:
+        read = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
+        Z = Z + _outer(gu, read) @ _t(whitener) @ whitener
+    else:  # y − C(A x̂(p) + u) = Σρ, which is known better than this difference is
+        Z = Z + _outer(gu, rho)
     half = _t(Gamma) @ Z
     gS = gS - 0.5 * (half + _t(half))
     ZC = Z @ C
@@ -245,7 +261,7 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     sums.u.flat[:, sums.u.places(at, n)] = gu_new
     rho = rho - np.einsum("gnc,bgn->bgc", Gamma, gu)
     gC = (
-        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, step.u)
+        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, gap)
         + _t(Z) @ W + 2.0 * gS @ C @ W - 2.0 * _t(Gamma) @ gW @ keep @ W
     )  # fmt: skip
     if step.flat:  # the directions N left free turn with C: log det N*PN and x̂ − u' in N; and no branch takes R in
@@ -255,14 +271,14 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     return _RowScore(gC, gS + _t(Gamma) @ gW @ Gamma, rho)
 
 
-def _outputs(n: IntArray, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
+def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
     """Give the gradients of rows to the outputs that they were made of."""
     assert rows.made is not None and rows.outputs is not None
-    back, size = _t(rows.made), int(n[rows.at[0]])
+    back, size = _t(rows.made), int(post.model.n[rows.at[0]])
     start = np.concatenate([[0], np.cumsum(C.rows)])
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
-    C.flat[:, place] += back @ score.C
+    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.mean, rows.at, size)))
     _add_noise(R, rows.at, within, within, back @ score.noise @ rows.made)
 
 
@@ -276,7 +292,6 @@ def _between(
 ) -> None:
     """∂ℓ/∂R between a noisy and an exact row of one node: ½(ρρ₀* − C cov(x, ρ₀)), cov(ρ₀, x) = ∂ℓ/∂C₀ − ρ₀x̂*."""
     start = np.concatenate([[0], np.cumsum(post.model.m)])
-    x = post.dual.mean
     for one in noisy:
         for other in exact:
             _, i, j = np.intersect1d(one.at, other.at, return_indices=True)
@@ -284,9 +299,9 @@ def _between(
                 continue
             assert one.made is not None and other.made is not None
             assert one.outputs is not None and other.outputs is not None
-            at, size = one.at[i], one.C.shape[2]
+            at = one.at[i]
             rho, rho0 = found[id(one)].rho[:, i], found[id(other)].rho[:, j]
-            shared = found[id(other)].C[:, j] - _outer(rho0, _get(x, at, size))
+            shared = found[id(other)].C[:, j]
             value = 0.5 * (_outer(rho, rho0) - one.C[i] @ _t(shared))
             value = _t(one.made[i]) @ value @ other.made[j]
             row, column = (r.outputs[k] - start[at][:, None] for r, k in ((one, i), (other, j)))  # type: ignore[index]
