@@ -21,6 +21,8 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.outward.exact import Branches, Solved, solve_exact
 from kfdyn.estimation.outward.rows import Rows, split_rows
+from kfdyn.estimation.outward.strong import almost_exact
+from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 
@@ -69,16 +71,23 @@ class Dual:
         return total
 
 
-def solve_dual(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
-    """Build the dual model of a tree with data y (batch, Σm) and smooth it."""
+def solve_dual(
+    model: OutwardTree, y: FloatArray, covariances: bool, strong: BoolArray | None = None, onward: bool = False
+) -> Dual:
+    """Build the dual model of a tree with data y (batch, Σm) and smooth it.
+
+    Outputs of ``strong`` nodes (N,), none of them a flat root, are solved as exact ones are; if not given, those that
+    are almost exact. With ``onward`` so are the rows that children leave there.
+    """
+    strong = almost_exact(model) if strong is None else strong
     tree, flat_roots = model.tree, model.root_cov is None
-    noisy, exact, logdet = split_rows(tree, model.C, model.R, y)
+    noisy, exact, logdet = split_rows(tree, model.C, model.R, y, strong)
     u = np.repeat(model.mean[None], len(y), axis=0)
     A, B = model.A, model.B
-    if exact:
+    if exact or strong is not None:
         A, B = A.like(A.flat.copy()), B.like(B.flat.copy())
     branches = Branches(A, B, Blocks(u, model.n))
-    solved, left, more, square = solve_exact(tree, branches, exact, flat_roots)
+    solved, left, more, square = solve_exact(tree, branches, exact, flat_roots, strong if onward else None)
     noisy, logdet = noisy + left, logdet + more
     ss = _state_space(model, branches, noisy, bool(exact))
     mean = np.zeros_like(u)

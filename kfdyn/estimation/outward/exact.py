@@ -9,6 +9,9 @@ is, and the branch keeps the others::
     U₂*(y − C u) = U₂* C A x(p)                          an exact row on the parent, where C B has not full rank
 
 Conditioning may be done in any order, so the groups of rows are taken as they come.
+
+Rows with a noise R can be solved in the same way, Σ = C W C* + R in place of C W C*; then nothing depends on R being
+large enough, and R → 0 is the exact row. The score takes this road where R is small (:mod:`.strong`).
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import SingularError
+from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.outward.rows import Rows
+from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.tree import Tree
 
 _RANK = 1e-13  # of the branch's own deviation: what C B is below that, is rounding
@@ -59,10 +63,12 @@ class _Sizes(NamedTuple):
 
 
 def solve_exact(
-    tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool
+    tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool, strong: BoolArray | None = None
 ) -> tuple[list[Solved], list[Rows], float, FloatArray]:
     """Work off all exact rows. Changes the branches; returns the steps, the noisy rows they leave on the parents,
     the log det of what was divided out, and the sum of squares (batch,) of what was known at roots.
+
+    Noisy rows that are left on ``strong`` nodes (N,) are solved too.
     """
     steps: list[Solved] = []
     noisy: list[Rows] = []
@@ -72,20 +78,31 @@ def solve_exact(
     while waiting:
         group = waiting.pop(0)
         assert sizes is not None
-        for step in _solve(tree, branches, group, sizes, flat_roots):
+        solve = _solve if group.cov is None else _solve_with_noise
+        for step in solve(tree, branches, group, sizes, flat_roots):
             logdet += 2.0 * float(np.log(step.scale).sum())
             r = step.K.shape[1]
             if r:
                 logdet -= 2.0 * float(np.log(np.linalg.norm(step.K, axis=2)).sum())  # rows of K have length 1/S
             inner = bool(tree.parent[step.rows.at[0]] >= 0)
             if inner and r:
-                noisy.append(step.noise)  # type: ignore[arg-type]
+                stay, go = _left(step.noise, strong)  # type: ignore[arg-type]
+                noisy += stay
+                waiting += [part for left in go for part in _by_place(tree, left)]
             elif r and not step.flat:
                 square += (step.noise.y**2).sum(axis=(1, 2))  # type: ignore[union-attr]
             if step.passed is not None:
                 waiting += _by_place(tree, step.passed)
             steps.append(step)
     return steps, noisy, logdet, square
+
+
+def _left(rows: Rows, strong: BoolArray | None) -> tuple[list[Rows], list[Rows]]:
+    """Rows left on the parents: those that stay there, and those to be solved on."""
+    if strong is None or not strong[rows.at].any():
+        return [rows], []
+    stay, go = np.flatnonzero(~strong[rows.at]), np.flatnonzero(strong[rows.at])
+    return [rows.with_noise(stay, False)] if stay.size else [], [rows.with_noise(go, True)]
 
 
 def _sizes(branches: Branches) -> _Sizes:
@@ -135,6 +152,59 @@ def _solve(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots
         )  # fmt: skip
         out.append(_apply(tree, branches, sizes, step, C[i], Vt[i, :r]))
     return out
+
+
+def _solve_with_noise(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots: bool) -> list[Solved]:
+    """One group of rows with noise, split by the parents' size: Γ = W C*Σ⁻¹ = E K, Σ = C W C* + R.
+
+    The branch keeps W − ΓΣΓ* = (1 − ΓC) W (1 − ΓC)* + ΓRΓ*, as a factor, so that a small R is not lost.
+    """
+    A, B, U = branches
+    assert A.cols is not None and rows.cov is not None
+    out = []
+    for above in np.unique(A.cols[rows.at]).tolist():
+        part = rows.take(np.flatnonzero(A.cols[rows.at] == above))
+        assert part.cov is not None
+        at, (g, c, n) = part.at, part.C.shape
+        a, b = A.flat[A.places(at, n * above)].reshape(g, n, above), B.flat[B.places(at, n * n)].reshape(g, n, n)
+        u = U.flat[:, U.places(at, n)]
+        CB = part.C @ b
+        Sigma = CB @ CB.transpose(0, 2, 1) + part.cov
+        scale = np.sqrt(np.diagonal(Sigma, axis1=1, axis2=2))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        value, turn = np.linalg.eigh(Sigma / (scale[:, :, None] * scale[:, None, :]))
+        if (value <= _RANK * c).any():
+            k = int(at[np.flatnonzero((value <= _RANK * c).any(axis=1))[0]])
+            raise ModelError(
+                f"{tree.label(k)}: some of its observations are exact where its branch has no variance, and others "
+                "almost; the score is not available: give the branch a variance W, or all observations a noise R"
+            )
+        K = turn.transpose(0, 2, 1) / np.sqrt(value)[:, :, None]
+        C = part.C / scale[:, :, None]
+        E = b @ (K @ C @ b).transpose(0, 2, 1)
+        known = np.einsum("grc,bgc->bgr", K, part.y / scale - np.einsum("gcn,bgn->bgc", C, u))
+        if c == n == 1:
+            keep = part.cov / Sigma
+            b_new = b * np.sqrt(keep)
+        else:
+            keep = np.eye(n) - E @ (K @ C)
+            noise = E @ K @ (factor_of(part.cov) / scale[:, :, None])
+            both = np.concatenate([keep @ b, noise], axis=2).transpose(0, 2, 1)
+            b_new = np.asarray(np.linalg.qr(both, mode="r")).transpose(0, 2, 1)
+        A.flat[A.places(at, n * above)] = (keep @ a).reshape(g, -1)
+        B.flat[B.places(at, n * n)] = b_new.reshape(g, -1)
+        U.flat[:, U.places(at, n)] = u + np.einsum("gnr,bgr->bgn", E, known)
+        left = Rows(tree.parent[at], K @ C @ a, known)
+        out.append(Solved(part, scale, K, E, np.zeros((g, c, 0)), a, b, u, False, None, left))
+    return out
+
+
+def factor_of(R: FloatArray) -> FloatArray:
+    """L with L L* = R (g, n, n), which may be singular, found in units of its own deviations."""
+    deviation = np.sqrt(np.maximum(np.diagonal(R, axis1=1, axis2=2), 0.0))
+    unit = np.where(deviation > 0.0, deviation, 1.0)
+    value, vector = np.linalg.eigh(R / (unit[:, :, None] * unit[:, None, :]))
+    return unit[:, :, None] * vector * np.sqrt(np.maximum(value, 0.0))[:, None, :]
 
 
 def _svd(F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

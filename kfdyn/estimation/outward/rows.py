@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.tree import Tree
 
 _NO_NOISE = 1e-13  # of the correlations' largest eigenvalue: one below that is rounding, so its combination is exact
@@ -30,6 +31,10 @@ class Rows:
         The outputs they were made of: row = made @ output. None for rows that a branch has left on its parent.
     child : (g,), or None
         The child that left them.
+    cov : (g, c, c), or None
+        The noise of rows that are to be solved together with it; see :mod:`kfdyn.estimation.outward.exact`.
+    origin, place : Rows and (g,), or None
+        The group that these are a part of, and which ones they are in it.
     """
 
     at: IntArray
@@ -38,16 +43,32 @@ class Rows:
     made: FloatArray | None = None
     outputs: IntArray | None = None
     child: IntArray | None = None
+    cov: FloatArray | None = None
+    origin: Rows | None = None
+    place: IntArray | None = None
 
     def take(self, members: IntArray) -> Rows:
         """Some of the nodes."""
-        made = None if self.made is None else self.made[members]
-        outputs, child = (None if v is None else v[members] for v in (self.outputs, self.child))
-        return Rows(self.at[members], self.C[members], self.y[:, members], made, outputs, child)
+        made, cov = (None if v is None else v[members] for v in (self.made, self.cov))
+        outputs, child, place = (None if v is None else v[members] for v in (self.outputs, self.child, self.place))
+        return Rows(
+            self.at[members], self.C[members], self.y[:, members], made, outputs, child, cov, self.origin, place
+        )
+
+    def with_noise(self, members: IntArray, solved: bool) -> Rows:
+        """Some of the rows of unit noise that a branch has left, which they know; to be solved on, or to stay."""
+        part, c = self.take(members), self.C.shape[1]
+        cov = np.broadcast_to(np.eye(c), (members.size, c, c)) if solved else None
+        return replace(part, cov=cov, origin=self, place=members)
 
 
-def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Rows], list[Rows], float]:
-    """Noisy rows, whitened; exact rows; and the log det of the noise divided out. ``y`` (batch, Σm), NaN missing."""
+def split_rows(
+    tree: Tree, C: Blocks, R: Blocks, y: FloatArray, strong: BoolArray | None = None
+) -> tuple[list[Rows], list[Rows], float]:
+    """Noisy rows, whitened; exact rows; and the log det of the noise divided out. ``y`` (batch, Σm), NaN missing.
+
+    The outputs of ``strong`` nodes (N,) stand among the exact ones, with their noise.
+    """
     found: tuple[list[Rows], list[Rows]] = ([], [])
     total = 0.0
     start = offsets_of(C.rows)
@@ -56,6 +77,14 @@ def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Ro
         c = C.flat[C.places(nodes, m * n)].reshape(-1, m, n)[:, kept]
         r = R.flat[R.places(nodes, m * m)].reshape(-1, m, m)[:, kept][:, :, kept]
         outputs = start[nodes][:, None] + kept
+        if strong is not None:
+            together = strong[nodes] & r.any(axis=(1, 2))
+            if together.any():
+                at, o = np.flatnonzero(together), outputs[together]
+                made = np.broadcast_to(np.eye(kept.size), (at.size, kept.size, kept.size))
+                read = y[:, o].reshape(len(y), *o.shape)
+                found[1].append(Rows(nodes[at], c[at], read, made, o, cov=r[at]))
+                nodes, outputs, c, r = nodes[~together], outputs[~together], c[~together], r[~together]
         for part, exact, made, logdet in _combinations(r):
             total += logdet
             read = np.einsum("gco,bgo->bgc", made, y[:, outputs[part]])

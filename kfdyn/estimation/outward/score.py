@@ -6,11 +6,16 @@ With s = ∂ℓ/∂u, which is minus the force x̂ of the dual model, and N its 
     ∂ℓ/∂C(k) = ρ x̂* − C Λ     ∂ℓ/∂R(k) = ½(ρρ* − 1 + C Λ C*)     ρ = y − C x̂, rows whitened
 
 Nothing is inverted, so it holds for W = 0. Exact rows were solved for the noise of a branch, by functions of A, W, u
-and C; the chain rule goes back through them, last step first.
+and C; the chain rule goes back through them, last step first. Rows with so little noise that ρ and 1 − CΛC* cancel
+are solved in the same way (:mod:`.strong`). Where the information P on a state is large, its force and S = P − PΛP
+cancel; what the branch lets through does not::
+
+    P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,10 +23,14 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
+from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
 from kfdyn.estimation.outward.rows import Rows
+from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
 
 if TYPE_CHECKING:
     from kfdyn.estimation.outward.posterior import OutwardPosterior
+
+_SHARP = 1e3  # trace of P W above which what a branch lets through is not the difference of larger numbers
 
 
 class OutwardScore(NamedTuple):
@@ -48,7 +57,10 @@ class OutwardScore(NamedTuple):
 
 
 class _RowScore(NamedTuple):
-    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y."""
+    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y.
+
+    That of C is without its part ρ x̂*, which would drown the rest of it where ρ is large.
+    """
 
     C: FloatArray
     noise: FloatArray
@@ -56,7 +68,7 @@ class _RowScore(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Gradients of the branches, with a batch axis before the stacked one."""
+    """Gradients of the branches, with a batch axis before the stacked one; that of A without its part s x̂*(p)."""
 
     A: Blocks
     W: Blocks
@@ -65,13 +77,19 @@ class _Sums(NamedTuple):
 
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
-    model, dual = post.model, post.dual
+    model = post.model
+    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
+    dual = resolved(model, table, post.dual)
+    post = replace(post, dual=dual)
     _expect_one_step(post)
-    sums = _branches(post)
-    found = {id(rows): _noisy(post, rows) for rows in dual.noisy}
+    sums, P_plus, left = _branches(post)
+    warn_of_lost_score(model, dual, left)
+    found: dict[int, _RowScore] = {}
+    for rows in dual.noisy:
+        _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
     for step in reversed(dual.solved):
         score = _undo(post, step, sums, found)
-        found[id(step.rows)] = score
+        _keep(found, step.rows, score)
         if step.rows.child is not None:
             for i, child in enumerate(step.rows.child.tolist()):
                 found[-1 - child] = _RowScore(score.C[:, [i]], score.noise[:, [i]], score.rho[:, [i]])
@@ -79,8 +97,15 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     data = [rows for rows in dual.noisy if rows.made is not None]
     exact = [step.rows for step in dual.solved if step.rows.made is not None]
     for rows in data + exact:
-        _outputs(model.n, rows, found[id(rows)], C, R)
+        _outputs(post, rows, found[id(rows)], C, R)
     _between(post, data, exact, found, R)
+    for nodes, a in model.A.grouped():
+        n, above = a.shape[1:]
+        if above:
+            whole = _get(sums.A, nodes, n, above) + _outer(
+                _get(sums.u, nodes, n), _get(dual.mean, model.tree.parent[nodes], above)
+            )
+            _put(sums.A, nodes, whole)
     if model.root_cov is None:
         for k in model.tree.roots:
             sums.W[k][...] = 0.0
@@ -90,35 +115,98 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     return OutwardScore(A, W, C, R, u.flat)
 
 
-def _branches(post: OutwardPosterior) -> _Sums:
-    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
+def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
+    """Remember the gradients of rows, and give them to the group that they are a part of."""
+    found[id(rows)] = score
+    if rows.origin is None:
+        return
+    assert rows.place is not None
+    if id(rows.origin) not in found:
+        g = rows.origin.at.size
+        found[id(rows.origin)] = _RowScore(*(np.zeros((v.shape[0], g, *v.shape[2:])) for v in score))
+    for whole, part in zip(found[id(rows.origin)], score):
+        whole[:, rows.place] = part
+
+
+def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
+    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; P⁺; and the part of it left in N, (N,)."""
     smooth, tree = post.dual.smooth, post.model.tree
-    A, cov = post.dual.branches.A, smooth.filt.covariances
-    u = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
-    x = post.dual.mean
-    S = smooth.S
+    (A, B, known), x = post.dual.branches, post.dual.mean
+    force = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
+    u = force.like(force.flat.copy())
     out = _Sums(
         Blocks(np.zeros((len(u.flat), A.flat.size)), A.rows, A.cols),
-        Blocks(np.zeros((len(u.flat), S.flat.size)), S.rows, S.cols),
+        Blocks(np.zeros((len(u.flat), B.flat.size)), B.rows, B.cols),
         u,
     )
+    left, through = np.ones(len(tree)), B.like(np.empty_like(B.flat))
     for nodes, a in A.grouped():
         n, above = a.shape[1:]
-        s, p = _get(u, nodes, n), tree.parent[nodes]
-        _put(out.W, nodes, 0.5 * (_outer(s, s) - _get(S, nodes, n, n)))
+        p = tree.parent[nodes]
+        b = _get(B, nodes, n, n)
+        P, first = _get(smooth.filt.covariances.P, nodes, n, n), _get(force, nodes, n)
+        gap = _get(x, nodes, n) - _get(known, nodes, n)
         if above:
-            known = _get(cov.P_plus, nodes, n, n) @ a @ _get(smooth.Lambda, p, above, above)
-            _put(out.A, nodes, _outer(s, _get(x, p, above)) - known)
+            gap = gap - np.einsum("gij,bgj->bgi", a, _get(x, p, above))
+        P_plus, s = _get(smooth.filt.covariances.P_plus, nodes, n, n), first
+        W = b @ _t(b)
+        sharp = np.flatnonzero((P * W).sum(axis=(1, 2)) > _SHARP)
+        if sharp.size:
+            s = s.copy()
+            P_plus[sharp], s[:, sharp] = _through(P[sharp], W[sharp], first[:, sharp], gap[:, sharp])
+        _put(through, nodes, P_plus)
+        N = P_plus
+        if above:
+            seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
+            N = P_plus - seen @ _t(a) @ P_plus
+            _put(out.A, nodes, np.broadcast_to(-seen, (len(u.flat), *seen.shape)))
+            left[nodes] = _left(P_plus, N, _get(post.model.W, nodes, n, n))
+        elif post.model.root_cov is None:
+            N, s = _get(smooth.S, nodes, n, n), first
+        _put(out.W, nodes, 0.5 * (_outer(s, s) - N))
+        u.flat[:, u.places(nodes, n)] = s
+    return out, through, left
+
+
+def _left(P_plus: FloatArray, N: FloatArray, W: FloatArray) -> FloatArray:
+    """The part of P⁺ left in N, (g,); 1 where P⁺ is not large beside what branches add.
+
+    Data that alone tell a flat root leave nothing, N = 0, and P⁺ − P⁺ is as good a zero as any unless P⁺ is large.
+    """
+    before, added = (np.diagonal(v, axis1=1, axis2=2) for v in (P_plus, W))
+    large = np.flatnonzero((before * added.max(axis=0)).max(axis=1, initial=0.0) > 1.0 / STRONG)
+    out = np.ones(len(N))
+    unit = np.sqrt(np.where(before > 0.0, before, 1.0))[large]
+    both = unit[:, :, None] * unit[:, None, :]
+    value, turn = np.linalg.eigh(P_plus[large] / both)
+    white = turn / np.sqrt(np.maximum(value, STRONG))[:, None, :]  # a state's own information, not a combination's
+    out[large] = np.linalg.eigvalsh(_t(white) @ (N[large] / both) @ white)[:, 0]
     return out
 
 
-def _noisy(post: OutwardPosterior, rows: Rows) -> _RowScore:
-    """Gradients of rows of unit noise."""
+def _through(P: FloatArray, W: FloatArray, force: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P⁺ and s of branches: P, W (g, n, n), force and gap (batch, g, n); each state in units of what is known of it."""
+    unit = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0.0))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    both = unit[:, :, None] * unit[:, None, :]
+    n = unit.shape[1]
+    right = np.concatenate([P / both, (force / unit).transpose(1, 2, 0)], axis=2)
+    factor = np.eye(n) + (P / both) @ (W * both)
+    solved = right / factor if n == 1 else np.linalg.solve(factor, right)
+    P_plus = solved[:, :, :n] * both
+    P_plus = 0.5 * (P_plus + _t(P_plus))
+    return P_plus, solved[:, :, n:].transpose(2, 0, 1) * unit + np.einsum("gij,bgj->bgi", P_plus, gap)
+
+
+def _noisy(post: OutwardPosterior, rows: Rows, P_plus: Blocks, s: Blocks) -> _RowScore:
+    """Gradients of rows of unit noise; ``P_plus`` and ``s`` are those of the branches."""
     n = rows.C.shape[2]
     mean, seen = _get(post.dual.mean, rows.at, n), rows.C @ _get(post.dual.smooth.Lambda, rows.at, n, n)
     rho = rows.y - np.einsum("gcn,bgn->bgc", rows.C, mean)
     N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
-    return _RowScore(_outer(rho, mean) - seen, 0.5 * (_outer(rho, rho) - N), rho)
+    for i in strong_at_roots(post.model, post.dual, rows).tolist():
+        rho[:, i], N[i] = balanced(post.model, post.dual, rows, i, P_plus, s)
+    return _RowScore(np.broadcast_to(-seen, (len(rho), *seen.shape)), 0.5 * (_outer(rho, rho) - N), rho)
 
 
 def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _RowScore]) -> _RowScore:
@@ -130,6 +218,9 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     at, C, A = step.rows.at, step.rows.C, step.A
     (g, c, n), above, smooth = C.shape, step.A.shape[2], post.dual.smooth
     gA, gW, gu = _get(sums.A, at, n, above), _get(sums.W, at, n, n), _get(sums.u, at, n)
+    gap = step.u - _get(post.dual.mean, at, n)
+    if above:
+        gap = gap + np.einsum("gij,bgj->bgi", A, _get(post.dual.mean, post.model.tree.parent[at], above))
     if step.passed is not None:
         _expect_tips(post, step)
         above_C, above_noise, above_rho = (
@@ -141,7 +232,7 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
         _put(sums.A, at, gA + _t(C) @ gM)
         _put(sums.W, at, gW + _t(C) @ gS @ C)
         sums.u.flat[:, sums.u.places(at, n)] = gu + np.einsum("gcn,bgc->bgn", C, rho)
-        return _RowScore(gM @ _t(A) + _outer(rho, step.u), gS, rho)
+        return _RowScore(gM @ _t(A) + _outer(rho, gap), gS, rho)
     W = step.B @ _t(step.B)
     whitener = step.K / step.scale[:, None, :]  # Σ⁻¹ = whitener* whitener
     Gamma = step.E @ whitener
@@ -155,9 +246,12 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
         known = np.zeros((len(gu), g, c)) if step.flat else np.einsum("grc,bgr->bgc", whitener, step.noise.y)  # type: ignore[union-attr]
         gS = 0.5 * (_outer(known, known) - _t(whitener) @ whitener)
         rho = known
-    gap = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
-    gG = -gA @ _t(C @ A) + _outer(gu, gap)
-    Z = gG @ _t(whitener) @ whitener
+    Z = -gA @ _t(C @ A) @ _t(whitener) @ whitener
+    if step.flat:
+        read = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
+        Z = Z + _outer(gu, read) @ _t(whitener) @ whitener
+    else:  # y − C(A x̂(p) + u) = Σρ, which is known better than this difference is
+        Z = Z + _outer(gu, rho)
     half = _t(Gamma) @ Z
     gS = gS - 0.5 * (half + _t(half))
     ZC = Z @ C
@@ -167,7 +261,7 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     sums.u.flat[:, sums.u.places(at, n)] = gu_new
     rho = rho - np.einsum("gnc,bgn->bgc", Gamma, gu)
     gC = (
-        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, step.u)
+        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, gap)
         + _t(Z) @ W + 2.0 * gS @ C @ W - 2.0 * _t(Gamma) @ gW @ keep @ W
     )  # fmt: skip
     if step.flat:  # the directions N left free turn with C: log det N*PN and x̂ − u' in N; and no branch takes R in
@@ -177,14 +271,14 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     return _RowScore(gC, gS + _t(Gamma) @ gW @ Gamma, rho)
 
 
-def _outputs(n: IntArray, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
+def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
     """Give the gradients of rows to the outputs that they were made of."""
     assert rows.made is not None and rows.outputs is not None
-    back, size = _t(rows.made), int(n[rows.at[0]])
+    back, size = _t(rows.made), int(post.model.n[rows.at[0]])
     start = np.concatenate([[0], np.cumsum(C.rows)])
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
-    C.flat[:, place] += back @ score.C
+    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.mean, rows.at, size)))
     _add_noise(R, rows.at, within, within, back @ score.noise @ rows.made)
 
 
@@ -198,7 +292,6 @@ def _between(
 ) -> None:
     """∂ℓ/∂R between a noisy and an exact row of one node: ½(ρρ₀* − C cov(x, ρ₀)), cov(ρ₀, x) = ∂ℓ/∂C₀ − ρ₀x̂*."""
     start = np.concatenate([[0], np.cumsum(post.model.m)])
-    x = post.dual.mean
     for one in noisy:
         for other in exact:
             _, i, j = np.intersect1d(one.at, other.at, return_indices=True)
@@ -206,9 +299,9 @@ def _between(
                 continue
             assert one.made is not None and other.made is not None
             assert one.outputs is not None and other.outputs is not None
-            at, size = one.at[i], one.C.shape[2]
+            at = one.at[i]
             rho, rho0 = found[id(one)].rho[:, i], found[id(other)].rho[:, j]
-            shared = found[id(other)].C[:, j] - _outer(rho0, _get(x, at, size))
+            shared = found[id(other)].C[:, j]
             value = 0.5 * (_outer(rho, rho0) - one.C[i] @ _t(shared))
             value = _t(one.made[i]) @ value @ other.made[j]
             row, column = (r.outputs[k] - start[at][:, None] for r, k in ((one, i), (other, j)))  # type: ignore[index]

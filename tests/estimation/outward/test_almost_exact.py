@@ -1,0 +1,124 @@
+"""Observations with next to no noise: likelihood and score beside the dense normal in 120 digits, down to R = 1e-20."""
+
+import warnings
+
+import mpmath as mp
+import numpy as np
+import pytest
+from outward_cases import Outward, dense, digits
+
+import kfdyn as kf
+from kfdyn.errors import LostDigitsWarning
+
+STEP = mp.mpf(10) ** -50
+
+
+def on(newick, error, rate=1.0, y=(1.0, 2.0, 4.0), root_cov=None, inner=()):
+    """Brownian motion on a tree as a case for the dense normal; ``inner`` nodes are observed too."""
+    tree = kf.Phylogeny.from_newick(newick)
+    rate, error = np.atleast_2d(rate), np.diag(np.atleast_1d(error).astype(float))
+    d, N = len(rate), len(tree.parent)
+    seen = [k in tree.tips or tree.names[k] in inner for k in range(N)]
+    return Outward(
+        tree.parent.tolist(), [np.eye(d)] * N, [length * rate for length in tree.length],
+        [np.eye(d)[: d * s] for s in seen], [error[: d * s, : d * s] for s in seen],
+        np.zeros(N * d), np.zeros(d), root_cov, np.asarray(y, float),
+    )  # fmt: skip
+
+
+def derivative(case, name, k, i, j):
+    """∂ℓ/∂ of one entry of a block, of both where it is symmetric."""
+    with mp.workdps(120):
+        block = digits(getattr(case, name)[k]).copy()
+        block[i, j] += STEP
+        if name in "WR" and i != j:
+            block[j, i] += STEP
+        blocks = list(getattr(case, name))
+        blocks[k] = block
+        return float((dense(case._replace(**{name: blocks}), False).llf - dense(case, False).llf) / STEP)
+
+
+def expect_right(case, digits_=1e-9, names="RWC"):
+    post = case.model().smooth(case.y)
+    assert np.isclose(post.llf, float(dense(case).llf), rtol=1e-10, atol=1e-10)
+    for name in names:
+        for k, got in enumerate(getattr(post.score, name)):
+            if name == "W" and case.parent[k] < 0:
+                continue
+            for i, j in np.ndindex(*got.shape):
+                want = derivative(case, name, k, i, j)
+                twice = 2.0 if name in "WR" and i != j else 1.0
+                assert abs(twice * got[i, j] - want) <= digits_ * max(1.0, abs(want)), (name, k, i, j)
+
+
+@pytest.mark.parametrize("root_cov", [None, np.eye(1)], ids=["flat", "known"])
+@pytest.mark.parametrize("error", [0.0, *10.0 ** np.arange(-20, 1)])
+def test_the_score_is_right_for_every_noise(error, root_cov):
+    expect_right(on("((A:1,B:1)AB:1,C:2);", error, root_cov=root_cov))
+
+
+def test_the_noise_of_no_noise_has_the_slope_of_the_exact_tips():
+    tree = kf.Phylogeny.from_newick("((A:1,B:1)AB:1,C:2);")
+    exact = tree.brownian().smooth([1.0, 2.0, 4.0]).score.R.flat
+    assert round(exact[0], 4) == 0.0816
+    for error in 10.0 ** np.arange(-30, -9):
+        near = tree.brownian(error=error).smooth([1.0, 2.0, 4.0]).score.R.flat
+        np.testing.assert_allclose(near, exact, rtol=0, atol=1e-13 + 2.0 * error)
+
+
+@pytest.mark.parametrize("root_cov", [None, np.eye(2)], ids=["flat", "known"])
+@pytest.mark.parametrize("error", [(1e-20, 1e-20), (1e-20, 1.0), (1e-16, 0.0), (1e-8, 1e-3), (1e-5, 1e-7)])
+def test_several_traits_one_of_them_almost_exact(error, root_cov):
+    """Also where the other is exact or not, and between the two: a filter of both together refused the second."""
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=6)
+    rate = [[1.0, 0.3], [0.3, 2.0]]
+    expect_right(on("((A:1,B:1)AB:1,C:2);", error, rate, y, root_cov))
+    y[3] = np.nan
+    expect_right(on("((A:1,B:1)AB:1,C:2);", error, rate, y, root_cov))
+
+
+@pytest.mark.parametrize("root_cov", [None, np.eye(1)], ids=["flat", "known"])
+@pytest.mark.parametrize("error", [1e-20, 1e-15, 1e-9])
+@pytest.mark.parametrize(
+    "newick",
+    [
+        "((A:1e-10,B:1)AB:1,C:2);",  # the branch is next to nothing too: the parent has the row
+        "((A:1e-10,B:1)AB:1e-9,C:2);",  # and the parent's: the root has it
+        "(((A:1e-12,B:1)x:1e-10)y:0,C:2);",
+        "((A:0,B:1)AB:1,C:2);",
+        "(A:1e-13,B:1,C:2);",  # on a flat root there is no branch to solve it with
+    ],
+)
+def test_short_branches_hand_the_rows_on(newick, error, root_cov):
+    """With a known root the row is solved there: what goes back is ε/Σ, Σ = 1e-10 to 1e-9 the noise it came with."""
+    bound = 1e-9 if root_cov is None else 2e-6
+    expect_right(on(newick, error, root_cov=root_cov), bound, names="R" if ":0," in newick else "RW")
+
+
+@pytest.mark.parametrize("root_cov", [None, np.eye(1)], ids=["flat", "known"])
+@pytest.mark.parametrize("error", [1e-20, 1e-13, 1e-7])
+def test_inner_nodes_may_be_observed_too(error, root_cov):
+    expect_right(on("((A:1,B:1)AB:1,C:2)r;", error, y=[1.0, 2.0, 3.0, 4.0], root_cov=root_cov, inner=("AB",)))
+    expect_right(on("((A:1,B:1)AB:1,C:2)r;", error, y=[1.0, 2.0, 4.0, 3.0], root_cov=root_cov, inner=("r",)))
+
+
+def test_data_that_alone_tell_the_root_have_no_slope():
+    """One tip: whatever the noise, it is the root's estimate, and the likelihood of nothing else."""
+    tree = kf.Phylogeny.from_newick("(A:1,B:1);")
+    for error in (1e-20, 1e-6, 1.0):
+        score = tree.brownian(error=error).smooth([1.0, np.nan]).score
+        np.testing.assert_array_equal(score.R.flat, 0.0)
+        assert abs(score.W[0].item()) < 1e-15
+
+
+def test_what_is_lost_is_said_and_not_in_the_midst_of_a_fit():
+    """Two tips and their parent, all within 1e-12 of the root: the stem's slope is a difference of numbers of 1e12."""
+    tree = kf.Phylogeny.from_newick("((A:1e-12,B:1e-12)AB:1e-12,C:2);")
+    y = [1.0, 1.0 + 1e-6, 4.0]
+    with pytest.warns(LostDigitsWarning, match=r"the score loses about 12 of its 16 digits at node 2 \('AB'\)") as told:
+        _ = tree.brownian().smooth(y).score
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kf.fit(lambda t: tree.brownian(t[0]), [1.0], y, bounds=[(0, None)]).converged
