@@ -79,7 +79,7 @@ def cross_check(
     v : (nv,), optional
         Its velocity: then means are tested that are not zero.
     samples : int
-        Number of samples. Memory does not depend on it.
+        Number of samples; 1e5 will do. Memory does not depend on it.
     seed : int
         Same seed, same result, on one machine or many.
     client : distributed.Client, optional
@@ -221,10 +221,10 @@ def _by_name(given: Any, what: str, name: str) -> Mapping[str, Any]:
 
 
 def _count(value: Any, name: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        whole = isinstance(value, float) and value.is_integer() and value >= least
-        cure = f", such as int({value:g})" if whole else ""
-        raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more{cure}")
+    """A whole number, which 1e4 is as well."""
+    number = isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer())
+    if isinstance(value, bool) or not number or value < least:
+        raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more")
     return int(value)
 
 

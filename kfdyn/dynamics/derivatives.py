@@ -78,7 +78,7 @@ def forward_dynamics_derivatives(
     Parameters
     ----------
     system : System
-        The robot.
+        The robot, with or without couplings (mimic joints, gears); one with loops is refused.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
@@ -100,12 +100,15 @@ def forward_dynamics_derivatives(
     ------
     SingularError
         If a hinge has no inertia to move; names the hinge.
+    ModelError
+        If the system has loops or flexible bodies.
 
     Notes
     -----
     One filter serves a, 𝓜⁻¹ and every column; between branches an entry is one product of two vectors of six. O(N²).
     Source: Singh, Russell and Wensing, "Efficient analytical derivatives of rigid body dynamics using spatial vector
-    algebra", IEEE RA-L 7 (2022); THEORY sections 4 and 16.
+    algebra", IEEE RA-L 7 (2022); THEORY sections 4 and 16. With couplings: −(X*𝓜X)⁻¹X*(∂τ/∂q)X with the open tree's
+    ∂τ/∂q at (X q + offset, X v, X a), and one dense factor of X*𝓜X.
 
     Examples
     --------
@@ -119,11 +122,15 @@ def forward_dynamics_derivatives(
     >>> bool(np.allclose(da_dtau, kf.mass_matrix_inverse(arm, [0.3, 0.1])))
     True
     """
-    _expect_tree(system, "forward_dynamics_derivatives")
+    _expect_no_loops(system, "forward_dynamics")
     quick = _quick(FORWARD, system, q, v, tau, gravity, out)
     if quick is not None:
         return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
+    if not system.is_tree:
+        from kfdyn.dynamics.loops.coupled_derivatives import coupled_forward_derivatives
+
+        return ForwardDerivatives(*_filled(out, states, coupled_forward_derivatives(states)))
     by, a = _matrices(states), np.empty((states.size, system.nv))
     if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
         forward_dynamics(system, states["q"], states.arrays.get("v"), states["tau"], None, states.arrays.get("gravity"))
@@ -154,7 +161,7 @@ def inverse_dynamics_derivatives(
     Parameters
     ----------
     system : System
-        The robot.
+        The robot, with or without couplings (mimic joints, gears); one with loops is refused.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
@@ -172,9 +179,15 @@ def inverse_dynamics_derivatives(
     InverseDerivatives
         ``dtau_dq, dtau_dv, dtau_da``, (..., nv, nv) each: row i is of force i.
 
+    Raises
+    ------
+    ModelError
+        If the system has loops or flexible bodies.
+
     Notes
     -----
-    O(N depth). Source: Singh, Russell and Wensing (2022); THEORY section 16.
+    O(N depth). Source: Singh, Russell and Wensing (2022); THEORY section 16. With couplings, X* and X stand about the
+    matrices of the open tree at (X q + offset, X v, X a).
 
     Examples
     --------
@@ -185,11 +198,15 @@ def inverse_dynamics_derivatives(
     >>> dtau_dq.round(6), dtau_dv.round(6), M
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
-    _expect_tree(system, "inverse_dynamics_derivatives")
+    _expect_no_loops(system, "inverse_dynamics")
     quick = _quick(INVERSE, system, q, v, a, gravity, out)
     if quick is not None:
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
+    if not system.is_tree:
+        from kfdyn.dynamics.loops.coupled_derivatives import coupled_inverse_derivatives
+
+        return InverseDerivatives(*_filled(out, states, coupled_inverse_derivatives(states, states["a"])))
     by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
         raise overflow(system, "a derivative", **states.arrays)
@@ -200,7 +217,9 @@ def _quick(
     entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
 ) -> Sequence[Array] | None:
     """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words."""
-    if type(q) is not np.ndarray or not q.ndim or not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
+    if not system.is_tree or type(q) is not np.ndarray or not q.ndim:
+        return None
+    if not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
         return None
     lead, nv = q.shape[:-1], system.nv
     given = (q, np.zeros((*lead, nv)) if v is None else v, u, system.gravity if gravity is None else gravity)
@@ -228,13 +247,15 @@ def _filled(out: Sequence[Array] | None, states: States, by: Sequence[Array]) ->
     return [filled(x, answer) for x, answer in zip(out, answers)]
 
 
-def _expect_tree(system: System, function: str) -> None:
+def _expect_no_loops(system: System, function: str) -> None:
     expect_system(system)
-    expect_rigid(system, function)
-    if not system.is_tree:
+    expect_rigid(system, f"{function}_derivatives")
+    if system.loops:
         raise ModelError(
-            f"{function}: system {system.name!r} has couplings or loops, whose derivatives are not known here; take "
-            "those of system.open_tree, and carry them over by system.expansion(q)"
+            f"{function}_derivatives: system {system.name!r} has {system.constraints}, and derivatives of motions that "
+            "loops constrain are not implemented (couplings are served); take differences of "
+            f"kf.{function} along kf.integrate(system, q, h * dv), with rates dv that the loops allow: columns of "
+            "kf.minimal_coordinates(system, q).X"
         )
 
 

@@ -69,7 +69,7 @@ def modes(
     Notes
     -----
     K is the symmetric part of ∂(c + spring)/∂q in tangent coordinates: the derivatives of inverse dynamics, exact, for
-    rigid trees; where bodies bend, or springs turn, differences of order four, right to some 1e-10 of the largest
+    rigid robots; where bodies bend, or springs turn, differences of order four, right to some 1e-10 of the largest
     entry. Source: SKO 85; THEORY sections 16 and 17.
 
     Examples
@@ -101,7 +101,7 @@ def modes(
         e = body._expansion
         return np.asarray(e.forces(tree.stiffness * difference(tree, e.positions(slack), e.positions(moved))))
 
-    if isinstance(system, System) and system.is_tree:
+    if isinstance(system, System) and not system.loops:
         weight = inverse_dynamics_derivatives(system, here, None, np.zeros(system.nv), gravity).dtau_dq
         K = weight + _slope(body, here, pull)
     else:

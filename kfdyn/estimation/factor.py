@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.filter_sweep import sweep as sweep_states
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.smoothing import sweep as sweep_costates
 from kfdyn.estimation.state_space import StateSpace
@@ -157,6 +158,7 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
     array([[ 2., -1.],
            [-1.,  1.]])
     """
+    expect_model(ss)
     return InnovationsFactor(riccati(ss, method=method))
 
 

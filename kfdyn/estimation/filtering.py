@@ -10,6 +10,7 @@ from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.filter_sweep import batch_of, sweep
 from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.lost_digits import warn_of_lost_digits
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import BoolArray, Method, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import count_rows
@@ -75,6 +76,7 @@ def kalman_filter(
     >>> filt.z_plus[1]
     array([3.])
     """
+    expect_model(ss)
     measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
     measured = _owned(T, measured)
     seen = None if finite else _pattern(ss, measured)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operator import Operator, Rows, identity
 from kfdyn.estimation.riccati import Riccati, common_sizes, riccati
 from kfdyn.estimation.state_space import StateSpace
@@ -42,6 +43,7 @@ class Operators:
     def __init__(self, model: StateSpace | Riccati) -> None:
         self.ss = model.ss if isinstance(model, Riccati) else model
         self._given = model if isinstance(model, Riccati) else None
+        expect_model(self.ss, "model")
 
     @cached_property
     def covariances(self) -> Riccati:

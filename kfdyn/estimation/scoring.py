@@ -13,6 +13,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operators import costates_of, states_of
 from kfdyn.estimation.riccati import Method, common_sizes
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
@@ -221,6 +222,7 @@ def score(
     >>> g.Q[0], g.phi[0], g.H[1]
     (array([[0.]]), array([[2.]]), array([[5.]]))
     """
+    expect_model(ss)
     if np.ndim(T) > 1:
         measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
         if not finite:

@@ -12,6 +12,7 @@ from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.filter_sweep import sweep
 from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.flat.prior import expect_proper
+from kfdyn.estimation.model_arguments import expect_filtered, expect_model
 from kfdyn.estimation.operators import Operators
 from kfdyn.estimation.packing import Packed
 from kfdyn.estimation.roots import noise_roots
@@ -60,6 +61,7 @@ def draw(ss: StateSpace, rng: np.random.Generator, n: int | None = None) -> Draw
     array([[1., 1.],
            [1., 2.]])
     """
+    expect_model(ss)
     expect_generator(rng)
     mean = np.zeros(ss.n_states) if ss.xi is None else ss.xi
     op = Operators(ss)
@@ -101,6 +103,7 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
     >>> kf.draw_posterior(kf.kalman_filter(ss, [1.0, np.nan]), np.random.default_rng(0), 3)[:, 0]
     array([1., 1., 1.])
     """
+    expect_filtered(filt, "draw_posterior")
     expect_generator(rng)
     ss = filt.ss
     x_hat = bryson_frazier(ss, filt, covariances=False).x.flat

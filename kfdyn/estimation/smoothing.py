@@ -11,6 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.filtering import STORED_NUMBERS
+from kfdyn.estimation.model_arguments import expect_filtered
 from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import Riccati
 from kfdyn.estimation.state_space import StateSpace
@@ -167,9 +168,11 @@ def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, cova
     (array([-1.,  2.]), array([1.]))
     """
     if not isinstance(ss, StateSpace):
+        expect_filtered(ss, "bryson_frazier")
         filt, ss, covariances = ss, ss.ss, covariances if filt is None else bool(filt)
     if filt is None:
         raise ModelError("bryson_frazier smooths what a filter has found: bryson_frazier(kalman_filter(ss, T))")
+    expect_filtered(filt, "bryson_frazier")
     if filt.ss is not ss:
         raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
     if ss.flat is not None:

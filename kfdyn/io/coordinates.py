@@ -124,6 +124,15 @@ class Pairing(NamedTuple):
         return state if self.whole.is_tree else _contracted(self.whole, state)
 
 
+def expect_model_of(kind: str, model: Any, has: Sequence[str], reader: str) -> None:
+    """Refuse what is no model of the other tool, which is easily forgotten between the system and q."""
+    if not all(hasattr(model, key) for key in has):
+        raise ModelError(
+            f"model, the second argument, must be a {kind}, got {type(model).__name__}; give (system, model, q, v) "
+            f"with the model that {reader} makes of the same file"
+        )
+
+
 def _contracted(system: System, state: State) -> State:
     """A state of the open tree as one of the system with couplings, if it is one."""
     if not system.couplings:

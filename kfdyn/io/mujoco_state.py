@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.io.coordinates import Kind, Pair, Pairing, State
+from kfdyn.io.coordinates import Kind, Pair, Pairing, State, expect_model_of
 from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
 from kfdyn.multibody import System
 
@@ -163,6 +163,7 @@ def from_mujoco_q(system: System, model: Any, qpos: ArrayLike) -> Array:
 
 
 def _pairs(system: System, model: Any) -> list[Pair]:
+    expect_model_of("mujoco.MjModel", model, ("jnt_type", "qpos0"), "mujoco.MjModel.from_xml_path")
     names = MjNames(model).joint
     pairs = []
     for j, name in enumerate(names):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.io.coordinates import Kind, Pair, Pairing, State
+from kfdyn.io.coordinates import Kind, Pair, Pairing, State, expect_model_of
 from kfdyn.multibody import Hinge, System
 
 PLANE_XY = Hinge.planar().screws
@@ -118,6 +118,7 @@ def from_pinocchio(
 
 
 def _pairs(system: System, model: Any) -> list[Pair]:
+    expect_model_of("pinocchio.Model", model, ("names", "joints"), "pinocchio.buildModelFromUrdf")
     joints = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # 0 is the universe
     hinges = [body.hinge_name for body in system.bodies if body.hinge.nv]
     rest_here, rest_there = [h for h in hinges if h not in joints], [j for j in joints if j not in set(hinges)]

@@ -101,11 +101,17 @@ class Expansion:
         out[..., self.own_v] = tau[..., self.coupled_v] @ self.block
         return out
 
-    def matrix(self, M: Array) -> Array:
-        """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree)."""
+    def narrowed(self, M: Array) -> Array:
+        """X*MX (..., nv, nv) of any matrix of the open tree (..., nv_tree, nv_tree)."""
         half = self.forces(M)
-        whole = self.forces(np.swapaxes(half, -1, -2))
-        return 0.5 * (whole + np.swapaxes(whole, -1, -2)) if self.couplings else M
+        return np.swapaxes(self.forces(np.swapaxes(half, -1, -2)), -1, -2)
+
+    def matrix(self, M: Array) -> Array:
+        """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree), symmetric to the bit."""
+        if not self.couplings:
+            return M
+        whole = self.narrowed(M)
+        return 0.5 * (whole + np.swapaxes(whole, -1, -2))
 
     def contracted(self, q_tree: Array, coordinates: Array) -> Array:
         """The system's q (..., nq): plain hinges from the tree's, coupled coordinates from ``coordinates``."""
@@ -142,7 +148,7 @@ class Expansion:
             return
         coupling = next(c for c in self.couplings if hinge in c.hinges)
         driver = " and ".join(map(repr, coupling.named)) or "nothing"
-        state = "system.expand(q)" if what == "q" else "system.expansion(q) @ v"
+        state = "system.expand(q)" if what == "q" else "(system.expansion(q) @ v)"
         raise ModelError(
             f"hinge {hinge!r} follows {driver} and has no place of its own in {what}; its own is "
             f"{state}[..., system.open_tree.{what}_slice({hinge!r})]"

@@ -108,9 +108,10 @@ def test_truth_must_be_a_model():
         kf.cross_check(ARM, Q, samples=500, truth=ARM)
 
 
-def test_a_float_for_a_count_is_told_how_to_be_one():
-    with pytest.raises(ModelError, match=r"samples is 1000.0; give a whole number, 1 or more, such as int\(1000\)"):
-        kf.cross_check(ARM, Q, samples=1e3)
+def test_a_whole_float_is_a_count():
+    one, other = kf.cross_check(ARM, Q, samples=1e3), kf.cross_check(ARM, Q, samples=1000)
+    assert one.samples == other.samples == 1000 and type(one.samples) is int
+    assert one.convergence.tolist() == other.convergence.tolist()
     for samples in (0.5, 0, -3.0, True, np.nan, np.inf):
         with pytest.raises(ModelError, match=r"whole number, 1 or more$"):
             kf.cross_check(ARM, Q, samples=samples)

@@ -296,7 +296,7 @@ def test_json_holds_the_verdict_and_every_test(report):
         (lambda: cross_check("puma", Q), KfdynError, "takes a System or a StateSpace"),
         (lambda: cross_check(kf.as_estimation(PUMA, Q), Q), KfdynError, "leave q and v out"),
         (lambda: cross_check(PUMA, Q, samples=10), ModelError, "give at least 36"),
-        (lambda: cross_check(PUMA, Q, samples=1e5), ModelError, "whole number"),
+        (lambda: cross_check(PUMA, Q, samples=100.5), ModelError, "whole number"),
         (lambda: cross_check(PUMA, Q, seed=-1), ModelError, "seed"),
         (lambda: cross_check(PUMA, Q, level=0.0), ModelError, "level"),
         (lambda: cross_check(PUMA, [0.0]), ShapeError, "q must have shape"),

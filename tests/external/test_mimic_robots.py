@@ -67,5 +67,33 @@ def test_mimics_are_obeyed(file):
     assert apart(kf.mass_matrix(s, q), expected) < 1e-12
 
 
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem == "panda"], ids=label)
+def test_derivatives_of_a_panda_as_loaded(file):
+    """Against differences of order six of Pinocchio's rnea, whose own derivatives refuse mimic joints."""
+    s, model = kf.load(file), pin.buildModelFromUrdf(str(file), mimic=True)
+    data, rng = model.createData(), np.random.default_rng(3)
+    assert not s.is_tree and [name for name in s.hinge_names if _own(s, name)] == list(model.names)[1:-1]
+    q, (v, a) = s.random_configuration(rng), rng.normal(size=(2, s.nv))
+
+    def slope(function, h=2e-3):
+        def central(h):
+            return np.stack([(function(h * e) - function(-h * e)) / (2 * h) for e in np.eye(s.nv)], axis=-1)
+
+        one, two, four = central(h), central(2 * h), central(4 * h)
+        return (16 * (4 * one - two) / 3 - (4 * two - four) / 3) / 15
+
+    ours = kf.inverse_dynamics_derivatives(s, q, v, a)
+    theirs = (
+        slope(lambda d: np.array(pin.rnea(model, data, q + d, v, a))),
+        slope(lambda d: np.array(pin.rnea(model, data, q, v + d, a))),
+        slope(lambda d: np.array(pin.rnea(model, data, q, v, a + d))),
+    )
+    for one, other in zip(ours, theirs):
+        assert apart(one, other) < 1e-9
+    forward = kf.forward_dynamics_derivatives(s, q, v, kf.inverse_dynamics(s, q, v, a))
+    for one, other in zip(forward, (-theirs[0], -theirs[1], np.eye(s.nv))):
+        assert apart(one, np.linalg.solve(theirs[2], other)) < 1e-8
+
+
 def _own(s, name):
     return s._expansion.has_own[s.hinge_index(name)] and s.v_slice(name).stop > s.v_slice(name).start

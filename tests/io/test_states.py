@@ -106,3 +106,14 @@ def test_faults():
     system = kio.load(tilted)
     with pytest.raises(ModelError, match="hinge 'p': Pinocchio's planar joint moves in the x-y plane"):
         kio.to_pinocchio(system, pin.buildModelFromXML(tilted), system.neutral())
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=["pinocchio", "mujoco"])
+def test_a_model_that_was_forgotten(pair):
+    system, _, to, back = pair
+    q, v = system.neutral(), np.zeros(system.nv)
+    for call in (to, back):
+        with pytest.raises(
+            ModelError, match=r"model, the second argument, must be a .*odel, got ndarray; give \(system"
+        ):
+            call(system, q, v)

@@ -37,6 +37,16 @@ def test_sizes_slices_and_expansion():
         s.q_slice("two")
 
 
+def test_the_advice_for_a_hinge_that_follows_works():
+    system, v = fingers(), np.arange(1.0, 11)
+    q = system.neutral()
+    for what, expected in (("q", 0.5), ("v", -14.0)):
+        with pytest.raises(ModelError) as said:
+            getattr(system, f"{what}_slice")("two")
+        advice = str(said.value).split("its own is ")[1]
+        assert eval(advice, {"system": system, "q": q, "v": v}) == [expected]
+
+
 def test_limits_are_the_tightest():
     s = fingers()
     at = s.v_slice("one")

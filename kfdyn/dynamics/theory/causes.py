@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.multibody import System
 from kfdyn.multibody.flexible import expect_rigid
@@ -278,6 +279,8 @@ def inverse_element(model: StateSpace | Riccati, i: int, j: int) -> float:
     >>> bool(np.isclose(inverse_element(ss, 1, 4), kf.innovations_factor(ss).inverse()[1, 4]))
     True
     """
+    if not isinstance(model, Riccati):
+        expect_model(model, "model")
     covariances = model if isinstance(model, Riccati) else riccati(model)
     start, size = covariances.ss.arrays.output, covariances.ss.n_outputs
     for index in (i, j):

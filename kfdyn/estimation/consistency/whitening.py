@@ -38,8 +38,13 @@ class Whitening(NamedTuple):
 
 def deviations(variance: Array, scale: ArrayLike | None, rtol: float) -> tuple[Array, NDArray[np.bool_]]:
     """Units (d,) in which the components of a covariance are measured, and which of them vary at all."""
-    if not (np.isfinite(variance).all() and (variance >= 0).all()):
-        raise ModelError("the covariance has an entry that is not finite, or a negative variance")
+    for wrong, what in (
+        (~np.isfinite(variance), "a variance that is not finite"),
+        (variance < 0, "a negative variance"),
+    ):
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ModelError(f"the covariance has {what}: {variance[k]:.3g} at ({k}, {k})")
     if scale is None:
         alive = variance > _NOISE * variance.max(initial=0.0)
         return np.sqrt(np.where(alive, variance, variance.max(initial=0.0) or 1.0)), alive
