@@ -11,9 +11,10 @@ from sphinx_gallery.directives import imgsgnode
 
 import kfdyn
 
-sys.path.insert(0, str(Path(__file__).parent))  # for gallery_order and mathjax_config
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside it
 
 from mathjax_config import MATHJAX_CONFIG
+from theory_links import linked
 
 HERE = Path(__file__).parent
 logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every letter it takes from another font
@@ -155,12 +156,8 @@ def cite_formulas(app, what, name, obj, options, lines):
         lines[end:end] = ["", f"Equations of the theory: {cited}."]
 
 
-#: The five equations that docstrings number, by their labels on the theory page.
-EQUATIONS = {"1": "mass", "2": "filter-P", "3": "filter-z", "4": "smoother", "5": "smoothed-cov"}
-
-
 def link_theory(app, what, name, obj, options, lines):
-    """Link "THEORY section 3" and "THEORY (5)" to the page, and the short names of the sources to their list."""
+    """Link citations of the theory to its page, and the short names of the sources to their list."""
     seen = set()
 
     def source(match):
@@ -171,9 +168,7 @@ def link_theory(app, what, name, obj, options, lines):
 
     for i, parts in prose(lines):
         for j, part in enumerate(parts[::2]):
-            part = re.sub(r"THEORY section ([1-6])(?!\d)", r":ref:`THEORY section \1 <theory-\1>`", part)
-            part = re.sub(r"THEORY \(([1-5])\)", lambda m: f"THEORY :eq:`{EQUATIONS[m[1]]}`", part)
-            parts[2 * j] = re.sub(r"\b(R86|ATBI|SKO|SRB|PART)\b(?=[ ,])", source, part)
+            parts[2 * j] = re.sub(r"\b(R86|ATBI|SKO|SRB|PART)\b(?=[ ,])", source, linked(part))
         lines[i] = "``".join(parts)
 
 

@@ -1,0 +1,60 @@
+"""The files of the package that the pages about its inside name are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "kfdyn").rglob("*.py")]
+
+
+def named(page):
+    """Paths of Python files in a page's code, whole or by their last parts."""
+    return re.findall(r"`([\w/]+\.py)`", (ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", ["docs/life_of_a_call.md", "docs/recursions.md", "CONTRIBUTING.md"])
+def test_files_exist(page):
+    assert named(page)
+    for name in named(page):
+        assert name == "utils.py" or any(file.endswith(f"/{name}") for file in FILES), name
+
+
+def test_most_files_are_as_short_as_promised():
+    assert "most have fewer than 200 lines" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    short = sum((ROOT / file[1:]).read_text(encoding="utf-8").count("\n") < 200 for file in FILES)
+    assert short > 0.6 * len(FILES)
+
+
+def test_functions_stand_where_the_page_says():
+    """The life of a call: what a file is named for is in it."""
+    for name, file in {
+        "FORWARD = Later(": "dynamics/entries.py",
+        "class Later": "multibody/entries.py",
+        "class Entry": "sweeps/entry.py",
+        "def quick_forward_dynamics|quick_forward_dynamics =": "dynamics/entries.py",
+        "def smooth_node": "estimation/recursions/page.py",
+        "def smooth_covariance": "estimation/recursions/page.py",
+        "def kalman_filter": "estimation/filtering.py",
+    }.items():
+        text = (ROOT / "kfdyn" / file).read_text(encoding="utf-8")
+        assert any(part in text for part in name.split("|")), (name, file)
+
+
+def test_every_variable_of_the_environment_is_told():
+    asked = {
+        name
+        for file in FILES
+        for name in re.findall(r"environ(?:\.get\(|\[)\"(KFDYN_\w+)", (ROOT / file[1:]).read_text(encoding="utf-8"))
+    }
+    told = set(re.findall(r"^\| `(KFDYN_\w+)` \|", (ROOT / "docs" / "numerics.md").read_text("utf-8"), re.MULTILINE))
+    assert asked == told
+
+
+def test_extras_are_installed_in_one_way():
+    """From the folder of the sources, as the README does: there is no other place to have the package from."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    found = [name for page in pages for name in re.findall(r"pip install (\S*\[\w+\]\S*)", page.read_text("utf-8"))]
+    assert len(found) > 4
+    assert all(re.match(r'"\.\[\w+\]"', name) for name in found), found
