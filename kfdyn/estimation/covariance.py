@@ -172,7 +172,7 @@ class Covariances:
         cov = self.riccati
         flat = np.empty_like(cov.D.flat)
         for nodes, L in cov.D_factor.grouped():
-            inverse = np.linalg.inv(L)
+            inverse = _lower_inverse(L)
             where = cov.D.places(nodes, L.shape[1] ** 2)
             flat[where] = (inverse.transpose(0, 2, 1) @ inverse).reshape(where.shape)
         return BlockDiagonal(_masked(self.ss, Blocks(flat, self.ss.m, self.ss.m), cov.observed))
@@ -236,6 +236,15 @@ def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
         y = inner.flat[inner.places(nodes, n * n)].reshape(count, n, n)
         out.flat[out.places(nodes, m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(count, m * m)
     return out
+
+
+def _lower_inverse(L: FloatArray) -> FloatArray:
+    """L⁻¹ of lower triangles (..., m, m), row by row: pivots would set the rounding of moments by forces."""
+    inverse = np.zeros_like(L)
+    for i, unit in enumerate(np.eye(L.shape[-1])):
+        known = L[..., i : i + 1, :i] @ inverse[..., :i, :]
+        inverse[..., i, :] = (unit - known[..., 0, :]) / L[..., i, i, None]
+    return inverse
 
 
 def _masked(ss: StateSpace, blocks: Blocks, observed: np.ndarray) -> Blocks:

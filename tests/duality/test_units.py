@@ -159,3 +159,15 @@ def test_every_direction_of_a_long_chain_is_tested(n: int) -> None:
     (moments,) = stream(plan, 16 * n)
     found = judge(plan, moments, claimed).findings
     assert {name: one.tested_rank for name, one in found.items()} == {name: one.rank for name, one in claimed.items()}
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2, 5])
+def test_as_many_samples_as_dimensions_keep_the_level(spare: int) -> None:
+    """The least number that is allowed, for 114 dimensions: p was 0 or 1 there, or no number."""
+    robot = kf.models.humanoid()
+    q = robot.random_configuration(np.random.default_rng(spare))
+    for seed in range(5):
+        report = kf.cross_check(robot, q, samples=114 + spare, seed=seed)
+        assert report.passed, report.rejected
+        assert all(test.p_value > 0 for test in report.tests)
+        assert sum(test.p_value == 1 for test in report.tests if test.kind == "covariance") == 0

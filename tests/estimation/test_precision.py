@@ -5,6 +5,7 @@ The yardstick is the problem, not a chosen tolerance. Rounding the *data* once (
 must stay within a small factor of that, here 32 (observed: 1 to 12), however ill-conditioned the model.
 """
 
+import mpmath
 import numpy as np
 import pytest
 from exact import exact_smoother, relative_error
@@ -177,3 +178,18 @@ def test_a_diffuse_branch_among_many():
     S = kf.riccati(ss).smoothed.S.flat
     others = np.array([q[np.arange(N) != k].sum() for k in (3, 5)])
     np.testing.assert_allclose(S[[3, 5]], q[[3, 5]] * (others + R) / (q.sum() + R), rtol=1e-11)
+
+
+def test_residual_covariance_of_a_free_body_in_small_units():
+    """D holds masses beside moments of 1e-12 their size: D⁻¹ row by row, no pivots."""
+    rng, unit = np.random.default_rng(0), np.array([1e-6] * 3 + [1.0] * 3)
+    for _ in range(20):
+        root = rng.normal(size=(6, 6))
+        D = root @ root.T * np.outer(unit, unit)
+        ss = kf.StateSpace([-1], [None], [np.eye(6)], [0.5 * (D + D.T)])
+        found = kf.Covariances(ss).nu.diagonal[0]
+        with mpmath.workdps(50):
+            exact = np.array((mpmath.matrix(ss.Q[0].tolist()) ** -1).tolist(), float)
+        scale = np.sqrt(np.diag(exact))
+        kappa = float((np.diag(exact) * np.diag(D)).sum())
+        assert (np.abs(found - exact) / np.outer(scale, scale)).max() < 8 * EPS * kappa

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import loggamma
-from scipy.stats import beta, chi2, norm
+from scipy.stats import beta, chi2, kstest, norm
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
@@ -105,6 +105,31 @@ def test_tail_against_inversion_of_the_printed_cgf(d, n):
         c = min((x - null.mean) / (2 * null.dof), 0.7 * 0.5 * (1 - (d - 1) / n))  # near the saddlepoint
         exact = inverted_tail(x, lambda s: covariance_cgf(s, d, n), c)
         np.testing.assert_allclose(null.sf(x), exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("d", "spare"), [(42, 0), (48, 1), (78, 0), (78, 3), (114, 0), (114, 2), (300, 0), (640, 3)])
+def test_tail_with_hardly_more_samples_than_dimensions(d, spare):
+    """Along a contour that wraps the poles of d gamma functions p was 0 or 1 here; a straight line stays clear."""
+    n = d + spare
+    null = LikelihoodRatioNull.covariance(d, n)
+    spread = float(np.sqrt(null._derivatives(null._v0)[1]))
+    for x in null.mean + spread * np.array([-1.5, -0.3, 0.3, 1.0, 2.0, 4.0]):
+        c = np.copysign(0.4 * min((spare + 1) / (2 * n), 1 / spread), x - null.mean)
+        step = 0.05 / spread  # the pole s = 0 is eight steps away
+        s = c + 1j * step * np.arange(800_000 // d)
+        values = (np.exp(null.cgf(s) - s * x) / s).real
+        assert abs(values[-1]) < 1e-13 * abs(values[0])
+        exact = step * (values.sum() - 0.5 * values[0]) / np.pi
+        np.testing.assert_allclose(null.sf(x), exact if c > 0 else 1 + exact, rtol=1e-9)
+
+
+def test_few_samples_of_many_dimensions_keep_the_level():
+    """By drawing: det W is a product of χ² with n − i degrees of freedom, tr W the sum of them and the rest."""
+    d, runs = 60, 1000
+    rng = np.random.default_rng(1)
+    squares = rng.chisquare(d - np.arange(d), size=(runs, d))
+    ratio = (squares - d * np.log(squares / d)).sum(1) + rng.chisquare(d * (d - 1) // 2, runs) - d * d
+    assert kstest(LikelihoodRatioNull.covariance(d, d).sf(ratio), "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("d", [1, 10, 100, 300])
