@@ -89,7 +89,8 @@ def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vecto
         known = cache.digest(module, *facts)
         code = cache.load(known)
         if code is None:
-            compiling(kept=cache.folder() is not None)
+            if known is not None:  # a recursion of somebody else's: he knows
+                compiling(kept=cache.folder() is not None)
             code = _object_code(written(name, write, arguments, flags, release), vectorise, level)
             cache.save(known, code)
         taken = [x for kind in arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]

@@ -142,7 +142,8 @@ class Checked:
 
     def lanes(self, count):
         """Python's numbers have one lane."""
-        assert count == 1
+        if count != 1:
+            raise ValueError(f"Python's numbers have one lane, not {count}: run the recursion with Tag(1)")
         return self
 
     def aligned(self):
