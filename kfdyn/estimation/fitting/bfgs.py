@@ -14,6 +14,7 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 _ARMIJO, _WOLFE = 1e-4, 0.9  # what a step must gain of what its slope promises, and may leave of that slope
 _ROUNDING = 1e-12  # of −ℓ by measurement: where values differ by less, the slopes decide (Hager and Zhang 2005)
 _FIRST = 0.2  # of the longest step: before anything is known of the curvature
+_FAILURES = 3  # of the line search, after each of which the curvature is forgotten
 
 FOUND = "the gradient is zero"
 PAUSED = "paused"
@@ -61,6 +62,7 @@ class Descent:
 
         Infinite values are allowed: the line search comes back from there (Nocedal and Wright 2006, chapters 3 and 6).
         """
+        failures = 0
         while self.iterations < limit:
             x, _, gradient = self.at
             if np.abs(gradient).max(initial=0.0) <= steepness:
@@ -77,7 +79,8 @@ class Descent:
             there = _line(function, self.at, slope, direction, first, longest)
             self.iterations += 1
             if there is None:
-                if self.fresh:
+                failures += 1
+                if self.fresh or failures > _FAILURES:
                     return STUCK
                 self._again()
                 continue

@@ -80,9 +80,10 @@ def fit(
 
     Notes
     -----
-    O(N) for each evaluation. A maximum satisfies the first-order conditions, bounds included; there may be others, which
-    ``starts`` looks for. Parameters without bounds are scaled by curvature, so units do not matter. The observed information is minus the derivative of the score, by central differences of
-    it. Source: THEORY section 10; Durbin and Koopman (2012), chapter 7.
+    O(N) for each evaluation. A maximum satisfies the first-order conditions, bounds included; there may be others,
+    which ``starts`` looks for. Parameters without bounds are scaled by curvature, so units do not matter. The observed
+    information is minus the derivative of the score, by central differences of it. Source: THEORY section 10; Durbin
+    and Koopman (2012), chapter 7.
 
     Examples
     --------

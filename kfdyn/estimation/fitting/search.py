@@ -43,6 +43,7 @@ class Found(NamedTuple):
     held: FloatArray
     sound: bool
     fell: FloatArray
+    scale: FloatArray
 
 
 class Search:
@@ -58,16 +59,15 @@ class Search:
         self.z0, self.z, self.at = z0, z0, at
         problem.held[:] = np.nan
         self._common_scale()
+        if self.z is not z0:
+            problem.find_scale(self.z, self.at)
         self.mark = self.z.copy()  # where each parameter was last let go, from which its fall is counted
         self.asked = np.zeros(z0.size, dtype=int)
         self.tried = np.zeros(z0.size, dtype=bool)  # from a bound, although the slope falls
         for i in map(int, np.flatnonzero(t.bounded)):
             problem.typical[i] = problem.distance(self.z, i)
-        point = self._point(self.z, self.at)
-        self._seen: list[tuple[FloatArray, Evaluation | None]] = [(point.x, self.at)]
-        self.slope = point.gradient.copy()
-        longest = np.where(t.both, _SHORT, np.where(t.bounded, _LONGEST, np.inf))
-        self.descent = Descent(point, longest, np.where(t.bounded, _USUAL, 2.0))
+        self.descent = self._descent()
+        self.slope = self.descent.at.gradient.copy()
 
     def run(self) -> Found:
         """Until the first-order conditions hold, or nothing helps."""
@@ -84,11 +84,35 @@ class Search:
             if self._endless() or (why is STUCK and self._fled()):
                 why = ENDLESS
                 break
+            if why is not TIRED and self._rescaled():
+                continue
             sound = not self._release()
             if sound or why is TIRED:
                 break
         held = self.problem.held.copy()
-        return Found(self.z, self.at, why, self.descent.iterations, held, sound, self._fallen(_FLED))
+        return Found(
+            self.z, self.at, why, self.descent.iterations, held, sound, self._fallen(_FLED), self.problem.scale.copy()
+        )
+
+    def _descent(self) -> Descent:
+        """A search that begins here, on the present scale."""
+        t, point = self.problem.transform, self._point(self.z, self.at)
+        self._seen: list[tuple[FloatArray, Evaluation | None]] = [(point.x, self.at)]
+        longest = np.where(t.both, _SHORT, np.where(t.bounded, _LONGEST, np.inf))
+        made = Descent(point, longest, np.where(t.bounded, _USUAL, 2.0))
+        for i in map(int, np.flatnonzero(~np.isnan(self.problem.held))):
+            made.hold(i)
+        return made
+
+    def _rescaled(self) -> bool:
+        """Find the scale of parameters without bounds again, and begin anew where it was far off."""
+        before, done = self.problem.scale.copy(), self.descent.iterations
+        self.problem.find_scale(self.z, self.at, known=True)
+        if np.abs(np.log(self.problem.scale / before)).max(initial=0.0) < 2.0:
+            return False
+        self.descent = self._descent()
+        self.descent.iterations = done
+        return True
 
     def _point(self, z: FloatArray, at: Evaluation) -> Point:
         return Point(z / self.problem.scale, -at.llf / self.n, -at.gradient * self.problem.scale / self.n)
@@ -149,7 +173,7 @@ class Search:
         fall = z - self.mark
         if fall.min() > -_SOON and not self.between.any():
             return np.zeros(z.size, dtype=bool)
-        steeper = at.gradient * np.exp(np.minimum(-fall, 700.0)) > np.maximum(self.slope, 0.0)
+        steeper = at.gradient * np.exp(np.minimum(-fall, 300.0)) > np.maximum(self.slope, 0.0)
         down = (fall < -_FAR) | ((fall < -_SOON) & steeper & (self.asked == 0))
         near = (np.abs(z) > np.where(self.asked == 0, _EDGE, _BRINK)) & (self.asked < 2)
         far = np.where(self.between, near, down)

@@ -14,21 +14,20 @@ _ROUNDING = 1e-15  # of the log-likelihood
 _LEFT = 1e-6  # of the log-likelihood: what a converged fit may leave to a Newton step
 
 _NO_MAXIMUM = (
-    "not converged: the log-likelihood has no maximum, it grows without limit as {} goes to its bound: the model explains "
-    "the data without noise, as a level does a constant series"
+    "not converged: the log-likelihood has no maximum, it grows without limit as {} goes to its bound: the model "
+    "explains the data without noise, as a level does a constant series"
 )
 
 
 def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
     """Newton steps, where the search has left something; and say how it ended."""
-    problem.held[:] = found.held
+    problem.held[:], problem.scale[:] = found.held, found.scale
     z, at, held = found.z, found.at, ~np.isnan(found.held)
     if found.message is ENDLESS:
         far = [name for name, fell in zip(names, found.fell) if fell]
         message = _NO_MAXIMUM.format(("each of " if len(far) > 1 else "") + " and ".join(far))
         return Fit(problem.theta(z), tuple(names), at.llf, False, message, held, problem, z)
     steep = STEEP * max(problem.objective.n_observed, 1)
-    problem.find_scale(z, at, known=True)  # it may be another than at the start
     information = None
     for _ in range(8):
         if _steepest(problem, at.gradient) <= steep:

@@ -28,6 +28,17 @@ def test_a_mean_without_bounds(unit, start):
     assert fit.llf == pytest.approx(-25 * (np.log(2 * np.pi * y.var() * unit**2) + 1), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.parametrize("mean", [0.0, 900.0, 1e6])
+@pytest.mark.parametrize("variance", [1e-6, 1e6, 1e20])
+def test_a_start_far_off(mean, variance):
+    """The scale of a mean at the start may be anything beside that at the maximum."""
+    y = 1000 + 50 * np.random.default_rng(0).normal(size=50)
+    fit = kf.fit(normals(50), [mean, variance], y, bounds=[None, (0, None)])
+    assert fit.converged and fit.n_evaluations < 200
+    assert_allclose(fit.params, [y.mean(), y.var()], rtol=1e-6)
+    assert_allclose(fit.stderr, [np.sqrt(y.var() / 50), y.var() * 0.2], rtol=1e-6)
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_variances(unit):
     rng = np.random.default_rng(3)
