@@ -61,6 +61,7 @@ _PLACES = {
         "observability",
         "place_sensors",
     ),
+    "simulation.motion": ("with_armature",),
     "simulation.feedback": ("LinearFeedback",),
     "simulation.simulate": ("simulate",),
     "simulation.state_equation": ("state_derivative",),

@@ -9,7 +9,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.filter_sweep import batch_of, sweep
 from kfdyn.estimation.filtered import Filtered
-from kfdyn.estimation.lost_digits import warn_of_lost_digits
+from kfdyn.estimation.lost_digits import TOLERABLE, warn_of_lost_digits
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import BoolArray, Method, riccati
 from kfdyn.estimation.state_space import StateSpace
@@ -89,8 +89,10 @@ def kalman_filter(
 
         return flat_filter(ss, measured, known[0], known[1], method)  # type: ignore[return-value]
     covariances = riccati(ss, seen, method)
-    if method != "square_root" and "loss" not in covariances.__dict__:  # nobody has looked yet
-        warn_of_lost_digits(covariances, level=2)
+    if method != "square_root":
+        loss = covariances.__dict__.get("loss")  # None where nobody has looked yet
+        if loss is None or loss.error > TOLERABLE:
+            warn_of_lost_digits(covariances, level=2)
     batch = batch_of(measured, *known)
     small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
     eps, nu, z, z_plus = sweep(covariances, measured, known[0], known[1], states=small)

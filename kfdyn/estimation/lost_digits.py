@@ -88,14 +88,17 @@ def _error(cov: Riccati, k: int, seen: BoolArray) -> float:
 
 
 def warn_of_lost_digits(cov: Riccati, level: int) -> None:
-    """Warn if fewer than five digits are left somewhere; once for each model, since its covariances are kept.
+    """Warn if fewer than five digits are left somewhere, at every call; what was found is kept with the covariances.
 
-    Not if the package itself asks, ``level`` calls up: a fit tries models that nobody will see, and constraints of a
-    robot are measurements that are sharp on purpose.
+    Whether a warning that comes again is shown again is for the filters of :mod:`warnings` to say. There is none if the
+    package itself asks, ``level`` calls up: a fit tries models that nobody will see, and constraints of a robot are
+    measurements that are sharp on purpose.
     """
     if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE):
         return
-    loss = cov.__dict__["loss"] = lost_digits(cov)  # kept as the property keeps it, whose lock takes as long
+    loss = cov.__dict__.get("loss")
+    if loss is None:
+        loss = cov.__dict__["loss"] = lost_digits(cov)  # kept as the property keeps it, whose lock takes as long
     if loss.error <= TOLERABLE:
         return
     digits = min(round(math.log10(loss.error / _EPS)), 16)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kfdyn.errors import ModelError
 from kfdyn.estimation.block_checks import expect_covariance
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
@@ -92,6 +93,11 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
     ndarray, shape (n, ..., Σn_k)
         Draws of the stacked state; the joint covariance over all nodes is that of the smoothed error.
 
+    Raises
+    ------
+    ModelError
+        If the model has flat priors, for which this is not implemented.
+
     Notes
     -----
     O(N) a draw; exact at R = 0, where H x = T holds for each draw. The idea is Durbin and Koopman's (2002).
@@ -106,6 +112,11 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
     expect_filtered(filt, "draw_posterior")
     expect_generator(rng)
     ss = filt.ss
+    if ss.flat is not None:
+        raise ModelError(
+            "draw_posterior is not implemented for models with flat priors, although their posterior is proper: "
+            "bryson_frazier(filt) has its means x and covariances S; for draws, give those nodes a finite Q"
+        )
     x_hat = bryson_frazier(ss, filt, covariances=False).x.flat
     batch = (*draw_axes(n), *x_hat.shape[:-1])
     free = draw_centered(ss, rng, batch)

@@ -98,15 +98,31 @@ def test_several_outputs_of_one_node(R):
     assert 0.01 * estimate < off < 100 * estimate
 
 
-def test_once_for_each_model():
+def test_every_call_tells():
+    """The second call is as wrong as the first; whether a warning is shown again, Python's own filters decide."""
     F, H = TREND
     ss = model(F, H, 1e14)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        for _ in range(3):
-            kf.kalman_filter(ss, np.zeros(STEPS))
-    assert [w.category for w in said] == [LostDigitsWarning]
-    assert said[0].filename == __file__
+    for shown, times in (("always", 3), ("default", 1)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter(shown)
+            for _ in range(3):
+                kf.kalman_filter(ss, np.zeros(STEPS))
+        assert [w.category for w in said] == [LostDigitsWarning] * times
+        assert {w.filename for w in said} == {__file__} and len({str(w.message) for w in said}) == 1
+
+
+def test_what_was_found_is_kept(monkeypatch):
+    from kfdyn.estimation import lost_digits as module
+
+    looked = []
+    monkeypatch.setattr(module, "lost_digits", lambda cov, look=lost_digits: looked.append(cov) or look(cov))
+    ss = model(*TREND, 1e14)
+    for _ in range(3):
+        with pytest.warns(LostDigitsWarning):
+            filt = kf.kalman_filter(ss, np.zeros(STEPS))
+    assert looked == [filt.covariances]
+    kf.score(ss, np.zeros(STEPS))  # what the package itself asks is not told, before or after
+    kf.kalman_filter(ss, np.zeros(STEPS), method="square_root")
 
 
 @pytest.mark.parametrize("prior", [1.0, 1e6, 1e9])

@@ -118,3 +118,16 @@ def test_a_number_of_draws_is_a_number(n):
     ):
         with pytest.raises(ShapeError, match="n must be a number of draws"):
             ask()
+
+
+def test_flat_priors_are_not_implemented_and_said_to_be_proper():
+    """The words advise means and covariances, which exist; a draw of the model itself would be infinite."""
+    one = [[1.0]]
+    flat = kf.StateSpace.chain(one, one, one, one, steps=3)
+    filt, rng = kf.kalman_filter(flat, [1.0, 2.0, 3.0]), np.random.default_rng(0)
+    with pytest.raises(ModelError, match=r"not implemented for models with flat priors.*bryson_frazier\(filt\)"):
+        kf.draw_posterior(filt, rng)
+    smooth = kf.bryson_frazier(filt)
+    assert np.isfinite(smooth.x.flat).all() and np.isfinite(smooth.S.flat).all()
+    with pytest.raises(ModelError, match="a draw would be infinite"):
+        kf.draw(flat, rng)

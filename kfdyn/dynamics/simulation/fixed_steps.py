@@ -111,7 +111,6 @@ def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int,
     if driven.damping.any() or driven.stiffness.any() or isinstance(driven.system, FlexibleSystem):
         cure += ", or method 'implicit', which is stable for stiff dampers, springs and modes"
     return KfdynError(
-        f"the motion of system {driven.system.name!r} left the numbers at t = {t:.6g} s{motion_of(where)}: {method} is "
-        f"unstable with "
-        f"steps of {h:.3g} s; {cure}"
+        f"the motion of system {driven.system.name!r} became infinite or NaN at t = {t:.6g} s{motion_of(where)}: "
+        f"{method} is unstable with steps of {h:.3g} s; {cure}"
     )

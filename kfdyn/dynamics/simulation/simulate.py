@@ -120,8 +120,12 @@ def simulate(
     bends = isinstance(system, FlexibleSystem)
     left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
     if not system.is_tree and method in left_out:
-        others = "rk4, implicit, euler or a solver of scipy's" if method == "symplectic" else "rk4, implicit or euler"
-        raise ModelError(f"{method} is for trees, and system {system.name!r} has {system.constraints}; take {others}")
+        others = [*(known for known in FIXED_STEP if known not in left_out), "a solver of scipy's"]
+        others = others if "RK45" not in left_out else others[:-1]
+        raise ModelError(
+            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take "
+            f"{', '.join(others[:-1])} or {others[-1]}"
+        )
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
     )

@@ -90,17 +90,30 @@ class Trajectory:
         >>> print(simulate(pendulum(), [1.0], [0.0], [0.0, 0.5, 1.0], substeps=100).report())
         pendulum: 1 s by rk4, 200 steps
         energy drift    6.5e-11 of the largest kinetic energy
-        momentum change 3.0e+00
+        momentum change 3.0e+00 kg m²/s, 3.0e+00 kg m/s, as it must: the world holds what is fixed to it
         """
         many = self.t.size and self.q.shape[1:-1]
         what = f"{self.system.name}: {self.t[-1] - self.t[0]:.6g} s by {self.method}, {self.steps} steps"
         if many:
             what += f", {int(np.prod(many))} motions"
-        change = float(np.abs(self.momentum_drift).max(initial=0.0))
+        angular, linear = (float(np.abs(part).max(initial=0.0)) for part in np.split(self.momentum_drift, 2, axis=-1))
+        meaning = (
+            "as it must: the world holds what is fixed to it"
+            if self._is_held
+            else "an error if neither gravity nor anything else pushes from outside"
+        )
         return (
             f"{what}\nenergy drift    {self.worst_energy_drift:.1e} of the largest kinetic energy"
-            f"\nmomentum change {change:.1e}"
+            f"\nmomentum change {angular:.1e} kg m²/s, {linear:.1e} kg m/s, {meaning}"
         )
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether some root hinge, or a loop, passes forces of the world on to what moved."""
+        tree = self.system.open_tree  # of bodies that bend, too
+        roots = (body.hinge for body, parent in zip(tree.bodies, tree.parent) if parent < 0)
+        held = any(None in (loop.frame_a, loop.frame_b) for loop in self.system.loops)
+        return held or any(hinge.nv < 6 for hinge in roots)
 
     def __repr__(self) -> str:
         return f"Trajectory({self.report()})"

@@ -188,7 +188,7 @@ def test_a_motion_that_meets_a_hinge_without_inertia_is_named_with_its_step():
 def test_the_motion_of_a_batch_that_explodes_is_named():
     system, v = kf.models.double_pendulum(), np.zeros((4, 2))
     v[2] = 1e5
-    with pytest.raises(KfdynError, match=r"left the numbers at t = .* of motion \[2\]: rk4 is unstable"):
+    with pytest.raises(KfdynError, match=r"became infinite or NaN at t = .* of motion \[2\]: rk4 is unstable"):
         simulate(system, np.ones((4, 2)), v, np.linspace(0, 0.5, 51))
 
 

@@ -285,3 +285,27 @@ def test_energy_from_nowhere_is_told():
         warnings.simplefilter("error")
         simulate(arm, q, v[0], [0.0, 1.0], substeps=100)
         simulate(arm, arm.neutral(), np.zeros(6), [0.0, 1.0], gravity=[0, 0, 0])
+
+
+def test_the_report_says_what_a_change_of_momentum_means():
+    """Units, and whether the world has a hold on what moves: by a root hinge, or by a contact."""
+    t, still = [0.0, 0.01, 0.02], [0.0, 0.0, 0.0]
+    flyer = mb.models.free_flyer()
+    hub = mb.Body("hub", np.eye(6), mb.Hinge.free())
+    rod = mb.beam("rod", 1.0, 1.0, bending=(0.0, 10.0), modes=2, hinge=mb.Hinge.revolute(), parent="hub")
+    held = flyer.with_loops([mb.Loop(None, flyer.body_names[-1], rows="point")])
+    for system, expected in (
+        (mb.models.pendulum(), True),
+        (flyer, False),
+        (held, True),
+        (mb.FlexibleSystem([hub, rod]), False),
+        (mb.FlexibleSystem([mb.beam("rod", 1.0, 1.0, bending=(0.0, 10.0), modes=2)]), True),
+    ):
+        start = np.zeros(system.nv) if system.loops else np.full(system.nv, 0.1)
+        motion = simulate(system, system.neutral(), start, t, gravity=still, substeps=20)
+        angular, linear = (abs(motion.momentum_drift[:, part]).max() for part in (slice(3), slice(3, 6)))
+        last = motion.report().splitlines()[-1]
+        assert last.startswith(f"momentum change {angular:.1e} kg m²/s, {linear:.1e} kg m/s, ")
+        assert ("as it must" in last) is expected and ("an error if" in last) is not expected
+        if not expected:
+            assert max(angular, linear) < 1e-9
