@@ -57,21 +57,22 @@ class OutwardScore(NamedTuple):
 
 
 class _RowScore(NamedTuple):
-    """Gradients of rows: of their map C (batch, g, c, n), of their noise (batch, g, c, c), and minus that of y.
+    """Gradients of rows: of their map C (g, c, n) without the part ρ x̂*; N (g, c, c) in that of their noise, which is
+    ½(ρρ* − N); and ρ (batch, g, c), minus that of y. A batch axis leads; it is 1 where all entries share the matrix.
 
-    That of C is without its part ρ x̂*, which would drown the rest of it where ρ is large.
+    The parts in ρ are put in last, for they would drown the rest where they are large.
     """
 
     C: FloatArray
-    noise: FloatArray
+    N: FloatArray
     rho: FloatArray
 
 
 class _Sums(NamedTuple):
-    """Gradients of the branches, with a batch axis before the stacked one; that of A without its part s x̂*(p)."""
+    """Gradients of the branches: s of u, (batch, Σn); of A without its part s x̂*(p); and N in that of W, ½(ss* − N)."""
 
     A: Blocks
-    W: Blocks
+    N: Blocks
     u: Blocks
 
 
@@ -92,26 +93,27 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
         _keep(found, step.rows, score)
         if step.rows.child is not None:
             for i, child in enumerate(step.rows.child.tolist()):
-                found[-1 - child] = _RowScore(score.C[:, [i]], score.noise[:, [i]], score.rho[:, [i]])
+                found[-1 - child] = _RowScore(score.C[:, [i]], score.N[:, [i]], score.rho[:, [i]])
     C, R = (Blocks(np.zeros((len(sums.u.flat), b.flat.size)), b.rows, b.cols) for b in (model.C, model.R))
     data = [rows for rows in dual.noisy if rows.made is not None]
     exact = [step.rows for step in dual.solved if step.rows.made is not None]
     for rows in data + exact:
         _outputs(post, rows, found[id(rows)], C, R)
     _between(post, data, exact, found, R)
+    A, W = (Blocks(np.zeros((len(sums.u.flat), b.flat.shape[-1])), b.rows, b.cols) for b in (sums.A, sums.N))
     for nodes, a in model.A.grouped():
         n, above = a.shape[1:]
+        s = _get(sums.u, nodes, n)
+        _put(W, nodes, 0.5 * (_outer(s, s) - _get(sums.N, nodes, n, n)))
         if above:
-            whole = _get(sums.A, nodes, n, above) + _outer(
-                _get(sums.u, nodes, n), _get(dual.mean, model.tree.parent[nodes], above)
-            )
-            _put(sums.A, nodes, whole)
+            x = _get(dual.mean, model.tree.parent[nodes], above)
+            _put(A, nodes, _get(sums.A, nodes, n, above) + _outer(s, x))
     if model.root_cov is None:
         for k in model.tree.roots:
-            sums.W[k][...] = 0.0
+            W[k][...] = 0.0
             sums.u[k][...] = 0.0
     batch = post.y.shape[:-1]
-    A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (sums.A, sums.W, C, R, sums.u))
+    A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (A, W, C, R, sums.u))
     return OutwardScore(A, W, C, R, u.flat)
 
 
@@ -135,8 +137,8 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
     force = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
     u = force.like(force.flat.copy())
     out = _Sums(
-        Blocks(np.zeros((len(u.flat), A.flat.size)), A.rows, A.cols),
-        Blocks(np.zeros((len(u.flat), B.flat.size)), B.rows, B.cols),
+        Blocks(np.zeros((1, A.flat.size)), A.rows, A.cols),
+        Blocks(np.zeros((1, B.flat.size)), B.rows, B.cols),
         u,
     )
     left, through = np.ones(len(tree)), B.like(np.empty_like(B.flat))
@@ -159,11 +161,11 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
         if above:
             seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
             N = P_plus - seen @ _t(a) @ P_plus
-            _put(out.A, nodes, np.broadcast_to(-seen, (len(u.flat), *seen.shape)))
+            _put(out.A, nodes, -seen[None])
             left[nodes] = _left(P_plus, N, _get(post.model.W, nodes, n, n))
         elif post.model.root_cov is None:
             N, s = _get(smooth.S, nodes, n, n), first
-        _put(out.W, nodes, 0.5 * (_outer(s, s) - N))
+        _put(out.N, nodes, N[None])
         u.flat[:, u.places(nodes, n)] = s
     return out, through, left
 
@@ -206,69 +208,74 @@ def _noisy(post: OutwardPosterior, rows: Rows, P_plus: Blocks, s: Blocks) -> _Ro
     N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
     for i in strong_at_roots(post.model, post.dual, rows).tolist():
         rho[:, i], N[i] = balanced(post.model, post.dual, rows, i, P_plus, s)
-    return _RowScore(np.broadcast_to(-seen, (len(rho), *seen.shape)), 0.5 * (_outer(rho, rho) - N), rho)
+    return _RowScore(-seen[None], N[None], rho)
 
 
 def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _RowScore]) -> _RowScore:
     """The chain rule through one step: A' = A − ΓCA, u' = u + Γ(y − Cu), W' = W − ΓΣΓ*, Γ = WC*Σ⁻¹, Σ = CWC*.
 
     Changes the sums into those of the branch before the step and returns the gradients of the exact rows. On the parent
-    the step has left the row y − Cu = CA x(p) with noise Σ.
+    the step has left the row y − Cu = CA x(p) with noise Σ. Since y − C(A x̂(p) + u) = Σρ and x̂ − A x̂(p) − u = W s, all
+    parts in ρ and s make up those of the new ρ and s; what is left is of N and of A, the same for every batch entry.
     """
     at, C, A = step.rows.at, step.rows.C, step.A
-    (g, c, n), above, smooth = C.shape, step.A.shape[2], post.dual.smooth
-    gA, gW, gu = _get(sums.A, at, n, above), _get(sums.W, at, n, n), _get(sums.u, at, n)
-    gap = step.u - _get(post.dual.mean, at, n)
-    if above:
-        gap = gap + np.einsum("gij,bgj->bgi", A, _get(post.dual.mean, post.model.tree.parent[at], above))
+    (g, c, n), above = C.shape, step.A.shape[2]
+    gA, N, s = _get(sums.A, at, n, above), _get(sums.N, at, n, n), _get(sums.u, at, n)
     if step.passed is not None:
         _expect_tips(post, step)
-        above_C, above_noise, above_rho = (
+        above_C, above_N, above_rho = (
             np.concatenate(part, axis=1) for part in zip(*(found[-1 - k] for k in at.tolist()))
         )
         turn = _t(step.rest) / step.scale[:, None, :]
-        gM, gS = _t(turn) @ above_C, _t(turn) @ above_noise @ turn
+        gM, Ns = _t(turn) @ above_C, _t(turn) @ above_N @ turn
         rho = np.einsum("gsc,bgs->bgc", turn, above_rho)
         _put(sums.A, at, gA + _t(C) @ gM)
-        _put(sums.W, at, gW + _t(C) @ gS @ C)
-        sums.u.flat[:, sums.u.places(at, n)] = gu + np.einsum("gcn,bgc->bgn", C, rho)
-        return _RowScore(gM @ _t(A) + _outer(rho, gap), gS, rho)
+        _put(sums.N, at, N + _t(C) @ Ns @ C)
+        sums.u.flat[:, sums.u.places(at, n)] = s + np.einsum("gcn,bgc->bgn", C, rho)
+        return _RowScore(gM @ _t(A), Ns, rho)
     W = step.B @ _t(step.B)
     whitener = step.K / step.scale[:, None, :]  # Σ⁻¹ = whitener* whitener
     Gamma = step.E @ whitener
     keep = np.eye(n) - Gamma @ C
+    if step.flat:
+        return _undo_at_flat_root(post, step, whitener, N, s)
     if above:  # a row on the parent
         left = found[id(step.noise)]
-        gM, gS = _t(whitener) @ left.C, _t(whitener) @ left.noise @ whitener
+        gM, Ns = _t(whitener) @ left.C, _t(whitener) @ left.N @ whitener
         rho = np.einsum("grc,bgr->bgc", whitener, left.rho)
-    else:  # at a root: x(p) is nothing, and what is known of e₁ stands alone unless the root is flat
-        gM = np.zeros((len(gu), g, c, above))
-        known = np.zeros((len(gu), g, c)) if step.flat else np.einsum("grc,bgr->bgc", whitener, step.noise.y)  # type: ignore[union-attr]
-        gS = 0.5 * (_outer(known, known) - _t(whitener) @ whitener)
-        rho = known
+    else:  # at a root: x(p) is nothing, and what is known of e₁ stands alone
+        gM, Ns = np.zeros((1, g, c, above)), (_t(whitener) @ whitener)[None]
+        rho = np.einsum("grc,bgr->bgc", whitener, step.noise.y)  # type: ignore[union-attr]
     Z = -gA @ _t(C @ A) @ _t(whitener) @ whitener
-    if step.flat:
-        read = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
-        Z = Z + _outer(gu, read) @ _t(whitener) @ whitener
-    else:  # y − C(A x̂(p) + u) = Σρ, which is known better than this difference is
-        Z = Z + _outer(gu, rho)
-    half = _t(Gamma) @ Z
-    gS = gS - 0.5 * (half + _t(half))
-    ZC = Z @ C
-    _put(sums.W, at, _t(keep) @ gW @ keep + 0.5 * (ZC + _t(ZC)) + _t(C) @ gS @ C)
+    crossed, half = _t(keep) @ Z @ C, _t(Gamma) @ Z
     _put(sums.A, at, _t(keep) @ gA + _t(C) @ gM)
-    gu_new = np.einsum("gmn,bgm->bgn", keep, gu) + np.einsum("gcn,bgc->bgn", C, rho)
-    sums.u.flat[:, sums.u.places(at, n)] = gu_new
-    rho = rho - np.einsum("gnc,bgn->bgc", Gamma, gu)
-    gC = (
-        gM @ _t(A) - _t(Gamma) @ gA @ _t(A) + _outer(rho, gap)
-        + _t(Z) @ W + 2.0 * gS @ C @ W - 2.0 * _t(Gamma) @ gW @ keep @ W
-    )  # fmt: skip
-    if step.flat:  # the directions N left free turn with C: log det N*PN and x̂ − u' in N; and no branch takes R in
-        P, Lambda = (_get(b, at, n, n) for b in (smooth.filt.covariances.P, smooth.Lambda))
-        free = _get(post.dual.mean, at, n) - _get(post.dual.branches.u, at, n)
-        return _RowScore(gC + _t(Gamma) @ P @ Lambda + _outer(rho, free), _t(Gamma) @ gW @ Gamma, rho)
-    return _RowScore(gC, gS + _t(Gamma) @ gW @ Gamma, rho)
+    _put(sums.N, at, _t(keep) @ N @ keep + _t(C) @ Ns @ C - crossed - _t(crossed))
+    sums.u.flat[:, sums.u.places(at, n)] = np.einsum("gmn,bgm->bgn", keep, s) + np.einsum("gcn,bgc->bgn", C, rho)
+    gC = (gM - _t(Gamma) @ gA) @ _t(A) + ((_t(Z) + _t(Gamma) @ N) @ keep - (Ns + half) @ C) @ W
+    rho = rho - np.einsum("gnc,bgn->bgc", Gamma, s)
+    return _RowScore(gC, Ns + half + _t(half) + _t(Gamma) @ N @ Gamma, rho)
+
+
+def _undo_at_flat_root(
+    post: OutwardPosterior, step: Solved, whitener: FloatArray, N: FloatArray, s: FloatArray
+) -> _RowScore:
+    """The same at a flat root, where e₁ is free: no row is left, and the directions left free turn with C.
+
+    They change log det N*PN and x̂ − u'; and no branch takes R in. The root's own sums are not needed any more.
+    """
+    at, C = step.rows.at, step.rows.C
+    n = C.shape[2]
+    W, Gamma = step.B @ _t(step.B), step.E @ whitener
+    keep = np.eye(n) - Gamma @ C
+    rho = -np.einsum("gnc,bgn->bgc", Gamma, s)
+    read = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
+    Z = _outer(s, read) @ _t(whitener) @ whitener
+    half = _t(Gamma) @ Z
+    gS = -0.5 * (_t(whitener) @ whitener + half + _t(half))
+    P, Lambda = (_get(b, at, n, n) for b in (post.dual.smooth.filt.covariances.P, post.dual.smooth.Lambda))
+    moved = step.u - _get(post.dual.branches.u, at, n)
+    gC = _outer(rho, moved) + _t(Z) @ W + 2.0 * gS @ C @ W - _t(Gamma) @ (_outer(s, s) - N) @ keep @ W
+    return _RowScore(gC + _t(Gamma) @ P @ Lambda, _t(Gamma) @ N @ Gamma, rho)
 
 
 def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
@@ -279,7 +286,8 @@ def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R:
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
     C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.mean, rows.at, size)))
-    _add_noise(R, rows.at, within, within, back @ score.noise @ rows.made)
+    noise = 0.5 * (_outer(score.rho, score.rho) - score.N)
+    _add_noise(R, rows.at, within, within, back @ noise @ rows.made)
 
 
 def _add_noise(R: Blocks, at: IntArray, row: IntArray, column: IntArray, value: FloatArray) -> None:
