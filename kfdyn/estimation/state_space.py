@@ -132,7 +132,7 @@ class StateSpace(Stacked):
         self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
-        if flat:
+        if flat is not None:
             self.__dict__["flat"] = flat_states(tree, n, self.arrays.state, flat)
 
     def _set(
