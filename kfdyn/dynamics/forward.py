@@ -240,6 +240,6 @@ def _by_mass_matrix(
             'forward_dynamics with method="filter" names the hinge'
         )
     a = np.empty((states.size, system.nv))
-    for b, rhs in enumerate(arrays["tau"] - c):
+    for b, rhs in enumerate(arrays["tau"] - c if system.nv else ()):  # older releases of SciPy solve no empty equations
         a[b] = solve_triangular(L[b], solve_triangular(L[b], rhs, lower=True), lower=True, trans=1)
     return a.reshape((*states.lead, system.nv))

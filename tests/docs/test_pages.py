@@ -179,7 +179,8 @@ def test_figures_are_drawn_by_their_scripts(script, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     drawn, kept = imread(tmp_path / f"{script.stem}.png"), imread(script.with_suffix(".png"))
-    assert drawn.shape == kept.shape
+    # Releases of matplotlib round a tight box to one pixel more or less.
+    assert drawn.ndim == kept.ndim and all(abs(a - b) <= 1 for a, b in zip(drawn.shape, kept.shape))
     assert drawn[..., :3].std() > 0.02, "the figure is blank"
     assert script.with_suffix(".png").stat().st_size < 300_000
 
