@@ -93,7 +93,8 @@ _NAMES_OF = {
         "score",
         "smooth_batch",
     ),
-    "estimation.fast_gain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),
+    "estimation.fast_filter": ("FastFiltered", "fast_filter"),
+    "estimation.fast_gain": ("FastGain", "fast_gain"),
     "estimation.riccati": ("riccati",),
     "io": (
         "LoadWarning",
