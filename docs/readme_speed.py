@@ -24,7 +24,13 @@ def dynamics(found):
             seconds = found["seconds_per_state"][robot][call]
             name = f"{robot}, {found['dofs'][robot]} dof: {call}" + (" per call" if "one state" in call else "")
             rows.append([name, *(digits(1e6 * seconds[peer]) if peer in seconds else "" for peer in PEERS)])
-    head = [f"µs per state, batches of {found['batch']:,}", "kfdyn", "Pinocchio, Python loop", *PEERS[2:3], "MuJoCo, loop"]
+    head = [
+        f"µs per state, batches of {found['batch']:,}",
+        "kfdyn",
+        "Pinocchio, Python loop",
+        *PEERS[2:3],
+        "MuJoCo, loop",
+    ]
     return table(head, rows)
 
 
@@ -50,7 +56,9 @@ def beside_pinocchio(found):
     ):
         for ours, name in (("kfdyn", title), ("kfdyn, specialised", "the same, specialised")):
             costs = [found["seconds_per_state"][robot][call] for robot in robots]
-            rows.append([name, *(digits(cost["Pinocchio loop"] / cost[ours]) if ours in cost else "" for cost in costs)])
+            rows.append(
+                [name, *(digits(cost["Pinocchio loop"] / cost[ours]) if ours in cost else "" for cost in costs)]
+            )
     return table(["", *(f"{robot}, {found['dofs'][robot]} dof" for robot in robots)], rows)
 
 
