@@ -126,6 +126,30 @@ def letter_equations(app, doctree):
             equations[node["label"]] = (app.env.docname, node["number"])
 
 
+def keep_punctuation(app, doctree):
+    """Keep the comma after a formula on its line: a browser may break a line on either side of a picture."""
+    for formula in list(doctree.findall(nodes.math)):
+        siblings = formula.parent.children
+        after = siblings.index(formula) + 1
+        text = siblings[after] if after < len(siblings) else ""
+        mark = re.match(r"[,.;:)\]?]+", text) if isinstance(text, nodes.Text) else None
+        if mark:
+            siblings[after] = nodes.Text(text[mark.end() :])
+            siblings[after].parent = formula.parent
+            formula.replace_self(nodes.inline("", "", formula.deepcopy(), nodes.Text(mark[0]), classes=["together"]))
+
+
+def break_names(app, doctree, docname):
+    """Let names of code in a table break after their dots, slashes and underscores, and nowhere else."""
+    for entry in doctree.findall(nodes.entry):
+        for code in entry.findall(nodes.literal):
+            parts = re.split(r"(?<=[._/:(,])(?=\w)", code.astext())
+            if len(parts) > 1 and all(isinstance(child, nodes.Text) for child in code):
+                code.children = []
+                for i, part in enumerate(parts):
+                    code += [nodes.raw("", "<wbr>", format="html")] * bool(i) + [nodes.Text(part)]
+
+
 def figure_first(app, doctree):
     """Show the first figure of a gallery page below its title: it is the point, the script only draws it."""
     if not app.env.docname.startswith("gallery/plot_"):
@@ -175,6 +199,8 @@ def link_theory(app, what, name, obj, options, lines):
 def setup(app):
     app.connect("doctree-read", letter_equations)
     app.connect("doctree-read", figure_first)
+    app.connect("doctree-read", keep_punctuation)
+    app.connect("doctree-resolved", break_names)
     app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("autodoc-process-docstring", keep_bars, priority=600)  # after numpydoc
     app.connect("autodoc-process-docstring", link_theory, priority=610)

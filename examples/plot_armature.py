@@ -5,7 +5,7 @@ A rotor is measurement noise
 A geared motor adds the inertia of its rotor to its own joint and to no other: :math:`\mathcal M = H \varphi M \varphi^*
 H^* + R`. In the filter :math:`R` is the variance of the measurement noise. A noisy sensor is trusted less: the
 share of an innovation that the filter takes over, :math:`HG = 1 - R/D`, falls from one (a direct drive, a perfect
-measurement) to nought (a rotor so heavy that the hinge hardly yields). In between, all of dynamics passes from the
+measurement) to zero (a rotor so heavy that the hinge hardly yields). In between, all of dynamics passes from the
 articulated inertia of a floppy arm to the composite inertia of a frozen one.
 """
 

@@ -107,9 +107,9 @@ above.set(ylabel="NIS", title=f"sensors against dynamics, {est.dof[0]} degrees o
 below.plot(t, observer, lw=0.8)
 for sign in (-1, 1):
     below.axhline(
-        sign * level, color=COLORS["vermilion"], label="least silent threshold, found afterwards" if sign == 1 else None
+        sign * level, color=COLORS["vermilion"], label="lowest threshold without a false alarm" if sign == 1 else None
     )
-below.set(xlabel="time [s]", ylabel="residual [N m]", title="momentum observer, one line a hinge")
+below.set(xlabel="time [s]", ylabel="residual [N m]", title="momentum observer, one line per hinge")
 for ax in (above, below):
     ax.axvspan(START, STOP, color=COLORS["orange"], alpha=0.25, lw=0)
     ax.legend(loc="upper left")

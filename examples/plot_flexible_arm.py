@@ -69,7 +69,7 @@ for i, q in enumerate(fall.q):
     points = outline(q)
     ax.plot(points[:-1, 0], points[:-1, 2], color=plt.cm.viridis(i / len(t)), linewidth=2.5)
     ax.plot(points[-2:, 0], points[-2:, 2], color=plt.cm.viridis(i / len(t)), linewidth=1)
-ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title="released from the side, 60 ms a frame")
+ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title="released from the side, a frame every 60 ms")
 
 bent = max(np.abs(np.linalg.norm(np.diff(outline(q)[[0, 15, 30]], n=2, axis=0), axis=-1)).max() for q in fall.q)
 assert bent > 0.01  # the middle of the beam leaves the straight line by centimetres

@@ -49,9 +49,9 @@ for name in NAMES:
 # What does the rest depend on?
 # -----------------------------
 #
-# Change one torque at a time. Nothing below the diagonal of the last panel is coloured: :math:`z(k)` heeds the torques
-# outboard of hinge k and no other. The composite rest :math:`y(k)` heeds the *accelerations* outboard, and they depend
-# on all the torques.
+# Change one torque at a time. Nothing below the diagonal of the last panel is coloured: :math:`z(k)` depends on the
+# torques outboard of hinge k and no other. The composite rest :math:`y(k)` depends on the *accelerations* outboard, and
+# they depend on all the torques.
 
 
 def rests(name, tau):
@@ -92,7 +92,7 @@ for column, (name, formula) in enumerate(zip(NAMES, FORMULAS)):
     above.set_ylim(lowest, highest)
     image = below.imshow(np.where(heeds[name] > 1e-10, heeds[name], np.nan), cmap="cividis_r", norm=scale)
     below.set(xlabel="torque at hinge j", xticks=k, yticks=k)
-    below.set_title("rest: heeds only what is outboard" if name == "articulated" else "rest: heeds all torques")
+    below.set_title("rest: depends on outboard torques" if name == "articulated" else "rest: depends on all torques")
     below.set_xticklabels(k + 1)
     below.set_yticklabels(k + 1)
     below.tick_params(length=0)

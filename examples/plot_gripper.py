@@ -72,7 +72,7 @@ assert shaken[0] < 0.8 * shaken[1]
 draws = kf.innovations_factor(ss).sample(np.random.default_rng(0), 4000)
 figure, (cloud, fingers_, elbow) = plt.subplots(1, 3, figsize=(11, 3.5))
 cloud.plot(draws[:, 1], draws[:, 2], ".", markersize=2, color=COLORS["blue"], alpha=0.3)
-cloud.set(xlabel="elbow torque [N m]", ylabel="gripper torque [N m]", title="draws of T, covariance X*MX")
+cloud.set(xlabel="elbow torque [N m]", ylabel="gripper torque [N m]", title="draws of T, covariance X*$\\mathcal{M}$X")
 for name, motion, color in (("coupled", both, COLORS["blue"]), ("free", alone, COLORS["orange"])):
     every = arm.expand(motion.q) if motion is both else motion.q
     fingers_.plot(t, every[:, 2], color=color, label=f"left, {name}")

@@ -72,14 +72,17 @@ low, high = np.exp(mean - 1.96 * std), np.exp(mean + 1.96 * std)
 ax.vlines(age[inner], low[inner], high[inner], color=COLORS["blue"], lw=3, alpha=0.45, label="ancestor, 95 %")
 ax.plot(age[inner], np.exp(mean[inner]), "o", color=COLORS["blue"], ms=4)
 ax.plot(age[tips], np.exp(y), "o", color=COLORS["vermilion"], ms=4, label="today")
-shown = {"gorilla": 6, "human": 0, "chimpanzee": -5, "gibbon": 0, "spider_monkey": 5, "capuchin": 0, "marmoset": 0,
-         "tarsier": -3, "mouse_lemur": 0, "baboon": 0}  # fmt: skip
-for name, lift in shown.items():
-    k = tree.node(name)
+crowded = {"human": 6, "chimpanzee": -5, "spider_monkey": 6, "gibbon": -6}  # points to move a name up by
+for name in MASS:
+    k, lift = tree.node(name), crowded.get(name, 0)
     ax.annotate(
-        name.replace("_", " "), (age[k], np.exp(mean[k])), (6, lift - 3), textcoords="offset points", fontsize=8
+        name.replace("_tailed", "-tailed").replace("_", " "),
+        (age[k], np.exp(mean[k])),
+        (6, lift - 3),
+        textcoords="offset points",
+        fontsize=8,
     )
-ax.set(yscale="log", xlabel="millions of years ago", ylabel="body mass [kg]", xlim=(78, -14))
+ax.set(yscale="log", xlabel="millions of years ago", ylabel="body mass [kg]", xlim=(78, -18))
 ax.legend(loc="upper left")
 
 # %%

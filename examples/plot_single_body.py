@@ -61,7 +61,7 @@ figure, axes = plt.subplots(2, 2, figsize=(11, 6.4))
 spin = np.einsum("tji,tj->ti", first.rotation, first.V[:, :3])
 for i, style in enumerate(("-", "--", ":")):
     tumble.plot(t, spin[:, i], style, color=COLORS["grey"], label=f"about {'xyz'[i]}")
-tumble.set(ylabel="angular velocity [rad/s]", title="the motion: one for all four (in body axes)", ylim=(-6.2, 8))
+tumble.set(ylabel="angular velocity [rad/s]", title="the motion: the same for all four (in body axes)", ylim=(-6.2, 8))
 tumble.legend(loc="upper right", ncols=3)
 for key, motion in motions.items():
     beta, _, bias, h, _ = motion.equations
@@ -71,9 +71,9 @@ for key, motion in motions.items():
     drift = np.linalg.norm(h - h[0], axis=1) / np.linalg.norm(h[0])
     momentum.plot(t, drift, **look, label=FORMULATIONS[key].title)
     power.plot(t, (beta * bias).sum(axis=1), **look)
-gyroscopic.set(ylabel="linear part of b, norm [N]", title="the gyroscopic force: not one for all")
+gyroscopic.set(ylabel="linear part of b, norm [N]", title="the gyroscopic force: not the same")
 momentum.set(xlabel="time [s]", ylabel="|h(t) − h(0)| / |h(0)|", title="momentum: conserved by two")
-power.set(xlabel="time [s]", ylabel="β*b [W]", title="power of the gyroscopic force: nought but for one")
+power.set(xlabel="time [s]", ylabel="β*b [W]", title="power of the gyroscopic force: zero for all but one")
 figure.legend(*momentum.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 plt.show()

@@ -70,7 +70,7 @@ for loop, force in zip(feet, reaction):
         "", xy=(y + force[4] / weight, z + force[5] / weight), xytext=(y, z),
         arrowprops={"arrowstyle": "-|>", "color": COLORS["orange"], "linewidth": 2.2},
     )  # fmt: skip
-scene.set(aspect="equal", xlabel="y [m]", ylabel="z [m]", title="reactions, 1 m is the weight")
+scene.set(aspect="equal", xlabel="y [m]", ylabel="z [m]", title="reactions (1 m is the weight)")
 for i, (color, name) in enumerate(((COLORS["blue"], "left foot"), (COLORS["orange"], "right foot"))):
     rows = [6 * i + 4, 6 * i + 5]
     cloud.plot(*f[:, rows].T, ".", markersize=2, alpha=0.25, color=color, label=name)

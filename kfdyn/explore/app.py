@@ -285,7 +285,8 @@ def make_server(host: str, port: int) -> viser.ViserServer:
     try:
         import viser
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("the explorer needs viser: pip install 'kfdyn[explore]'") from None
+        cure = 'pip install ".[explore]" in the folder of kfdyn\'s sources'
+        raise ModuleNotFoundError(f"the explorer needs viser: {cure}") from None
     if not 0 <= port < 65536:
         raise ModelError(f"there is no port {port}; name one from 0 (any) to 65535 by --port")
     with socket.socket() as probe:  # viser would quietly take the next port

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -11,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics import as_estimation, force_decompositions, mass_matrix
+from kfdyn.dynamics import as_estimation, force_decompositions, mass_matrix, with_armature
 from kfdyn.estimation import bryson_frazier, kalman_filter
-from kfdyn.multibody import Body, System, integrate, jacobian, link_terms
-from kfdyn.spatial import IndefiniteInertiaWarning, TriangleInequalityWarning
+from kfdyn.multibody import System, integrate, jacobian, link_terms
 
 Array = NDArray[np.float64]
 
@@ -115,7 +113,7 @@ class Moment:
         key = extra.tobytes()
         if key not in self._rebuilt:
             self._rebuilt.clear()
-            self._rebuilt[key] = _with_armature(self.system, self.system.armature + extra)
+            self._rebuilt[key] = with_armature(self.system, self.system.armature + extra)
         return self._rebuilt[key]
 
 
@@ -263,19 +261,3 @@ def pulled(moment: Moment, frame: str, target: ArrayLike, steps: int = 8) -> Mom
         dq *= min(1.0, 0.5 / (np.abs(dq).max() + 1e-300))
         here = replace(here, q=integrate(system, here.q, dq))
     return replace(here, v=np.zeros(system.nv))
-
-
-def _with_armature(system: System, armature: Array) -> System:
-    bodies = [
-        Body(
-            b.name, b.inertia, b.hinge, b.parent, b.rotation, b.position, b.hinge_name,
-            armature[system.v_slice(b.hinge_name)], b.damping, b.stiffness, b.lower, b.upper, b.speed, b.effort,
-        )
-        for b in system.bodies
-    ]  # fmt: skip
-    with warnings.catch_warnings():  # what was to be said of the inertias was said when the robot was read
-        warnings.simplefilter("ignore", TriangleInequalityWarning)
-        warnings.simplefilter("ignore", IndefiniteInertiaWarning)
-        return System(
-            bodies, system.gravity, dict(system.frames), system.name, indefinite_inertia=system.indefinite_inertia
-        )

@@ -48,7 +48,8 @@ def compile_mjcf(source: Source) -> tuple[Any, list[str]]:
         import mujoco
     except ImportError:
         raise ModuleNotFoundError(
-            f"{source.name} is MJCF, which MuJoCo's compiler reads; install it: pip install 'kfdyn[mujoco]'"
+            f"{source.name} is MJCF, which MuJoCo's compiler reads; install it: "
+            'pip install ".[mujoco]" in the folder of kfdyn\'s sources'
         ) from None
     said: list[str] = []
     before = mujoco.get_mju_user_warning()

@@ -1,6 +1,7 @@
 """The inverse in symbols: the recursions of the filter run on symbols, and exported as functions (R86 sections 10-12).
 
-Needs SymPy where an expression is wanted (``pip install "kfdyn[symbolic]"``); export needs nothing.
+Needs SymPy where an expression is wanted (``pip install ".[symbolic]"`` in the folder of the sources); export needs
+nothing.
 """
 
 from kfdyn.symbolic.export import export

@@ -38,7 +38,7 @@ def test_missing_file_and_nothing_to_move(capsys):
 def test_missing_extra_is_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     assert main(["explore", "builtin:double_pendulum", "--no-browser", "--port", "0"]) == 2
-    assert "kfdyn[explore]" in capsys.readouterr().err
+    assert 'pip install ".[explore]"' in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_it_cleanly():

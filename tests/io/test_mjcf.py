@@ -145,7 +145,7 @@ def test_a_floating_base_is_the_files_own_affair():
 
 def test_without_mujoco_the_cure_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'kfdyn\[mujoco\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "\.\[mujoco\]"'):
         kio.load(MACHINE)
 
 
