@@ -8,7 +8,7 @@ from kfdyn.estimation.recursions import page
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, inward, outward
-from kfdyn.multibody.recursions.spatial import Articulated, Screw, Slide, Spatial, Turn
+from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
@@ -93,10 +93,16 @@ class Filter:
         """Remember the least of what is left of d above rounding."""
         self.least.set(smaller(self.least, margin))
 
+    def row_of(self, body, kind):
+        """The row of H of a hinge of one dof; what is 0 in it is known to be, and no sum or product has it."""
+        none = Vec3.zero()
+        if kind == REVOLUTE:
+            return Spatial(axis_of(body.t, self.work), none)
+        return Spatial(none, self.rows_of_H[body.v].h.v)
+
     def one_dof(self, body, kind):
         """Of a hinge of one dof: its row of H, l, and φ g."""
-        row = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
-        return row, self.bodies[body.t].l, self.dofs[body.v].gain
+        return self.row_of(body, kind), self.bodies[body.t].l, self.dofs[body.v].gain
 
 
 def everything(robot, x):
@@ -270,8 +276,7 @@ class One(Node):
     def outputs(self, backwards=False):
         """The one dof."""
         f, body = self.filter, self.body
-        row = Turn(axis_of(body.t, f.work)) if self.kind == REVOLUTE else Slide(f.rows_of_H[body.v].h.v)
-        h = self.output(self, body.v, row, body.armature)
+        h = self.output(self, body.v, f.row_of(body, self.kind), body.armature)
         h.lever = self.here.l
         yield h
 
@@ -316,11 +321,11 @@ class Many(Node):
         """The dofs."""
         f = self.filter
         for i in dofs(f.robot, self.body, backwards):
-            yield self.output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+            yield self.output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
 
     def watch(self, h, g, d):
         """A dof that turns and slides may lose by both."""
-        w, v = h.row.h.w, h.row.h.v
+        w, v = h.row.w, h.row.v
         weight = self.body.all_mass * v.dot(v) + h.noise
         self.filter.watch(d - self.rounding * w.dot(w) - ROUNDING * weight)
         self.filter.watch(LARGEST_GAIN - g.w.dot(g.w) * w.dot(w) - g.v.dot(g.v) * v.dot(v))

@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions.page import filter_node, smooth_node
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, dofs, outward
-from kfdyn.multibody.recursions.spatial import Screw, Spatial
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
@@ -25,7 +25,7 @@ class Held(Many):
         f = self.filter
         for i in dofs(f.robot, self.body, backwards):
             for _ in when(f.row.prescribed[i] == 0):
-                yield Output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+                yield Output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
 
     def given(self):
         """The prescribed dofs."""

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, along, axis_of, outward_body, place_world, prepare_sines
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, Body, dofs
-from kfdyn.multibody.recursions.spatial import Spatial, Turn
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, down, either, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
@@ -126,7 +126,7 @@ def frame_acceleration(robot, row, work):
         for _ in when(row.a.given):
             for revolute in either(body.kind == REVOLUTE):
                 if revolute:
-                    motion.set(Turn(axis_of(body.t, work)).added_to(motion.get(), row.a[body.v]))
+                    motion.set(motion.get() + row.a[body.v] * Spatial(axis_of(body.t, work), Vec3.zero()))
                 else:
                     for i in dofs(robot, body):
                         motion.set(motion.get() + row.a[i] * path.rows_of_H[i].h)

@@ -49,6 +49,10 @@ class Spatial:
         a, b, x, y = self.w, self.v, other.w, other.v
         return a.x * x.x + a.y * x.y + a.z * x.z + b.x * y.x + b.y * y.y + b.z * y.z
 
+    def added_to(self, motion, rate):
+        """Motion + H* rate, of a row of H."""
+        return Spatial(motion.w + rate * self.w, motion.v + rate * self.v)
+
     def plus(self, g, k):
         """x + k g, done when it is looked at, or where it is shifted to."""
         return Corrected(self, g, k)
@@ -79,51 +83,6 @@ class Corrected:
     def force_shifted(self, l):
         """φ (z + k g)."""
         return self.z.force_shifted(l) + self.k * self.g.force_shifted(l)
-
-
-class Turn:
-    """The row H = [w*, 0] of a revolute hinge: what is 0 is never multiplied."""
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    def dot(self, f):
-        """H f."""
-        return self.axis.dot(f.w)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return Spatial(motion.w + rate * self.axis, motion.v)
-
-
-class Slide:
-    """The row H = [0, w*] of a prismatic hinge."""
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    def dot(self, f):
-        """H f."""
-        return self.axis.dot(f.v)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return Spatial(motion.w, motion.v + rate * self.axis)
-
-
-class Screw:
-    """A row H = [w*, v*] of any hinge."""
-
-    def __init__(self, h):
-        self.h = h
-
-    def dot(self, f):
-        """H f."""
-        return self.h.dot(f)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return motion + rate * self.h
 
 
 class Articulated:
@@ -162,11 +121,6 @@ class Articulated:
 
     def applied(self, h):
         """P h*, of a row of H or of a motion."""
-        if isinstance(h, Turn):
-            return Spatial(self.J @ h.axis, self.B.turned_back(h.axis))
-        if isinstance(h, Slide):
-            return Spatial(self.B @ h.axis, self.C @ h.axis)
-        h = h.h if isinstance(h, Screw) else h
         return Spatial(
             self.B.plus_applied(self.J @ h.w, h.v), self.C.plus_applied(self.B.turned_back(h.w), h.v)
         )  # fmt: skip
