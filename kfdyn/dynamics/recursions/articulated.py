@@ -216,7 +216,8 @@ class Output(page.Output):
     @property
     def gain(self):
         """g, or φ g where the node is of one dof."""
-        return Passed(self.kept.gain) if self.lever is not None else self.kept.gain
+        node, gain = self.node, self.kept.gain
+        return gain if self.lever is None else Passed(gain, node.filter.bodies[node.body.parent].eta)
 
     @property
     def nu(self):
@@ -239,29 +240,12 @@ class Output(page.Output):
 class Passed:
     """φ g: it meets the parent's λ, so that the product need not wait for λ⁺ = φ*λ."""
 
-    def __init__(self, gain):
-        self.gain = gain
+    def __init__(self, gain, parent):
+        self.gain, self.parent = gain, parent
 
     def dot(self, costate):
         """g*λ⁺ = (φ g)*λ(p)."""
-        return self.gain.w.dot(costate.parent.w) + self.gain.v.dot(costate.parent.v)
-
-
-class Arriving:
-    """λ⁺ = φ*λ(p), not yet computed."""
-
-    def __init__(self, parent, l):
-        self.parent, self.l = parent, l
-
-    @property
-    def w(self):
-        """Angular part."""
-        return self.parent.w
-
-    @property
-    def v(self):
-        """Linear part."""
-        return self.parent.v.plus_cross(self.parent.w, self.l)
+        return self.gain.w.dot(self.parent.w) + self.gain.v.dot(self.parent.v)
 
 
 class One(Node):
@@ -300,8 +284,8 @@ class One(Node):
                     out.z = z if first else base.z + z
 
     def arriving(self):
-        """λ⁺, by way of the parent's λ."""
-        return Straight(Arriving(self.filter.bodies[self.body.parent].eta, self.here.l))
+        """λ⁺."""
+        return Straight(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
 
     def leave(self, costate):
         """λ + η, where η was."""

@@ -51,11 +51,11 @@ class Spatial:
 
     def added_to(self, motion, rate):
         """Motion + H* rate, of a row of H."""
-        return Spatial(motion.w + rate * self.w, motion.v + rate * self.v)
+        return motion + rate * self
 
     def plus(self, g, k):
-        """x + k g, done when it is looked at, or where it is shifted to."""
-        return Corrected(self, g, k)
+        """x + k g."""
+        return self + k * g
 
     def force_shifted(self, l):
         """φ f = [n + l × f; f]: a force seen l inboard."""
@@ -64,25 +64,6 @@ class Spatial:
     def motion_shifted(self, l):
         """φ* λ = [α; a + α × l]: a motion seen l outboard."""
         return Spatial(self.w, self.v.plus_cross(self.w, l))
-
-
-class Corrected:
-    """z + k g, not yet computed: φ(z + k g) = φz + k φg, so that the shift need not wait for k."""
-
-    def __init__(self, z, g, k):
-        self.z, self.g, self.k = z, g, k
-
-    def numbers(self):
-        """The two vectors."""
-        return (self.z + self.k * self.g).numbers()
-
-    def like(self, numbers):
-        """A vector of other numbers."""
-        return Spatial(*numbers)
-
-    def force_shifted(self, l):
-        """φ (z + k g)."""
-        return self.z.force_shifted(l) + self.k * self.g.force_shifted(l)
 
 
 class Articulated:
