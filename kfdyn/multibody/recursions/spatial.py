@@ -57,6 +57,14 @@ class Spatial:
         """x + k g."""
         return self + k * g
 
+    def cross(self, u):
+        """v × u of motions."""
+        return Spatial(self.w.cross(u.w), self.w.cross(u.v).plus_cross(self.v, u.w))
+
+    def cross_force(self, f):
+        """v ×* f, of a motion and a force."""
+        return Spatial(self.w.cross(f.w).plus_cross(self.v, f.v), self.w.cross(f.v))
+
     def force_shifted(self, l):
         """φ f = [n + l × f; f]: a force seen l inboard."""
         return Spatial(self.w.plus_cross(l, self.v), self.v)
@@ -64,6 +72,27 @@ class Spatial:
     def motion_shifted(self, l):
         """φ* λ = [α; a + α × l]: a motion seen l outboard."""
         return Spatial(self.w, self.v.plus_cross(self.w, l))
+
+
+class Rigid:
+    """A rigid inertia about a point: moment, first moment, mass."""
+
+    def __init__(self, J, p, m):
+        self.J, self.p, self.m = J, p, m
+
+    def __matmul__(self, h):
+        """M h*, of a row of H or of a motion."""
+        return Spatial((self.J @ h.w).plus_cross(self.p, h.v), (self.m * h.v).plus_cross(h.w, self.p))
+
+    def shifted(self, l):
+        """φ M φ*, by the parallel axis theorem: J + 2 r·l 1 − r l* − l r* with r = p + m l / 2."""
+        r, s = self.p + (0.5 * self.m) * l, self.J.s
+        x, y, z = r.x * l.x, r.y * l.y, r.z * l.z
+        moment = Sym3(
+            s[0] + 2.0 * (y + z), s[1] - r.x * l.y - l.x * r.y, s[2] - r.x * l.z - l.x * r.z,
+            s[3] + 2.0 * (x + z), s[4] - r.y * l.z - l.y * r.z, s[5] + 2.0 * (x + y),
+        )  # fmt: skip
+        return Rigid(moment, self.p + self.m * l, self.m)
 
 
 class Articulated:
