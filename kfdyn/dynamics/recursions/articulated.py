@@ -6,9 +6,10 @@ beforehand, so that ε is what THEORY section 3 calls SKO's.
 
 from kfdyn.estimation.recursions import page
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
-from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, inward, outward
-from kfdyn.multibody.recursions.spatial import Articulated, Screw, Slide, Spatial, Turn
+from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.spatial import Articulated, Spatial
+from kfdyn.multibody.recursions.swept import Swept, push_on, put, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
@@ -34,33 +35,70 @@ ROUNDING = 1024 * 2.220446049250313e-16
 LARGEST_GAIN = 2.0**20
 
 
-class Filter:
-    """The workspace of a filter over a robot: sums, dofs, rows of H, bodies, and what is behind them."""
+class Output(page.Output):
+    """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
 
-    #: What bodies on one dof, and on any number of them, are to it.
-    one: type
-    many: type
+    def __init__(self, node, i, row, noise):
+        f = node.filter
+        self.node, self.i, self.row, self.noise, self.kept = node, i, row, noise, f.dofs[i]
+        self.lever = None
 
-    def __init__(self, robot, row, work, moving):
-        self.robot, self.row, self.moving = robot, row, moving
-        dofs_at = (robot.slots + 1) * SLOT.width
-        H_at = dofs_at + robot.nv * DOF.width
-        work_at = H_at + robot.nv * SCREW.width
-        self.memory, self.H, self.work = work, work.part(H_at), work.part(work_at)
-        self.slots, self.dofs = SLOT.rows(work), DOF.rows(work.part(dofs_at))
-        self.rows_of_H, self.bodies = SCREW.rows(self.H), WORK.rows(self.work)
-        self.rest = work.part(work_at + (robot.n + 1) * WORK.width)
-        self.spare = work.part(robot.slots * SLOT.width)
+    @property
+    def measured(self):
+        """The generalised force."""
+        return self.node.filter.row.tau[self.i]
 
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        return (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + DOF.width) + (robot.slots + 1) * SLOT.width
+    @property
+    def gain(self):
+        """g, or φ g where the node is of one dof."""
+        node, gain = self.node, self.kept.gain
+        return gain if self.lever is None else Passed(gain, node.filter.bodies[node.body.parent].eta)
+
+    @property
+    def nu(self):
+        """ν."""
+        return self.kept.nu
+
+    def keep(self, g, d, nu):
+        """Remember the gain, 1/d and ν, and how much of d is above rounding."""
+        self.node.watch(self, g, d)
+        self.kept.gain = g if self.lever is None else g.force_shifted(self.lever)
+        self.kept.inverse = 1.0 / d
+        if nu is not None:
+            self.kept.nu = nu
+
+    def answer(self, a):
+        """The acceleration of the dof."""
+        self.node.filter.row.a[self.i] = a
+
+
+class Passed:
+    """φ g: it meets the parent's λ, so that the product need not wait for λ⁺ = φ*λ."""
+
+    def __init__(self, gain, parent):
+        self.gain, self.parent = gain, parent
+
+    def dot(self, costate):
+        """g*λ⁺ = (φ g)*λ(p)."""
+        return self.gain.w.dot(self.parent.w) + self.gain.v.dot(self.parent.v)
+
+
+class Filter(Swept):
+    """The workspace of a filter over a robot: bodies, rows of H, dofs, sums. z is gathered only if it is moving."""
+
+    #: What a dof is to it, and whether those of a hinge are measured from the outermost on.
+    output, outermost_first = Output, False
+
+    def __init__(self, robot, row, work, moving=True):
+        super().__init__(robot, row, work)
+        self.moving, self.dofs = moving, self.take_rows(DOF, robot.nv)
+        self.sums = self.take((robot.slots + 1) * SLOT.width)
+        self.slots = SLOT.rows(self.sums)
 
     def begin(self):
-        """Set slot 0 and the world."""
-        clear(self.memory, SLOT.width)
-        place_world(self.work)
+        """Slot 0 and the world."""
+        super().begin()
+        clear(self.sums, SLOT.width)
 
     def gather(self, node_of=None):
         """The filter, leaves to roots; the least d less rounding."""
@@ -78,9 +116,7 @@ class Filter:
 
     def scatter(self, node_of=None):
         """The smoother, roots to leaves; the world's acceleration is −g."""
-        gravity = [-self.row.gravity[i] for i in range(3)]
-        for i, x in enumerate(gravity):
-            self.work[WORK.place("eta") + 3 + i] = x
+        put(self.work, WORK.place("eta") + 3, -vector(self.row.gravity))
         for body in outward(self.robot):
             (node_of or self.smoothed)(body)
 
@@ -95,8 +131,7 @@ class Filter:
 
     def one_dof(self, body, kind):
         """Of a hinge of one dof: its row of H, l, and φ g."""
-        row = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
-        return row, self.bodies[body.t].l, self.dofs[body.v].gain
+        return self.one_row(body, kind), self.bodies[body.t].l, self.dofs[body.v].gain
 
 
 def everything(robot, x):
@@ -116,7 +151,7 @@ class Node:
 
     def of(self, kind):
         """The same as a node of its kind."""
-        node = self.seen_as(self.filter.many if kind not in (REVOLUTE, SLIDE) else self.filter.one)
+        node = self.seen_as(One if kind in (REVOLUTE, SLIDE) else Many)
         node.kind = kind
         return node
 
@@ -137,8 +172,7 @@ class Node:
         if f.moving:
             state = carried(z)
             for _ in when(f.row.external_forces.given):
-                push = f.row.external_forces.part(6 * body.body)
-                state.set(z - Spatial.of([push[i] for i in range(6)]))
+                state.set(z - push_on(f.row, body))
             known = (body.parent != 0) | (body.kind > SLIDE)
             for _ in when(True if self.prescribed else known):
                 state.set(state.get() + P.applied(here.eta))
@@ -194,74 +228,8 @@ class Node:
         return ROUNDING * turning.get()
 
 
-class Output(page.Output):
-    """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
-
-    def __init__(self, node, i, row, noise):
-        f = node.filter
-        self.node, self.i, self.row, self.noise, self.kept = node, i, row, noise, f.dofs[i]
-        self.lever = None
-
-    @property
-    def measured(self):
-        """The generalised force."""
-        return self.node.filter.row.tau[self.i]
-
-    @property
-    def gain(self):
-        """g, or φ g where the node is of one dof."""
-        return Passed(self.kept.gain) if self.lever is not None else self.kept.gain
-
-    @property
-    def nu(self):
-        """ν."""
-        return self.kept.nu
-
-    def keep(self, g, d, nu):
-        """Remember the gain, 1/d and ν, and how much of d is above rounding."""
-        self.node.watch(self, g, d)
-        self.kept.gain = g if self.lever is None else g.force_shifted(self.lever)
-        self.kept.inverse = 1.0 / d
-        if nu is not None:
-            self.kept.nu = nu
-
-    def answer(self, a):
-        """The acceleration of the dof."""
-        self.node.filter.row.a[self.i] = a
-
-
-class Passed:
-    """φ g: it meets the parent's λ, so that the product need not wait for λ⁺ = φ*λ."""
-
-    def __init__(self, gain):
-        self.gain = gain
-
-    def dot(self, costate):
-        """g*λ⁺ = (φ g)*λ(p)."""
-        return self.gain.w.dot(costate.parent.w) + self.gain.v.dot(costate.parent.v)
-
-
-class Arriving:
-    """λ⁺ = φ*λ(p), not yet computed."""
-
-    def __init__(self, parent, l):
-        self.parent, self.l = parent, l
-
-    @property
-    def w(self):
-        """Angular part."""
-        return self.parent.w
-
-    @property
-    def v(self):
-        """Linear part."""
-        return self.parent.v.plus_cross(self.parent.w, self.l)
-
-
 class One(Node):
     """A body on one rotation or one translation."""
-
-    output = Output
 
     def prior(self):
         """P, z."""
@@ -270,8 +238,7 @@ class One(Node):
     def outputs(self, backwards=False):
         """The one dof."""
         f, body = self.filter, self.body
-        row = Turn(axis_of(body.t, f.work)) if self.kind == REVOLUTE else Slide(f.rows_of_H[body.v].h.v)
-        h = self.output(self, body.v, row, body.armature)
+        h = f.output(self, body.v, f.one_row(body, self.kind), body.armature)
         h.lever = self.here.l
         yield h
 
@@ -295,8 +262,8 @@ class One(Node):
                     out.z = z if first else base.z + z
 
     def arriving(self):
-        """λ⁺, by way of the parent's λ."""
-        return Straight(Arriving(self.filter.bodies[self.body.parent].eta, self.here.l))
+        """λ⁺."""
+        return Straight(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
 
     def leave(self, costate):
         """λ + η, where η was."""
@@ -306,8 +273,6 @@ class One(Node):
 class Many(Node):
     """A body on a hinge of any number of dofs: P and z are variables, since a loop changes them."""
 
-    output = Output
-
     def prior(self):
         """P, z."""
         return carried(self.P, self.z)
@@ -315,12 +280,12 @@ class Many(Node):
     def outputs(self, backwards=False):
         """The dofs."""
         f = self.filter
-        for i in dofs(f.robot, self.body, backwards):
-            yield self.output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+        for i in dofs(f.robot, self.body, backwards != f.outermost_first):
+            yield f.output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
 
     def watch(self, h, g, d):
         """A dof that turns and slides may lose by both."""
-        w, v = h.row.h.w, h.row.h.v
+        w, v = h.row.w, h.row.v
         weight = self.body.all_mass * v.dot(v) + h.noise
         self.filter.watch(d - self.rounding * w.dot(w) - ROUNDING * weight)
         self.filter.watch(LARGEST_GAIN - g.w.dot(g.w) * w.dot(w) - g.v.dot(g.v) * v.dot(v))
@@ -340,7 +305,7 @@ class Many(Node):
             start, base, out = (x * SLOT.width for x in (f.robot.slots, body.base, body.leaves))
             count = SLOT.place("bound") if z is not None else SLOT.place("z")
             for i in loop(count) if not isinstance(out, int) or Place.builder is None else range(count):
-                f.memory[out + i] = f.memory[base + i] + f.memory[start + i]
+                f.sums[out + i] = f.sums[base + i] + f.sums[start + i]
 
     def arriving(self):
         """λ⁺."""
@@ -349,6 +314,3 @@ class Many(Node):
     def leave(self, costate):
         """λ + η, where η was."""
         self.here.eta = costate + self.here.eta
-
-
-Filter.one, Filter.many = One, Many

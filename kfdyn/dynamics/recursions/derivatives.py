@@ -7,34 +7,14 @@ ball or a free hinge is one step whose columns are fixed in the child.
 """
 
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
-from kfdyn.multibody.recursions.robot import REVOLUTE, SCREW, SCREWS, dofs, outward
+from kfdyn.multibody.recursions.robot import SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
+from kfdyn.multibody.recursions.swept import vector
+from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, either, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice
-
-
-class Rigid:
-    """A rigid inertia about the origin: moment, first moment, mass."""
-
-    def __init__(self, J, p, m):
-        self.J, self.p, self.m = J, p, m
-
-    def __matmul__(self, x):
-        return Spatial((self.J @ x.w).plus_cross(self.p, x.v), (self.m * x.v).plus_cross(x.w, self.p))
-
-
-def cross_motion(v, u):
-    """v × u of motions."""
-    return Spatial(v.w.cross(u.w), v.w.cross(u.v).plus_cross(v.v, u.w))
-
-
-def cross_force(v, f):
-    """v ×* f, of a motion and a force."""
-    return Spatial(v.w.cross(f.w).plus_cross(v.v, f.v), v.w.cross(f.v))
 
 
 class Drag:
@@ -93,19 +73,12 @@ COLUMN = Record(S=Spatial, psi=Spatial, psi2=Spatial, rate=Spatial)
 
 
 class Motion:
-    """Positions, velocities and accelerations about the origin, behind an outward sweep."""
+    """Positions, velocities and accelerations about the origin, in the workspace of an outward sweep."""
 
-    def __init__(self, robot, row, work, swept, H):
-        self.robot, self.row, self.swept = robot, row, swept
-        self.bodies, self.rows_of_H = WORK.rows(swept), SCREW.rows(H)
-        self.moved, self.memory = MOVED.rows(work), work
-        at = (robot.n + 1) * MOVED.width
-        self.columns, self.rest = COLUMN.rows(work.part(at)), work.part(at + robot.nv * COLUMN.width)
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        return (robot.n + 1) * MOVED.width + robot.nv * COLUMN.width
+    def __init__(self, swept):
+        self.swept, self.robot, self.row = swept, swept.robot, swept.row
+        self.memory = swept.take((self.robot.n + 1) * MOVED.width)
+        self.moved, self.columns = MOVED.rows(self.memory), swept.take_rows(COLUMN, self.robot.nv)
 
     def begin(self):
         """The world is at rest."""
@@ -116,32 +89,29 @@ class Motion:
 
         ``meanwhile()`` is called once for each body.
         """
-        g = Vec3(*(-self.row.gravity[i] for i in range(3)))
-        self.moved[0].a = Spatial(zeros(self.robot), g)
+        self.moved[0].a = Spatial(zeros(self.robot), -vector(self.row.gravity))
         for body in outward(self.robot):
             v, acc, x = self._move(body, a)
-            inertia = self._inertia(body, x)
+            inertia = self.swept.inertia(body).shifted(x)
             h = inertia @ v
-            keep(body, inertia, Drag.of_body(inertia, v, h.v), inertia @ acc + cross_force(v, h))
+            keep(body, inertia, Drag.of_body(inertia, v, h.v), inertia @ acc + v.cross_force(h))
             if meanwhile is not None:
                 meanwhile()
 
     def _move(self, body, a):
         """Velocity, acceleration and position of a body; the columns of its dofs."""
-        row, up, here = self.row, self.moved[body.parent], self.bodies[body.t]
+        row, up, here = self.row, self.moved[body.parent], self.swept.bodies[body.t]
         v, acc = up.v, up.a
         x = Vec3(*(choice(body.parent == 0, 0.0, far) for far in up.x + here.l))
-        for i in dofs(self.robot, body):  # rows of H as motions at the origin: [w; v + x × w]
-            for revolute in either(body.kind == REVOLUTE):
-                h = Spatial(axis_of(body.t, self.swept), Vec3.zero()) if revolute else self.rows_of_H[i].h
-                self.columns[i].S = Spatial(h.w, x.cross(h.w) + h.v)
+        for i, h in self.swept.rows(body):  # as motions at the origin: [w; v + x × w]
+            self.columns[i].S = Spatial(h.w, x.cross(h.w) + h.v)
         before, after = carried(v, acc), carried(v, acc)
         chained = body.kind <= SCREWS
         for i in dofs(self.robot, body):
             column = self.columns[i]
             S, (v_p, a_p), (v_now, a_now) = column.S, before.get(), after.get()
-            psi = cross_motion(v_p, S)
-            column.psi, column.psi2 = psi, cross_motion(a_p, S) + cross_motion(v_p, psi)
+            psi = v_p.cross(S)
+            column.psi, column.psi2 = psi, a_p.cross(S) + v_p.cross(psi)
             v_now = v_now + row.v[i] * S
             a_now = a_now + a[i] * S + row.v[i] * psi
             after.set(v_now, a_now)
@@ -151,19 +121,7 @@ class Motion:
         for i in dofs(self.robot, body):  # Ṡ = v × S where S is fixed in the child; else Ψ̇, as in a chain
             column = self.columns[i]
             for single in either(chained):
-                column.rate = column.psi + (column.psi if single else cross_motion(v, column.S))
+                column.rate = column.psi + (column.psi if single else v.cross(column.S))
         kept = self.moved[body.t]
         kept.x, kept.v, kept.a = x, v, acc
         return v, acc, x
-
-    def _inertia(self, body, x):
-        """The inertia of a body at x about the origin, by the parallel axis theorem."""
-        J, p = inertia_of(body, self.swept)
-        m, s = body.mass, J.s
-        r = p + (0.5 * m) * x
-        xx, yy, zz = r.x * x.x, r.y * x.y, r.z * x.z
-        moment = Sym3(
-            s[0] + 2.0 * (yy + zz), s[1] - r.x * x.y - x.x * r.y, s[2] - r.x * x.z - x.x * r.z,
-            s[3] + 2.0 * (xx + zz), s[4] - r.y * x.z - x.y * r.z, s[5] + 2.0 * (xx + yy),
-        )  # fmt: skip
-        return Rigid(moment, p + m * x, m)

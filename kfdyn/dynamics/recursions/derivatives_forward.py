@@ -7,22 +7,20 @@ solved by its section 4). So a column begins at its own body, goes inward as z, 
 branches that it meets on its way see nothing of it but λ, and answer by z of their own unit measurements.
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Node
-from kfdyn.dynamics.recursions.derivatives import Motion, cross_force
-from kfdyn.dynamics.recursions.forward import GRAVITY
+from kfdyn.dynamics.recursions.articulated import Node
+from kfdyn.dynamics.recursions.derivatives import Motion
 from kfdyn.dynamics.recursions.mass_matrix_inverse import Units
-from kfdyn.estimation.recursions.page import filter_node
-from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import sweep_outward
-from kfdyn.multibody.recursions.robot import KINDS, ROBOT, SCREWS, SLIDE, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, children, dofs, inboard, inward, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
+from kfdyn.multibody.recursions.swept import GRAVITY, TAU, A, Q, V, changed, entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
 from kfdyn.sweeps.copies import late
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.special import Absent
 from kfdyn.sweeps.values import local, now
 
 
@@ -88,72 +86,49 @@ KEPT = Record(P=Articulated, Z=Response, f=Spatial, by_q=Spatial, by_v=Spatial)
 GAIN = Record(gain=Spatial, seen=Vec3)
 
 
-class Remembered(Filter):
-    """A filter that keeps every body's P."""
+class Remembered(Node):
+    """A body whose P is kept."""
 
-    def filtered(self, body):
-        """Gather one body."""
-        node = Node(self, body)
-        node.look()
-        self.kept[body.t].P = node.P
-        for kind in cases(body.kind, KINDS):
-            filter_node(node.of(kind))
+    def look(self):
+        """P and z as always."""
+        super().look()
+        self.filter.kept[self.body.t].P = self.P
 
 
-class NoForce:
-    """External forces that are not given."""
-
-    given = False
-
-
-class ForwardDerivatives:
+class ForwardDerivatives(Units):
     """The workspace: the filter with all its unit measurements, accelerations, the motion, and the columns' answers."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row, self.work = robot, row, work
-        self.units = Units(robot, row, work, moving=True)
-        self.filter = self.units.filter = Remembered(robot, row, work, moving=True)
-        rest = self.units.entries.part(robot.nv * robot.nv)
-        self.a = rest
-        self.motion = Motion(robot, row, rest.part(robot.nv), self.filter.work, self.filter.H)
-        rest = self.motion.rest
-        self.kept = self.filter.kept = KEPT.rows(rest)
-        rest = rest.part((robot.n + 1) * KEPT.width)
-        self.gains = GAIN.rows(rest)
-        rest = rest.part(robot.nv * GAIN.width)
-        self.answers = [rest.part(k * robot.nv * robot.nv) for k in range(2)]
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        own = robot.nv + (robot.n + 1) * KEPT.width + robot.nv * (GAIN.width + 2 * robot.nv)
-        return Units.size(robot) + Motion.size(robot) + own
+        super().__init__(robot, changed(row, external_forces=Absent()), work)
+        self.results, self.a = row, self.take(robot.nv)
+        self.row.a, self.motion = self.a, Motion(self)
+        self.kept, self.gains = self.take_rows(KEPT, robot.n + 1), self.take_rows(GAIN, robot.nv)
+        self.answers = [self.take(robot.nv * robot.nv) for _ in range(2)]
 
     def begin(self):
         """The world, and entries between different trees, which stay 0."""
-        self.filter.begin()
+        super().begin()
         self.motion.begin()
-        for entries in (self.units.entries, *self.answers):
+        for entries in self.answers:
             clear(entries, self.robot.nv * self.robot.nv)
+
+    def filtered(self, body):
+        """Gather one body."""
+        super().filtered(body, Remembered)
 
     def run(self):
         """Fill all three matrices, and the accelerations; the least d less rounding."""
-        robot, row, f, units = self.robot, self.row, self.filter, self.units
-        row.external_forces, answers = NoForce(), row.a
+        robot, row = self.robot, self.results
         copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
-        sweep_outward(robot, row, f.work, f.H, moving=True)
+        self.sweep_outward()
 
         def gather(body):
-            units.gather(body)
+            self.gather_columns(body)
             copies.some()
 
-        least = f.gather(gather)
-        row.a = self.a
-        f.scatter()
-        row.a = answers
-        clear(units.column_memory, 6 * robot.nv)
-        for body in outward(robot):
-            units.scatter(body)
+        least = self.gather(gather)
+        self.scatter()
+        self.scatter_columns()
         self.motion.run(self.a, self._keep)
         for body in inward(robot):
             self._gather(body)
@@ -162,13 +137,13 @@ class ForwardDerivatives:
             for j in dofs(robot, body):
                 self._column(body, j)
         copies.leave(row)
-        row.by_tau.copy(units.entries, robot.nv * robot.nv)
-        answers.copy(self.a, robot.nv)
+        row.by_tau.copy(self.entries, robot.nv * robot.nv)
+        row.a.copy(self.a, robot.nv)
         return least
 
     def matrices(self):
         """The results that take longest, and where they are; by the workspace itself, as this is asked for twice."""
-        by_q, by_v = ForwardDerivatives(self.robot, self.row, self.work).answers
+        by_q, by_v = ForwardDerivatives(self.robot, self.results, self.memory).answers
         return [("by_q", by_q), ("by_v", by_v)]
 
     def _keep(self, body, inertia, drag, f):
@@ -177,15 +152,15 @@ class ForwardDerivatives:
 
     def _gather(self, body):
         """Gains about the origin; what the hinge lets pass of Z, into the parent's, and the force."""
-        own, f = self.kept[body.t], self.filter
+        own = self.kept[body.t]
         Z = carried(own.Z)
         for kind in cases(body.kind, KINDS):
             if kind <= SLIDE:
-                h, _, _ = f.one_dof(body, kind)
-                self._measure(body, body.v, f.dofs[body.v].inverse * own.P.applied(h), Z)
+                gain = self.dofs[body.v].inverse * own.P.applied(self.one_row(body, kind))
+                self._measure(body, body.v, gain, Z)
             else:
                 for i in dofs(self.robot, body):
-                    self._measure(body, i, f.dofs[i].gain, Z)
+                    self._measure(body, i, self.dofs[i].gain, Z)
         for _ in when(body.parent != 0):
             up = self.kept[body.parent]
             up.Z, up.f = up.Z + Z.get(), up.f + own.f
@@ -193,7 +168,7 @@ class ForwardDerivatives:
     def _measure(self, body, i, gain, state):
         Z, gain = state.get(), gain.force_shifted(self.motion.moved[body.t].x)
         seen = Z.seen_by(self.motion.columns[i].S)
-        self.gains[i].gain, self.gains[i].seen = gain, self.filter.dofs[i].inverse * seen
+        self.gains[i].gain, self.gains[i].seen = gain, self.dofs[i].inverse * seen
         state.set(Z.less(gain, seen))
 
     def _column(self, body, j):
@@ -201,7 +176,7 @@ class ForwardDerivatives:
         own, column, x = self.kept[body.t], self.motion.columns[j], self.motion.moved[body.t].x
         S, P, Z = column.S, own.P, own.Z
         turning, pushed = (column.psi.w, S.w), (column.psi2, column.rate)
-        push = cross_force(S, own.f)
+        push = S.cross_force(own.f)
         state = carried(
             *(Z @ w + P.applied(m.motion_shifted(x)).force_shifted(x) for w, m in zip(turning, pushed))
         )  # fmt: skip
@@ -212,12 +187,9 @@ class ForwardDerivatives:
             self._inward(i, j, state, before.get())
         by_q, by_v = state.get()
         state.set(by_q + push, by_v)
-        up = local(body.parent)
-        for _ in while_(lambda: up != 0):
-            other = Body(self.robot, now(up))
+        for other in inboard(self.robot, body.parent):
             for k in dofs(self.robot, other):
                 self._inward(k, j, state, 0.0)
-            up.set(other.parent)
         none = Spatial(zeros(self.robot), zeros(self.robot))
         state.set(none, none)
         self._path(body, j, state)
@@ -262,7 +234,7 @@ class ForwardDerivatives:
             other = Body(robot, now(at))
             for k in dofs(robot, other, backwards=True):
                 place = self._place(k, j)
-                self._outward(k, j, state, [entries[place] * self.filter.dofs[k].inverse for entries in self.answers])
+                self._outward(k, j, state, [entries[place] * self.dofs[k].inverse for entries in self.answers])
             at.set(other.t + 1)
             for _ in when((other.snap >= 0) & (other.t != body.t)):
                 self._branches(other, body, j, state, at)
@@ -271,18 +243,15 @@ class ForwardDerivatives:
         """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own, which is next."""
         x = self.motion.moved[other.t].x
         by_q, by_v = (costate.motion_shifted(x) for costate in state.get())
-        branch = local(other.t + 1)
-        for _ in while_(lambda: branch < other.end):
-            child = Body(self.robot, now(branch))
+        for child in children(self.robot, other):
             for leads in either((child.t <= body.t) & (body.t < child.end)):
                 if leads:
                     at.set(child.t)
                 else:
                     for c in loop(child.column_end, child.column):
-                        z = self.units.kept[other.snap - other.own_end + c].h
+                        z = self.snapped[other.snap - other.own_end + c].h
                         place = self._place(self.robot.entries[c], j)
                         self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
-            branch.set(child.end)
 
     def _leave(self, body, state):
         """Keep λ where branches will ask for it."""
@@ -290,18 +259,16 @@ class ForwardDerivatives:
             self.kept[body.t].by_q, self.kept[body.t].by_v = state.get()
 
 
-def forward_dynamics_derivatives(robot, row, work):
+def forward_dynamics_derivatives(sweep):
     """a, and ∂a/∂q = −𝓜⁻¹ ∂τ/∂q, ∂a/∂v = −𝓜⁻¹ ∂τ/∂v at (q, v, a), ∂a/∂τ = 𝓜⁻¹; one filter serves them all."""
-    return ForwardDerivatives(robot, row, work).run()
+    return sweep.run()
 
 
-FORWARD_DERIVATIVES = Entry(
+FORWARD_DERIVATIVES = entry(
     forward_dynamics_derivatives,
-    ROBOT,
-    [Q, V, Given("tau", ("nv",)), GRAVITY],
-    [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_tau", ("nv", "nv")), Given("a", ("nv",))],
-    lambda robot, row: ForwardDerivatives.size(robot),
-    lambda robot, row, work: ForwardDerivatives(robot, row, work).begin(),
+    ForwardDerivatives,
+    [Q, V, TAU, GRAVITY],
+    [*(Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")), A],
     block=8,  # what is looked at for overflow is then still in the cache
     unroll=10,
 )

@@ -1,44 +1,31 @@
 """Derivatives of inverse dynamics in tangent coordinates: what each dof does to those inboard, and feels of them."""
 
-from kfdyn.dynamics.recursions.derivatives import Drag, Motion, Rigid, cross_force
-from kfdyn.dynamics.recursions.forward import GRAVITY
-from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
-from kfdyn.multibody.recursions.robot import ROBOT, SCREW, SCREWS, Body, dofs, inward
-from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.dynamics.recursions.derivatives import Drag, Motion
+from kfdyn.multibody.recursions.robot import SCREWS, dofs, inboard, inward
+from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.multibody.recursions.swept import GRAVITY, A, Q, Swept, V, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control import either, when, while_
+from kfdyn.sweeps.control import either, when
 from kfdyn.sweeps.copies import late
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import local, now
 
 #: Of each body: moment, first moment, drag and force of the composite body outboard of its hinge.
 SUMMED = Record(J=Sym3, p=Vec3, drag=Drag, f=Spatial)
 
 
-class InverseDerivatives:
+class InverseDerivatives(Swept):
     """The workspace: an outward sweep at rest, the motion, composite bodies, and the answers."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row, self.swept = robot, row, work
-        at, nv = (robot.n + 1) * WORK.width, robot.nv
-        self.H = work.part(at)
-        self.motion = Motion(robot, row, work.part(at + nv * SCREW.width), self.swept, self.H)
-        self.sums = SUMMED.rows(self.motion.rest)
-        rest = self.motion.rest.part((robot.n + 1) * SUMMED.width)
-        self.by_q, self.by_v, self.by_a = (rest.part(k * nv * nv) for k in range(3))
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        own = (robot.n + 1) * (WORK.width + SUMMED.width) + robot.nv * (SCREW.width + 3 * robot.nv)
-        return own + Motion.size(robot)
+        super().__init__(robot, row, work)
+        self.motion, self.sums = Motion(self), self.take_rows(SUMMED, robot.n + 1)
+        self.by_q, self.by_v, self.by_a = (self.take(robot.nv * robot.nv) for _ in range(3))
 
     def begin(self):
         """The world, and entries of unrelated hinges, which stay 0."""
-        place_world(self.swept)
+        super().begin()
         self.motion.begin()
         for entries in (self.by_q, self.by_v, self.by_a):
             clear(entries, self.robot.nv * self.robot.nv)
@@ -47,7 +34,7 @@ class InverseDerivatives:
         """Fill all three matrices."""
         robot, row = self.robot, self.row
         copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
-        sweep_outward(robot, row, self.swept, self.H, moving=False)
+        self.sweep_outward(moving=False)
         for waiting in either(copies.waiting):  # else nothing is to be done between the bodies
             self.motion.run(row.a, self._keep, copies.some if waiting else None)
         copies.rest()
@@ -57,7 +44,7 @@ class InverseDerivatives:
 
     def matrices(self):
         """The results, and where they are; by the workspace itself, as this is asked for at several places."""
-        own = InverseDerivatives(self.robot, self.row, self.swept)
+        own = InverseDerivatives(self.robot, self.row, self.memory)
         return [("by_q", own.by_q), ("by_v", own.by_v), ("by_a", own.by_a)]
 
     def _keep(self, body, inertia, drag, f):
@@ -79,7 +66,7 @@ class InverseDerivatives:
         S = column.S
         seen = drag.turned_back(S), inertia @ S  # (2B)*S and I S: what dof i feels with
         by_q, by_v = drag @ column.psi + inertia @ column.psi2, drag @ S + inertia @ column.rate  # what dof i does
-        with_force = by_q + cross_force(S, f)
+        with_force = by_q + S.cross_force(f)
         for j in dofs(self.robot, body):
             for _ in when(j <= i):
                 S_j = self.motion.columns[j].S
@@ -90,24 +77,20 @@ class InverseDerivatives:
                         self._cause(j, i, (S_j.dot(with_force if chained else by_q), S_j.dot(by_v)))
         own = i * self.robot.nv + i
         self.by_a[own] = self.by_a[own] + self.robot.armature[i]
-        at = local(body.parent)
-        for _ in while_(lambda: at != 0):
-            other = Body(self.robot, now(at))
+        for other in inboard(self.robot, body.parent):
             for j in dofs(self.robot, other):
                 S = self.motion.columns[j].S
                 caused = S.dot(with_force), S.dot(by_v)  # before anything is stored, so that S is read once
                 self._feel(i, j, seen, S)
                 self._cause(j, i, caused)
-            at.set(other.parent)
 
     def _feel(self, i, j, seen, S):
         """∂τ_i/∂q_j = S_i*(2B Ψ̇_j + I Ψ̈_j), ∂τ_i/∂v_j = S_i*(2B S_j + I (Ψ̇_j + Ṡ_j)), 𝓜 = S_i*I S_j."""
         (turned, moved), column, nv = seen, self.motion.columns[j], self.robot.nv
-        place = i * nv + j
         by_q = turned.dot(column.psi.w) + moved.dot(column.psi2)
         by_v, by_a = turned.dot(S.w) + moved.dot(column.rate), moved.dot(S)
-        self.by_q[place], self.by_v[place] = by_q, by_v
-        self.by_a[place] = self.by_a[j * nv + i] = by_a
+        self.by_q[i * nv + j], self.by_v[i * nv + j] = by_q, by_v
+        put_both(self.by_a, nv, i, j, by_a)
 
     def _cause(self, j, i, caused):
         """∂τ_j/∂q_i = S_j*(2B Ψ̇_i + I Ψ̈_i + S_i ×* f), ∂τ_j/∂v_i = S_j*(2B S_i + I (Ψ̇_i + Ṡ_i))."""
@@ -115,18 +98,16 @@ class InverseDerivatives:
         self.by_q[place], self.by_v[place] = caused
 
 
-def inverse_dynamics_derivatives(robot, row, work):
+def inverse_dynamics_derivatives(sweep):
     """∂τ/∂q, ∂τ/∂v and 𝓜 at (q, v, a); O(N depth), 36 products for each pair of a dof and one inboard."""
-    InverseDerivatives(robot, row, work).run()
+    sweep.run()
 
 
-INVERSE_DERIVATIVES = Entry(
+INVERSE_DERIVATIVES = entry(
     inverse_dynamics_derivatives,
-    ROBOT,
-    [Q, V, Given("a", ("nv",)), GRAVITY],
-    [Given("by_q", ("nv", "nv")), Given("by_v", ("nv", "nv")), Given("by_a", ("nv", "nv"))],
-    lambda robot, row: InverseDerivatives.size(robot),
-    lambda robot, row, work: InverseDerivatives(robot, row, work).begin(),
+    InverseDerivatives,
+    [Q, V, A, GRAVITY],
+    [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_a")],
     block=8,  # what is looked at for overflow is then still in the cache
     unroll=10,
 )

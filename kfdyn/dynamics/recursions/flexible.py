@@ -11,7 +11,7 @@ from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, put, weigh
 from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.outward import outward_body, prepare_sine
+from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import cases, either, loop, when
@@ -37,8 +37,7 @@ class FlexibleFilter(Filter):
 
     def sweep_outward(self):
         """R, l, ω, η of every body; Π of attachments, M_m and ξ of bodies that bend."""
-        for body in outward(self.robot):
-            prepare_sine(body, self.row, self.work)
+        prepare_sines(self.robot, self.row, self.work)
         for body in outward(self.robot):
             form = self.bending.flex(body).form
             for attached in either(form == ATTACHED):

@@ -4,16 +4,12 @@ H*a of a prescribed dof joins η, and its gain is 0. Its force is read off what 
 hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R a, of the same form as a free dof's acceleration.
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Many, Node, Output
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
+from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
-from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, dofs, outward
-from kfdyn.multibody.recursions.spatial import Screw, Spatial
-from kfdyn.sweeps.algebra import Vec3
+from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, A, Q, V, entry
 from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import local, unboxed
 
 
@@ -25,7 +21,7 @@ class Held(Many):
         f = self.filter
         for i in dofs(f.robot, self.body, backwards):
             for _ in when(f.row.prescribed[i] == 0):
-                yield Output(self, i, Screw(f.rows_of_H[i].h), f.robot.armature[i])
+                yield f.output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
 
     def given(self):
         """The prescribed dofs."""
@@ -58,9 +54,9 @@ class Hybrid(Filter):
     def prescribe(self, body):
         """η ← η + H_p* a_p; the row of a revolute hinge goes to H like those of the others."""
         here = self.bodies[body.t]
+        for _ in when(body.kind == REVOLUTE):
+            self.rows_of_H[body.v].h = self.one_row(body, REVOLUTE)
         for i in dofs(self.robot, body):
-            for _ in when(body.kind == REVOLUTE):
-                self.rows_of_H[i].h = Spatial(axis_of(body.t, self.work), Vec3.zero())
             for _ in when(self.row.prescribed[i] != 0):
                 here.eta = here.eta + self.row.known[i] * self.rows_of_H[i].h
 
@@ -84,10 +80,9 @@ class Hybrid(Filter):
                 super().smoothed(body)
 
 
-def hybrid_dynamics(robot, row, work):
+def hybrid_dynamics(f):
     """All of tau and a, given tau of the free dofs and a of those prescribed (SKO "hybrid"), dof by dof."""
-    f = Hybrid(robot, row, work, moving=True)
-    sweep_outward(robot, row, f.work, f.H, moving=True)
+    f.sweep_outward()
     return answered(f)
 
 
@@ -123,17 +118,12 @@ def _finite_where(mark):
     return sound
 
 
-def begin(robot, row, work):
-    """What stays from row to row."""
-    Filter(robot, row, work, moving=True).begin()
-
-
 #: What a row of hybrid dynamics is given, what it answers, and what all rows have in common.
 GIVEN = [
     Q, V, Given("tau", ("nv",), sound=_finite_where(0)), Given("known", ("nv",), sound=_finite_where(1)), FORCES,
     GRAVITY,
 ]  # fmt: skip
-ANSWERS = [Given("all_tau", ("nv",)), Given("a", ("nv",))]
+ANSWERS = [Given("all_tau", ("nv",)), A]
 MARKS = [Parameter("prescribed", "i"), Parameter("held", "i")]
 
-HYBRID = Entry(hybrid_dynamics, ROBOT, GIVEN, ANSWERS, lambda robot, row: Filter.size(robot), begin, MARKS)
+HYBRID = entry(hybrid_dynamics, Hybrid, GIVEN, ANSWERS, MARKS)

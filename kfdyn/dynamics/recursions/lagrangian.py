@@ -1,14 +1,14 @@
 """Lagrange's side of a motion: generalised momenta, forces from the Lagrangian, and their transport."""
 
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.recursions.energy import Q, Swept, V, begin, speed_of
-from kfdyn.multibody.recursions.outward import axis_of, inertia_of, sweep_outward
+from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.robot import BALL as BODY_BALL
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SLIDE, dofs, inward, outward
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps import IN_ORDER, Record, Vec3, carried, cases, choice, local, loop, real, sweep, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, Q, V, entry, push_on, put, vector
+from kfdyn.sweeps import IN_ORDER, Record, carried, cases, choice, local, loop, real, sweep, when
+from kfdyn.sweeps.control import flattened
+from kfdyn.sweeps.entry import Given
 
 SCREWS, BALL = int(Coordinates.SCREWS), int(Coordinates.BALL)
 # Terms of the exponential series: |ad| = 2 leaves 2^40 / 40! = 1e-36.
@@ -18,30 +18,20 @@ TERMS = 40
 OUTBOARD = Record(h=Spatial, f=Spatial)
 
 
-class Lagrange(Swept):
+class Lagrange(Placed):
     """The workspace: bodies, rows of H, velocities, what is outboard, and what rotors of a hinge are turned by."""
 
     def __init__(self, robot, row, work):
-        super().__init__(robot, work)
-        at = Swept.size(robot, row)
-        self.robot, self.row = robot, row
-        self.outboard, self.rotor = OUTBOARD.rows(work.part(at)), work.part(at + (robot.n + 1) * OUTBOARD.width)
-
-    @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        return Swept.size(robot, row) + (robot.n + 1) * OUTBOARD.width + 6
+        super().__init__(robot, row, work)
+        self.outboard, self.rotor = self.take_rows(OUTBOARD, robot.n + 1), self.take(6)
 
     def put_body(self, body):
         """Momentum M V of a body, and the force of gravity and from outside on it."""
-        row, omega, speed = self.row, self.bodies[body.t].omega, speed_of(self.robot, body, self.row, self)
-        J, p = inertia_of(body, self.work)
-        g = Vec3(*(row.gravity[i] for i in range(3)))
-        here, force = self.outboard[body.t], carried(Spatial(p.cross(g), body.mass * g))
-        here.h = Spatial((J @ omega).plus_cross(p, speed), (body.mass * speed).plus_cross(omega, p))
-        for _ in when(row.external_forces.given):
-            push = row.external_forces.part(6 * body.body)
-            force.set(force.get() + Spatial.of([push[i] for i in range(6)]))
+        inertia, here, g = self.inertia(body), self.outboard[body.t], vector(self.row.gravity)
+        force = carried(Spatial(inertia.p.cross(g), inertia.m * g))
+        here.h = inertia @ self.velocity_of(body)
+        for _ in when(self.row.external_forces.given):
+            force.set(force.get() + push_on(self.row, body))
         here.f = force.get()
 
     def answer(self, body):
@@ -49,10 +39,8 @@ class Lagrange(Swept):
         here, own = self.bodies[body.t], self.outboard[body.t]
         V = Spatial(here.omega, self.places[body.t].speed)
         for kind in cases(body.kind, KINDS):
-            if kind == REVOLUTE:
-                self._put(body.v, Spatial(axis_of(body.t, self.work), Vec3.zero()), V, own)
-            elif kind == SLIDE:
-                self._put(body.v, self.rows_of_H[body.v].h, V, own)
+            if kind in (REVOLUTE, SLIDE):
+                self._put(body.v, self.one_row(body, kind), V, own)
             else:
                 self._put_many(body, V, own)
         for _ in when(body.parent != 0):
@@ -64,16 +52,14 @@ class Lagrange(Swept):
         v, moving = self.row.v, carried(V)
         whole = body.v_end - body.v == 6
         group = (body.kind >= BODY_BALL) & (body.v_end - body.v == choice(body.kind == BODY_BALL, 3, 6))
-        for i in range(6):
-            self.rotor[i] = 0.0
+        put(self.rotor, 0, Spatial.zero())
         for _ in when(group):
             for i in dofs(self.robot, body):
                 moving.set(moving.get() - v[i] * self.rows_of_H[i].h)
             # rotors are not turned with the body: take back what transport will do to R v
             speed = twist(v, body.v, whole)
-            spin = [r * x for r, x in zip(numbers(twist(self.robot.armature, body.v, whole)), numbers(speed))]
-            for i, x in enumerate(numbers(ad_star(speed, Spatial.of(spin)))):
-                self.rotor[i] = x
+            spin = [r * x for r, x in zip(flattened(twist(self.robot.armature, body.v, whole)), flattened(speed))]
+            put(self.rotor, 0, ad_star(speed, Spatial.of(spin)))
         for i in dofs(self.robot, body, backwards=True):
             h = self.rows_of_H[i].h
             self._put(i, h, moving.get(), own, self.rotor[i - body.v])
@@ -83,27 +69,19 @@ class Lagrange(Swept):
     def _put(self, i, h, V, own, less=0.0):
         """p = H h + R v; turning a hinge at fixed rates moves what is outboard against V: dL/dq = (V × H*)·h + H f."""
         self.row.momentum[i] = h.dot(own.h) + self.robot.armature[i] * self.row.v[i]
-        self.row.force[i] = turned(V, h).dot(own.h) + h.dot(own.f) - less
+        self.row.force[i] = V.cross(h).dot(own.h) + h.dot(own.f) - less
 
 
-def lagrangian(robot, row, work):
+def lagrangian(swept):
     """p = dL/dv and dL/dq at fixed v: one sweep out, one in; about 250 flops a body."""
-    swept = Lagrange(robot, row, work)
-    sweep_outward(robot, row, swept.work, swept.H, moving=True)
-    for body in outward(robot):
+    swept.sweep_outward()
+    for body in outward(swept.robot):
         swept.put_body(body)
-    for body in inward(robot):
+    for body in inward(swept.robot):
         swept.answer(body)
 
 
-LAGRANGIAN = Entry(
-    lagrangian,
-    ROBOT,
-    [Q, V, FORCES, GRAVITY],
-    [Given("momentum", ("nv",)), Given("force", ("nv",))],
-    Lagrange.size,
-    begin,
-)
+LAGRANGIAN = entry(lagrangian, Lagrange, [Q, V, FORCES, GRAVITY], [Given("momentum", ("nv",)), Given("force", ("nv",))])
 
 
 @sweep(flags=IN_ORDER)
@@ -136,25 +114,15 @@ def in_group(coordinates, v_start, k):
     return (coordinates[k] != SCREWS) & (v_start[k + 1] - v_start[k] == choice(coordinates[k] == BALL, 3, 6))
 
 
-def turned(V, x):
-    """V × x of two motions."""
-    return Spatial(V.w.cross(x.w), V.w.cross(x.v) + V.v.cross(x.w))
-
-
 def ad_star(x, p):
     """ad*_x p in se(3), body frame: the rate of a momentum that is fixed in space, as x moves."""
-    return Spatial(p.w.cross(x.w) + p.v.cross(x.v), p.v.cross(x.w))
+    return -x.cross_force(p)
 
 
 def twist(memory, at, whole):
     """Three or six numbers as a spatial vector; the other three are 0, and so(3) is a part of se(3)."""
     linear = [choice(whole, memory[choice(whole, at + 3 + i, at)], 0.0) for i in range(3)]
     return Spatial.of([*(memory[at + i] for i in range(3)), *linear])
-
-
-def numbers(x):
-    """The six numbers of a spatial vector."""
-    return [*x.w, *x.v]
 
 
 def add(memory, at, whole, factor, x):

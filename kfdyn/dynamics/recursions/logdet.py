@@ -7,16 +7,16 @@ P⁺ behind screw i and Λ⁺ before it are those of its mass-less body. The col
 the child and move along with it: there P⁺ is the one behind all dofs, and Λ⁺ the one that arrives. THEORY section 10.
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Many, One, Output
+from kfdyn.dynamics.recursions.articulated import Filter, Output
 from kfdyn.estimation.recursions.page import smooth_covariance
-from kfdyn.multibody.recursions.energy import Q
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREWS, dofs, outward
+from kfdyn.multibody.recursions.outward import axis_of
+from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
+from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control import carried, either, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 
@@ -30,22 +30,10 @@ class Variance(Output):
         self.node.filter.row.d[self.i] = d
 
 
-class OneVariance(One):
-    """A body on one dof."""
-
-    output = Variance
-
-
-class ManyVariances(Many):
-    """A body on any number of dofs."""
-
-    output = Variance
-
-
 class Variances(Filter):
     """A filter that tells d of every dof."""
 
-    one, many = OneVariance, ManyVariances
+    output = Variance
 
 
 class Behind(Output):
@@ -60,22 +48,6 @@ class Behind(Output):
         """The gain is not shifted."""
         self.lever = None
         super().keep(g, d, nu)
-
-
-class OneBehind(One):
-    """A body on one dof."""
-
-    output = Behind
-
-
-class ManyBehind(Many):
-    """A body on any number of dofs, the outermost measured first."""
-
-    output = Behind
-
-    def outputs(self, backwards=False):
-        """The dofs."""
-        yield from super().outputs(not backwards)
 
 
 class CostateCovariance(Articulated):
@@ -155,15 +127,13 @@ class Spread:
 
     def outputs(self, backwards):
         """The dofs, the innermost first: it was measured last."""
-        sweep, body = self.sweep, self.body
-        turned = carried(self._turned(body.v))
+        sweep, body, none = self.sweep, self.body, zeros(self.sweep.robot)
+        turned, h = carried(self._turned(body.v)), carried(Spatial(none, none))
         for i in dofs(sweep.robot, body):
             for _ in when(body.kind <= SCREWS):
                 turned.set(self._turned(i))
-            nought = zeros(sweep.robot)
-            h = carried(Spatial(nought, nought))
-            for revolute in either(body.kind == REVOLUTE):
-                h.set(Spatial(axis_of(body.t, sweep.work), nought) if revolute else sweep.rows_of_H[i].h)
+            for revolute in either(body.kind == REVOLUTE):  # what follows is long, and written once for both
+                h.set(Spatial(axis_of(body.t, sweep.work), none) if revolute else sweep.rows_of_H[i].h)
             sweep.row.gradient[i] = 2.0 * h.get().dot(turned.get())
             yield Dof(h.get(), sweep.dofs[i])
 
@@ -176,20 +146,15 @@ class Spread:
 
 
 class Gradient(Filter):
-    """A filter that keeps P⁺, and the scatter of Λ behind it."""
+    """A filter that keeps P⁺, the outermost dof of a hinge being measured first, and the scatter of Λ behind it."""
 
-    one, many = OneBehind, ManyBehind
+    output, outermost_first = Behind, True
 
     def __init__(self, robot, row, work):
-        super().__init__(robot, row, work, moving=False)
-        self.behind = BEHIND.rows(self.rest)
-        self.spread_memory = self.rest.part((robot.nv + 1) * BEHIND.width)
+        super().__init__(robot, row, work)
+        self.behind = self.take_rows(BEHIND, robot.nv + 1)  # one more, where a body without dofs may look
+        self.spread_memory = self.take((robot.n + 1) * SPREAD.width)
         self.spread = SPREAD.rows(self.spread_memory)
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in; one place for P⁺ more, where a body without dofs may look."""
-        return Filter.size(robot) + (robot.nv + 1) * BEHIND.width + (robot.n + 1) * SPREAD.width
 
     def begin(self):
         """Slot 0, and the world, which does not move."""
@@ -197,36 +162,20 @@ class Gradient(Filter):
         clear(self.spread_memory, SPREAD.width)
 
 
-def innovation_variances(robot, row, work):
+def innovation_variances(f):
     """d of every dof, whose product is det 𝓜 (SKO "determinant"): outward sweep and gather."""
-    f = Variances(robot, row, work, moving=False)
-    sweep_outward(robot, row, f.work, f.H, moving=False)
+    f.sweep_outward(moving=False)
     return f.gather()
 
 
-def logdet_gradient(robot, row, work):
+def logdet_gradient(f):
     """∂ log det 𝓜/∂q, O(N): the gather, and the scatter of Λ."""
-    sweep = Gradient(robot, row, work)
-    sweep_outward(robot, row, sweep.work, sweep.H, moving=False)
-    least = sweep.gather()
-    for body in outward(robot):
-        smooth_covariance(Spread(sweep, body))
+    f.sweep_outward(moving=False)
+    least = f.gather()
+    for body in outward(f.robot):
+        smooth_covariance(Spread(f, body))
     return least
 
 
-VARIANCES = Entry(
-    innovation_variances,
-    ROBOT,
-    [Q],
-    [Given("d", ("nv",))],
-    lambda robot, row: Filter.size(robot),
-    lambda robot, row, work: Filter(robot, row, work, moving=False).begin(),
-)
-LOGDET_GRADIENT = Entry(
-    logdet_gradient,
-    ROBOT,
-    [Q],
-    [Given("gradient", ("nv",))],
-    lambda robot, row: Gradient.size(robot),
-    lambda robot, row, work: Gradient(robot, row, work).begin(),
-)
+VARIANCES = entry(innovation_variances, Variances, [Q], [Given("d", ("nv",))])
+LOGDET_GRADIENT = entry(logdet_gradient, Gradient, [Q], [Given("gradient", ("nv",))])

@@ -10,18 +10,19 @@ five moves, semi-implicit Euler one of each (see :mod:`kfdyn.dynamics.simulation
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY, forward_dynamics
+from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.dynamics.recursions.gains import add_gains
-from kfdyn.multibody.recursions.displacement import difference, moved
-from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
+from kfdyn.multibody.recursions.displacement import REACH, difference, moved
+from kfdyn.multibody.recursions.energy import PLACE, speed_of
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.robot import ROBOT, outward
+from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, Workspace, changed, entry, push_on
 from kfdyn.sweeps.control import carried, loop, when, while_
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.records import Fields, Record
+from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice, local, now, real
 
 #: Sizes and choices of a march, before the bases of its moves. ahead: which velocity work is done at, that of the stage
@@ -38,40 +39,24 @@ HINGE = Record(stiffness=float, drag=float, damping=float)
 OVERFLOW = 1e100
 
 
-class March:
+class March(Filter):
     """The workspace of a march: that of the filter, and the stages of a step."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row, self.memory = robot, row, work
+        super().__init__(robot, row, work)
         self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
-        at = Filter.size(robot)
-        self.filter, self.place_memory = Filter(robot, row, work, moving=True), work.part(at)
-        at = at + (robot.n + 1) * PLACE.width
-        for name in ("tau", "total", "a", "way", "rate"):
-            setattr(self, name, work.part(at))
-            at = at + robot.nv
-        self.reference = work.part(at)
-        at = at + robot.nq
-        self.block = work.part(at)
-        self.gained, self.work_done = self.block.part(1), self.block
-        self.velocities = self.block.part(1 + robot.nv)
-        self.positions = self.velocities.part((self.plan.stages + 1) * robot.nv)
-
-    @staticmethod
-    def block_size(robot, row):
-        """How many numbers go from one stage to the next."""
-        plan = PLAN.rows(row.plan)[0]
-        return 1 + (plan.stages + 2) * robot.nv + (plan.moves + 1) * robot.nq
-
-    @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        own = (robot.n + 1) * PLACE.width + 5 * robot.nv + robot.nq
-        return Filter.size(robot) + own + March.block_size(robot, row)
+        self.place_memory = self.take((robot.n + 1) * PLACE.width)
+        self.places = PLACE.rows(self.place_memory)
+        self.tau, self.total, self.a, self.way, self.rate = (self.take(robot.nv) for _ in range(5))
+        self.reference = self.take(robot.nq)
+        self.block = self.rest  # what goes from one stage to the next
+        self.work_done, self.gained = self.take(1), self.take(robot.nv)
+        self.velocities = self.take((self.plan.stages + 1) * robot.nv)
+        self.positions = self.take((self.plan.moves + 1) * robot.nq)
 
     def begin(self):
         """The world, which stays as it is."""
-        self.filter.begin()
+        super().begin()
         clear(self.place_memory, PLACE.width)
 
     def q(self, m):
@@ -82,13 +67,18 @@ class March:
         """Velocity of stage m."""
         return self.velocities.part(m * self.robot.nv)
 
+    def write(self, i):
+        """The state, and the work done so far, are those at time i."""
+        robot, row = self.robot, self.row
+        row.q_all.part(i * robot.nq).copy(self.q(0), robot.nq)
+        row.v_all.part(i * robot.nv).copy(self.v(0), robot.nv)
+        row.work_all[i] = self.work_done[0]
+
     def accelerate(self, m, h):
         """The acceleration of stage m under ``total``, the next velocity, and the work; the filter's least d."""
         robot, row, nv = self.robot, self.row, self.robot.nv
-        state = Fields()
-        state.q, state.v, state.tau, state.a = self.q(m), self.v(m), self.total, self.a
-        state.gravity, state.external_forces = row.gravity, row.external_forces
-        least = forward_dynamics(robot, state, self.memory)
+        state = changed(row, q=self.q(m), v=self.v(m), tau=self.total, a=self.a)
+        least = forward_dynamics(Filter(robot, state, self.memory))
         stage, start, after, rate = STAGE.rows(row.tableau)[m], self.v(0), self.v(m + 1), self.v(m + self.plan.ahead)
         weight, ahead, power = h * stage.b, h * stage.c, carried(zeros(robot).x)
         for i in loop(nv):
@@ -98,13 +88,9 @@ class March:
         for i in loop(nv):
             power.set(power.get() + (self.tau[i] - self.hinges[i].damping * rate[i]) * rate[i])
         for _ in when(row.external_forces.given):
-            swept = Fields()
-            swept.bodies, swept.rows_of_H = self.filter.bodies, self.filter.rows_of_H
-            swept.places = PLACE.rows(self.place_memory)
             for body in outward(robot):
-                push = row.external_forces.part(6 * body.body)
-                speed = Spatial(swept.bodies[body.t].omega, speed_of(robot, body, state, swept))
-                power.set(power.get() + Spatial.of([push[i] for i in range(6)]).dot(speed))
+                speed = Spatial(self.bodies[body.t].omega, speed_of(robot, body, state, self))
+                power.set(power.get() + push_on(row, body).dot(speed))
         self.work_done[0] = self.work_done[0] + weight * power.get()
         return least
 
@@ -147,10 +133,8 @@ class March:
 
     def deviate(self, m):
         """Way = reference ⊖ q; less than 0 where a hinge cannot go there at constant velocity."""
-        pair = Fields()
-        pair.q, pair.q2, pair.dv = self.q(m), self.reference, self.way
-        pair.left_inverse, pair.tolerance = self.row.left_inverse, self.row.tolerance
-        return difference(self.robot, pair, self.memory)
+        pair = changed(self.row, q=self.q(m), q2=self.reference, dv=self.way)
+        return difference(Workspace(self.robot, pair, self.memory))
 
 
 class Law:
@@ -198,29 +182,27 @@ class Law:
         after = following(k)
         span = times[after] - times[k]
         part = (t - times[k]) / choice(after > k, span, 1.0)
-        part = choice(
-            after > k, choice(part < 0.0, 0.0, part), 0.0
-        )  # rounding: the last step's end is this one's start
-        return k, after, part
+        # less than 0 by rounding: the last step's end is this one's start
+        return k, after, choice(after > k, choice(part < 0.0, 0.0, part), 0.0)
 
 
-def march(robot, row, work):
+def march(m):
     """A whole motion: states at all times, the work done until then, and the interval in which a row failed, or −1."""
-    m = March(robot, row, work)
+    robot, row = m.robot, m.row
     law, substeps, fate = Law(m), m.plan.substeps, local(everything(robot, -1.0))
     for i in loop(robot.nq):
         m.q(0)[i] = row.q[i]
     for i in loop(robot.nv):
         m.v(0)[i], m.gained[i] = row.v[i], everything(robot, 0.0)
     m.work_done[0] = everything(robot, 0.0)
-    _write(robot, row, m, 0)
+    m.write(0)
     for i in loop(row.nt, 1):
         start = row.times[i - 1]
         h = (row.times[i] - start) / real(substeps)
         for j in loop(substeps):
             margin = step(m, law, start + real(j) * h, h)
             fate.set(choice(margin > 0.0, now(fate), choice(now(fate) < 0.0, real(i - 1), now(fate))))
-        _write(robot, row, m, i)
+        m.write(i)
     row.fate[0] = now(fate)
 
 
@@ -237,18 +219,12 @@ def step(march, law, t, h):
     return choice(fine > 0.0, now(least), -1.0)
 
 
-def _write(robot, row, march, i):
-    row.q_all.part(i * robot.nq).copy(march.q(0), robot.nq)
-    row.v_all.part(i * robot.nv).copy(march.v(0), robot.nv)
-    row.work_all[i] = march.work_done[0]
-
-
-def one_stage(robot, row, work):
+def one_stage(m):
     """From one stage of a step to the next, or to the next step, under forces that the caller knows.
 
     ``before`` and ``after`` are what one call hands to the next: the work, v gained so far, V and Q of the stages.
     """
-    m, h = March(robot, row, work), row.step[0]
+    robot, row, h = m.robot, m.row, m.row.step[0]
     stage, stages, fine = row.stage, m.plan.stages, carried(everything(robot, 1.0))
     last = stage + 1 == stages
     for i in loop(row.block):
@@ -268,15 +244,9 @@ def one_stage(robot, row, work):
     return choice(fine.get() > 0.0, least, -1.0)
 
 
-def begin(robot, row, work):
-    """The world stays as it is from row to row."""
-    March(robot, row, work).begin()
-
-
 _COMMON = [
-    Parameter("plan", "i"),
-    *(Parameter(name, "f") for name in ("tableau", "weights", "hinges", "rest", "left_inverse", "tolerance")),
-]
+    Parameter("plan", "i"), *(Parameter(name, "f") for name in ("tableau", "weights", "hinges", "rest")), *REACH,
+]  # fmt: skip
 _LAW = [
     Parameter("nt", "n"), Parameter("times", "f"), Parameter("knots", "n"), Parameter("knot_times", "f"),
     Parameter("gains", "f"),
@@ -286,25 +256,21 @@ _REFERENCES = [
     for name, size in (("tau", "nv"), ("q_ref", "nq"), ("way_ref", "nv"), ("v_ref", "nv"))
 ]
 
-MARCH = Entry(
+MARCH = entry(
     march,
-    ROBOT,
+    March,
     [Q, V, *_REFERENCES, FORCES, GRAVITY],
     [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
-    March.size,
-    begin,
     [*_COMMON, *_LAW],
     may_overflow=False,
     block=8,
 )
 
-ONE_STAGE = Entry(
+ONE_STAGE = entry(
     one_stage,
-    ROBOT,
-    [Given("before", ("block",)), Given("tau", ("nv",)), FORCES, GRAVITY],
+    March,
+    [Given("before", ("block",)), TAU, FORCES, GRAVITY],
     [Given("after", ("block",)), Given("q", ("nq",)), Given("v", ("nv",))],
-    March.size,
-    begin,
     [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f")],
     may_overflow=False,
 )

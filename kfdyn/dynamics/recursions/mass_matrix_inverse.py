@@ -7,34 +7,32 @@ branches meet (THEORY section 4): 𝓜⁻¹(k, i) = −z(k)* λ(i).
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
-from kfdyn.multibody.recursions.energy import Q
-from kfdyn.multibody.recursions.outward import sweep_outward
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, children, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import carried, cases, loop, when, while_
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.multibody.recursions.swept import Q, entry, put_both
+from kfdyn.sweeps.control import carried, cases, loop, when
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice
 
 
-class Units:
-    """The columns of the inverse on their way inward and outward."""
+class Units(Filter):
+    """A filter, and the columns of the inverse on their way inward and outward."""
 
-    def __init__(self, robot, row, work, moving=False):
-        self.robot, self.filter = robot, Filter(robot, row, work, moving)
-        rest = self.filter.rest
-        self.columns, self.column_memory = SCREW.rows(rest), rest
-        self.kept, self.kept_memory = SCREW.rows(rest.part(robot.nv * 6)), rest.part(robot.nv * 6)
-        self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else rest.part((robot.nv + robot.snaps) * 6)
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.column_memory, self.kept_memory = self.take(robot.nv * 6), self.take(robot.snaps * 6)
+        self.columns, self.snapped = SCREW.rows(self.column_memory), SCREW.rows(self.kept_memory)
+        self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else self.take(robot.nv * robot.nv)
 
-    @staticmethod
-    def size(robot):
-        """How many numbers they want beside the filter's."""
-        return Filter.size(robot) + robot.nv * (6 + robot.nv) + robot.snaps * 6
+    def begin(self):
+        """Slot 0, the world, and the entries between trees, which stay 0."""
+        super().begin()
+        clear(self.entries, self.robot.nv * self.robot.nv)
 
-    def gather(self, body):
+    def gather_columns(self, body):
         """P of a body as always; then all columns outboard."""
-        self.filter.filtered(body)
+        self.filtered(body)
         for _ in when(body.snap >= 0):
             place = 6 * (body.snap - body.own_end)
             for c in loop(6 * body.column_end, 6 * body.own_end):
@@ -47,7 +45,7 @@ class Units:
 
     def _measure_one(self, body, kind):
         """−ε = h z of all columns outboard of a hinge, put in entries; z⁺ = z + g ε, φ z⁺ (R86 8.3–8.8)."""
-        h, l, gain = self.filter.one_dof(body, kind)
+        h, l, gain = self.one_dof(body, kind)
         for c in loop(body.column_end, body.own_end):
             z = self.columns[c].h
             pull = h.dot(z)
@@ -57,22 +55,28 @@ class Units:
 
     def _measure_many(self, body):
         """The same dof by dof, those of the hinge itself included: −1 is what a dof sees of its own column."""
-        f, nv = self.filter, self.robot.nv
-        l, none = f.bodies[body.t].l, everything(self.robot, 0.0)
+        nv = self.robot.nv
+        l, none = self.bodies[body.t].l, everything(self.robot, 0.0)
         for c in loop(body.column_end, body.column):
             j, outboard = self.robot.entries[c], c >= body.own_end
             state = carried(Spatial.of([none] * 6))
             for _ in when(outboard):
                 state.set(self.columns[c].h)
             for i in loop(body.v_end, choice(outboard, body.v, j)):
-                pull, own = carried(f.rows_of_H[i].h.dot(state.get())), (c < body.own_end) & (i == j)
+                pull, own = carried(self.rows_of_H[i].h.dot(state.get())), (c < body.own_end) & (i == j)
                 for _ in when(own):
                     pull.set(none - 1.0)
                 self.entries[i * nv + j] = pull.get()
-                state.set(state.get() - pull.get() * f.dofs[i].gain)
+                state.set(state.get() - pull.get() * self.dofs[i].gain)
             self.columns[c].h = state.get().force_shifted(l)
 
-    def scatter(self, body):
+    def scatter_columns(self):
+        """From nothing at the world on, body by body."""
+        clear(self.column_memory, 6 * self.robot.nv)
+        for body in outward(self.robot):
+            self._answer(body)
+
+    def _answer(self, body):
         """λ⁺ = φ*λ(p), a = ν − g*λ, λ += h*a of all columns outboard of a hinge and its own (R86 8.10–8.13)."""
         for kind in cases(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
@@ -83,80 +87,54 @@ class Units:
             self._meet(body)
 
     def _answer_one(self, body, kind):
-        h, l, gain = self.filter.one_dof(body, kind)
-        i, nv, inverse = body.v, self.robot.nv, self.filter.dofs[body.v].inverse
+        h, l, gain = self.one_dof(body, kind)
+        i, nv, inverse = body.v, self.robot.nv, self.dofs[body.v].inverse
         self.entries[i * nv + i] = inverse - gain.dot(self.columns[body.own_end - 1].h)
         for c in loop(body.column_end, body.own_end):
             costate, j = self.columns[c].h, self.robot.entries[c]
             pull = self.entries[i * nv + j] * inverse
             rate = (-pull - gain.w.dot(costate.w)) - gain.v.dot(costate.v)
-            self.entries[i * nv + j] = rate
-            self.entries[j * nv + i] = rate
+            put_both(self.entries, nv, i, j, rate)
             self.columns[c].h = h.added_to(costate.motion_shifted(l), rate)
 
     def _answer_many(self, body):
-        f, nv = self.filter, self.robot.nv
-        l = f.bodies[body.t].l
+        nv = self.robot.nv
+        l = self.bodies[body.t].l
         for c in loop(body.column_end, body.column):
             j, outboard = self.robot.entries[c], c >= body.own_end
             state = carried(self.columns[c].h.motion_shifted(l))
             for i in dofs(self.robot, body, backwards=True):
-                costate, dof = state.get(), f.dofs[i]
+                costate, dof = state.get(), self.dofs[i]
                 rate = carried(-dof.gain.dot(costate))
                 for _ in when(outboard | (i >= j)):
                     rate.set(rate.get() - self.entries[i * nv + j] * dof.inverse)
                 a = rate.get()
                 for _ in when(outboard | (i <= j)):
-                    self.entries[i * nv + j] = a
-                    self.entries[j * nv + i] = a
-                state.set(costate + a * f.rows_of_H[i].h)
+                    put_both(self.entries, nv, i, j, a)
+                state.set(costate + a * self.rows_of_H[i].h)
             self.columns[c].h = state.get()
 
     def _meet(self, body):
         """Entries between the branches that meet in a body."""
         nv, place = self.robot.nv, body.snap - body.own_end
-        branch = local(body.t + 1)
-        for _ in while_(lambda: branch < body.end):
-            child = Body(self.robot, now(branch))
+        for child in children(self.robot, body):
             for c in loop(child.column_end, child.column):
                 costate, i = self.columns[c].h, self.robot.entries[c]
                 for other in loop(body.column_end, child.column_end):
-                    j = self.robot.entries[other]
-                    rate = -self.kept[place + other].h.dot(costate)
-                    self.entries[i * nv + j] = rate
-                    self.entries[j * nv + i] = rate
-            branch.set(child.end)
+                    rate = -self.snapped[place + other].h.dot(costate)
+                    put_both(self.entries, nv, i, self.robot.entries[other], rate)
 
 
-def mass_matrix_inverse(robot, row, work):
+def mass_matrix_inverse(units):
     """𝓜⁻¹, symmetric to the bit; no answer where forward dynamics has none.
 
     𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
     """
-    units = Units(robot, row, work)
-    f = units.filter
-    sweep_outward(robot, row, f.work, f.H, moving=False)
-    least = f.gather(units.gather)
-    clear(units.column_memory, 6 * robot.nv)
-    for body in outward(robot):
-        units.scatter(body)
-    row.matrix.copy(units.entries, robot.nv * robot.nv)
+    units.sweep_outward(moving=False)
+    least = units.gather(units.gather_columns)
+    units.scatter_columns()
+    units.row.matrix.copy(units.entries, units.robot.nv * units.robot.nv)
     return least
 
 
-def begin(robot, row, work):
-    """What stays from row to row."""
-    units = Units(robot, row, work)
-    units.filter.begin()
-    clear(units.entries, robot.nv * robot.nv)
-
-
-MASS_MATRIX_INVERSE = Entry(
-    mass_matrix_inverse,
-    ROBOT,
-    [Q],
-    [Given("matrix", ("nv", "nv"))],
-    lambda robot, row: Units.size(robot),
-    begin,
-    unroll=16,
-)
+MASS_MATRIX_INVERSE = entry(mass_matrix_inverse, Units, [Q], [Given("matrix", ("nv", "nv"))], unroll=16)

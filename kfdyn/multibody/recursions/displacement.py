@@ -1,12 +1,12 @@
 """Motion on the configuration space: q moved by dv, and the dv between two q."""
 
-from kfdyn.multibody.recursions.energy import Q
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.robot import POSE, ROBOT, SCREWS, configuration_is_sound, dofs, outward, screw_of
+from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import Q, Workspace, entry, put, six, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, either, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import arc_tangent, root, sine_cosine, smaller
 from kfdyn.sweeps.values import choice
 
@@ -97,25 +97,24 @@ def _move_pose(robot, body, q, dv, out):
     for _ in when(body.kind == POSE):
         f, g = exp_coefficients(root(w.dot(w)))
         wu = w.cross(u)
-        t = e.rotate(u + (f * wu + g * w.cross(wu)))
-        for i, x in enumerate(t):
-            out[body.q + i] = q[body.q + i] + x
+        put(out, body.q, vector(q, body.q) + e.rotate(u + (f * wu + g * w.cross(wu))))
     e = e * Quaternion.exp(w)
     r = 1.0 / root(e.n.dot(e.n) + e.w * e.w)
-    for i, x in enumerate([*e.n, e.w]):
-        out[place + i] = r * x
+    put(out, place, r * e.n, r * e.w)
 
 
-def integrate(robot, row, work):
+def integrate(sweep):
     """Q moved by dv."""
-    moved(robot, row.q, lambda i: row.dv[i], row.moved)
+    row = sweep.row
+    moved(sweep.robot, row.q, lambda i: row.dv[i], row.moved)
 
 
-def difference(robot, row, work):
+def difference(sweep):
     """The dv that integrate turns q into q2 by; no answer where a hinge cannot do it: then ``reach`` < 0 there.
 
     ``left_inverse`` (nv, 6) are rows of H^-*: what H* dv does not reach, no β of this hinge does.
     """
+    robot, row = sweep.robot, sweep.row
     margin = carried(zeros(robot).x + 1.0)
     for body in outward(robot):
         for screws in either(body.kind <= SCREWS):
@@ -134,7 +133,7 @@ def _between(robot, row, body):
     back = Quaternion.read(row.q, place).inverse()
     w, lin = (back * Quaternion.read(row.q2, place)).log(), carried(zeros(robot))
     for _ in when(body.kind == POSE):
-        t = back.rotate(Vec3(*(row.q2[body.q + i] - row.q[body.q + i] for i in range(3))))
+        t = back.rotate(vector(row.q2, body.q) - vector(row.q, body.q))
         angle = root(w.dot(w))
         near, s = angle < 0.1, angle * angle
         far = choice(near, 1.0, angle)
@@ -149,20 +148,15 @@ def _between(robot, row, body):
     twist = Spatial(w, lin.get())
     left = carried(twist)
     for i in dofs(robot, body):
-        d = Spatial.of([row.left_inverse[6 * i + j] for j in range(6)]).dot(twist)
+        d = six(row.left_inverse, 6 * i).dot(twist)
         row.dv[i] = d
         left.set(left.get() - d * screw_of(robot, i))
     rest = left.get()
     return row.tolerance[0] * (1.0 + root(twist.dot(twist))) - root(rest.dot(rest))
 
 
-INTEGRATE = Entry(integrate, ROBOT, [Q, Given("dv", ("nv",))], [Given("moved", ("nq",))], lambda robot, row: 1)
-DIFFERENCE = Entry(
-    difference,
-    ROBOT,
-    [Q, Given("q2", ("nq",), sound=configuration_is_sound)],
-    [Given("dv", ("nv",))],
-    lambda robot, row: 1,
-    None,
-    [Parameter("left_inverse", "f"), Parameter("tolerance", "f")],
-)
+#: What :func:`difference` wants to know of all hinges.
+REACH = [Parameter("left_inverse", "f"), Parameter("tolerance", "f")]
+
+INTEGRATE = entry(integrate, Workspace, [Q, Given("dv", ("nv",))], [Given("moved", ("nq",))])
+DIFFERENCE = entry(difference, Workspace, [Q, Q._replace(name="q2")], [Given("dv", ("nv",))], REACH)

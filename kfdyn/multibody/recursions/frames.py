@@ -4,156 +4,106 @@
 turned there.
 """
 
-from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, along, axis_of, outward_body, place_world, prepare_sines
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, Body, dofs
-from kfdyn.multibody.recursions.spatial import Spatial, Turn
-from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, down, either, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.multibody.recursions.outward import along, outward_body, prepare_sines
+from kfdyn.multibody.recursions.robot import inboard
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import Q, Swept, V, entry, put, sped, vector
+from kfdyn.sweeps.algebra import Mat3
+from kfdyn.sweeps.control import carried, when
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 
 
-class Path:
-    """The workspace: bodies, rows of H, entries of the Jacobian."""
+class Path(Swept):
+    """The workspace: bodies and rows of H, of which those on the path are filled."""
 
-    def __init__(self, robot, row, work):
-        self.robot, self.row, self.work, self.bodies = robot, row, work, WORK.rows(work)
-        at = (robot.n + 1) * WORK.width
-        self.H, self.rows_of_H = work.part(at), SCREW.rows(work.part(at))
-        self.entries = row.J if robot.alone and hasattr(row, "J") else work.part(at + robot.nv * SCREW.width)
-
-    @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        return (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + 6)
-
-    def sweep(self, moving):
+    def sweep_outward(self, moving):
         """Outward along the path."""
         prepare_sines(self.robot, self.row, self.work, self.row.path)
         for body in self.along():
             outward_body(self.robot, body, self.row, self.work, self.H, moving)
+        self.last = self.bodies[self.row.path[self.row.length - 1]]
+        self.lever = self.last.R @ vector(self.row.arm)  # from the last body's origin to the frame's
 
     def along(self):
         """Over the bodies of the path, outward."""
         yield from along(self.robot, self.row.path, self.row.length)
 
-    def back(self):
-        """Over the bodies of the path, inward."""
-        for i in down(self.row.length):
-            yield Body(self.robot, self.row.path[i])
 
-    def lever(self):
-        """From the last body's origin to the frame's, and how that body is turned."""
-        R = self.bodies[self.row.path[self.row.length - 1]].R
-        return R @ Vec3(*(self.row.arm[i] for i in range(3))), R
+class Columns(Path):
+    """The same, and the entries of the Jacobian."""
 
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.entries = row.J if robot.alone and hasattr(row, "J") else self.take(6 * robot.nv)
 
-def begin(robot, row, work):
-    """The world."""
-    place_world(work)
+    def begin(self):
+        """The world, and columns of dofs beside the path, which stay 0."""
+        super().begin()
+        clear(self.entries, 6 * self.robot.nv)
 
 
-def begin_jacobian(robot, row, work):
-    """The world, and columns of dofs beside the path, which stay 0."""
-    place_world(work)
-    clear(Path(robot, row, work).entries, 6 * robot.nv)
-
-
-def jacobian(robot, row, work):
+def jacobian(path):
     """J: columns φ*(k, frame) H*(k) of the bodies on the path, else 0."""
-    path, nv = Path(robot, row, work), robot.nv
-    path.sweep(moving=False)
-    lever = carried(path.lever()[0])
-
-    def put(i, h):
-        for j, x in enumerate([*h.w, *h.v]):
-            path.entries[j * nv + i] = x
-
-    for body in path.back():
+    row, nv = path.row, path.robot.nv
+    path.sweep_outward(moving=False)
+    lever = carried(path.lever)
+    for body in inboard(path.robot, row.path[row.length - 1]):
         l = lever.get()  # from the body to the frame
-        for revolute in either(body.kind == REVOLUTE):
-            if revolute:
-                axis = axis_of(body.t, work)
-                put(body.v, Spatial(axis, axis.cross(l)))
-            else:
-                for i in dofs(robot, body):
-                    put(i, path.rows_of_H[i].h.motion_shifted(l))
+        for i, h in path.rows(body):
+            column = h.motion_shifted(l)
+            for j, x in enumerate([*column.w, *column.v]):
+                path.entries[j * nv + i] = x
         lever.set(l + path.bodies[body.t].l)
     row.J.copy(path.entries, 6 * nv)
 
 
-def frame_pose(robot, row, work):
+def frame_pose(path):
     """Orientation and position of the frame, nine numbers and three."""
-    path = Path(robot, row, work)
-    path.sweep(moving=False)
-    lever, R = path.lever()
-    x = carried(lever)
+    row = path.row
+    path.sweep_outward(moving=False)
+    x = carried(path.lever)
     for body in path.along():
         x.set(x.get() + path.bodies[body.t].l)
-    turned = R @ Mat3(*(row.turn[i] for i in range(9)))
-    for i, entry in enumerate(turned.m):
-        row.rotation[i] = entry
-    for i, entry in enumerate(x.get()):
-        row.position[i] = entry
+    put(row.rotation, 0, path.last.R @ Mat3(*(row.turn[i] for i in range(9))))
+    put(row.position, 0, x.get())
 
 
-def frame_velocity(robot, row, work):
+def frame_velocity(path):
     """Velocity of the frame, V(k) = φ*V(p) + H*β (R86 5.1–5.3)."""
-    path = Path(robot, row, work)
-    path.sweep(moving=True)
-    speed = carried(zeros(robot))
+    row, speed = path.row, carried(zeros(path.robot))
+    path.sweep_outward(moving=True)
     for body in path.along():
-        here, up = path.bodies[body.t], path.bodies[body.parent]
-        speed.set(speed.get().plus_cross(up.omega, here.l))
-        for _ in when(body.kind != REVOLUTE):
-            for i in dofs(robot, body):
-                speed.set(speed.get() + row.v[i] * path.rows_of_H[i].h.v)
-    omega = path.bodies[row.path[row.length - 1]].omega
-    for i, x in enumerate([*omega, *speed.get().plus_cross(omega, path.lever()[0])]):
-        row.velocity[i] = x
+        speed.set(sped(path, body, speed.get(), row.v))
+    put(row.velocity, 0, Spatial(path.last.omega, speed.get()).motion_shifted(path.lever))
 
 
-def frame_acceleration(robot, row, work):
+def frame_acceleration(path):
     """Classical acceleration of the frame: α(k) = φ*α(p) + H*β̇ + η (R86 5.4–5.5); β̇ may be missing."""
-    path = Path(robot, row, work)
-    path.sweep(moving=True)
-    motion = carried(Spatial(zeros(robot), zeros(robot)))
+    row, motion = path.row, carried(Spatial(zeros(path.robot), zeros(path.robot)))
+    path.sweep_outward(moving=True)
     for body in path.along():
         here = path.bodies[body.t]
         motion.set(motion.get().motion_shifted(here.l) + here.eta)
         for _ in when(row.a.given):
-            for revolute in either(body.kind == REVOLUTE):
-                if revolute:
-                    motion.set(Turn(axis_of(body.t, work)).added_to(motion.get(), row.a[body.v]))
-                else:
-                    for i in dofs(robot, body):
-                        motion.set(motion.get() + row.a[i] * path.rows_of_H[i].h)
-    omega, arm, last = path.bodies[row.path[row.length - 1]].omega, path.lever()[0], motion.get()
-    for i, x in enumerate([*last.w, *((last.v + last.w.cross(arm)) + omega.cross(omega.cross(arm)))]):
-        row.acceleration[i] = x
+            for i, h in path.rows(body):
+                motion.set(motion.get() + row.a[i] * h)
+    omega, arm, last = path.last.omega, path.lever, motion.get()
+    put(row.acceleration, 0, last.w, (last.v + last.w.cross(arm)) + omega.cross(omega.cross(arm)))
 
 
 _PATH = [Parameter("length", "n"), Parameter("path", "i"), Parameter("arm", "f")]
 
-JACOBIAN = Entry(jacobian, ROBOT, [Q], [Given("J", (6, "nv"))], Path.size, begin_jacobian, _PATH, may_overflow=False)
-POSE = Entry(
+JACOBIAN = entry(jacobian, Columns, [Q], [Given("J", (6, "nv"))], _PATH, may_overflow=False)
+POSE = entry(
     frame_pose,
-    ROBOT,
+    Path,
     [Q],
     [Given("rotation", (3, 3)), Given("position", (3,))],
-    Path.size,
-    begin,
     [*_PATH, Parameter("turn", "f")],
 )
-VELOCITY = Entry(frame_velocity, ROBOT, [Q, V], [Given("velocity", (6,))], Path.size, begin, _PATH)
-ACCELERATION = Entry(
-    frame_acceleration,
-    ROBOT,
-    [Q, V, Given("a", ("nv",), optional=True)],
-    [Given("acceleration", (6,))],
-    Path.size,
-    begin,
-    _PATH,
+VELOCITY = entry(frame_velocity, Path, [Q, V], [Given("velocity", (6,))], _PATH)
+ACCELERATION = entry(
+    frame_acceleration, Path, [Q, V, Given("a", ("nv",), optional=True)], [Given("acceleration", (6,))], _PATH
 )

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
-from kfdyn.multibody.recursions.spatial import Screw, Slide, Spatial, Turn
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given, Parameter
@@ -158,7 +158,9 @@ class LoopRows:
                 out.drift = out.drift + self.columns[side + c].h.dot(here.eta)
         for kind in cases(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
-                h = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
+                none = Vec3.zero()
+                turns = kind == REVOLUTE
+                h = Spatial(axis_of(body.t, self.work), none) if turns else Spatial(none, self.rows_of_H[body.v].h.v)
                 for c in loop(count):
                     x = self.columns[side + c].h
                     seen = h.dot(x)
@@ -168,12 +170,12 @@ class LoopRows:
                 self.shown(first, count, body.v)
             else:
                 for i in dofs(self.robot, body):
-                    h = Screw(self.rows_of_H[i].h)
+                    h = self.rows_of_H[i].h
                     for c in loop(count):
                         x = self.columns[side + c].h
                         seen = h.dot(x)
                         turn, move = self._size(x, c)
-                        self.show(first + c, i, seen, h.h.w.dot(h.h.w) * turn + h.h.v.dot(h.h.v) * move)
+                        self.show(first + c, i, seen, h.w.dot(h.w) * turn + h.v.dot(h.v) * move)
                         self.columns[side + c].h = self.taken(x, seen, i)
                     self.shown(first, count, i)
                 for c in loop(count):

@@ -34,26 +34,13 @@ def sweep_outward(robot, row, work, H, moving):
 
 
 def prepare_sines(robot, row, work, path=None):
-    """Sines and cosines of the angles of all revolute hinges, or of those on a path."""
-    sines(robot, row, _keeper(work), path)
+    """Sines and cosines of the angles of all revolute hinges, or of those on a path, where η will be."""
 
-
-def prepare_sine(body, row, work):
-    """Sine and cosine of a body's angle, if its hinge is revolute."""
-    _sine(body, row, _keeper(work))
-
-
-def _keeper(work):
     def put(t, s, c):
         place = t * WORK.width + WORK.place("eta")
         work[place], work[place + 1] = s, c
 
-    return put
-
-
-def _sine(body, row, put):
-    for _ in when(body.kind == REVOLUTE):
-        put(body.t, *sine_cosine(row.q[body.q], body.offset))
+    sines(robot, row, put, path)
 
 
 def sines(robot, row, put, path=None):
@@ -63,7 +50,8 @@ def sines(robot, row, put, path=None):
     """
     if not robot.alone:
         for body in outward(robot) if path is None else along(robot, path, row.length):
-            _sine(body, row, put)
+            for _ in when(body.kind == REVOLUTE):
+                put(body.t, *sine_cosine(row.q[body.q], body.offset))
         return
 
     def body_at(i):
@@ -138,19 +126,6 @@ def turned_frame(body, R, s, c):
     y, z = mixed(*body.tilt, y, z)
     x, y = mixed(c, s, x, y)
     return Mat3.columns(x, y, z)
-
-
-def into_body(body, s, c, v):
-    """(Rz(a) Rx(alpha) Rz(b + q))* v: a vector of the parent's frame seen in the body's."""
-    x, y, z = v
-    first = carried(x, y)
-    for _ in when(body.twisted != 0):
-        ca, sa = body.twist
-        first.set(ca * x + sa * y, ca * y - sa * x)
-    x, y = first.get()
-    ct, st = body.tilt
-    y, z = ct * y + st * z, ct * z - st * y
-    return Vec3(c * x + s * y, c * y - s * x, z)
 
 
 def inertia_of(body, work):

@@ -8,11 +8,11 @@ Hartenberg's angles; the origin stays where it is). No answer depends on the cho
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import down, loop, when
+from kfdyn.sweeps.control import down, loop, when, while_
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.records import Record, Table
 from kfdyn.sweeps.template import finite
-from kfdyn.sweeps.values import Place, choice, local, unboxed
+from kfdyn.sweeps.values import Place, choice, local, now, unboxed
 
 #: Kinds of hinges: one rotation, one translation (up to here one dof); any number of screws; the rest have quaternions.
 REVOLUTE, SLIDE, SCREWS, BALL, POSE = 0, 1, 2, 3, 4
@@ -82,6 +82,24 @@ def inward(robot):
     """Over all bodies, children first."""
     for t in down(robot.n + 1, 1) if not known(robot) else range(robot.n, 0, -1):
         yield Body(robot, t)
+
+
+def inboard(robot, t):
+    """Over body t and all between it and the world."""
+    at = local(t)
+    for _ in while_(lambda: at != 0):
+        body = Body(robot, now(at))
+        yield body
+        at.set(body.parent)
+
+
+def children(robot, body):
+    """Over the bodies whose parent it is."""
+    at = local(body.t + 1)
+    for _ in while_(lambda: at < body.end):
+        child = Body(robot, now(at))
+        yield child
+        at.set(child.end)
 
 
 def known(robot):

@@ -49,9 +49,21 @@ class Spatial:
         a, b, x, y = self.w, self.v, other.w, other.v
         return a.x * x.x + a.y * x.y + a.z * x.z + b.x * y.x + b.y * y.y + b.z * y.z
 
+    def added_to(self, motion, rate):
+        """Motion + H* rate, of a row of H."""
+        return motion + rate * self
+
     def plus(self, g, k):
-        """x + k g, done when it is looked at, or where it is shifted to."""
-        return Corrected(self, g, k)
+        """x + k g."""
+        return self + k * g
+
+    def cross(self, u):
+        """v × u of motions."""
+        return Spatial(self.w.cross(u.w), self.w.cross(u.v).plus_cross(self.v, u.w))
+
+    def cross_force(self, f):
+        """v ×* f, of a motion and a force."""
+        return Spatial(self.w.cross(f.w).plus_cross(self.v, f.v), self.w.cross(f.v))
 
     def force_shifted(self, l):
         """φ f = [n + l × f; f]: a force seen l inboard."""
@@ -62,68 +74,25 @@ class Spatial:
         return Spatial(self.w, self.v.plus_cross(self.w, l))
 
 
-class Corrected:
-    """z + k g, not yet computed: φ(z + k g) = φz + k φg, so that the shift need not wait for k."""
+class Rigid:
+    """A rigid inertia about a point: moment, first moment, mass."""
 
-    def __init__(self, z, g, k):
-        self.z, self.g, self.k = z, g, k
+    def __init__(self, J, p, m):
+        self.J, self.p, self.m = J, p, m
 
-    def numbers(self):
-        """The two vectors."""
-        return (self.z + self.k * self.g).numbers()
+    def __matmul__(self, h):
+        """M h*, of a row of H or of a motion."""
+        return Spatial((self.J @ h.w).plus_cross(self.p, h.v), (self.m * h.v).plus_cross(h.w, self.p))
 
-    def like(self, numbers):
-        """A vector of other numbers."""
-        return Spatial(*numbers)
-
-    def force_shifted(self, l):
-        """φ (z + k g)."""
-        return self.z.force_shifted(l) + self.k * self.g.force_shifted(l)
-
-
-class Turn:
-    """The row H = [w*, 0] of a revolute hinge: what is 0 is never multiplied."""
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    def dot(self, f):
-        """H f."""
-        return self.axis.dot(f.w)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return Spatial(motion.w + rate * self.axis, motion.v)
-
-
-class Slide:
-    """The row H = [0, w*] of a prismatic hinge."""
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    def dot(self, f):
-        """H f."""
-        return self.axis.dot(f.v)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return Spatial(motion.w, motion.v + rate * self.axis)
-
-
-class Screw:
-    """A row H = [w*, v*] of any hinge."""
-
-    def __init__(self, h):
-        self.h = h
-
-    def dot(self, f):
-        """H f."""
-        return self.h.dot(f)
-
-    def added_to(self, motion, rate):
-        """Motion + H* rate."""
-        return motion + rate * self.h
+    def shifted(self, l):
+        """φ M φ*, by the parallel axis theorem: J + 2 r·l 1 − r l* − l r* with r = p + m l / 2."""
+        r, s = self.p + (0.5 * self.m) * l, self.J.s
+        x, y, z = r.x * l.x, r.y * l.y, r.z * l.z
+        moment = Sym3(
+            s[0] + 2.0 * (y + z), s[1] - r.x * l.y - l.x * r.y, s[2] - r.x * l.z - l.x * r.z,
+            s[3] + 2.0 * (x + z), s[4] - r.y * l.z - l.y * r.z, s[5] + 2.0 * (x + y),
+        )  # fmt: skip
+        return Rigid(moment, self.p + self.m * l, self.m)
 
 
 class Articulated:
@@ -162,11 +131,6 @@ class Articulated:
 
     def applied(self, h):
         """P h*, of a row of H or of a motion."""
-        if isinstance(h, Turn):
-            return Spatial(self.J @ h.axis, self.B.turned_back(h.axis))
-        if isinstance(h, Slide):
-            return Spatial(self.B @ h.axis, self.C @ h.axis)
-        h = h.h if isinstance(h, Screw) else h
         return Spatial(
             self.B.plus_applied(self.J @ h.w, h.v), self.C.plus_applied(self.B.turned_back(h.w), h.v)
         )  # fmt: skip

@@ -1,0 +1,151 @@
+"""Where recursions over a robot work: bodies and rows of H as the outward sweep leaves them, and what else they keep.
+
+Also what most of them are given, and how an entry is made of one.
+"""
+
+from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world, sweep_outward
+from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, configuration_is_sound, dofs
+from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import carried, either, flattened, when
+from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.records import Fields
+
+Q = Given("q", ("nq",), sound=configuration_is_sound)
+V = Given("v", ("nv",))
+A = Given("a", ("nv",))
+TAU = Given("tau", ("nv",))
+FORCES = Given("external_forces", ("n", 6), optional=True)
+GRAVITY = Given("gravity", (3,), shared=True, own=True)
+
+
+class Nowhere:
+    """Memory that a workspace is made in to see how much it takes."""
+
+    def part(self, start):
+        """Nowhere either."""
+        return self
+
+
+class Workspace:
+    """The numbers that a recursion works in, taken one part after the other where it is made."""
+
+    def __init__(self, robot, row, work):
+        self.robot, self.row, self.memory, self.taken = robot, row, work, 0
+
+    def take(self, count):
+        """The next so many numbers."""
+        part = self.rest
+        self.taken = self.taken + count
+        return part
+
+    def take_rows(self, record, count):
+        """The next so many rows of a record."""
+        return record.rows(self.take(count * record.width))
+
+    @property
+    def rest(self):
+        """What is behind all that was taken."""
+        return self.memory.part(self.taken)
+
+    @classmethod
+    def size(cls, robot, row=None):
+        """How many numbers it takes."""
+        return cls(robot, row, Nowhere()).taken
+
+    def begin(self):
+        """Put there what stays from row to row."""
+
+
+class Swept(Workspace):
+    """Bodies and rows of H, as the outward sweep fills them."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.work, self.H = self.take((robot.n + 1) * WORK.width), self.take(robot.nv * SCREW.width)
+        self.bodies, self.rows_of_H = WORK.rows(self.work), SCREW.rows(self.H)
+
+    def begin(self):
+        """The world."""
+        place_world(self.work)
+
+    def sweep_outward(self, moving=True):
+        """R and l of every body, and if it is moving ω and η."""
+        self.moving = moving
+        sweep_outward(self.robot, self.row, self.work, self.H, moving)
+
+    def one_row(self, body, kind):
+        """The row of H of a hinge of one dof; what is 0 in it is known to be, and no sum or product has it."""
+        none = Vec3.zero()
+        if kind == REVOLUTE:
+            return Spatial(axis_of(body.t, self.work), none)
+        return Spatial(none, self.rows_of_H[body.v].h.v)
+
+    def rows(self, body):
+        """Over the dofs of a body, and their rows of H."""
+        for revolute in either(body.kind == REVOLUTE):
+            if revolute:
+                yield body.v, self.one_row(body, REVOLUTE)
+            else:
+                for i in dofs(self.robot, body):
+                    yield i, self.rows_of_H[i].h
+
+    def inertia(self, body):
+        """M of a body about its hinge point, world orientation."""
+        return Rigid(*inertia_of(body, self.work), body.mass)
+
+
+def sped(swept, body, speed, v):
+    """Velocity of a body's origin, given that of its parent's: V(k) = φ*V(p) + H*β (R86 5.3)."""
+    state = carried(speed.plus_cross(swept.bodies[body.parent].omega, swept.bodies[body.t].l))
+    for _ in when(body.kind != REVOLUTE):
+        for i in dofs(swept.robot, body):
+            state.set(state.get() + v[i] * swept.rows_of_H[i].h.v)
+    return state.get()
+
+
+def vector(numbers, at=0):
+    """Three numbers of a column as a vector."""
+    return Vec3(*(numbers[at + i] for i in range(3)))
+
+
+def six(numbers, at=0):
+    """Six numbers of a column as a spatial vector."""
+    return Spatial.of([numbers[at + i] for i in range(6)])
+
+
+def push_on(row, body):
+    """The external force on a body."""
+    return six(row.external_forces.part(6 * body.body))
+
+
+def put(column, at, *values):
+    """Numbers, vectors or matrices one after the other."""
+    for i, x in enumerate(flattened(values)):
+        column[at + i] = x
+
+
+def put_both(matrix, n, i, j, value):
+    """Entries (i, j) and (j, i) of a symmetric matrix of n rows."""
+    matrix[i * n + j] = value
+    matrix[j * n + i] = value
+
+
+def changed(row, **others):
+    """The row as it is, but for these columns."""
+    state = Fields()
+    vars(state).update(vars(row) | others)
+    return state
+
+
+def entry(recursion, workspace, given, results, parameters=(), **options):
+    """The entry of ``recursion(sweep)``, ``sweep`` being a workspace of this class; the rest as in :class:`Entry`."""
+
+    def run(robot, row, work):
+        return recursion(workspace(robot, row, work))
+
+    def begin(robot, row, work):
+        workspace(robot, row, work).begin()
+
+    run.__name__, run.__module__ = recursion.__name__, recursion.__module__
+    return Entry(run, ROBOT, given, results, workspace.size, begin, parameters, **options)
