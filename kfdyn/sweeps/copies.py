@@ -13,7 +13,7 @@ Memory is what large answers wait for, so here stands all that spares it:
 from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.ir import INT, REAL, VOID, constant, vector
+from kfdyn.sweeps.ir import INT, VOID, WORD, constant, vector
 from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, now, number, spread, wide
 
 #: Numbers in a line of the cache.
@@ -22,8 +22,9 @@ LINE = 8
 #: Numbers in the shortest row that is streamed: less is mostly ends.
 SHORTEST = 8 * LINE
 
-# Places of numbers among those of two pieces.
+# Places of numbers among those of two pieces, and those of the first.
 _PLACES = vector(INT, LINE)
+_FIRST = constant(_PLACES, tuple(range(LINE)))
 
 
 def streams(lanes):
@@ -87,51 +88,35 @@ class Pieces:
     def lines(self, first, last):
         """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
         build, join, starts = Place.builder, "llvm.x86.avx512.vpermi2var.pd.512", self._starts()
+        places = [build.operate("add", _FIRST, ir_of(offset, _PLACES)) for _, offset in starts]
         with self._looking():
-            before = [local(Value(row)) for row in self._transposed(first * LINE)]
+            before = [local(Value(piece)) for piece in self._transposed(first * LINE)]
             for k in loop(last, first):
-                behind = self._transposed((k + 1) * LINE)
-                for (row, places), one, other in zip(starts, before, behind):
-                    line = build.call(join, wide(LINE), [one.ir, places, other], pure=True)
-                    place = build.cast("bitcast", row.part(k * LINE).data, line.type.as_pointer())
+                for (row, offset), at, one, other in zip(starts, places, before, self._transposed((k + 1) * LINE)):
+                    line = build.call(join, wide(LINE), [one.ir, at, other], pure=True)
+                    place = build.cast("bitcast", row.part(k * LINE + offset).data, line.type.as_pointer())
                     build.line(f"store {line}, {place}, align {8 * LINE}, !nontemporal !{{i32 1}}")
                     one.set(Value(other))
 
-    def _begun(self, place):
-        """Of a row that begins there, the memory from its first line on, and how many numbers are before that."""
-        row = self.column.memory.part(place)
-        address = Value(Place.builder.cast("ptrtoint", row.data, INT))
-        offset = -(address // 8) & (LINE - 1)
-        return row.part(offset), offset
-
-    def _starts(self):
-        """Of each row, the memory from its first line on; and where the numbers of a line are in two pieces.
-
-        These are offset, offset + 1, …, as many as a line has.
-        """
-        build, counted, starts = Place.builder, ", ".join(f"i64 {l}" for l in range(LINE)), []
-        for place in self.column.places(0):
-            row, offset = self._begun(place)
-            starts.append((row, build.pure(_PLACES, f"add {build.in_all_lanes(offset.ir, _PLACES)}, <{counted}>")))
-        return starts
-
     def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
-        build, lines, wait = Place.builder, self.whole(), 3 * LINE
-        waiting = build.alloca(REAL, LINE * wait)
+        build, starts, lines = Place.builder, self._starts(), self.whole() * LINE
         with self._looking():
-            for at, i in enumerate((0, self.count - 2 * LINE, self.count - LINE)):
-                for l, piece in enumerate(self._transposed(i)):
-                    _put(piece, build.gep(waiting, constant(INT, l * wait + at * LINE)))
-        for l in loop(LINE):
-            row, offset = self._begun(self.column.at + self.column.step * l)
-            rest = self.count - offset - lines * LINE
-            for size, at, to in ((offset, 0, 0 - offset), (rest, wait - rest, lines * LINE)):
-                at = at + l * wait
-                for part in (8, 4, 2, 1):
-                    for _ in when((size & part) != 0):
-                        _put(_get(build.gep(waiting, ir_of(at, INT)), part), row.part(to).data)
-                    at, to = at + (size & part), to + (size & part)
+            for i in (0, self.count - 2 * LINE, self.count - LINE):
+                for (row, offset), piece in zip(starts, self._transposed(i)):
+                    ends = (Value(_FIRST) < offset - i) | (Value(_FIRST) >= offset + lines - i)
+                    place = build.cast("bitcast", row.part(i).data, piece.type.as_pointer())
+                    kind = "p0" if str(place.type) == "ptr" else f"p0v{LINE}f64"
+                    build.call(f"llvm.masked.store.v{LINE}f64.{kind}", VOID, [piece, place, constant(WORD, 8), ends.ir])
+
+    def _starts(self):
+        """Of each row, its memory, and how many numbers are before its first line."""
+        starts = []
+        for place in self.column.places(0):
+            row = self.column.memory.part(place)
+            address = Value(Place.builder.cast("ptrtoint", row.data, INT))
+            starts.append((row, -(address // 8) & (LINE - 1)))
+        return starts
 
     def _transposed(self, i):
         """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
@@ -284,8 +269,3 @@ def _between(i, last):
 
 def _put(value, place):
     Place.builder.store(value, Place.builder.cast("bitcast", place, value.type.as_pointer()), align=8)
-
-
-def _get(place, count):
-    kind = REAL if count == 1 else vector(REAL, count)
-    return Place.builder.load(Place.builder.cast("bitcast", place, kind.as_pointer()), align=8)

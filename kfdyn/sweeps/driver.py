@@ -109,8 +109,8 @@ def written(name, write, arguments, flags, release=-1):
         build.ret(ir_of(0 if result is None else result, INT))
     if build.left:
         raise TypeError(
-            f"{name}: a break or a return leaves the body of a loop, a when or an either early, but a body is run once, "
-            f"to its end, to write its code. Let a local remember what was found, and end a loop by while_(condition)"
+            f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "
+            f"its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
         )
     write_wrapper(module, name, inner, arguments, release)
     return str(module)

@@ -11,14 +11,15 @@ from functools import cache, lru_cache
 class Type:
     """A type; there is one object of each, so that two are equal only if they are the same.
 
-    ``count`` is how many numbers are side by side, ``whole`` says whether they are integers, and a pointer knows its
-    ``pointee``.
+    ``count`` is how many are side by side, ``part`` what each of them is, ``whole`` says whether they are integers, and
+    a pointer knows its ``pointee``.
     """
 
-    __slots__ = ("_pointer", "_text", "count", "pointee", "whole")
+    __slots__ = ("_pointer", "_text", "count", "part", "pointee", "whole")
 
-    def __init__(self, text, count=1, whole=False, pointee=None):
-        self._text, self.count, self.whole, self.pointee, self._pointer = text, count, whole, pointee, None
+    def __init__(self, text, count=1, part=None, whole=False, pointee=None):
+        self._text, self.count, self.part, self.whole, self.pointee = text, count, part or self, whole, pointee
+        self._pointer = None
 
     def as_pointer(self):
         """What points at one."""
@@ -47,7 +48,7 @@ def integer(bits):
 @cache
 def vector(kind, count):
     """So many numbers of a kind side by side; one is the number itself."""
-    return kind if count == 1 else Type(f"<{count} x {kind}>", count)
+    return kind if count == 1 else Type(f"<{count} x {kind}>", count, kind, kind.whole)
 
 
 INT, WORD, BYTE, BIT, REAL, VOID = integer(64), integer(32), integer(8), integer(1), Type("double"), Type("void")
@@ -79,9 +80,9 @@ def _constant(kind, bits):
         made = Constant(kind, str(bits) if kind.pointee is None else "null")
     elif isinstance(bits, bytes):
         text = f"0x{bits.hex()}"
-        made = Constant(kind, text if kind.count == 1 else f"<{', '.join([f'double {text}'] * kind.count)}>")
+        made = Constant(kind, text if kind.count == 1 else f"<{', '.join([f'{kind.part} {text}'] * kind.count)}>")
     else:
-        made = Constant(kind, f"<{', '.join(f'i32 {x}' for x in bits)}>")
+        made = Constant(kind, f"<{', '.join(f'{kind.part} {x}' for x in bits)}>")
     made.known = bits
     return made
 

@@ -193,8 +193,8 @@ class Value:
     __ror__ = __or__
 
     def __invert__(self):
-        ones = "1" if self.kind.count == 1 else f"<{', '.join(['i1 1'] * self.kind.count)}>"
-        return Value(Place.builder.pure(self.kind, f"xor {self.ir}, {ones}"))
+        lanes = self.kind.count
+        return self._joined("xor", Value(constant(self.kind, (1,) * lanes if lanes > 1 else 1)))
 
     def __bool__(self):
         raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
