@@ -11,16 +11,16 @@ from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
-    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "span", "when", "while_"),
+    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
     "entry": ("Entry", "Given", "Parameter"),
     "functions": ("absolute", "arc_tangent", "cosine", "fused", "root", "sine", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
-    "records": ("Known", "Packed", "Record", "Table"),
+    "records": ("Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),
     "thread_pool": ("alone", "threads"),
     "values": (
         "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
-        "no", "now", "real", "unboxed",
+        "no", "now", "real", "spread", "unboxed",
     ),
 }  # fmt: skip
 

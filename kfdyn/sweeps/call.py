@@ -5,7 +5,7 @@ from functools import wraps
 
 import numpy as np
 
-from kfdyn.sweeps.memory import Checked, CheckedMatrix
+from kfdyn.sweeps.memory import Checked, Matrix
 from kfdyn.sweeps.records import Packed
 from kfdyn.sweeps.values import FAST, unboxed
 
@@ -203,7 +203,7 @@ def _plain(x):
         flat = Checked(x.reshape(-1))
         if x.size and not np.shares_memory(flat.numbers, x):
             raise TypeError("an array that is not contiguous")
-        return CheckedMatrix(flat, x.shape) if x.ndim == 2 else flat
+        return Matrix(flat, x.shape) if x.ndim == 2 else flat
     if isinstance(x, tuple) and isinstance(_kind(x), Group):
         return type(x)(*map(_plain, x))
     return _known(x)

@@ -12,7 +12,7 @@ symbols are, it is run as often as it says; and so it is where straight-line cod
 condition is known. So nothing may leave a body early: no ``break``, no ``return``.
 """
 
-from kfdyn.sweeps.values import BIT, INT, Box, Place, Value, branch, ir_of, local, unboxed
+from kfdyn.sweeps.values import BIT, INT, Box, Place, Value, ir_of, local, now, unboxed
 
 
 def loop(stop, start=0, step=1, until=None):
@@ -28,33 +28,17 @@ def loop(stop, start=0, step=1, until=None):
             yield i
             i += unboxed(step)
         return
-    build = Place.builder
-    first, before = build.settled(ir_of(start, INT)), build.basic_block
-    head, body, after = (build.append_basic_block() for _ in range(3))
-    build.branch(head)
-    build.position_at_end(head)
-    i = build.phi(INT)
-    i.add_incoming(first, before)
-    on = Value(i) < stop
-    build.cbranch((on if until is None else on & (until < 0)).ir, body, after)
-    build.position_at_end(body)
-    with build.scope():
-        with branch():
-            yield Value(i)
-        i.add_incoming(build.add(i, ir_of(step, INT)), build.basic_block)
-    build.branch(head)
-    build.position_at_end(after)
+    i = local(Value(ir_of(start, INT)))
+    for _ in while_(lambda: i < stop if until is None else (i < stop) & (until < 0)):
+        here = now(i)
+        yield here
+        i.set(here + step)
 
 
 def down(stop, start=0):
     """Over the same i in the opposite order."""
     for i in loop(stop - start):
         yield stop - 1 - i
-
-
-def span(stop):
-    """Over i = 0, 1, … < stop, written out one after the other where ``stop`` is known."""
-    return range(stop) if isinstance(stop, int) else loop(stop)
 
 
 def while_(condition):
@@ -64,15 +48,12 @@ def while_(condition):
             yield
         return
     build = Place.builder
-    head, body, after = (build.append_basic_block() for _ in range(3))
+    head, body, after = build.blocks(3)
     build.branch(head)
-    build.position_at_end(head)
-    build.cbranch(ir_of(condition(), BIT), body, after)
-    build.position_at_end(body)
-    with build.scope(), branch():
+    build.block = head
+    build.fork(ir_of(condition(), BIT), body, after)
+    with build.body(body, head, after):
         yield
-    build.branch(head)
-    build.position_at_end(after)
 
 
 def when(condition, likely=None):
@@ -82,7 +63,10 @@ def when(condition, likely=None):
         if condition:
             yield
         return
-    with Place.builder.if_then(condition.ir, likely=likely), branch():
+    build = Place.builder
+    body, after = build.blocks(2)
+    build.fork(condition.ir, body, after, likely)
+    with build.body(body, after):
         yield
 
 
@@ -92,11 +76,13 @@ def either(condition):
     if not isinstance(condition, Value):
         yield bool(condition)
         return
-    with Place.builder.if_else(ir_of(condition, BIT)) as (yes, no):
-        with yes, branch():
-            yield True
-        with no, branch():
-            yield False
+    build = Place.builder
+    yes, no, after = build.blocks(3)
+    build.fork(condition.ir, yes, no)
+    with build.body(yes, after):
+        yield True
+    with build.body(no, after):
+        yield False
 
 
 def cases(value, known):
@@ -109,10 +95,10 @@ def cases(value, known):
     if not rest:
         yield first
         return
-    with Place.builder.if_else((value == first).ir) as (yes, no):
-        with yes, branch():
+    for this in either(value == first):
+        if this:
             yield first
-        with no, branch():
+        else:
             yield from cases(value, rest)
 
 
@@ -120,7 +106,7 @@ def both(first, second, *args):
     """``first and second(*args)``, where the second is computed only if the first holds."""
     if not isinstance(first, Value):
         return first and second(*args)
-    result = local(Value(ir_of(first, BIT)))
+    result = local(first)
     for _ in when(result):
         result.set(second(*args))
     return result
@@ -138,16 +124,15 @@ class carried:
 
     def get(self):
         """The values now; one alone is not in a tuple."""
-        now = iter([Value(place.ir) if isinstance(place, Value) else place.value for place in self._places])
-        values = tuple(rebuilt(like, now) for like in self._like)
+        numbers = iter([now(place) for place in self._places])
+        values = tuple(rebuilt(like, numbers) for like in self._like)
         return values if len(values) > 1 else values[0]
 
     def set(self, *values):
         """Give them other values."""
         new = flattened(values)
         assert len(new) == len(self._places), (len(new), len(self._places))
-        new = [Value(x.ir) if isinstance(x, Value) else unboxed(x) for x in new]  # all are read before one is written
-        for place, value in zip(self._places, new):
+        for place, value in zip(self._places, [now(x) for x in new]):  # all are read before one is written
             place.set(value)
 
 

@@ -13,9 +13,8 @@ Memory is what large answers wait for, so here stands all that spares it:
 from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.functions import declared
-from kfdyn.sweeps.ir import BIT, INT, REAL, VOID, FunctionType, constant, vector
-from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, stack, wide
+from kfdyn.sweeps.ir import INT, VOID, WORD, constant, vector
+from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, now, number, spread, wide
 
 #: Numbers in a line of the cache.
 LINE = 8
@@ -23,8 +22,9 @@ LINE = 8
 #: Numbers in the shortest row that is streamed: less is mostly ends.
 SHORTEST = 8 * LINE
 
-# Places of numbers among those of two pieces.
+# Places of numbers among those of two pieces, and those of the first.
 _PLACES = vector(INT, LINE)
+_FIRST = constant(_PLACES, tuple(range(LINE)))
 
 
 def streams(lanes):
@@ -37,7 +37,7 @@ def streams(lanes):
 def settle(streamed):
     """Have all that was streamed, if anything was, be seen before what is stored from now on."""
     for _ in when(streamed):
-        Place.builder.call(declared("llvm.x86.sse.sfence", FunctionType(VOID, [])), [])
+        Place.builder.call("llvm.x86.sse.sfence", VOID, [])
 
 
 class Pieces:
@@ -69,9 +69,9 @@ class Pieces:
         """Fewer numbers than lanes."""
         with self._looking():
             for i in loop(self.count):
-                x = ir_of(self.numbers[i], wide(self.lanes))
-                self._look([x])
-                self.column.put(i, Value(x))
+                x = spread(self.numbers[i], self.lanes)
+                self._look([x.ir])
+                self.column.put(i, x)
 
     def _squares(self):
         """Pieces as they are; the last one looks back at numbers already copied."""
@@ -87,62 +87,41 @@ class Pieces:
 
     def lines(self, first, last):
         """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
-        build, numbers = Place.builder, wide(LINE)
-        joined = declared("llvm.x86.avx512.vpermi2var.pd.512", FunctionType(numbers, [numbers, _PLACES, numbers]))
-        starts = self._starts()
+        build, join, starts = Place.builder, "llvm.x86.avx512.vpermi2var.pd.512", self._starts()
+        places = [build.operate("add", _FIRST, ir_of(offset, _PLACES)) for _, offset in starts]
         with self._looking():
-            before = [local(Value(row)) for row in self._transposed(first * LINE)]
+            before = [local(Value(piece)) for piece in self._transposed(first * LINE)]
             for k in loop(last, first):
-                behind = self._transposed((k + 1) * LINE)
-                for (row, places), one, other in zip(starts, before, behind):
-                    line = build.call(joined, [one.ir, places, other], pure=True)
-                    place = build.cast("bitcast", row.part(k * LINE).data, line.type.as_pointer())
-                    to = f"{place.type} {place.name}, align {8 * LINE}, !nontemporal !{{i32 1}}"
-                    build.line(f"store {line.type} {line.name}, {to}")
+                for (row, offset), at, one, other in zip(starts, places, before, self._transposed((k + 1) * LINE)):
+                    line = build.call(join, wide(LINE), [one.ir, at, other], pure=True)
+                    place = build.cast("bitcast", row.part(k * LINE + offset).data, line.type.as_pointer())
+                    build.line(f"store {line}, {place}, align {8 * LINE}, !nontemporal !{{i32 1}}")
                     one.set(Value(other))
-
-    def _begun(self, place):
-        """Of a row that begins there, the memory from its first line on, and how many numbers are before that."""
-        row = self.column.memory.part(place)
-        address = Value(Place.builder.cast("ptrtoint", row.data, INT))
-        offset = Value(ir_of(-(address // 8), INT)) & (LINE - 1)
-        return row.part(offset), offset
-
-    def _starts(self):
-        """Of each row, the memory from its first line on; and where the numbers of a line are in two pieces.
-
-        These are offset, offset + 1, …, as many as a line has.
-        """
-        build, counted, starts = Place.builder, ", ".join(f"i64 {l}" for l in range(LINE)), []
-        for place in self.column.places(0):
-            row, offset = self._begun(place)
-            alike = build.insert_element(constant(_PLACES, None), offset.ir, 0)
-            alike = build.shuffle_vector(alike, constant(_PLACES, None), [0] * LINE)
-            starts.append((row, build.pure(_PLACES, f"add {_PLACES} {alike.name}, <{counted}>")))
-        return starts
 
     def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
-        build, lines, wait = Place.builder, self.whole(), 3 * LINE
-        waiting = stack(REAL, LINE * wait)
+        build, starts, lines = Place.builder, self._starts(), self.whole() * LINE
         with self._looking():
-            for at, i in enumerate((0, self.count - 2 * LINE, self.count - LINE)):
-                for l, piece in enumerate(self._transposed(i)):
-                    _put(piece, build.gep(waiting, constant(INT, l * wait + at * LINE)))
-        for l in loop(LINE):
-            row, offset = self._begun(self.column.at + self.column.step * l)
-            rest = self.count - offset - lines * LINE
-            for size, at, to in ((offset, 0, 0 - offset), (rest, wait - rest, lines * LINE)):
-                at = at + l * wait
-                for part in (8, 4, 2, 1):
-                    for _ in when((size & part) != 0):
-                        _put(_get(build.gep(waiting, ir_of(at, INT)), part), row.part(to).data)
-                    at, to = at + (size & part), to + (size & part)
+            for i in (0, self.count - 2 * LINE, self.count - LINE):
+                for (row, offset), piece in zip(starts, self._transposed(i)):
+                    ends = (Value(_FIRST) < offset - i) | (Value(_FIRST) >= offset + lines - i)
+                    place = build.cast("bitcast", row.part(i).data, piece.type.as_pointer())
+                    kind = "p0" if str(place.type) == "ptr" else f"p0v{LINE}f64"
+                    build.call(f"llvm.masked.store.v{LINE}f64.{kind}", VOID, [piece, place, constant(WORD, 8), ends.ir])
+
+    def _starts(self):
+        """Of each row, its memory, and how many numbers are before its first line."""
+        starts = []
+        for place in self.column.places(0):
+            row = self.column.memory.part(place)
+            address = Value(Place.builder.cast("ptrtoint", row.data, INT))
+            starts.append((row, -(address // 8) & (LINE - 1)))
+        return starts
 
     def _transposed(self, i):
         """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
         count, half, build = self.lanes, 1, Place.builder
-        rows = [ir_of(self.numbers[i + j], wide(count)) for j in range(count)]
+        rows = [number(self.numbers[i + j], count) for j in range(count)]
         self._look(rows)
         while half < count:
             low = [l if not l & half else count + l - half for l in range(count)]
@@ -162,7 +141,7 @@ class Pieces:
         """
         total = self.column.total
         if total is not None:
-            self.seen = local(Value(constant(wide(self.lanes), 0.0)))
+            self.seen = local(spread(0.0, self.lanes))
         yield
         if total is not None:
             total += self.seen
@@ -172,10 +151,10 @@ class Pieces:
         """Add 0 for each number, or NaN where it is not finite."""
         if self.seen is None:
             return
-        build, zero, flags = Place.builder, constant(numbers[0].type, 0.0), ("contract",)
-        vanishing = build.real("fmul", numbers[0], zero, flags)
+        build, zero = Place.builder, constant(numbers[0].type, 0.0)
+        vanishing = build.operate("fmul contract", numbers[0], zero)
         for x in numbers[1:]:
-            vanishing = build.real("fadd", build.real("fmul", x, zero, flags), vanishing, flags)
+            vanishing = build.operate("fadd contract", build.operate("fmul contract", x, zero), vanishing)
         self.seen += Value(vanishing)
 
 
@@ -195,8 +174,7 @@ class Late:
 
     def __init__(self, column_of, after):
         self.column_of, self.after, self.matrices = column_of, after, None
-        self.start, self.step = (local(Value(ir_of(0, INT))) for _ in range(2))
-        self.waiting = local(Value(constant(BIT, 0)))
+        self.start, self.step, self.waiting = local(0), local(0), local(False)
 
     def begin(self, matrices, count, steps):
         """See :func:`late`."""
@@ -204,14 +182,14 @@ class Late:
         self.parts = self._parts()
         self.each = self.parts[0].whole()
         self.all = self.each * len(self.parts)
-        self.at, self.burst = local(choice(self.waiting, 0, self.all)), local(Value(ir_of(0, INT)))
+        self.at, self.burst = local(choice(self.waiting, 0, self.all)), local(0)
         for _ in when(self.waiting, likely=False):  # a division, which those whom it does not concern need not wait for
             self.burst.set((self.all + (steps - 1)) // steps)
 
     def some(self):
         """Stream some of the results that wait, one after the other."""
         for _ in when(self.at < self.all, likely=False):
-            first, last = Value(self.at.ir), self.at + self.burst
+            first, last = now(self.at), self.at + self.burst
             for k, part in enumerate(self.parts):
                 begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
                 for _ in when(begin < end):
@@ -231,7 +209,7 @@ class Late:
             column = getattr(row, name)
             for streamed in either(column.streamed):
                 if streamed:
-                    self.waiting.set(Value(constant(BIT, 1)))
+                    self.waiting.set(True)
                 else:
                     Pieces(column, numbers, self.count).store()
             column.was_copied(self.count)
@@ -244,13 +222,13 @@ class Late:
             self._told()
 
     def _parts(self):
-        start, step = Value(self.start.ir), Value(self.step.ir)
+        start, step = now(self.start), now(self.step)
         columns = [(self.column_of(name, start, step), numbers) for name, numbers in self.matrices()]
         return [Pieces(column, numbers, column.width) for column, numbers in columns]
 
     def _told(self):
-        self.after(Value(self.start.ir), Value(self.step.ir))
-        self.waiting.set(Value(constant(BIT, 0)))
+        self.after(now(self.start), now(self.step))
+        self.waiting.set(False)
 
 
 class AtOnce:
@@ -291,11 +269,3 @@ def _between(i, last):
 
 def _put(value, place):
     Place.builder.store(value, Place.builder.cast("bitcast", place, value.type.as_pointer()), align=8)
-
-
-def _get(place, count):
-    kind = REAL if count == 1 else vector(REAL, count)
-    return Place.builder.load(Place.builder.cast("bitcast", place, kind.as_pointer()), align=8)
-
-
-__all__ = ["LINE", "SHORTEST", "Late", "Pieces", "late", "settle", "streams"]

@@ -14,9 +14,10 @@ import numpy as np
 
 from kfdyn.first_use import compiling, uninterrupted
 from kfdyn.sweeps import cache
+from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.interpreter import check_layout, python_function
-from kfdyn.sweeps.ir import Builder, Function, FunctionType, Module
-from kfdyn.sweeps.values import INT, Place, arithmetic, ir_of
+from kfdyn.sweeps.ir import INT, Function, Module
+from kfdyn.sweeps.values import Place, ir_of
 from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()
@@ -91,7 +92,7 @@ def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vecto
         if code is None:
             if known is not None:  # a recursion of somebody else's: he knows
                 compiling(kept=cache.folder() is not None)
-            code = _object_code(written(name, write, arguments, flags, release), vectorise, level)
+            code = _object_code(name, written(name, write, arguments, flags, release), vectorise, level)
             cache.save(known, code)
         taken = [x for kind in arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
         return python_function(name, _linked(name, code), *taken)
@@ -101,14 +102,16 @@ def written(name, write, arguments, flags, release=-1):
     """LLVM's text of a sweep, before it is optimised."""
     module = Module(machine().triple)
     # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
-    inner = Function(module, FunctionType(INT, inner_types(arguments)), f"{name}.sweep", "internal", "noinline")
-    before, Place.builder, Place.depth = Place.builder, Builder(module, inner), 0
-    try:
-        with arithmetic(flags):
-            result = write(*proxies(arguments, inner.args))
-        Place.builder.ret(ir_of(0 if result is None else result, INT))
-    finally:
-        Place.builder = before
+    inner = Function(module, f"{name}.sweep", INT, inner_types(arguments), "internal", "noinline")
+    build = Builder(inner)
+    with Place.having(builder=build, flags=flags):
+        result = write(*proxies(arguments, inner.args))
+        build.ret(ir_of(0 if result is None else result, INT))
+    if build.left:
+        raise TypeError(
+            f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "
+            f"its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
+        )
     write_wrapper(module, name, inner, arguments, release)
     return str(module)
 
@@ -118,10 +121,18 @@ def written(name, write, arguments, flags, release=-1):
 _ENOUGH = ("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "loop_rotate", "simplify_cfg")
 
 
-def _object_code(text, vectorise, level):
+def _object_code(name, text, vectorise, level):
     tm = machine().target_machine(level)
     module = llvm.parse_assembly(text)
-    module.verify()
+    try:
+        module.verify()
+    except RuntimeError as refused:
+        if "does not dominate" not in str(refused):
+            raise
+        raise TypeError(
+            f"{name}: what was computed in the body of a loop, a when or an either is used outside of it, where it may "
+            f"not have been computed. Let it be a local or a carried that is made before, and change that by set or +="
+        ) from refused
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorise
     tuning.loop_unrolling = False  # twice the code, and no faster

@@ -113,8 +113,8 @@ class Entry:
         from kfdyn.sweeps.template import write_entry
         from kfdyn.sweeps.wrapper import Whole
 
-        def write(*values: Any) -> Any:
-            return write_entry(self, lanes, *values)
+        def write(address: Any, *values: Any) -> Any:
+            return write_entry(self, self.seen(address), lanes, *values)
 
         return self._compiled(write, [Whole(), Whole()], False, ("entry", lanes, self.block), 2 + len(self.parameters))
 

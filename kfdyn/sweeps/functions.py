@@ -3,19 +3,20 @@
 import math
 
 from kfdyn.sweeps.control import when
-from kfdyn.sweeps.ir import Function, FunctionType, VectorType
+from kfdyn.sweeps.ir import REAL
 from kfdyn.sweeps.values import (
     LANEWISE,
-    REAL,
     Place,
     Value,
     anywhere,
     arithmetic,
     choice,
     from_lanes,
-    ir_of,
     lane,
+    lanes_of,
     local,
+    now,
+    number,
     unboxed,
 )
 
@@ -49,16 +50,13 @@ def fused(a, b, c):
     Where a compiler may fuse as it likes, it chooses which of two products is rounded, here so and there otherwise.
     """
     a, b, c = (unboxed(x) for x in (a, b, c))
-    kinds = [x.ir.type for x in (a, b, c) if isinstance(x, Value)]
-    if not kinds or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
+    written = any(isinstance(x, Value) for x in (a, b, c))
+    if not written or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
-    kind = next((k for k in kinds if isinstance(k, VectorType)), REAL)
-    a, b, c = (ir_of(x, kind) for x in (a, b, c))
-    build = Place.builder
-    if not _fuses():
-        return Value(build.real("fadd", build.real("fmul", a, b, ()), c, ()))
-    suffix = f"v{kind.count}f64" if isinstance(kind, VectorType) else "f64"
-    return Value(build.call(declared(f"llvm.fma.{suffix}", FunctionType(kind, [kind] * 3)), [a, b, c], pure=True))
+    if _fuses():
+        return _lanewise("fma", a, b, c)
+    with arithmetic(()):
+        return a * b + c
 
 
 def _fuses():
@@ -98,9 +96,9 @@ def cosine(x):
 def arc_tangent(y, x):
     """atan2(y, x) by the C library, lane after lane."""
     y, x = unboxed(y), unboxed(x)
-    lanes = {v.ir.type.count for v in (y, x) if isinstance(v, Value) and isinstance(v.ir.type, VectorType)}
-    if lanes:
-        return from_lanes([_library("atan2", lane(y, l), lane(x, l)) for l in range(*lanes)])
+    lanes = max(lanes_of(y), lanes_of(x))
+    if lanes > 1:
+        return from_lanes([_library("atan2", lane(y, l), lane(x, l)) for l in range(lanes)])
     if not any(isinstance(v, Value | int | float) for v in (y, x)):
         return _method(y, "atan2", x)
     return _library("atan2", y, x)
@@ -124,22 +122,15 @@ def _library(name, *args):
     args = [unboxed(x) for x in args]
     if not any(isinstance(x, Value) for x in args):
         return getattr(math, name)(*args)
-    kind = FunctionType(REAL, [REAL] * len(args))
-    return Value(Place.builder.call(declared(name, kind), [ir_of(x, REAL) for x in args]))
+    return Value(Place.builder.call(name, REAL, [number(x) for x in args]))
 
 
-def declared(name, kind):
-    """A function that code may call, declared in the module that is being written."""
-    module = Place.builder.module
-    known = module.globals.get(name)
-    return known if known is not None else Function(module, kind, name)
-
-
-def _lanewise(name, x):
-    kind = x.ir.type
-    suffix = f"v{kind.count}f64" if isinstance(kind, VectorType) else "f64"
-    function = declared(f"llvm.{name}.{suffix}", FunctionType(kind, [kind]))
-    return Value(Place.builder.call(function, [x.ir], pure=True))
+def _lanewise(name, *args):
+    """An instruction of LLVM's on numbers, lane by lane."""
+    lanes = max(map(lanes_of, args))
+    name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
+    numbers = [number(x, lanes) for x in args]
+    return Value(Place.builder.call(name, numbers[0].type, numbers, pure=True))
 
 
 def _series(x):
@@ -172,11 +163,8 @@ def _reduced(angle):
     """The angle itself, or its equal between −π and π in lanes where it is large, by the C library."""
     result = local(angle)
     for _ in when(anywhere(absolute(angle) > LARGEST_ANGLE), likely=False):
-        lanes = angle.ir.type.count if isinstance(angle.ir.type, VectorType) else 1
         parts = []
-        for l in range(lanes):
-            x = lane(angle, l)
-            y = arc_tangent(sine(x), cosine(x))
-            parts.append(choice(absolute(x) > LARGEST_ANGLE, y, x))
+        for x in (lane(angle, l) for l in range(lanes_of(angle))):
+            parts.append(choice(absolute(x) > LARGEST_ANGLE, arc_tangent(sine(x), cosine(x)), x))
         result.set(from_lanes(parts))
-    return Value(result.ir)
+    return now(result)

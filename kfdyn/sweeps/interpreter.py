@@ -10,10 +10,11 @@ import struct
 
 import numpy as np
 
-from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, FunctionType, constant
-from kfdyn.sweeps.values import Place
+from kfdyn.sweeps.control import either
+from kfdyn.sweeps.ir import INT, VOID, WORD, constant
+from kfdyn.sweeps.memory import pointer
+from kfdyn.sweeps.values import Place, Value, choice
 
-OBJECT = BYTE.as_pointer()
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
 LETTERS = HEAD + 8  # in a dtype, behind the class of its scalars
@@ -59,61 +60,48 @@ def place_of(owner, slot):
 
 
 class Python:
-    """Python's functions, for code that is being written; ``own`` is the address of the context's words."""
+    """Python's functions, for code that is being written; objects are addresses, and ``words`` are the context."""
 
-    def __init__(self, own, build=None):
-        self.own, self._build = own, build
-
-    @property
-    def build(self):
-        """Where code is being written."""
-        return self._build or Place.builder
+    def __init__(self, words):
+        self.words = words
 
     def known(self, what):
         """An address."""
-        place = self.build.gep(self.own, constant(INT, _CONTEXT.index(what)))
-        return self.build.load(place)
+        return self.words[_CONTEXT.index(what)]
 
-    def call(self, what, kind, *args):
-        """Call a function of this type."""
-        return self.build.call(self.build.cast("inttoptr", self.known(what), kind.as_pointer()), args)
+    def call(self, what, returned, *args):
+        """Call a function that returns this type."""
+        args = [x.ir if isinstance(x, Value) else constant(INT, x) for x in args]
+        return Value(Place.builder.call(self.known(what).ir, returned, args))
 
     def new_array(self, dims, count):
         """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
-        kind = FunctionType(INT, [INT, WORD, INT.as_pointer(), WORD, INT, INT, WORD, WORD, INT])
-        none, nought = constant(INT, 0), constant(WORD, 0)
-        number, axes = constant(WORD, DTYPES["f"].num), constant(WORD, count)
-        return self.call(
-            "PyArray_New", kind, self.known("ndarray"), axes, dims, number, none, none, nought, nought, none
-        )
-
-    def data(self, array):
-        """Where the numbers of an array are, given its address."""
-        place = self.build.cast("inttoptr", self.build.add(array, constant(INT, DATA)), REAL.as_pointer().as_pointer())
-        return self.build.load(place)
+        axes, number, nought = (Value(constant(WORD, x)) for x in (count, DTYPES["f"].num, 0))
+        return self.call("PyArray_New", INT, self.known("ndarray"), axes, dims, number, 0, 0, nought, nought, 0)
 
     def refer(self, thing):
-        """One more who refers to an object at this address."""
-        self.call("Py_IncRef", FunctionType(VOID, [INT]), thing)
+        """One more who refers to an object."""
+        self.call("Py_IncRef", VOID, thing)
 
     def release(self, thing):
         """One less."""
-        self.call("Py_DecRef", FunctionType(VOID, [INT]), thing)
+        self.call("Py_DecRef", VOID, thing)
 
     def tuple_of(self, things):
         """A new tuple of objects, to which nobody else refers; ERROR where there is no memory."""
-        build = self.build
-        made = self.call("PyTuple_New", FunctionType(INT, [INT]), constant(INT, len(things)))
-        there = build.compare("!=", made, constant(INT, 0))
-        with build.if_else(there) as (yes, no):
-            with yes:
-                for i, thing in enumerate(things):
-                    put = FunctionType(WORD, [INT, INT, INT])
-                    self.call("PyTuple_SetItem", put, made, constant(INT, i), thing)
-            with no:
-                for thing in things:
+        made = self.call("PyTuple_New", INT, len(things))
+        for there in either(made != 0):
+            for i, thing in enumerate(things):
+                if there:
+                    self.call("PyTuple_SetItem", WORD, made, i, thing)
+                else:
                     self.release(thing)
-        return build.select(there, made, constant(INT, ERROR))
+        return choice(made != 0, made, ERROR)
+
+
+def field(thing, offset, kind=INT):
+    """What an object has so many bytes behind its beginning."""
+    return pointer(thing + offset, kind)[0]
 
 
 def check_layout():

@@ -2,117 +2,60 @@
 
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
-from kfdyn.sweeps.values import (
-    BIT,
-    BYTE,
-    INT,
-    REAL,
-    Place,
-    Value,
-    choice,
-    constant,
-    from_lanes,
-    ir_of,
-    lane,
-    unboxed,
-    wide,
-)
+from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
+from kfdyn.sweeps.values import Place, Value, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, wide
 
 
 class Vector:
-    """Numbers in memory, one after the other; ``size`` of them where that is known."""
+    """Numbers in memory, one after the other, each with its lanes side by side; ``size`` of them if that is known."""
 
-    def __init__(self, data, size=None, kind=None):
-        self.data, self.size, self.kind = data, size, kind or data.type.pointee
+    def __init__(self, data, size=None, lanes=1):
+        self.data, self.size, self.count = data, size, lanes
+        self.kind = data.type.pointee if lanes == 1 else wide(lanes)
+        self._align = None if lanes == 1 else 8
 
     def __getitem__(self, i):
-        value = Place.builder.load(self._at(i))
+        value = Place.builder.load(self._at(i), self._align)
         return Value(Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value)
 
     def __setitem__(self, i, value):
-        Place.builder.store(ir_of(value, self.kind), self._at(i))
+        Place.builder.store(ir_of(value, self.kind), self._at(i), self._align)
 
     def _at(self, i):
-        return Place.builder.gep(self.data, ir_of(i, INT))
+        place = self.part(i).data
+        return place if self.count == 1 else Place.builder.cast("bitcast", place, self.kind.as_pointer())
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
-        return Vector(self._at(start), size, self.kind)
+        return Vector(Place.builder.gep(self.data, ir_of(start * self.count, INT)), size, self.count)
 
     def matrix(self, start, rows, columns):
         """The numbers from ``start`` on as a matrix (rows, columns)."""
-        return Matrix(self._at(start), (rows, columns), self.kind)
+        return Matrix(self.part(start), (rows, columns))
 
     def lanes(self, count):
-        """The same memory as numbers with so many lanes, side by side."""
-        return self if count == 1 else Lanes(self, count)
-
-    def aligned(self):
-        """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
-        build = Place.builder
-        place = build.add(build.cast("ptrtoint", self.data, INT), constant(INT, 8 * LINE - 1))
-        place = build.whole("and", place, constant(INT, -8 * LINE))
-        return Vector(build.cast("inttoptr", place, self.data.type), None, self.kind)
-
-
-class Matrix:
-    """Numbers in memory, row by row."""
-
-    def __init__(self, data, shape, kind=None):
-        self.data, self.shape, self.kind = data, shape, kind or data.type.pointee
-
-    def _row(self, i):
-        return Vector(self.data, None, self.kind).part(i * self.shape[1])
-
-    def __getitem__(self, place):
-        return self._row(place[0])[place[1]]
-
-    def __setitem__(self, place, value):
-        self._row(place[0])[place[1]] = value
-
-    def part(self, start, size=None):
-        """The numbers from ``start`` on, row after row."""
-        return Vector(self.data, None, self.kind).part(start, size)
-
-    matrix = Vector.matrix
-
-    def _at(self, i):
-        return Vector(self.data, None, self.kind)._at(i)
-
-
-class Lanes:
-    """Numbers whose lanes lie side by side in memory."""
-
-    def __init__(self, vector, count):
-        self.vector, self.count = vector, count
-
-    def _place(self, i):
-        place = self.vector._at(i * self.count)
-        return Place.builder.cast("bitcast", place, wide(self.count).as_pointer())
-
-    def __getitem__(self, i):
-        return Value(Place.builder.load(self._place(i), align=8))
-
-    def __setitem__(self, i, value):
-        Place.builder.store(ir_of(value, wide(self.count)), self._place(i), align=8)
+        """The same memory as numbers with so many lanes."""
+        return Vector(self.data, None, count)
 
     def number(self, i):
         """A number that is the same in all lanes."""
-        return self.vector[i * self.count]
+        return self.lanes(1)[i * self.count]
 
-    def part(self, start, size=None):
-        """The numbers from ``start`` on."""
-        return Lanes(self.vector.part(start * self.count), self.count)
+    def aligned(self):
+        """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
+        address = Value(Place.builder.cast("ptrtoint", self.data, INT))
+        return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
 
 class Checked:
-    """Numbers of an array or a list of Python; an index outside is an error, −1 included."""
+    """Numbers of an array or a list of Python; an index outside is an error, −1 included.
 
-    def __init__(self, numbers, start=0, size=None):
-        self.numbers, self.start = numbers, start
-        self.size = len(numbers) - start if size is None else size
-        if start < 0 or start + self.size > len(numbers) or self.size < 0:
-            raise IndexError(f"{self.size} numbers from {start} on are not in {len(numbers)}")
+    While straight-line code is written, a list holds its values: what is put there stays in registers.
+    """
+
+    def __init__(self, numbers, start=0, size=None, depth=None):
+        self.numbers, self.start, self.size = numbers, start, len(numbers) if size is None else size
+        self.depth = Place.depth if depth is None else depth
 
     def _at(self, i):
         i = unboxed(i)
@@ -125,7 +68,8 @@ class Checked:
         return value.item() if hasattr(value, "item") else value
 
     def __setitem__(self, i, value):
-        self.numbers[self._at(i)] = unboxed(value)
+        settled(self.depth)
+        self.numbers[self._at(i)] = now(value)
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
@@ -133,12 +77,12 @@ class Checked:
         inside = self.size - start if size is None else size
         if start < 0 or inside < 0 or start + inside > self.size:
             raise IndexError(f"{inside} numbers from {start} on are not in {self.size}")
-        return Checked(self.numbers, self.start + start, inside)
+        return Checked(self.numbers, self.start + start, inside, self.depth)
 
     def matrix(self, start, rows, columns):
         """The numbers from ``start`` on as a matrix (rows, columns)."""
         rows, columns = unboxed(rows), unboxed(columns)
-        return CheckedMatrix(self.part(start, rows * columns), (rows, columns))
+        return Matrix(self.part(start, rows * columns), (rows, columns))
 
     def lanes(self, count):
         """Python's numbers have one lane."""
@@ -151,23 +95,20 @@ class Checked:
         return self
 
 
-class CheckedMatrix:
-    """Numbers of Python as a matrix, row by row; an index outside is an error."""
+class Matrix:
+    """Numbers in memory as a matrix, row by row."""
 
     def __init__(self, vector, shape):
         self.vector, self.shape = vector, shape
 
-    def _at(self, place):
-        i, j = (unboxed(x) for x in place)
-        if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
-            raise IndexError(f"{(i, j)} is not in a matrix {self.shape}")
-        return i * self.shape[1] + j
+    def _row(self, i):
+        return self.vector.part(i * self.shape[1], self.shape[1])
 
     def __getitem__(self, place):
-        return self.vector[self._at(place)]
+        return self._row(place[0])[place[1]]
 
     def __setitem__(self, place, value):
-        self.vector[self._at(place)] = value
+        self._row(place[0])[place[1]] = value
 
     def part(self, start, size=None):
         """The numbers from ``start`` on, row after row."""
@@ -186,7 +127,7 @@ class Column:
     rows was copied so, and nothing was written to them otherwise.
     """
 
-    looked_at = False
+    looked_at, given = False, True
 
     def __init__(self, memory, at, step, lanes, width=None, streamed=False, total=None):
         self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
@@ -206,7 +147,7 @@ class Column:
         if self.lanes == 1:
             self.memory[self.at + i] = value
             return
-        value = Value(ir_of(value, wide(self.lanes)))
+        value = spread(value, self.lanes)
         for l, place in enumerate(self.places(i)):
             self.memory[place] = lane(value, l)
 
@@ -262,17 +203,4 @@ def clear(numbers, count):
 
 def pointer(address, kind=REAL):
     """Memory at an address."""
-    return Vector(Place.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()), None, kind)
-
-
-__all__ = [
-    "Checked",
-    "CheckedMatrix",
-    "Column",
-    "Lanes",
-    "Matrix",
-    "Vector",
-    "clear",
-    "passes",
-    "pointer",
-]
+    return Vector(Place.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()))

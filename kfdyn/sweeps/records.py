@@ -11,8 +11,9 @@ import ctypes
 import numpy as np
 
 from kfdyn.sweeps.control import flattened
+from kfdyn.sweeps.ir import BYTE, INT, REAL
 from kfdyn.sweeps.memory import Checked, pointer
-from kfdyn.sweeps.values import BYTE, INT, REAL, Place, settled, unboxed
+from kfdyn.sweeps.values import unboxed
 
 _WORD, _HEAD = ctypes.c_int64, object.__basicsize__
 _DTYPES = {float: np.float64, int: np.int64, bool: np.bool_}
@@ -84,34 +85,6 @@ class Row:
             self._memory[self._start + (first + i)] = x
 
 
-class Known:
-    """Memory of Python's own numbers, or of values of the code that is being written: for one robot.
-
-    What is put there stays in registers; indices must be known while code is written.
-    """
-
-    def __init__(self, numbers, start=0, depth=None):
-        self.numbers, self.start = numbers, start
-        self.depth = Place.depth if depth is None else depth
-
-    def _at(self, i):
-        if not 0 <= self.start + i < len(self.numbers):
-            raise IndexError(f"{self.start + i} is not in {len(self.numbers)} numbers")
-        return self.start + i
-
-    def __getitem__(self, i):
-        return self.numbers[self._at(i)]
-
-    def __setitem__(self, i, value):
-        at = self._at(i)
-        settled(self.depth)
-        self.numbers[at] = value
-
-    def part(self, start, size=None):
-        """The numbers from ``start`` on, seen through the same memory."""
-        return Known(self.numbers, self.start + start, self.depth)
-
-
 class Table:
     """A model as recursions see it: named sizes (int), and named arrays of float, int or bool.
 
@@ -160,7 +133,7 @@ class Table:
         """The table behind an address, but for what is given: that is known while code is written."""
         seen = self.at(address)
         for name, value in given.items():
-            setattr(seen, name, value if self.fields[name] is int else Known(np.ravel(value).tolist()))
+            setattr(seen, name, value if self.fields[name] is int else Checked(np.ravel(value).tolist()))
         return seen
 
     def plain(self, **given):
@@ -207,6 +180,3 @@ def address_of(array):
     if type(array) is not np.ndarray:
         raise TypeError(f"{type(array).__name__} is no array")
     return _WORD.from_address(id(array) + _HEAD).value
-
-
-__all__ = ["Fields", "Known", "Packed", "Record", "Row", "Rows", "Table", "address_of"]

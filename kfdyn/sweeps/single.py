@@ -7,26 +7,11 @@ cosines above all, is computed for several of them side by side.
 """
 
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.interpreter import ERROR, TOLD
-from kfdyn.sweeps.ir import VectorType
-from kfdyn.sweeps.memory import LINE, Vector, pointer
-from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.template import borrow, extent_of, finite, give_back, sound_rows, width_of
-from kfdyn.sweeps.values import (
-    BIT,
-    INT,
-    REAL,
-    Place,
-    Value,
-    choice,
-    everywhere,
-    from_lanes,
-    ir_of,
-    lane,
-    local,
-    stack,
-    wide,
-)
+from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
+from kfdyn.sweeps.ir import INT
+from kfdyn.sweeps.memory import Vector, pointer
+from kfdyn.sweeps.template import Call, finite
+from kfdyn.sweeps.values import Place, Value, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
 
 #: Lanes of one row.
 LANES = 2
@@ -42,7 +27,7 @@ class OneRow:
         self.memory, self.lanes, self.at = memory, lanes, at
 
     def __getitem__(self, i):
-        return kept_wide(Value(ir_of(self.number(i), wide(self.lanes))))
+        return kept_wide(spread(self.number(i), self.lanes))
 
     def __setitem__(self, i, value):
         self.memory[self.at + i] = lane(kept_wide(value), 0)
@@ -69,12 +54,12 @@ def kept_wide(value):
     Else a compiler computes single numbers, and rounds them otherwise. An instruction that is none takes the lanes and
     gives them back.
     """
-    if not isinstance(value, Value) or not isinstance(value.ir.type, VectorType):
+    if lanes_of(value) == 1:
         return value
     from kfdyn.sweeps.driver import machine
 
-    arm = machine().triple.startswith(("aarch64", "arm64"))
-    return Value(Place.builder.unseen(value.ir, "w" if arm else "x"))
+    register = "w" if machine().triple.startswith(("aarch64", "arm64")) else "x"
+    return Value(Place.builder.pure(value.kind, f'call {value.kind} asm "", "={register},0"({value.ir})'))
 
 
 def side_by_side(function, count, numbers, put):
@@ -92,39 +77,17 @@ def side_by_side(function, count, numbers, put):
 
 def write_single(entry, python, address, *arrays):
     """Write the whole of an entry for one row."""
-    model = entry.seen(address)
-    model.lanes, model.alone = LANES, True
-    row, arrays = Fields(), list(arrays)
-    for parameter in entry.parameters:
-        setattr(row, parameter.name, arrays.pop(0))
-    given, results = arrays[: len(entry.given)], arrays[len(entry.given) :]
-    answer = local(0)
-    fits = _fit(entry, model, row, given, results)
+    call = Call(entry, entry.seen(address), LANES, arrays)
+    call.model.alone = True
+    answer, taken = local(0), call.results[0][1].given
+    fits = call.fits() & (call.rows == 1)
+    for _, array in call.results[1:]:
+        fits = fits & (array.given == taken)
     for _ in when(fits):
-        given = [_own(about, model, array) for about, array in zip(entry.given, given)]
-        first, last = (Value(ir_of(i, INT)) for i in range(2))
-        for _ in when(sound_rows(entry, model, row, given, [False] * len(given), first, last)):
-            _write_answer(entry, python, model, row, given, results, answer)
+        call.given = [(about, _own(about, call.model, array)) for about, array in call.given]
+        for _ in when(call.sound(0, 1)):
+            _write_answer(call, python, taken, answer)
     return answer
-
-
-def _fit(entry, model, row, given, results):
-    """Whether the arrays have the axes of one row; leading ones of length 1 only beside results of the caller's."""
-    taken = results[0].given
-    fits = local(Value(ir_of(True, BIT)))
-    for about, array in zip((*entry.given, *entry.results), (*given, *results)):
-        tail = len(about.tail)
-        for _ in when(array.given):
-            begin = array.axes - tail
-            fits.set(fits & ((begin == 0) | (taken & (begin > 0))))
-            for _ in when(fits):
-                for i in loop(begin):
-                    fits.set(fits & (array.shape[i] == 1))
-                for i, extent in enumerate(about.tail):
-                    fits.set(fits & (array.shape[begin + i] == extent_of(extent, model, row)))
-    for array in results[1:]:
-        fits.set(fits & (array.given == taken))
-    return Value(fits.ir)
 
 
 def _own(about, model, array):
@@ -132,41 +95,27 @@ def _own(about, model, array):
     if not about.own:
         return array
     mine = getattr(model, about.name)
-    seen = Vector(Place.builder.select(array.given.ir, array.data, mine.data), None, REAL)
-    seen.given = True
+    seen = Vector(Place.builder.select(array.given.ir, array.data, mine.data))
+    seen.axes, seen.given = len(about.tail), True
     return seen
 
 
-def _write_answer(entry, python, model, row, given, results, answer):
+def _write_answer(call, python, taken, answer):
     """Make room for the results unless the caller has, sweep, and answer if all went well."""
-    taken = results[0].given
-    made = [_room(python, model, row, about, array) for about, array in zip(entry.results, results)]
+    made = [_room(call, python, about, array) for about, array in call.results]
     there = made[0] != 0
     for array in made[1:]:
         there = there & (array != 0)
     answer.set(ERROR)
     for _ in when(there | taken, likely=True):
-        fine = local(there)
-        memory, owner, got = borrow(model, entry.workspace(model, row) * LANES + LINE)
-        fine.set(got)
-        for _ in when(got, likely=True):
-            for about, array in zip(entry.given, given):
-                column = OneRow(array, LANES)
-                column.given = array.given
-                setattr(row, about.name, column)
-            memories = [_numbers(python, array, new) for array, new in zip(results, made)]
-            for about, array in zip(entry.results, memories):
-                setattr(row, about.name, OneRow(array, LANES))
-            work = memory.aligned().lanes(LANES)
-            if entry.begin is not None:
-                entry.begin(model, row, work)
-            least = entry.recursion(model, row, work)
-            if least is not None:
-                fine.set(everywhere(least > 0.0))
-            give_back(model, owner)
-            for about, array in zip(entry.results, memories) if entry.may_overflow else ():
-                fine.set(fine & finite(array, 0, width_of(about, model, row)))
-        _tell(python, Value(fine.ir), taken, made, answer)
+        fine, results = local(False), [_numbers(array, new) for (_, array), new in zip(call.results, made)]
+        call.see([OneRow(array, LANES) for array in (*(array for _, array in call.given), *results)])
+        for work in call.workspace():  # which may begin with what the row has
+            least = call.swept(work)
+            fine.set(True if least is None else everywhere(least > 0.0))
+            for (about, _), array in zip(call.results, results) if call.entry.may_overflow else ():
+                fine.set(fine & finite(array, 0, call.width(about)))
+        _tell(python, now(fine), taken, made, answer)
 
 
 def _tell(python, fine, taken, made, answer):
@@ -175,28 +124,25 @@ def _tell(python, fine, taken, made, answer):
     answer.set(choice(new, made[0], choice(fine, TOLD, 0)))
     if len(made) > 1:
         for _ in when(new, likely=True):
-            answer.set(Value(python.tuple_of([array.ir for array in made])))
+            answer.set(python.tuple_of(made))
     for _ in when(~(fine | taken), likely=False):
         for array in made:
-            python.release(array.ir)
+            python.release(array)
 
 
-def _room(python, model, row, about, array):
+def _room(call, python, about, array):
     """The address of a new array for a result, or 0 where there is one."""
-    made, place = local(0), stack(INT, max(1, len(about.tail)))
+    made, dims = local(0), Vector(Place.builder.alloca(INT, max(1, len(about.tail))))
     for _ in when(~array.given, likely=True):
         for i, extent in enumerate(about.tail):
-            Vector(place, None, INT)[i] = extent_of(extent, model, row)
-        made.set(Value(python.new_array(place, len(about.tail))))
-    return Value(made.ir)
+            dims[i] = call.extent(extent)
+        made.set(python.new_array(Value(dims.data), len(about.tail)))
+    return now(made)
 
 
-def _numbers(python, array, new):
+def _numbers(array, new):
     """Where a result is written: in a new array, if that is not 0."""
     place = local(Value(Place.builder.cast("ptrtoint", array.data, INT)))
     for _ in when(new != 0, likely=True):
-        place.set(Value(Place.builder.cast("ptrtoint", python.data(new.ir), INT)))
+        place.set(field(new, DATA))
     return pointer(place)
-
-
-__all__ = ["LANES", "OneRow", "write_single"]

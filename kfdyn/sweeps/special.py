@@ -14,7 +14,8 @@ import numpy as np
 
 from kfdyn.sweeps.call import Checks
 from kfdyn.sweeps.entry import Entry
-from kfdyn.sweeps.records import Fields, Known
+from kfdyn.sweeps.memory import Checked
+from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import unrolled
 
 #: Of a model, what belongs to the process that runs the code and not to the model, or what no recursion looks at.
@@ -43,7 +44,7 @@ class Special(Entry):
         def recursion(model: Any, row: Any, work: Any) -> Any:
             for name in absent:
                 setattr(row, name, Absent())
-            memory = Known([None] * int(entry.workspace(model, row)))
+            memory = Checked([None] * int(entry.workspace(model, row)))
             with unrolled():
                 if entry.begin is not None:
                     entry.begin(model, row, memory)

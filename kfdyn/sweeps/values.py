@@ -11,52 +11,55 @@ from contextlib import contextmanager
 from typing import Any
 
 from kfdyn.sweeps import ir
-from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, IntType, VectorType, constant
+from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, constant
 
 #: May be reassociated: short sums then use vector registers; NaN and infinity keep their meaning.
-FAST = ("contract", "reassoc", "nsz", "arcp")
+FAST = "contract reassoc nsz arcp"
 
 #: For what cancels on purpose: there the order of the operations is the method.
-IN_ORDER = ("contract",)
+IN_ORDER = "contract"
 
 #: For lanes, which fill the registers as they are: only products and sums are fused.
-LANEWISE = ("contract", "nsz")
+LANEWISE = "contract nsz"
 
 
 class _Place(threading.local):
     """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
 
-    ``unrolled``: loops over what Python knows are run and not written. ``depth``: how many branches that are not known
-    until the code runs stand around what is being written.
+    ``unrolled``: loops over what Python knows are run and not written.
     """
 
     builder: Any = None
-    flags: tuple[str, ...] = LANEWISE
+    flags: str = LANEWISE
     unrolled: bool = False
-    depth: int = 0
+
+    @property
+    def depth(self):
+        """How many branches that are not known until the code runs stand around what is being written."""
+        return 0 if self.builder is None else self.builder.depth
+
+    @contextmanager
+    def having(self, **what):
+        """Another builder, other liberties, or unrolled loops, for a while."""
+        before = {name: getattr(self, name) for name in what}
+        vars(self).update(what)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
 
 
 Place = _Place()
 
 
-@contextmanager
 def unrolled():
     """Write straight-line code: variables and loops that Python can keep are Python's own."""
-    before, Place.unrolled = Place.unrolled, True
-    try:
-        yield
-    finally:
-        Place.unrolled = before
+    return Place.having(unrolled=True)
 
 
-@contextmanager
-def branch():
-    """What is written here may not run, or run again: Python's own variables must not change in it."""
-    Place.depth += 1
-    try:
-        yield
-    finally:
-        Place.depth -= 1
+def arithmetic(flags):
+    """Write numbers' operations with these liberties; () is none."""
+    return Place.having(flags=flags or "")
 
 
 def settled(depth):
@@ -65,24 +68,9 @@ def settled(depth):
         raise TypeError("a variable that Python holds cannot change where it is not known whether the code will run")
 
 
-@contextmanager
-def arithmetic(flags):
-    """Write numbers' operations with these liberties."""
-    before, Place.flags = Place.flags, flags
-    try:
-        yield
-    finally:
-        Place.flags = before
-
-
-def builder():
-    """The builder at the place where code is being written."""
-    return Place.builder
-
-
 def wide(lanes):
     """LLVM's type of a number."""
-    return REAL if lanes == 1 else ir.vector(REAL, lanes)
+    return ir.vector(REAL, lanes)
 
 
 def _is(value, constant):
@@ -101,6 +89,11 @@ class Value:
         """What the builder takes."""
         return self._value
 
+    @property
+    def kind(self):
+        """LLVM's type of it."""
+        return self._value.type
+
     def _both(self, other):
         """What the builder takes for both, as numbers in lanes where one of them is."""
         a = self.ir
@@ -109,16 +102,16 @@ class Value:
         b = other.ir
         if a.type is b.type:
             return a, b
-        kind = b.type if isinstance(b.type, VectorType) else a.type
+        kind = b.type if b.type.count > 1 else a.type
         return ir_of(a, kind), ir_of(b, kind)
 
     def _binary(self, other, real, whole, swapped=False):
         a, b = self._both(other)
         if swapped:
             a, b = b, a
-        if isinstance(a.type, IntType):
+        if a.type.whole:
             return Value(getattr(Place.builder, whole)(a, b))
-        return Value(Place.builder.real(real, a, b, Place.flags))
+        return Value(Place.builder.operate(f"{real} {Place.flags}", a, b))
 
     def __add__(self, other):
         return self if _is(other, 0) else self._binary(other, "fadd", "add")
@@ -151,16 +144,16 @@ class Value:
         return self._binary(other, "fdiv", "", swapped=True)
 
     def __floordiv__(self, other):
-        return Value(Place.builder.whole("sdiv", *self._both(other)))
+        return Value(Place.builder.operate("sdiv", *self._both(other)))
 
     def __mod__(self, other):
-        return Value(Place.builder.whole("srem", *self._both(other)))
+        return Value(Place.builder.operate("srem", *self._both(other)))
 
     def __neg__(self):
         value = self.ir
-        if isinstance(value.type, IntType):
+        if value.type.whole:
             return Value(Place.builder.sub(constant(INT, 0), value))
-        return Value(Place.builder.fneg(value))
+        return Value(Place.builder.pure(value.type, f"fneg {value}"))
 
     def _compare(self, other, sign):
         return Value(Place.builder.compare(sign, *self._both(other)))
@@ -187,7 +180,7 @@ class Value:
 
     def _joined(self, what, other):
         value = self.ir
-        return Value(Place.builder.whole(what, value, ir_of(other, value.type)))
+        return Value(Place.builder.operate(what, value, ir_of(other, value.type)))
 
     def __and__(self, other):
         return self._joined("and", other)
@@ -200,7 +193,8 @@ class Value:
     __ror__ = __or__
 
     def __invert__(self):
-        return Value(Place.builder.not_(self.ir))
+        lanes = self.kind.count
+        return self._joined("xor", Value(constant(self.kind, (1,) * lanes if lanes > 1 else 1)))
 
     def __bool__(self):
         raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
@@ -209,8 +203,20 @@ class Value:
         raise TypeError("this index is not known before the code runs: use loop(...)")
 
 
-class Local(Value):
-    """A variable."""
+class Variable:
+    """What has another value later: ``total += x`` changes it, ``total = total + x`` would make another number."""
+
+    def __iadd__(self, other):
+        self.set(self + other)
+        return self
+
+    def __isub__(self, other):
+        self.set(self - other)
+        return self
+
+
+class Local(Variable, Value):
+    """A variable of compiled code."""
 
     @property
     def ir(self):
@@ -226,16 +232,8 @@ class Local(Value):
         """Give it another value."""
         Place.builder.store(ir_of(value, self.kind), self._value)
 
-    def __iadd__(self, other):
-        self.set(self + other)
-        return self
 
-    def __isub__(self, other):
-        self.set(self - other)
-        return self
-
-
-class Box:
+class Box(Variable):
     """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
 
     def __init__(self, value):
@@ -245,14 +243,6 @@ class Box:
         """Give it another value."""
         settled(self.depth)
         self.value = unboxed(value)
-
-    def __iadd__(self, other):
-        self.set(self.value + unboxed(other))
-        return self
-
-    def __isub__(self, other):
-        self.set(self.value - unboxed(other))
-        return self
 
     def __index__(self):
         return self.value.__index__()
@@ -269,6 +259,20 @@ class Box:
     def __invert__(self):
         return not self.value
 
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _box_operators():
+    """A box is as good as what is in it, on either side of an operator."""
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "lt", "le", "gt", "ge", "eq", "ne"):
+        act, plain = getattr(operator, name), name.rstrip("_")
+        setattr(Box, f"__{plain}__", lambda self, other, act=act: act(self.value, unboxed(other)))
+        if len(plain) > 2 or plain == "or":  # Python turns comparisons round by itself
+            setattr(Box, f"__r{plain}__", lambda self, other, act=act: act(unboxed(other), self.value))
+
+
+_box_operators()
+
 
 def unboxed(value):
     """What is in a box; anything else as it is."""
@@ -280,34 +284,23 @@ def now(variable):
     return Value(variable.ir) if isinstance(variable, Value) else unboxed(variable)
 
 
-def _box_operators():
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne", "and_", "or_"):
-        act = getattr(operator, name)
-        dunder = f"__{name.rstrip('_')}__"
-        setattr(Box, dunder, lambda self, other, act=act: act(self.value, unboxed(other)))
-        if name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_"):
-            setattr(Box, f"__r{name.rstrip('_')}__", lambda self, other, act=act: act(unboxed(other), self.value))
-    Box.__hash__ = None
-
-
-_box_operators()
-
-
 def local(value):
     """A new variable; in compiled code where code is being written, unless Python can keep it."""
-    if Place.builder is None or not isinstance(value, Value | int | float):
+    written = isinstance(value, Value) or (isinstance(value, int | float) and not Place.unrolled)
+    if Place.builder is None or not written:
         return Box(unboxed(value))
-    if Place.unrolled and not isinstance(value, Value):
-        return Box(value)
-    value = value.ir if isinstance(value, Value) else ir_of(value, INT if isinstance(value, int) else REAL)
-    place = stack(value.type)
+    if isinstance(value, Value):
+        value = value.ir
+    else:
+        value = ir_of(value, BIT if isinstance(value, bool) else INT if isinstance(value, int) else REAL)
+    place = Place.builder.alloca(value.type)
     Place.builder.store(value, place)
     return Local(place)
 
 
-def stack(kind, count=None, align=None):
-    """A place on the stack, reserved once for the whole function however often a loop comes by."""
-    return Place.builder.alloca(kind, count, align)
+def lanes_of(x):
+    """How many lanes a number has."""
+    return x.kind.count if isinstance(x, Value) else 1
 
 
 def choice(condition, yes, no):
@@ -315,11 +308,13 @@ def choice(condition, yes, no):
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         return unboxed(yes if condition else no)
-    kinds = [x.ir.type for x in (yes, no) if isinstance(x, Value)]
-    kind = next((k for k in kinds if isinstance(k, VectorType)), kinds[0] if kinds else None)
-    if isinstance(condition.ir.type, VectorType):
-        kind = wide(condition.ir.type.count)
-    elif kind is None:
+    lanes = max(map(lanes_of, (condition, yes, no)))
+    kinds = [x.kind for x in (yes, no) if isinstance(x, Value)]
+    if lanes > 1:
+        kind = wide(lanes)
+    elif kinds:
+        kind = kinds[0]
+    else:
         kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
     return Value(Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind)))
 
@@ -335,12 +330,15 @@ def number(value, lanes=1):
     return ir_of(value, wide(lanes))
 
 
+def spread(value, lanes):
+    """A number in every lane; as it is where no code is written."""
+    return value if Place.builder is None else Value(number(value, lanes))
+
+
 def count(condition):
     """1 where the condition holds, else 0."""
     condition = unboxed(condition)
-    if not isinstance(condition, Value):
-        return int(condition)
-    return Value(Place.builder.cast("zext", condition.ir, INT))
+    return Value(Place.builder.cast("zext", condition.ir, INT)) if isinstance(condition, Value) else int(condition)
 
 
 def real(i):
@@ -351,9 +349,7 @@ def real(i):
 
 def lane(x, l):
     """Lane l of a number, l known while code is written."""
-    if not isinstance(x, Value) or not isinstance(x.ir.type, VectorType):
-        return x
-    return Value(Place.builder.extract_element(x.ir, l))
+    return x if lanes_of(x) == 1 else Value(Place.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}"))
 
 
 def from_lanes(values):
@@ -369,37 +365,36 @@ def from_lanes(values):
 
 def everywhere(condition):
     """Whether a condition holds in all lanes."""
-    condition = unboxed(condition)
-    if not isinstance(condition, Value) or not isinstance(condition.ir.type, VectorType):
-        return condition
-    bits = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.ir.type.count))
-    return Value(Place.builder.compare("==", bits, constant(bits.type, -1)))
+    return _of_lanes(condition, "==", -1)
 
 
 def anywhere(condition):
     """Whether a condition holds in some lane."""
+    return _of_lanes(condition, "!=", 0)
+
+
+def _of_lanes(condition, sign, bits):
+    """Compare the bits of a condition's lanes with these."""
     condition = unboxed(condition)
-    if not isinstance(condition, Value) or not isinstance(condition.ir.type, VectorType):
+    if lanes_of(condition) == 1:
         return condition
-    bits = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.ir.type.count))
-    return Value(Place.builder.compare("!=", bits, constant(bits.type, 0)))
+    found = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.kind.count))
+    return Value(Place.builder.compare(sign, found, constant(found.type, bits)))
 
 
 def ir_of(value, kind):
     """What the builder takes, for a proxy or a number of Python; a number in every lane where lanes are wanted."""
     value = value.ir if isinstance(value, Value) else unboxed(value)
     if not isinstance(value, ir.Value):
-        if not isinstance(kind, IntType):
+        if not kind.whole:
             return constant(kind, float(value))
         if isinstance(value, float):
             raise TypeError(f"{value} is no index")
         return constant(kind, int(value))
     if value.type is kind:
         return value
-    if isinstance(kind, VectorType) and not isinstance(value.type, VectorType):
-        bottom = constant(kind, None)
-        first = Place.builder.insert_element(bottom, value, 0)
-        return Place.builder.shuffle_vector(first, bottom, [0] * kind.count)
+    if kind.count > value.type.count == 1:
+        return Place.builder.in_all_lanes(value, kind)
     if kind is BYTE and value.type is BIT:
         return Place.builder.cast("zext", value, kind)
     raise TypeError(f"{value.type} is no {kind}")

@@ -4,23 +4,13 @@ It looks at every argument as no Python line could in the time: that an array is
 the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`interpreter`).
 """
 
+from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.call import UNFIT
-from kfdyn.sweeps.interpreter import (
-    AXES,
-    DATA,
-    DTYPE,
-    ERROR,
-    FLAGS,
-    HEAD,
-    LETTERS,
-    OBJECT,
-    SHAPE,
-    TOLD,
-    Python,
-)
-from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, VOID, WORD, Builder, Function, FunctionType, constant
-from kfdyn.sweeps.memory import Matrix, Vector
-from kfdyn.sweeps.values import Place, Value
+from kfdyn.sweeps.control import when
+from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field
+from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function, constant
+from kfdyn.sweeps.memory import Matrix, Vector, pointer
+from kfdyn.sweeps.values import Place, Value, choice, local, now
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
@@ -33,7 +23,7 @@ class Whole:
 
     def read(self, python, thing, unless):
         """What the sweep is called with, found in an object."""
-        return [python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), thing)]
+        return [python.call("PyLong_AsLongLong", INT, thing)]
 
     def seen(self, value):
         """What the function that writes the sweep sees of it."""
@@ -47,7 +37,7 @@ class Real(Whole):
 
     def read(self, python, thing, unless):
         """A double."""
-        return [python.call("PyFloat_AsDouble", FunctionType(REAL, [OBJECT]), thing)]
+        return [python.call("PyFloat_AsDouble", REAL, thing)]
 
 
 class Model:
@@ -57,30 +47,23 @@ class Model:
     lock go.
     """
 
-    key, types = "model", (INT.as_pointer(), INT)
+    key, types = "model", (INT, INT)
 
     def __init__(self, owner, slot):
         self.owner, self.slot = owner, slot
 
     def read(self, python, thing, unless):
         """The context, and the address that a model keeps in its slot."""
-        build, nought = python.build, constant(INT, 0)
+        unless(field(thing, HEAD - 8) == python.known("class"))
+        kept = field(thing, python.known("slot"))
+        unless(kept != 0)  # a slot that was never set
+        address = python.call("PyLong_AsLongLong", INT, kept)
+        unless(address != 0)
+        return [Value(Place.builder.cast("ptrtoint", python.words.data, INT)), address]
 
-        def word(offset):
-            place = build.cast("inttoptr", build.add(build.cast("ptrtoint", thing, INT), offset), INT.as_pointer())
-            return build.load(place)
-
-        unless(build.compare("==", word(constant(INT, HEAD - 8)), python.known("class")))
-        kept = word(python.known("slot"))
-        unless(build.compare("!=", kept, nought))  # a slot that was never set
-        number = build.cast("inttoptr", kept, OBJECT)
-        address = python.call("PyLong_AsLongLong", FunctionType(INT, [OBJECT]), number)
-        unless(build.compare("!=", address, nought))
-        return [python.own, address]
-
-    def seen(self, own, address):
+    def seen(self, words, address):
         """Python's functions, and the address."""
-        return [Python(own), Value(address)]
+        return [Python(pointer(Value(words), INT)), Value(address)]
 
 
 class Array:
@@ -97,59 +80,34 @@ class Array:
 
     def read(self, python, thing, unless):
         """Data, number of axes and shape of an array; all 0 for None."""
-        build, known = python.build, python.known
-        places = [build.alloca(piece) for piece in self.types]
-        for place, piece in zip(places, self.types):
-            build.store(constant(piece, 0), place)
-
-        def field(offset, type_):
-            return build.load(build.cast("bitcast", build.gep(thing, constant(INT, offset)), type_.as_pointer()))
-
-        def number(dtype):
-            """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-            place = build.cast("inttoptr", build.add(dtype, constant(INT, LETTERS)), INT.as_pointer())
-            return build.whole("and", build.load(place), constant(INT, ~(0xFF << 24)))  # less a byte that is not of it
-
-        def look():
-            unless(build.compare("==", field(HEAD - 8, INT), known("ndarray")))
-            wanted = constant(WORD, _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0))
-            fit = build.compare("==", build.whole("and", field(FLAGS, WORD), wanted), wanted)
-            axes = build.cast("sext", field(AXES, WORD), INT)
-            fit = build.whole("and", fit, build.compare("==", number(field(DTYPE, INT)), number(known(self.dtype))))
+        data, axes, shape = (local(Value(constant(kind, 0))) for kind in self.types)
+        for _ in when(thing != python.known("None") if self.optional else True):
+            unless(field(thing, HEAD - 8) == python.known("ndarray"))
+            wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
+            fit = (field(thing, FLAGS, WORD) & wanted) == wanted
+            fit = fit & (_letters(field(thing, DTYPE)) == _letters(python.known(self.dtype)))
+            found = Value(Place.builder.cast("sext", field(thing, AXES, WORD).ir, INT))
             if self.axes is not None:
-                fit = build.whole("and", fit, build.compare("==", axes, constant(INT, self.axes)))
+                fit = fit & (found == self.axes)
             unless(fit)
-            build.store(field(DATA, self.types[0]), places[0])
-            build.store(axes, places[1])
-            build.store(field(SHAPE, self.types[2]), places[2])
-
-        if self.optional:
-            with build.if_then(build.compare("!=", build.cast("ptrtoint", thing, INT), known("None"))):
-                look()
-        else:
-            look()
-        return [build.load(place) for place in places]
+            data.set(field(thing, DATA, data.kind))
+            axes.set(found)
+            shape.set(field(thing, SHAPE, shape.kind))
+        return [now(place) for place in (data, axes, shape)]
 
     def seen(self, data, axes, shape):
-        """The array as the sweep sees it; a matrix where it has two axes."""
-        kind, shape = _KINDS[self.dtype], Vector(shape, None, INT)
-        if self.axes == 2 and not self.optional:
-            return [Matrix(data, (shape[0], shape[1]), kind)]
-        array = Given(data, Value(axes), shape, kind)
-        if self.optional:
-            address = Place.builder.cast("ptrtoint", data, INT)
-            array.given = Value(Place.builder.compare("!=", address, constant(INT, 0)))
-        elif self.axes == 1:
-            array.size = array.shape[0]
+        """The array as the sweep sees it: a matrix where it has two axes, else flat, with axes, shape and ``given``."""
+        array, shape = Vector(data), Vector(shape)
+        if self.axes == 2:
+            return [Matrix(array, (shape[0], shape[1]))]
+        array.axes, array.shape, array.size = Value(axes), shape, shape[0] if self.axes == 1 else None
+        array.given = Value(Place.builder.cast("ptrtoint", data, INT)) != 0 if self.optional else True
         return [array]
 
 
-class Given(Vector):
-    """An array as a sweep sees it: flat, with its shape. ``given`` is False where None stands for it."""
-
-    def __init__(self, data, axes, shape, kind, given=True):
-        super().__init__(data, None, kind)
-        self.axes, self.shape, self.given = axes, shape, given
+def _letters(dtype):
+    """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
+    return field(dtype, LETTERS) & ~(0xFF << 24)  # less a byte that is not of it
 
 
 def write_wrapper(module, name, inner, arguments, release):
@@ -158,63 +116,58 @@ def write_wrapper(module, name, inner, arguments, release):
     None is never; an array's number is where it has more than one axis; −1 is always. With a :class:`Model` the last
     arguments, those that may be written to, need not be there.
     """
-    function = Function(module, FunctionType(OBJECT, [OBJECT, OBJECT.as_pointer(), INT]), name)
-    build = Builder(module, function)
-    own, given, count = function.args
-    own = build.cast("bitcast", build.gep(own, constant(INT, bytes.__basicsize__ - 1)), INT.as_pointer())
-    python = Python(own, build)
-    known, call = python.known, python.call
+    function = Function(module, name, INT, [INT, INT, INT])
+    with Place.having(builder=Builder(function)):
+        _write(*map(Value, function.args), inner, arguments, release)
+
+
+def _write(own, given, count, inner, arguments, release):
+    python, things = Python(pointer(own + (bytes.__basicsize__ - 1), INT)), pointer(given, INT)
+    known, call, leave_with = python.known, python.call, Place.builder.ret
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
-        build.ret(call("PyLong_FromLongLong", FunctionType(OBJECT, [INT]), value))
+        leave_with(call("PyLong_FromLongLong", INT, value).ir)
 
     def nothing():
         python.refer(known("None"))
-        build.ret(build.cast("inttoptr", known("None"), OBJECT))
+        leave_with(known("None").ir)
 
     def unless(condition, argument):
-        with build.if_then(build.not_(condition), likely=False):
+        for _ in when(~condition, likely=False):
             if objects:
                 nothing()
             else:
-                answer(constant(INT, UNFIT - argument))
+                answer(UNFIT - argument)
 
-    results = sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else 0
-    whole, fewer = (constant(INT, len(arguments) - less) for less in (0, results))
-    all_there = build.compare("==", count, whole)
-    unless(build.whole("or", all_there, build.compare("==", count, fewer)), len(arguments))
-    passed, several = [], constant(BIT, int(release == -1))
+    whole = len(arguments)
+    fewer = whole - sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else whole
+    all_there = count == whole
+    unless(all_there | (count == fewer), whole)
+    passed, several = [], release == -1
     for i, kind in enumerate(arguments):
-        at = constant(INT, i)
-        if i >= len(arguments) - results:
-            at = build.select(all_there, at, constant(INT, 0))  # not there: one that is, which is not looked at
-        thing = build.load(build.gep(given, at))
-        if i >= len(arguments) - results:
-            thing = build.select(all_there, thing, build.cast("inttoptr", known("None"), OBJECT))
+        if i < fewer:
+            thing = things[i]
+        else:  # where it is not there, one that is, which is not looked at
+            thing = choice(all_there, things[choice(all_there, i, 0)], known("None"))
         fields = kind.read(python, thing, lambda right, i=i: unless(right, i))
         passed += fields
         if i == release:
-            several = build.compare(">", fields[1], constant(INT, 1))
-    thread = None
-    if release is not None:
-        place = build.alloca(OBJECT)
-        with build.if_then(several):
-            thread = call("PyEval_SaveThread", FunctionType(OBJECT, []))
-            build.store(thread, place)
-    result = build.call(inner, passed)
-    if release is not None:
-        with build.if_then(several):
-            call("PyEval_RestoreThread", FunctionType(VOID, [OBJECT]), build.load(place))
+            several = fields[1] > 1
+    thread = local(0)
+    for _ in when(several):
+        thread.set(call("PyEval_SaveThread", INT))
+    result = Value(Place.builder.call(inner.name, INT, [x.ir for x in passed]))
+    for _ in when(several):
+        call("PyEval_RestoreThread", VOID, thread)
     if not objects:
         answer(result)
         return
-    with build.if_then(build.compare("==", result, constant(INT, 0)), likely=False):
+    for _ in when(result == 0, likely=False):
         nothing()
-    with build.if_then(build.compare("==", result, constant(INT, TOLD)), likely=False):
+    for _ in when(result == TOLD, likely=False):
         answer(result)
-    failed = build.compare("==", result, constant(INT, ERROR))
-    build.ret(build.cast("inttoptr", build.select(failed, constant(INT, 0), result), OBJECT))
+    leave_with(choice(result == ERROR, 0, result).ir)
 
 
 def inner_types(arguments):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Checked, Column, Known, Mat3, Record, Sym3, Table, Tag, Vec3, loop, passes, sweep
+from kfdyn.sweeps import Checked, Column, Mat3, Record, Sym3, Table, Tag, Vec3, loop, passes, sweep
 
 BODY = Record(mass=float, l=Vec3, R=Mat3, J=Sym3, parent=float)
 MODEL = Table(n=int, bodies=(float,), order=(int,))
@@ -58,13 +58,13 @@ def test_algebra_in_lanes(lanes, size):
 
 def test_algebra_on_python_numbers_and_known_ones():
     row = np.random.default_rng(1).normal(size=BODY.width)
-    for memory in (Checked(row), Known(row.tolist())):
+    for memory in (Checked(row), Checked(row.tolist())):
         made = [list(vector) for vector in work(BODY.rows(memory)[0])]
         np.testing.assert_allclose(made, expected(row), rtol=0, atol=1e-13)
     with pytest.raises(IndexError):
         BODY.rows(Checked(row))[1].mass  # noqa: B018
     with pytest.raises(IndexError):
-        Known([1.0])[1]
+        Checked([1.0])[1]
     with pytest.raises(AttributeError, match="has no weight"):
         BODY.rows(Checked(row))[0].weight  # noqa: B018
     with pytest.raises(ValueError, match="l has 3 numbers, not 1"):
