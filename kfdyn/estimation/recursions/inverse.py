@@ -91,8 +91,7 @@ class Ancestor(Filtered):
         """φ z⁺ is all that arrives at the parent."""
         for _ in when(self.node.parent >= 0):
             phi, above = self.above()
-            above.clear()
-            above.add_product(1.0, phi, ahead)
+            above.multiply(phi, ahead)
 
 
 class Inboard(Smoothed):

@@ -141,9 +141,9 @@ class Place:
         above = self.node.above()
         return self.node.step(above), self.sweep.flow.part(above.state, above.n, above.known)
 
-    def store(self, numbers, rows):
-        """Write numbers of the node's states to the caller's rows."""
-        numbers.store(rows, self.sweep.n_states, self.node.state)
+    def store(self, numbers, rows, base=None):
+        """Write numbers of the node's states to the caller's rows, added to those of ``base`` if given."""
+        numbers.store(rows, self.sweep.n_states, self.node.state, base)
 
     def outputs(self, backwards=False):
         """All outputs as one."""
@@ -162,13 +162,13 @@ class Filtered(Place):
         rows = self.sweep.rows
         for _ in when(rows.eta_step >= 0):
             self.known.load(rows.eta, self.sweep.n_states, self.node.state, rows.eta_step)
-            ahead.add_transposed(1.0, self.P_plus, self.known)
+            ahead.multiply_turned(self.P_plus, self.known, base=ahead)
         for _ in when(rows.stored != 0):
             self.store(self.own, rows.z)
             self.store(ahead, rows.z_plus)
         for _ in when(self.node.parent >= 0):
             phi, above = self.above()
-            above.add_product(1.0, phi, ahead)
+            above.multiply(phi, ahead, base=above)
 
 
 class Smoothed(Place):
@@ -180,9 +180,8 @@ class Smoothed(Place):
         self.costate_plus()
         for _ in when(rows.stored != 0):
             self.store(own, rows.costate_plus)
-            self.known.load(rows.z_plus, n_states, at)
-            self.known.add_transposed(1.0, self.P_plus, own)
-            self.store(self.known, rows.x)
+            self.known.multiply_turned(self.P_plus, own)
+            self.store(self.known, rows.x, base=rows.z_plus)
         for _ in when(rows.eta_step >= 0):
             self.known.load(rows.eta, n_states, at, rows.eta_step)
             own.add(self.known)
@@ -190,10 +189,12 @@ class Smoothed(Place):
 
     def costate_plus(self):
         """λ⁺ = φ*λ(p), 0 at a root."""
-        self.own.clear()
-        for _ in when(self.node.parent >= 0):
-            phi, above = self.above()
-            self.own.add_transposed(1.0, phi, above)
+        for inner in either(self.node.parent >= 0):
+            if inner:
+                phi, above = self.above()
+                self.own.multiply_turned(phi, above)
+            else:
+                self.own.clear()
 
     def leave(self, costate):
         """λ, kept; its children find it where it is."""
@@ -219,15 +220,14 @@ class Outputs(Output):
     def innovation(self, z):
         """ε = T − H z, 0 where T is missing."""
         eps = self.own(self.sweep.innovation)
-        eps.add_product(-1.0, self.H, z)
+        eps.multiply(self.H, z, base=eps, sign=-1.0)
         eps.erase(Column(self.covariances.seen, self.node.output, self.node.m))
         return eps
 
     def corrected(self, z, G, eps):
         """z⁺ = z + G ε, in a place of its own."""
         ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
-        ahead.copy(z)
-        ahead.add_product(1.0, G, eps)
+        ahead.multiply(G, eps, base=z)
         return ahead
 
     def residual(self, eps, L):
@@ -240,10 +240,10 @@ class Outputs(Output):
     def response(self, costate):
         """a = ν − G*λ."""
         a = self.own(self.sweep.rate)
-        a.add_transposed(-1.0, self.gain, costate)
+        a.multiply_turned(self.gain, costate, base=a, sign=-1.0)
         return a
 
     def excited(self, costate, a):
         """λ⁺ + H* a."""
-        costate.add_transposed(1.0, self.H, a)
+        costate.multiply_turned(self.H, a, base=costate)
         return costate
