@@ -58,7 +58,7 @@ def sweep(
     over_rows(
         rows,
         lambda lanes, first, last: gather.filter_states(
-            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.empty(lanes * work)
+            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.zeros(lanes * work)
         ),
     )
     finite = sum_is_finite(found)

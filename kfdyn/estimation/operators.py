@@ -84,7 +84,7 @@ class Operators:
                         b,
                         y,
                         most,
-                        np.empty(lanes * products.pair_size(most)),
+                        np.zeros(lanes * products.pair_size(most)),
                     ),
                 )
                 return y.reshape(*x.shape[:-1], size)
@@ -119,7 +119,7 @@ class Operators:
                         a,
                         b,
                         y,
-                        np.empty(lanes * products.pair_size(ss.common.most_states)),
+                        np.zeros(lanes * products.pair_size(ss.common.most_states)),
                     ),
                 )
                 return y.reshape(x.shape)
@@ -260,6 +260,6 @@ def _swept(
     work = products.work_size(ss.n_states, ss.common.most_states, ss.common.most_outputs)
     over_rows(
         count_rows(x.shape[:-1]),
-        lambda lanes, a, b: kernel(lanes, *tags, ss.address, *given, known, a, b, y, np.empty(lanes * work)),
+        lambda lanes, a, b: kernel(lanes, *tags, ss.address, *given, known, a, b, y, np.zeros(lanes * work)),
     )
     return y.reshape(x.shape)

@@ -222,7 +222,7 @@ def sweep(
     over_rows(
         rows,
         lambda lanes, first, last: smooth_costates(
-            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.empty(lanes * work)
+            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.zeros(lanes * work)
         ),
     )
     stored = (*((0,) if z_plus is None else batch), ss.n_states)

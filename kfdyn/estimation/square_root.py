@@ -106,7 +106,7 @@ class RootRiccati(Riccati):
         over_rows(
             count_rows(z.shape[:-1]),
             lambda lanes, first, last: smooth_states(
-                lanes, self.sizes, ss.address, self.children, *steps, rows, first, last, np.empty(lanes * work)
+                lanes, self.sizes, ss.address, self.children, *steps, rows, first, last, np.zeros(lanes * work)
             ),
         )
         out = x.reshape(z.shape)

@@ -158,10 +158,10 @@ def in_lanes(lanes, known, C, x, y, L, out, work):
     given.load(x, n)
     result.load(y, r)
     back.copy(given)
-    back.add_transposed(1.0, block, result)
+    back.multiply_turned(block, result, base=back)
     back.add(back)
     back.store(out, r + n)
-    result.add_product(-1.0, block, given)
+    result.multiply(block, given, base=result, sign=-1.0)
     result.solve(factor)
     result.store(out, r + n, n)
 

@@ -7,13 +7,11 @@ summed on the way. Means and co-states of all rows are the columns of one matrix
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.costate_covariances import Costates
-from kfdyn.estimation.recursions.costate_outputs import ScalarOutput
+from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh
 from kfdyn.estimation.recursions.dense import Block, Column, add_scaled, combine, dot, outer_sum
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
-from kfdyn.estimation.recursions.riccati_scalar import Covariance, ScalarRow
+from kfdyn.estimation.recursions.riccati_scalar import ScalarOutput
 from kfdyn.estimation.recursions.sparse import Sparse
-from kfdyn.estimation.recursions.states import Gain
 from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
 
 
@@ -90,7 +88,6 @@ class Step:
         self.h = Column(sweep.chain.H, k * sweep.chain.h_step, sweep.n)
         self.g = Column(sweep.chain.G, k * sweep.n, sweep.n)
         self.e = Column(sweep.chain.e, k * sweep.rows, sweep.rows)
-        self.P_plus = self.Lambda = sweep.square
 
     def asked(self):
         """The entries of sums over steps 1 …: number, row and column."""
@@ -105,7 +102,7 @@ class Filtered(Step):
 
     def prior(self):
         """P and z, where the step before left them."""
-        return Straight(Covariance(self, self.sweep.square), Means(self.sweep.flow))
+        return Straight(self.sweep.square, self.sweep.flow)
 
     def outputs(self):
         """The one, if it is seen."""
@@ -120,58 +117,38 @@ class Filtered(Step):
         """F P⁺F* + Q and F z⁺, to the next step."""
         sweep = self.sweep
         for _ in when(self.k + 1 < sweep.chain.seen.size):
-            sweep.F.congruence(P.block, sweep.Q, sweep.spare_square)
-            sweep.F.multiply(z.block, sweep.spare_flow)
+            sweep.F.congruence(P, sweep.Q, sweep.spare_square)
+            sweep.F.multiply(z, sweep.spare_flow)
 
 
-class Means:
-    """z of all rows, in memory."""
-
-    def __init__(self, block):
-        self.block = block
-
-    def along(self, h):
-        """h z, not yet computed."""
-        return h, self.block
-
-    def plus(self, g, eps):
-        """z + g ε."""
-        outer_sum(self.block, None, self.block, 1.0, g, eps.e)
-        return self
-
-
-class Measured(Output):
-    """The output of a step in the gather."""
+class Measured(ScalarOutput):
+    """The output of a step in the gather, of all rows."""
 
     def __init__(self, step):
-        self.step, self.noise = step, step.sweep.noise
-        self.row = ScalarRow(step.h, step.g, step.sweep.scratch)
-        self.measured = Innovations(step.e, Column(step.sweep.y, step.k * step.e.size, step.e.size))
+        super().__init__(step.h, step.sweep.noise, step.g, step.sweep.square, step.sweep.scratch)
+        self.step, self.e = step, step.e
+
+    def innovation(self, z):
+        """ε = y − h z."""
+        combine(self.e, self.h, z)
+        add_scaled(self.e, Column(self.step.sweep.y, self.step.k * self.e.size, self.e.size), -1.0, self.e)
+        return self.e
+
+    def corrected(self, z, g, eps):
+        """z + g ε."""
+        outer_sum(z, None, z, 1.0, g, eps)
+        return z
+
+    def residual(self, eps, d):
+        """D^-½ε: ν itself nobody asks for."""
+        add_scaled(eps, None, root(1.0 / d), eps)
+        return eps
 
     def keep(self, g, d, nu):
-        """D, and D^-½ε = D^½ν."""
+        """D, and whether it is positive."""
         sweep, k = self.step.sweep, self.step.k
         sweep.failed.set(choice(d > 0.0, -1, k))
         sweep.chain.D[k] = d
-        add_scaled(nu, None, root(d), nu)
-
-
-class Innovations:
-    """y of all rows, then ε, then ν."""
-
-    def __init__(self, e, y):
-        self.e, self.y = e, y
-
-    def __sub__(self, product):
-        """ε = y − h z."""
-        combine(self.e, *product)
-        add_scaled(self.e, self.y, -1.0, self.e)
-        return self
-
-    def __mul__(self, precision):
-        """ν = ε/d."""
-        add_scaled(self.e, None, precision, self.e)
-        return self.e
 
 
 class Smoothed(Step):
@@ -194,37 +171,28 @@ class Smoothed(Step):
             squares[l] = squares[l] + dot(costate.line(i), costate.line(j))
 
 
-class Answered:
-    """The output of a step in the scatter of co-states."""
+class Answered(Output):
+    """The output of a step in the scatter of co-states, of all rows."""
 
     def __init__(self, step):
-        sweep = step.sweep
-        self.step, self.row, self.gain = step, self, Gain(step.g)
-        self.nu = Rates(sweep.line, sweep.spare_line)
-        add_scaled(sweep.line, None, root(1.0 / sweep.chain.D[step.k]), step.e)
+        self.step, self.sweep = step, step.sweep
 
-    def added_to(self, costate, a):
+    def response(self, costate):
+        """a = ν − g*λ."""
+        a, spare = self.sweep.line, self.sweep.spare_line
+        add_scaled(a, None, root(1.0 / self.sweep.chain.D[self.step.k]), self.step.e)
+        combine(spare, self.step.g, costate)
+        add_scaled(a, a, -1.0, spare)
+        return a
+
+    def excited(self, costate, a):
         """λ⁺ + h*a."""
         outer_sum(costate, None, costate, 1.0, self.step.h, a)
         return costate
 
     def answer(self, a):
         """a² into the sum."""
-        sums = self.step.sweep.sums
-        sums[0] = sums[0] + dot(a, a)
-
-
-class Rates:
-    """ν of all rows, then a."""
-
-    def __init__(self, a, spare):
-        self.a, self.spare = a, spare
-
-    def __sub__(self, product):
-        """a = ν − g*λ."""
-        combine(self.spare, *product)
-        add_scaled(self.a, self.a, -1.0, self.spare)
-        return self.a
+        self.sweep.sums[0] = self.sweep.sums[0] + dot(a, a)
 
 
 class Weighed(Step):
@@ -232,19 +200,19 @@ class Weighed(Step):
 
     def arriving(self):
         """F*ΛF."""
-        self.sweep.F.congruence(self.Lambda, None, self.sweep.spare_square, turned=True)
-        return Straight(Costates(self, self.Lambda))
+        self.sweep.F.congruence(self.sweep.square, None, self.sweep.spare_square, turned=True)
+        return Straight(self.sweep.square)
 
     def outputs(self, backwards=False):
         """The one, if it is seen; it leaves C behind."""
-        sums = self.sweep.sums
+        sweep = self.sweep
         for _ in when(self.seen):
-            output = ScalarOutput(self.h, self.g, 1.0 / self.sweep.chain.D[self.k], self.sweep.scratch)
+            output = ScalarWeigh(sweep.square, self.h, self.g, 1.0 / sweep.chain.D[self.k], sweep.scratch)
             yield output
-            sums[1] = sums[1] + output.inverse()
+            sweep.sums[1] = sweep.sums[1] + output.inverse()
 
     def leave(self, Lambda):
         """Λ into the sum."""
         Lambdas = self.sweep.Lambdas
         for l, i, j in self.asked():
-            Lambdas[l] = Lambdas[l] + Lambda.block[i, j]
+            Lambdas[l] = Lambdas[l] + Lambda[i, j]

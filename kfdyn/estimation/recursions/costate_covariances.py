@@ -5,7 +5,7 @@ That is the smoothed error covariance S, or the part of the score that does not 
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.costate_outputs import ScalarOutput, VectorOutput
+from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
 from kfdyn.estimation.recursions.dense import (
     Block,
     Column,
@@ -51,12 +51,9 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
         own.arrive()
-        if not single:
-            smooth_covariance(own.measured_by(VectorOutput))
-            continue
-        for alone in either(both(node.m == 1, lambda own: own.seen[0], own)):
-            other = None if vectorial is None else VectorOutput
-            smooth_covariance(own.measured_by(ScalarOutput.of if alone else other))
+        for alone in either(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
+            own.output = ScalarWeigh.of if alone else None if vectorial is None else VectorWeigh
+            smooth_covariance(own)
     return scatter.lost
 
 
@@ -84,7 +81,7 @@ class Scatter:
 
 
 class Weighed:
-    """A node of the scatter."""
+    """A node of the scatter; ``output`` makes what it is measured by, None if there is nothing."""
 
     def __init__(self, scatter, node):
         known, found = scatter.known, scatter.found
@@ -93,11 +90,6 @@ class Weighed:
         self.seen = Column(known.seen, node.output, node.m)
         self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.work, 0, node.n, node.n, node.known)
         self.P_plus = node.square(known.P_plus)
-
-    def measured_by(self, output):
-        """The same with an output of this kind, None for no output."""
-        self.output = output
-        return self
 
     def arrive(self):
         """Λ⁺, and what of a node needs no more: S, or the derivative in φ."""
@@ -120,7 +112,7 @@ class Weighed:
 
     def arriving(self):
         """Λ⁺."""
-        return Straight(Costates(self, self.plus))
+        return Straight(self.plus)
 
     def outputs(self, backwards=False):
         """The one, if any; a vector output is one. It leaves C and the derivative in H behind, if they are wanted."""
@@ -143,28 +135,3 @@ class Weighed:
         """It is where it belongs, unless nothing was measured."""
         if self.output is None:
             self.Lambda.copy(self.plus)
-
-
-class Costates:
-    """Λ⁺, then Λ⁺τ̄, then Λ: in memory, the last two where the node keeps Λ."""
-
-    def __init__(self, node, block):
-        self.node, self.block = node, block
-
-    def applied(self, gain):
-        """Λ⁺ g."""
-        return gain.applied(self.block)
-
-    def less(self, u, row):
-        """A = Λ⁺ − u h."""
-        row.take(self.node.Lambda, self.block, u)
-        return Costates(self.node, self.node.Lambda)
-
-    def turned(self, gain):
-        """g* A."""
-        return gain.turned(self.block)
-
-    def less_symmetric(self, row, v):
-        """Λ = A − h* v."""
-        row.take_symmetric(self.block, v)
-        return self

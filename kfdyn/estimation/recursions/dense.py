@@ -56,6 +56,12 @@ class Block:
             for j in loop(self.shape[1]):
                 self[i, j] = A[i, j]
 
+    def subtract(self, A):
+        """Less A."""
+        for i in loop(self.shape[0]):
+            for j in loop(self.shape[1]):
+                self[i, j] = self[i, j] - A[i, j]
+
 
 class Turned:
     """The transpose of a matrix, as one looks at it."""

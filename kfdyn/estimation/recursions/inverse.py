@@ -87,12 +87,11 @@ class Ancestor(Filtered):
             T[a] = choice(first + a == self.column, 1.0, 0.0)
         return super().prior()
 
-    def pass_on(self, P, z):
+    def pass_on(self, P, ahead):
         """φ z⁺ is all that arrives at the parent."""
         for _ in when(self.node.parent >= 0):
             phi, above = self.above()
-            above.clear()
-            above.add_product(1.0, phi, z.ahead)
+            above.multiply(phi, ahead)
 
 
 class Inboard(Smoothed):
@@ -104,7 +103,8 @@ class Inboard(Smoothed):
 
     def arriving(self):
         """λ⁺."""
-        return Straight(self.costate_plus())
+        self.costate_plus()
+        return Straight(self.own)
 
     def leave(self, costate):
         """The column, and the row, which is the same; ν is used up."""

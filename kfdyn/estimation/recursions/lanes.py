@@ -3,8 +3,8 @@
 The order of operations is kept, and what is fused, so that a vector gets the same bits however many go with it.
 """
 
-from kfdyn.estimation.recursions.registers import Row
-from kfdyn.sweeps.control import down, either, loop, when
+from kfdyn.estimation.recursions.registers import Row, pieces, turned
+from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import Value, arithmetic, choice, local, no, number
@@ -17,6 +17,9 @@ ALONE = ()
 
 #: Vectors that one pass of a sweep carries side by side.
 LANES = 16
+
+#: Rows that become lanes at a time, and lanes that become rows.
+SIDE = 4
 
 
 def zero(lanes):
@@ -49,6 +52,7 @@ class Numbers:
 
     def __init__(self, batch, flat, size, known=False):
         self.batch, self.flat, self.size, self.wide = batch, flat, size, flat.lanes(batch.lanes)
+        self.counted = known
         self.known = known and batch.lanes == 1  # then they go into registers together
 
     def __getitem__(self, i):
@@ -70,13 +74,16 @@ class Numbers:
     def copy(self, x):
         """Take the values of x."""
         if self.known:
-            Row.load(x.flat, 0, self.size).store(self.flat, 0)
+            self.row = x.row
             return
         for i in loop(self.size):
             self[i] = x[i]
 
     def add(self, x):
         """Add x."""
+        if self.known:
+            self.row = self.row + x.row
+            return
         for i in loop(self.size):
             self[i] = self[i] + x[i]
 
@@ -86,33 +93,54 @@ class Numbers:
             for _ in when(no(seen[i])):
                 self[i] = zero(self.batch.lanes)
 
+    @property
+    def row(self):
+        """All in registers."""
+        return Row.load(self.flat, 0, self.size)
+
+    @row.setter
+    def row(self, row):
+        row.store(self.flat, 0)
+
     @arithmetic(ALONE)
-    def add_product(self, sign, A, x):
-        """Add ± A x for A (r, n)."""
+    def multiply(self, A, x, base=None, sign=1.0):
+        """Become base ± A x for A (r, n); ``base`` None stands for zero."""
         if self.known and x.known:
             given = [x[j] for j in range(x.size)]
-            sums = [_sum([A[i, j] for j in range(x.size)], given) for i in range(self.size)]
-            (Row.load(self.flat, 0, self.size) + sign * Row.of(sums)).store(self.flat, 0)
+            sums = sign * Row.of([_sum([A[i, j] for j in range(x.size)], given) for i in range(self.size)])
+            self.row = sums if base is None else base.row + sums
+            return
+        if self.counted and x.counted:
+            given = [x[j] for j in range(x.size)]
+            for i in range(self.size):
+                s = sign * _sum([A[i, j] for j in range(x.size)], given)
+                self[i] = s if base is None else base[i] + s
             return
         for i in loop(A.shape[0]):
             s = local(zero(self.batch.lanes))
             for j in loop(A.shape[1]):
                 s.set(fused(A[i, j], x[j], s))
-            self[i] = self[i] + sign * s
+            self[i] = sign * s if base is None else base[i] + sign * s
 
     @arithmetic(ALONE)
-    def add_transposed(self, sign, A, x):
-        """Add ± A* x for A (r, n); a symmetric A is best applied in this way."""
+    def multiply_turned(self, A, x, base=None, sign=1.0):
+        """Become base ± A* x for A (r, n); a symmetric A is best applied in this way."""
         if self.known and x.known:
             rows = [A.row(i).registers for i in range(x.size)]
-            sums = Row([_sum(column, [x[i] for i in range(x.size)]) for column in zip(*rows)])
-            (Row.load(self.flat, 0, self.size) + sign * sums).store(self.flat, 0)
+            sums = sign * Row([_sum(column, [x[i] for i in range(x.size)]) for column in zip(*rows)])
+            self.row = sums if base is None else base.row + sums
+            return
+        if self.counted and x.counted:
+            given = [x[j] for j in range(x.size)]
+            for i in range(self.size):
+                s = sign * _sum([A[j, i] for j in range(x.size)], given)
+                self[i] = s if base is None else base[i] + s
             return
         for j in loop(A.shape[1]):
             s = local(zero(self.batch.lanes))
             for i in loop(A.shape[0]):
                 s.set(fused(A[i, j], x[i], s))
-            self[j] = self[j] + sign * s
+            self[j] = sign * s if base is None else base[j] + sign * s
 
     @arithmetic(ALONE)
     def solve(self, L):
@@ -130,36 +158,60 @@ class Numbers:
             self[i] = (1.0 / L[i, i]) * s
 
     def load(self, given, width, start=0, step=None):
-        """Take columns from ``start`` on of the rows of the pass, which lie ``width`` apart; spare lanes get 0.
+        """Take columns from ``start`` on of the rows of the pass, which lie ``width`` apart.
 
         ``step`` 0 stands for one row that serves every lane, and None for rows that do not share.
         """
-        lanes, (first, count) = self.batch.lanes, self.batch.rows
         step = width if step is None else step
-        if lanes == 1:
-            self.copy(Numbers(self.batch, given.part(first * step + start, self.size), self.size))
+        if self.batch.lanes == 1:
+            self.copy(self._alone(given, self.batch.rows[0] * step + start))
             return
-        for alone in either(step == 0) if step is not width else (False,):
-            if alone:
-                for i in loop(self.size):
-                    self[i] = Value(number(given[start + i], lanes))
-                continue
-            for l in loop(lanes):
-                source = given.part((first + l) * step + start)
-                for used in either(l < count):
-                    for i in loop(self.size):
-                        self.flat[i * lanes + l] = source[i] if used else 0.0
+        for l, rows in self._sides():
+            for i, count in self._pieces():
+                numbers = turned([given.part(row * step + start + i).lanes(count)[0] for row in rows], count)
+                for j, x in enumerate(numbers):
+                    self._beside(i + j, l, rows)[0] = x
 
-    def store(self, out, width, start=0):
-        """Write the lanes to columns from ``start`` on of the rows of the pass."""
-        lanes, (first, count) = self.batch.lanes, self.batch.rows
-        if lanes == 1:
-            Numbers(self.batch, out.part(first * width + start, self.size), self.size, self.known).copy(self)
+    def store(self, out, width, start=0, base=None):
+        """Write the lanes to columns from ``start`` on of the rows of the pass, added to those of ``base`` if given."""
+        if self.batch.lanes == 1:
+            at = self.batch.rows[0] * width + start
+            to = self._alone(out, at)
+            to.copy(self)
+            if base is not None:
+                to.add(self._alone(base, at))
             return
-        for l in loop(count):
-            target = out.part((first + l) * width + start)
-            for i in loop(self.size):
-                target[i] = self.flat[i * lanes + l]
+        for l, rows in self._sides():
+            for i, count in self._pieces():
+                numbers = [self._beside(i + j, l, rows)[0] for j in range(count)]
+                for row, x in zip(rows, turned(numbers, len(rows))):
+                    at = row * width + start + i
+                    before = 0.0 if base is None else base.part(at).lanes(count)[0]
+                    out.part(at).lanes(count)[0] = x + before
+
+    def _alone(self, memory, start):
+        """The numbers of one row, which are there already."""
+        return Numbers(self.batch, memory.part(start, self.size), self.size, self.known)
+
+    def _sides(self):
+        """Over the lanes in use, some at a time: the first of them, and the rows that belong to them.
+
+        They are filled up to a multiple of SIDE: lanes to spare have the last row once more, all that is loaded of it,
+        so what they store is the same. One at a time where code for squares would take too long to compile.
+        """
+        first, count = self.batch.rows
+        together = SIDE if self.counted else 1
+        for side in loop((count + (SIDE - 1)) // SIDE * (SIDE // together)):
+            l = together * side
+            yield l, [first + choice(l + r < count, l + r, count - 1) for r in range(together)]
+
+    def _beside(self, i, l, rows):
+        """Number i in the lanes from l on, one for each row."""
+        return self.flat.part(i * self.batch.lanes + l).lanes(len(rows))
+
+    def _pieces(self):
+        """Over numbers, some at a time: the first of them, and how many."""
+        return pieces(self.size) if self.counted else ((i, 1) for i in loop(self.size))
 
 
 def _sum(a, x):

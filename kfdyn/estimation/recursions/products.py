@@ -27,11 +27,11 @@ def gather(lanes, sizes, weighted, model, G, closed, strict, x, first, last, y, 
             for _ in when(node.parent >= 0):
                 for _ in when((closed != 0) & (node.m > 0)):
                     seen = flow.seen.part(0, node.m, node.one)
-                    seen.clear()
-                    seen.add_product(1.0, node.H, own)
-                    own.add_product(-1.0, node.gain(G), seen)
+                    seen.multiply(node.H, own)
+                    own.multiply(node.gain(G), seen, base=own, sign=-1.0)
                 above = node.above()
-                flow.of(above).add_product(1.0, node.step(above), own)
+                total = flow.of(above)
+                total.multiply(node.step(above), own, base=total)
 
 
 @sweep(tags=2)
@@ -45,12 +45,11 @@ def scatter(lanes, sizes, model, G, closed, strict, x, first, last, y, work):
             own.clear()
             for _ in when(node.parent >= 0):
                 above = node.above()
-                own.add_transposed(1.0, node.step(above), flow.of(above))
+                own.multiply_turned(node.step(above), flow.of(above))
                 for _ in when((closed != 0) & (node.m > 0)):
                     seen = flow.seen.part(0, node.m, node.one)
-                    seen.clear()
-                    seen.add_transposed(1.0, node.gain(G), own)
-                    own.add_transposed(-1.0, node.H, seen)
+                    seen.multiply_turned(node.gain(G), own)
+                    own.multiply_turned(node.H, seen, base=own, sign=-1.0)
             flow.add(node, own, strict, x, y)
 
 
@@ -74,7 +73,7 @@ class Flow:
             own.store(y, self.states, node.state)
         known.load(x, self.states, node.state)
         if weighted:
-            own.add_transposed(1.0, node.square(self.model.Q), known)
+            own.multiply_turned(node.square(self.model.Q), known, base=own)
         else:
             own.add(known)
         for _ in when(strict == 0):
@@ -136,7 +135,7 @@ class Pair:
         given, result = self.given.part(0, size), self.result.part(0, to)
         given.load(self.x, *source)
         result.load(self.y, *target)
-        (result.add_transposed if transposed else result.add_product)(1.0, block, given)
+        (result.multiply_turned if transposed else result.multiply)(block, given, base=result)
         result.store(self.y, *target)
 
 

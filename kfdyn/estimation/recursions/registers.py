@@ -12,7 +12,7 @@ number that is to be broadcast is loaded from memory, where that is free. Python
 from functools import reduce
 from operator import add
 
-from kfdyn.sweeps.values import LANEWISE, Place, arithmetic, from_lanes, lane
+from kfdyn.sweeps.values import LANEWISE, Place, Value, arithmetic, from_lanes, lane
 
 
 def pieces(n):
@@ -83,9 +83,23 @@ class Row:
         return half
 
 
+def shuffled(a, b, places):
+    """The numbers of two registers at these places, those of the second counted behind the first's."""
+    return Value(Place.builder.shuffle_vector(a.ir, b.ir, places))
+
+
 def _width(register):
     kind = getattr(getattr(register, "ir", None), "type", None)
     return getattr(kind, "count", 1)
+
+
+def turned(given, count):
+    """So many registers, the first of which has the first number of each of those given, and so on."""
+    if not len(given) == count == 4:
+        return [from_lanes([lane(x, l) for x in given]) for l in range(count)]
+    a, b, c, d = given
+    pairs = [shuffled(x, y, places) for x, y in ((a, b), (c, d)) for places in ((0, 4, 2, 6), (1, 5, 3, 7))]
+    return [shuffled(*pairs[first::2], places) for places in ((0, 1, 4, 5), (2, 3, 6, 7)) for first in (0, 1)]
 
 
 def exact_pair(a, x, b, y):

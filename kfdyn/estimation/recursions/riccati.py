@@ -33,10 +33,9 @@ def gather_covariances(sizes, how, model, covariances, work):
     gather = Gather(MODEL.at(model), covariances, work)
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in inward(gather.model, sizes, until=gather.failed):
-        if not single:
-            filter_node(_WAYS[how](gather, node))
-            continue
-        for alone in either(both(node.m == 1, lambda node: covariances.seen[node.output], node)):
+        for alone in (
+            either(both(node.m == 1, lambda node: covariances.seen[node.output], node)) if single else (False,)
+        ):
             filter_node((Scalar if alone else _WAYS[how])(gather, node))
     return gather.failed
 

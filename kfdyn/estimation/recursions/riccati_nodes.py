@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.dense import Block, Column, add_congruence
 from kfdyn.estimation.recursions.page import Straight
-from kfdyn.estimation.recursions.riccati_scalar import Covariance, One
+from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import root
@@ -32,7 +32,7 @@ class Measured:
 
     def prior(self):
         """P; no z: it is for the gather of the states."""
-        return Straight(Covariance(self, self.P), None)
+        return Straight(self.P, None)
 
     def fail(self, a):
         """Remember that output a says nothing new."""
@@ -43,21 +43,18 @@ class Measured:
         node, gather = self.node, self.gather
         for _ in when((node.parent >= 0) & (gather.failed < 0)):
             above = node.above()
-            add_congruence(above.square(gather.found.P), node.step(above), P.block, gather.congruence)
+            add_congruence(above.square(gather.found.P), node.step(above), P, gather.congruence)
 
 
 class Scalar(Measured):
     """Of one output, which is seen."""
 
     def outputs(self):
-        """The output."""
-        n = self.node.n
-        h, g = Column(self.H.memory, 0, n, self.node.known), Column(self.G.memory, 0, n, self.node.known)
-        yield One(self, 0, h, self.R[0, 0], g, self.P, self.gather.scratch)
-
-    def kept(self, output, d):
-        """D and its root."""
-        self.D[0, 0], self.L[0, 0] = d, root(d)
+        """The output, of which D and its root are kept."""
+        h, g = (Column(block.memory, 0, self.node.n, self.node.known) for block in (self.H, self.G))
+        output = Measurement(self, 0, h, self.R[0, 0], g, self.P, self.gather.scratch)
+        yield output
+        self.D[0, 0], self.L[0, 0] = output.d, root(output.d)
 
 
 class Unseen(Measured):
@@ -71,7 +68,7 @@ class Unseen(Measured):
         self.G.clear()
         for a in loop(m):
             self.L[a, a] = 1.0
-        return Straight(Covariance(self, self.P_plus), None)
+        return Straight(self.P_plus, None)
 
     def outputs(self):
         """None."""

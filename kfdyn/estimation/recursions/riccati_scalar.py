@@ -1,46 +1,57 @@
 """A scalar output as the Riccati gather meets it: P, its row h, and what becomes of them in memory."""
 
 from kfdyn.estimation.recursions.dense import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
+from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.values import local, no, now
 
 
-class Covariance:
-    """P, in memory; P⁺ is written where the node keeps it, which may be in its place."""
+class ScalarOutput(Output):
+    """A row h of H and its noise r, with room for u = P h* and for its gain; P⁺ may be in the place of P."""
 
-    def __init__(self, node, block):
-        self.node, self.block = node, block
+    def __init__(self, h, r, gain, P_plus, scratch):
+        self.h, self.noise, self.gain, self.P_plus = h, r, gain, P_plus
+        self.u = Column(scratch, 0, h.size, h.known)
 
-    def applied(self, row):
-        """P h*."""
-        return row.applied(self.block)
+    def applied(self, P):
+        """u = P h*."""
+        combine(self.u, self.h, P)
+        return self.u
 
-    def less(self, g, u):
-        """P − g u*."""
-        u.take(self.node.P_plus, self.block, g)
-        return Covariance(self.node, self.node.P_plus)
+    def variance(self, u):
+        """d = h u + r."""
+        return dot(self.h, u) + self.noise
+
+    def gain_of(self, u, d):
+        """g = u/d."""
+        add_scaled(self.gain, None, 1.0 / d, u)
+        return self.gain
+
+    def reduced(self, P, g, u):
+        """P⁺ = P − u g*."""
+        subtract_outer(self.P_plus, P, u, g, True)
+        return self.P_plus
 
 
-class One:
-    """One scalar output: its row, its noise r, and where its gain goes."""
+class Measurement(ScalarOutput):
+    """Output a of a node, whose variance must be more than rounding: ``d``, which is then kept."""
 
     def __init__(self, node, a, h, r, gain, P, scratch):
-        self.node, self.a, self.noise = node, a, r
-        self.row, self.before = CheckedRow(self, h, gain, scratch), node.gather.before
-        scale = local(r)
+        super().__init__(h, r, gain, node.P_plus, scratch)
+        self.node, self.a, self.before, self.scale = node, a, node.gather.before, local(r)
         for i in loop(h.size):
             self.before[i] = P[i, i]
-            scale += h[i] * h[i] * self.before[i]
-        self.scale = scale
+            self.scale += h[i] * h[i] * self.before[i]
 
-    def variance(self, hu):
+    def variance(self, u):
         """d = h u + r, if that is more than rounding."""
-        d = local(hu + self.noise)
-        for _ in when(no(d > bound(self.row.h.size) * self.scale), likely=False):
+        d = local(super().variance(u))
+        for _ in when(no(d > bound(self.h.size) * self.scale), likely=False):
             self.node.fail(self.a)
             d.set(1.0)
-        return now(d)
+        self.d = now(d)
+        return self.d
 
     def refined(self, P, g, d):
         """P⁺ as P − g u* would be without rounding.
@@ -49,74 +60,12 @@ class One:
         δ = B h* − r g, which is zero in exact arithmetic, brings it back (the Joseph form's virtue at the price of a
         rank-two correction): P⁺ = B − δ g* − g δ* + (hδ) g g*.
         """
-        r, h, u = self.noise, self.row.h, self.row.u
+        r, h, u = self.noise, self.h, self.u
         for _ in when(no(r > 0.01 * d)):
-            combine(u, h, P.block)
+            combine(u, h, P)
             add_scaled(u, u, -r, g)
             add_scaled(u, u, -0.5 * dot(h, u), g)  # δ − κ g / 2: the correction is then u g* + g u*
-            subtract_pair(P.block, u, g)
+            subtract_pair(P, u, g)
             for _ in when(r == 0.0):
-                flush(self.before, P.block)
+                flush(self.before, P)
         return P
-
-    def keep(self, g, d, nu):
-        """The gain is where it belongs; the node keeps d."""
-        self.node.kept(self, d)
-
-
-class ScalarRow:
-    """A row h of H, with room for u = P h* and for g."""
-
-    def __init__(self, h, gain, scratch):
-        self.h, self.gain, self.u = h, gain, Column(scratch, 0, h.size, h.known)
-
-    def applied(self, P):
-        """u = P h*."""
-        combine(self.u, self.h, P)
-        return Applied(self)
-
-    def dot(self, x):
-        """h u; of means, what they make of it."""
-        return x.along(self.h)
-
-
-class CheckedRow(ScalarRow):
-    """A row of which h u + r is looked at."""
-
-    def __init__(self, output, h, gain, scratch):
-        super().__init__(h, gain, scratch)
-        self.output = output
-
-    def dot(self, x):
-        """h u, to which the noise is added."""
-        return Sum(self.output, super().dot(x))
-
-
-class Sum:
-    """h P h*, which with the noise is the variance of the innovation."""
-
-    def __init__(self, output, value):
-        self.output, self.value = output, value
-
-    def __add__(self, noise):
-        return self.output.variance(self.value)
-
-
-class Applied:
-    """u = P h*."""
-
-    def __init__(self, row):
-        self.row = row
-
-    def __rmul__(self, inverse):
-        """g = u/d."""
-        add_scaled(self.row.gain, None, inverse, self.row.u)
-        return self.row.gain
-
-    def along(self, h):
-        """h u."""
-        return dot(h, self.row.u)
-
-    def take(self, P_plus, P, g):
-        """P⁺ = P − u g*."""
-        subtract_outer(P_plus, P, self.row.u, g, True)

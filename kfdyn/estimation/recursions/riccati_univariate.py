@@ -3,9 +3,10 @@
 from kfdyn.estimation.recursions.dense import Block, Column
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_nodes import Measured
-from kfdyn.estimation.recursions.riccati_scalar import Covariance, One
-from kfdyn.estimation.recursions.riccati_vector import finish_gain, innovations
+from kfdyn.estimation.recursions.riccati_scalar import Measurement
+from kfdyn.estimation.recursions.riccati_vector import innovations
 from kfdyn.estimation.recursions.rounding import bound
+from kfdyn.estimation.recursions.triangular import solve_lower_transposed
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.values import choice, local
@@ -27,7 +28,7 @@ class Univariate(Measured):
         self.rest = scratch.part(m * (m + n))
         self.P_plus.copy(self.P)
         self._decorrelate()
-        return Straight(Covariance(self, self.P_plus), None)
+        return Straight(self.P_plus, None)
 
     def _decorrelate(self):
         """N r N* = R, r kept on the diagonal of N; h = N⁻¹H."""
@@ -54,20 +55,22 @@ class Univariate(Measured):
     def outputs(self):
         """The rows of N⁻¹H that are seen; then L ← N L and G ← G L⁻¹."""
         n, m, L, N = self.node.n, self.node.m, self.L, self.N
-        g = Column(self.rest, n + m, n, self.node.known)
+        g = Column(self.rest, n, n, self.node.known)
         for a in loop(m, until=self.gather.failed):
             for _ in when(self.seen[a]):
-                yield One(self, a, self.h.line(a), N[a, a], g, self.P_plus, self.rest)
+                output = Measurement(self, a, self.h.line(a), N[a, a], g, self.P_plus, self.rest)
+                yield output
+                self._keep(a, g, root(output.d))
         for a in down(m):  # from the last row: row a needs the earlier ones as they were
             for b in loop(a):
                 for c in loop(b + 1):
                     L[a, c] = L[a, c] + N[a, b] * L[b, c]
-        finish_gain(self, self.rest)
+        for i in loop(n):
+            solve_lower_transposed(L, self.G.line(i))
 
-    def kept(self, output, d):
-        """The parts of L and G L that are of one output."""
-        n, m, a, g, h, L = self.node.n, self.node.m, output.a, output.row.gain, self.h, self.L
-        deviation = root(d)
+    def _keep(self, a, g, deviation):
+        """The parts of L and G L that are of output a."""
+        n, m, h, L = self.node.n, self.node.m, self.h, self.L
         for i in loop(n):
             self.G[i, a] = g[i] * deviation
         L[a, a] = deviation

@@ -75,11 +75,10 @@ def smooth_states(lanes, sizes, model, children, M, M_aside, rows, first, last, 
             for _ in when(node.parent >= 0):
                 above = node.above()
                 sums = gap.part(above.state, above.n, above.known)
-                x.add_transposed(1.0, step_block(M, node, above, children).turned(), sums)
+                x.multiply_turned(step_block(M, node, above, children).turned(), sums, base=x)
                 for _ in when(no(children.first[node.k])):
                     moved = other.part(0, above.n, above.known)
-                    moved.clear()
-                    moved.add_transposed(1.0, above_block(M_aside, node, above, children).turned(), sums)
+                    moved.multiply_turned(above_block(M_aside, node, above, children).turned(), sums)
                     sums.copy(moved)
             x.store(rows.x, total, node.state)
             own.load(rows.z, total, node.state)

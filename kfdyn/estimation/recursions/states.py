@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kfdyn.estimation.recursions.dense import Column
 from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
 from kfdyn.estimation.recursions.model import MODEL, inward, outward
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import either, when
 
@@ -141,9 +141,9 @@ class Place:
         above = self.node.above()
         return self.node.step(above), self.sweep.flow.part(above.state, above.n, above.known)
 
-    def store(self, numbers, rows):
-        """Write numbers of the node's states to the caller's rows."""
-        numbers.store(rows, self.sweep.n_states, self.node.state)
+    def store(self, numbers, rows, base=None):
+        """Write numbers of the node's states to the caller's rows, added to those of ``base`` if given."""
+        numbers.store(rows, self.sweep.n_states, self.node.state, base)
 
     def outputs(self, backwards=False):
         """All outputs as one."""
@@ -155,22 +155,20 @@ class Filtered(Place):
 
     def prior(self):
         """z; the covariances are known."""
-        ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
-        ahead.copy(self.own)
-        return Straight(None, Mean(self.own, ahead))
+        return Straight(None, self.own)
 
-    def pass_on(self, P, z):
+    def pass_on(self, P, ahead):
         """z⁺ + P⁺η, kept, and φ times it into the parent's sum."""
-        rows, ahead = self.sweep.rows, z.ahead
+        rows = self.sweep.rows
         for _ in when(rows.eta_step >= 0):
             self.known.load(rows.eta, self.sweep.n_states, self.node.state, rows.eta_step)
-            ahead.add_transposed(1.0, self.P_plus, self.known)
+            ahead.multiply_turned(self.P_plus, self.known, base=ahead)
         for _ in when(rows.stored != 0):
             self.store(self.own, rows.z)
             self.store(ahead, rows.z_plus)
         for _ in when(self.node.parent >= 0):
             phi, above = self.above()
-            above.add_product(1.0, phi, ahead)
+            above.multiply(phi, ahead, base=above)
 
 
 class Smoothed(Place):
@@ -182,9 +180,8 @@ class Smoothed(Place):
         self.costate_plus()
         for _ in when(rows.stored != 0):
             self.store(own, rows.costate_plus)
-            self.known.load(rows.z_plus, n_states, at)
-            self.known.add_transposed(1.0, self.P_plus, own)
-            self.store(self.known, rows.x)
+            self.known.multiply_turned(self.P_plus, own)
+            self.store(self.known, rows.x, base=rows.z_plus)
         for _ in when(rows.eta_step >= 0):
             self.known.load(rows.eta, n_states, at, rows.eta_step)
             own.add(self.known)
@@ -192,11 +189,12 @@ class Smoothed(Place):
 
     def costate_plus(self):
         """λ⁺ = φ*λ(p), 0 at a root."""
-        self.own.clear()
-        for _ in when(self.node.parent >= 0):
-            phi, above = self.above()
-            self.own.add_transposed(1.0, phi, above)
-        return self.own
+        for inner in either(self.node.parent >= 0):
+            if inner:
+                phi, above = self.above()
+                self.own.multiply_turned(phi, above)
+            else:
+                self.own.clear()
 
     def leave(self, costate):
         """λ, kept; its children find it where it is."""
@@ -204,98 +202,48 @@ class Smoothed(Place):
             self.store(costate, self.sweep.rows.costate)
 
 
-class Mean:
-    """z, and the place where z⁺ is made."""
-
-    def __init__(self, z, ahead):
-        self.z, self.ahead = z, ahead
-
-    def plus(self, gain, eps):
-        """z + G ε."""
-        self.ahead.add_product(1.0, gain.G, eps.numbers)
-        return self
-
-
-class Outputs:
-    """The outputs of a node as one: its row is H, its gain G, its variance D = L L*."""
+class Outputs(Output):
+    """The outputs of a node as one: its row is H, its gain G, its variance D = L L*; T becomes ε, and ν becomes a."""
 
     def __init__(self, place):
-        sweep, node = place.sweep, place.node
-        self.sweep, self.node, self.row, self.variance = sweep, node, self, self
-        self.H, self.gain = node.H, Gain(node.gain(sweep.covariances.G))
+        self.sweep, self.node, self.covariances = place.sweep, place.node, place.sweep.covariances
+        self.H, self.gain = self.node.H, self.node.gain(self.covariances.G)
 
-    @property
-    def measured(self):
-        """T, which becomes ε."""
-        seen = Column(self.sweep.covariances.seen, self.node.output, self.node.m)
-        return Innovation(self, self.sweep.innovation.part(self.node.output, self.node.m, self.node.one), seen)
+    def own(self, numbers):
+        """The node's part of what there is for all outputs."""
+        return numbers.part(self.node.output, self.node.m, self.node.one)
 
-    @property
-    def nu(self):
-        """ν, which becomes a."""
-        return Rate(self.sweep.rate.part(self.node.output, self.node.m, self.node.one))
+    def known(self):
+        """G and D, by its factor."""
+        return self.gain, self.node.among(self.covariances.L)
 
-    def dot(self, x):
-        """H z, not yet computed."""
-        return self.H, x.z
+    def innovation(self, z):
+        """ε = T − H z, 0 where T is missing."""
+        eps = self.own(self.sweep.innovation)
+        eps.multiply(self.H, z, base=eps, sign=-1.0)
+        eps.erase(Column(self.covariances.seen, self.node.output, self.node.m))
+        return eps
 
-    def added_to(self, costate, a):
-        """λ⁺ + H* a."""
-        costate.add_transposed(1.0, self.H, a.numbers)
-        return costate
+    def corrected(self, z, G, eps):
+        """z⁺ = z + G ε, in a place of its own."""
+        ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
+        ahead.multiply(G, eps, base=z)
+        return ahead
 
-    def __rtruediv__(self, one):
-        """D⁻¹, by its factor."""
-        return self.node.among(self.sweep.covariances.L)
-
-    def keep(self, g, d, nu):
-        """All is where it belongs."""
-
-    def answer(self, a):
-        """All is where it belongs."""
-
-
-class Innovation:
-    """T, then ε = T − H z, 0 where T is missing."""
-
-    def __init__(self, output, numbers, seen):
-        self.output, self.numbers, self.seen = output, numbers, seen
-
-    def __sub__(self, product):
-        """T − H z."""
-        H, z = product
-        self.numbers.add_product(-1.0, H, z)
-        self.numbers.erase(self.seen)
-        return self
-
-    def __mul__(self, L):
+    def residual(self, eps, L):
         """ν = D⁻¹ ε."""
-        node = self.output.node
-        residual = self.output.sweep.residual.part(node.output, node.m, node.one)
-        residual.copy(self.numbers)
-        residual.solve(L)
-        return residual
+        nu = self.own(self.sweep.residual)
+        nu.copy(eps)
+        nu.solve(L)
+        return nu
 
+    def response(self, costate):
+        """a = ν − G*λ."""
+        a = self.own(self.sweep.rate)
+        a.multiply_turned(self.gain, costate, base=a, sign=-1.0)
+        return a
 
-class Gain:
-    """G, which takes ε to a state and a co-state to an output."""
-
-    def __init__(self, G):
-        self.G = G
-
-    def dot(self, costate):
-        """G*λ, not yet computed."""
-        return self.G, costate
-
-
-class Rate:
-    """ν, then a = ν − G*λ."""
-
-    def __init__(self, numbers):
-        self.numbers = numbers
-
-    def __sub__(self, product):
-        """ν − G*λ."""
-        G, costate = product
-        self.numbers.add_transposed(-1.0, G, costate)
-        return self
+    def excited(self, costate, a):
+        """λ⁺ + H* a."""
+        costate.multiply_turned(self.H, a, base=costate)
+        return costate
