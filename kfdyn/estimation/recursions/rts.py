@@ -16,21 +16,19 @@ from kfdyn.sweeps.values import choice, local
 def restore_cancelled(model, covariances, Lambda, S, errors, work):
     """Recompute the S of the nodes where it has lost digits, parents before children, wherever that rounds off less.
 
-    ``errors`` (Σn,) is filled: S_ij is known to about ε errors_i errors_j. ``work`` is for :func:`work_size` numbers.
+    ``errors`` (Σn,), 0 before, is filled at these nodes: S_ij is known to about ε errors_i errors_j. ``work`` is for
+    :func:`work_size` numbers.
     """
     model, known = MODEL.at(model), covariances
     for node in outward(model, ANY):
-        own, error = node.square(known.P_plus), Column(errors, node.state, node.n)
-        for i in loop(node.n):
-            error[i] = deviation(own, i)
         for _ in when(node.parent >= 0):
-            for _ in when(cancelled(own, node.square(S))):
+            for _ in when(cancelled(node.square(known.P_plus), node.square(S))):
                 smooth_by_parent(node, known, Lambda, S, errors, work)
 
 
 def work_size(n):
     """Numbers that it works in, with at most n states to a node."""
-    return 7 * n * n + 3 * n
+    return 7 * n * n + 4 * n
 
 
 def smooth_by_parent(node, known, Lambda, S, errors, work):
@@ -78,11 +76,11 @@ class ByParent:
         shapes = (r, r), (n, r), (n, n), (r, r), (n, n)
         self.L, self.J, self.E, self.W, self.S = (Block(work, i * square, *shape) for i, shape in enumerate(shapes))
         self.spare = work.part(5 * square)
-        self.scale, self.row, self.error = (
-            Column(work, 7 * square + i * most, size) for i, size in enumerate((r, r, n))
+        self.scale, self.row, self.error_p, self.error = (
+            Column(work, 7 * square + i * most, size) for i, size in enumerate((r, r, r, n))
         )
         self.phi, self.own = node.step(self.above), node.square(known.P_plus)
-        self.S_p, self.error_p = self.above.square(S), Column(errors, self.above.state, r)
+        self.S_p, self.errors = self.above.square(S), errors
 
     def regular(self):
         """Whether P(p) is invertible; leaves its lower factor behind."""
@@ -117,6 +115,8 @@ class ByParent:
         """Leave the bounds of rounding behind: ``error`` (n,)."""
         for a in loop(self.above.n):
             self.scale[a] = deviation(self.above.square(self.known.P), a)
+            e = self.errors[self.above.state + a]
+            self.error_p[a] = choice(e > 0.0, e, deviation(self.above.square(self.known.P_plus), a))
         for i in loop(self.node.n):
             self.error[i] = root(self.rounding(i))
 
