@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.estimation import StateSpace
+from kfdyn.estimation.turned import of_vectors
 
 Array = NDArray[np.float64]
 Starts = NDArray[np.int64]
 
-_ROUNDED = 1e-12  # of a block's largest entry: how exactly a rigid body's matrices show what they are
+_ROUNDED = 1e-12  # how exactly a rigid body's steps show what they are
 _TRIPLES = np.array([0, 3])  # [angular; linear]
 
 
@@ -43,7 +44,7 @@ def unit_groups(ss: StateSpace) -> list[Starts]:
     >>> unit_groups(kf.StateSpace([-1], [None], [[[1.0, 0.0]]], [[[1.0, 0.0], [0.0, 2.0]]]))
     [array([0, 1])]
     """
-    bodies = [_spatial(Q) for Q in ss.Q]
+    bodies = [bool(of_vectors(Q)) for Q in ss.Q]
     for k, p in enumerate(ss.tree.parent):
         if p >= 0 and not (bodies[k] and bodies[p] and _rigid(ss.phi[k])):
             bodies[k] = bodies[p] = False
@@ -81,25 +82,6 @@ def group_norm(vector: Array, starts: Starts) -> Array:
 def spread(values: Array, starts: Starts, n: int) -> Array:
     """To every component, (n,), the value of its group."""
     return np.repeat(values, np.diff(np.append(starts, n)))
-
-
-def _spatial(Q: Array) -> bool:
-    """Whether a covariance is that of rigid bodies, six components each, that share nothing."""
-    if not len(Q) or len(Q) % 6:
-        return False
-    size = float(np.abs(Q).max())
-    apart = Q.reshape(-1, 6, len(Q) // 6, 6).transpose(0, 2, 1, 3)
-    for i, row in enumerate(apart):
-        for j, M in enumerate(row):
-            if i != j:
-                if M.any():
-                    return False
-                continue
-            lever, mass = M[:3, 3:], M[3:, 3:]
-            off = max(np.abs(lever + lever.T).max(), np.abs(mass - mass[0, 0] * np.eye(3)).max())
-            if off > _ROUNDED * size:
-                return False
-    return True
 
 
 def _rigid(phi: Array) -> bool:

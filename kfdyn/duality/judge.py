@@ -72,7 +72,7 @@ def judge(
             spaces[name] = space
         means[name] = _mean(name, total, space, n)
         entries, found, scores = entries_test(plan.ss, name, sums, claim, n, whole, rtol, called)
-        tests += [entries, mean_entries_test(name, sums.total, claim, n, rtol, called)]
+        tests += [entries, mean_entries_test(name, sums.total, claim, n, whole, rtol, called)]
         if name in ("filter_error", "smoothed_error") and whole:
             tests.append(nees_test(name, sums, space, n))
         if name in theirs and whole and n >= space.rank > 0:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.turned import of_vectors, vector_deviations
 
 if TYPE_CHECKING:
     from kfdyn.estimation.packing import Packed
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
 _CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
+_TURNED_TOLERANCE = 2e-12  # of a vector's variances: a turned inertia, of which a body's moments may lose 1e-12 already
 
 
 def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want_cols: IntArray, rule: str) -> None:
@@ -49,7 +51,9 @@ def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
 def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
     """Refuse the first block that is not symmetric positive semi-definite; symmetrise the rounding of the others.
 
-    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units.
+    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units. Vectors in space
+    have one unit each: of a rod that lies nearly along an axis the moment about it is what rotation left of the others,
+    a rounding error of theirs.
     """
     flat, sizes = packed.flat, packed.rows
     if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
@@ -102,8 +106,8 @@ def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelErro
 def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
 
-    Elimination on all of them at once finds the positive definite ones; the eigenvalues of the correlations decide
-    about the others only, for they cost several times as much.
+    Elimination on all of them at once finds the positive definite ones; eigenvalues decide about the others only, for
+    they cost several times as much.
     """
     n = stack.shape[1]
     left = stack.copy()
@@ -119,9 +123,23 @@ def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     wrong = np.zeros(len(stack), dtype=bool)
     asked = np.flatnonzero(doubtful)
     if asked.size:
-        some = stack[asked]
-        variance = np.diagonal(some, axis1=1, axis2=2)
-        scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        correlation = some / (scale[:, :, None] * scale[:, None, :])
-        wrong[asked] = np.linalg.eigvalsh(correlation)[:, 0] < -_PSD_TOLERANCE * n
+        unit, tolerance = _units(stack[asked])
+        lowest = np.linalg.eigvalsh(stack[asked] / (unit[:, :, None] * unit[:, None, :]))[:, 0]
+        wrong[asked] = lowest < -tolerance
     return wrong
+
+
+def _units(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Units in which the eigenvalues of covariances are judged, and what rounding may make of one that is 0."""
+    variance = np.diagonal(stack, axis1=1, axis2=2)
+    # one that is not positive has no unit of its own; those of the others may be far larger
+    other = np.minimum(1.0, np.abs(stack).max(axis=(1, 2)))[:, None]
+    units, tolerance = (
+        np.sqrt(np.where(variance > 0, variance, other)),
+        np.full(len(stack), _PSD_TOLERANCE * variance.shape[1]),
+    )
+    turned = of_vectors(stack)
+    if turned.any():
+        whole = vector_deviations(stack[turned])
+        units[turned], tolerance[turned] = np.where(whole > 0, whole, 1.0), _TURNED_TOLERANCE
+    return units, tolerance

@@ -126,7 +126,8 @@ class Riccati:
         if self._scatter(SMOOTHED, Lambda, S=S):
             from kfdyn.estimation.recursions.rts import restore_cancelled, work_size
 
-            restore_cancelled(ss.address, self.flats, S, np.empty(work_size(ss.common.most_states)))
+            work = np.empty(work_size(ss.common.most_states))
+            restore_cancelled(ss.address, self.flats, Lambda, S, np.zeros(ss.n_states), work)
         result = SmoothedCovariances(ss.Q.like(frozen(Lambda)), ss.Q.like(frozen(S)))
         for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
             expect_finite_blocks(ss.tree, name, blocks, ss.tree.order[::-1])

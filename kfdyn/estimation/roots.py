@@ -11,6 +11,7 @@ from kfdyn.estimation.block_checks import expect_finite
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.packing import BlockInput, pack
 from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.turned import of_vectors, vector_deviations
 
 if TYPE_CHECKING:
     from kfdyn.estimation.state_space import StateSpace
@@ -120,15 +121,26 @@ def square_root(blocks: Blocks) -> Blocks:
     """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
 
     Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
-    Correlations, so that a state in small units is not taken for rounding.
+    Correlations, so that a state in small units is not taken for rounding; unless it is some, of a vector turned.
     """
     flat = np.empty_like(blocks.flat)
     for nodes, stack in blocks.grouped():
         deviation = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
-        unit = np.where(deviation > 0, deviation, 1.0)
-        values, vectors = np.linalg.eigh(stack / (unit[:, :, None] * unit[:, None, :]))
-        values[values <= 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]] = 0.0
-        root = deviation[:, :, None] * vectors * np.sqrt(values)[:, None, :]
+        root, lowest = _scaled_root(stack, deviation)
+        unseen = ((deviation == 0) & stack.any(axis=2)).any(axis=1)  # no variance, but covariances
+        turned = ((lowest < 0) | unseen) & of_vectors(stack)
+        if turned.any():
+            root[turned] = _scaled_root(stack[turned], vector_deviations(stack[turned]))[0]
         where = blocks.places(nodes, stack.shape[1] ** 2)
         flat[where] = root.reshape(where.shape)
     return Blocks(flat, blocks.rows, blocks.cols)
+
+
+def _scaled_root(stack: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Roots by eigenvalues in these units; and the lowest of them, 0 where it is within rounding of zero."""
+    divisor = np.where(unit > 0, unit, 1.0)
+    values, vectors = np.linalg.eigh(stack / (divisor[:, :, None] * divisor[:, None, :]))
+    rounding = 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]
+    lowest = np.where(values >= -rounding, 0.0, values).min(axis=1, initial=0.0)
+    values[values <= rounding] = 0.0
+    return unit[:, :, None] * vectors * np.sqrt(values)[:, None, :], lowest

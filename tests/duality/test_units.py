@@ -171,3 +171,13 @@ def test_as_many_samples_as_dimensions_keep_the_level(spare: int) -> None:
         assert report.passed, report.rejected
         assert all(test.p_value > 0 for test in report.tests)
         assert sum(test.p_value == 1 for test in report.tests if test.kind == "covariance") == 0
+
+
+@pytest.mark.parametrize("angle", [1e-12, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3])
+def test_rods_next_to_an_axis(angle):
+    """The moment about the rod is what rotation left of the others: known to the rounding of theirs, and 0 at 1e-9."""
+    rods = kf.models.uniform_chain(3)
+    for quarter in range(4):
+        q = [quarter * np.pi / 2 + angle, angle, -angle]
+        report = kf.cross_check(rods, q, samples=60, seed=quarter)
+        assert report.passed, report.verdict()
