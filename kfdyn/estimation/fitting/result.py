@@ -138,11 +138,8 @@ class Fit:
         return scale, values, vectors
 
     @cached_property
-    def cov_params(self) -> FloatArray:
-        """Covariance of the estimate, the inverse of the observed information, (p, p).
-
-        NaN for parameters at a bound and for those that a direction which is not identified contains.
-        """
+    def _spread(self) -> FloatArray:
+        """Inverse of the observed information in the free numbers z, (p, p); NaN where it is not known."""
         out = np.full((self.n_params, self.n_params), np.nan)
         free = self._free
         scale, values, vectors = self._directions
@@ -151,13 +148,23 @@ class Fit:
         lost = (vectors[:, ~known] ** 2).sum(axis=1) > 1e-6
         inverse[lost] = np.nan
         inverse[:, lost] = np.nan
-        out[np.ix_(free, free)] = inverse * np.outer(self._slope[free], self._slope[free])
+        out[np.ix_(free, free)] = inverse
         return out
+
+    @cached_property
+    def cov_params(self) -> FloatArray:
+        """Covariance of the estimate, the inverse of the observed information, (p, p).
+
+        NaN for parameters at a bound and for those that a direction which is not identified contains; infinite where it
+        is beyond 1e308, as that of a variance of 1e200 is.
+        """
+        with np.errstate(over="ignore"):
+            return self._spread * self._slope[:, None] * self._slope
 
     @property
     def stderr(self) -> FloatArray:
         """Standard errors of the parameters, (p,); NaN where there is none."""
-        return np.sqrt(np.diagonal(self.cov_params))
+        return np.abs(self._slope) * np.sqrt(np.diagonal(self._spread))
 
     @cached_property
     def unidentified(self) -> tuple[str, ...]:
@@ -182,10 +189,10 @@ class Fit:
 
         if not 0.0 < alpha < 1.0:
             raise ModelError(f"alpha must lie between 0 and 1, such as 0.05; got {alpha!r}")
-        half = norm.isf(alpha / 2) * self.stderr
-        with np.errstate(invalid="ignore", divide="ignore"):
-            free = half / np.abs(self._slope)
-        with np.errstate(over="ignore"):  # nothing is known of the parameter, and infinity says so
+        free = norm.isf(alpha / 2) * np.sqrt(np.diagonal(self._spread))
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # infinity says that nothing is known, NaN that there is none
             low, high = (
                 np.where(self.at_bound, np.nan, self._problem.transform.theta(self._z + s * free)) for s in (-1, 1)
             )
