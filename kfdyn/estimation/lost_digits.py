@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,14 +100,40 @@ def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     loss = cov.__dict__.get("loss")
     if loss is None:
         loss = cov.__dict__["loss"] = lost_digits(cov)  # kept as the property keeps it, whose lock takes as long
-    if loss.error <= TOLERABLE:
+    if loss.error > TOLERABLE:
+        _warn(cov, cov.ss.tree.label(loss.node), level + 1)
+
+
+def warn_of_the_worst(covs: Sequence[Riccati], level: int, label: Callable[[int, int], str] | None = None) -> None:
+    """The same for what is filtered in several parts, once: of the part that loses most.
+
+    ``label(part, node)`` names a node of a part, where that is not what the part's own tree calls it.
+    """
+    if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE) or not covs:
         return
+    worst = max(range(len(covs)), key=lambda i: covs[i].loss.error)
+    cov = covs[worst]
+    if cov.loss.error > TOLERABLE:
+        node = cov.loss.node
+        _warn(cov, cov.ss.tree.label(node) if label is None else label(worst, node), level + 1)
+
+
+def _warn(cov: Riccati, label: str, level: int) -> None:
+    """Tell of ``cov.loss``, ``level`` calls up; of roots only a score tells, which loses digits all the same."""
+    from kfdyn.estimation.square_root import RootRiccati
+
+    loss = cov.loss
     digits = min(round(math.log10(loss.error / _EPS)), 16)
-    warnings.warn(
-        f"the filter loses about {digits} of its 16 digits at {cov.ss.tree.label(loss.node)}, where a variance of "
-        f"{cov.P[loss.node].diagonal().max():.1g} meets measurements that leave little of it: covariances have a "
-        f"relative error of about {min(loss.error, 1.0):.0e}, and estimates lose as much; give a smaller prior "
-        'covariance, or none (a flat prior: StateSpace.chain without P0, or flat=), or take method="square_root"',
-        LostDigitsWarning,
-        stacklevel=level + 1,
-    )
+    where = f"{label}, where a variance of {cov.P[loss.node].diagonal().max():.1g} meets measurements that leave little"
+    error = f"a relative error of about {min(loss.error, 1.0):.0e}"
+    cure = "give a smaller prior covariance, or none (a flat prior: StateSpace.chain without P0, or flat=)"
+    if isinstance(cov, RootRiccati):
+        said = (
+            f"score.phi and score.H lose about {digits} of their 16 digits at {where} of it, and have {error}; {cure}"
+        )
+    else:
+        said = (
+            f"the filter loses about {digits} of its 16 digits at {where} of it: covariances have {error}, and "
+            f'estimates lose as much; {cure}, or take method="square_root"'
+        )
+    warnings.warn(said, LostDigitsWarning, stacklevel=level + 1)

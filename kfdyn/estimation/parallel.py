@@ -21,6 +21,8 @@ from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.filtering import whitened
 from kfdyn.estimation.flat.prior import expect_proper
+from kfdyn.estimation.lost_digits import warn_of_the_worst
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
 from kfdyn.sweeps.thread_pool import POOL, threads
@@ -110,6 +112,7 @@ def parallel_filter(
     >>> bool(np.isclose(kf.parallel_filter(walk, T, blocks=4).llf, kf.kalman_filter(walk, T).llf, rtol=1e-12))
     True
     """
+    expect_model(ss)
     expect_proper(ss, "a block of it")
     if not ss.tree.is_chain or ss.eta is not None:
         raise ModelError("the filter in blocks takes chains without η; use kalman_filter for trees, and for robots")
@@ -144,6 +147,7 @@ def parallel_filter(
         lambda i: _run(ss, measured, inputs, parts[i], parts[i - 1][-1], incoming[i - 1]), range(1, len(parts)), workers
     )
     done = [head, *done]
+    warn_of_the_worst([filt.covariances for filt in done], 2, lambda part, node: ss.tree.label(int(parts[part][node])))
     return _gathered(ss, parts, done, llf, np.array(starts))
 
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.filtering import Filtered, kalman_filter
+from kfdyn.estimation.lost_digits import warn_of_the_worst
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Method
 from kfdyn.estimation.scoring import Score, score_of
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
@@ -230,6 +232,7 @@ def smooth_batch(
     >>> kf.smooth_batch(ss, T).llf.round(4)
     array([-3.3823, -3.0026])
     """
+    expect_model(ss)
     measured = ss.check_outputs(T, "T", allow_nan=True)
     known = [None if u is None else ss.check_states(u, name) for name, u in (("xi", xi), ("eta", eta))]
     batch = np.broadcast_shapes(measured.shape[:-1], *(u.shape[:-1] for u in known if u is not None))
@@ -246,4 +249,6 @@ def smooth_batch(
         except SingularError as error:
             raise (named(int(entries[0]), batch, error) if len(found) > 1 else error) from None
         groups.append((entries, bryson_frazier(ss, filt)))
+    if ss.flat is None and method != "square_root":
+        warn_of_the_worst([smooth.filt.covariances for _, smooth in groups], level=2)
     return SmoothedBatch(ss, batch, tuple(groups))

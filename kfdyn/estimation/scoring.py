@@ -13,6 +13,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.lost_digits import warn_of_lost_digits, warn_of_the_worst
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operators import costates_of, states_of
 from kfdyn.estimation.riccati import Method, common_sizes
@@ -194,8 +195,9 @@ def score(
         Measurements, NaN where missing; each batch entry may lack others.
     xi, eta : array, shape (..., Σn_k), optional
         Known inputs; these replace the model's own.
-    method : {"block", "univariate"}
-        How a vector measurement is processed; same answers.
+    method : {"block", "univariate", "square_root"}
+        How a vector measurement is processed; same answers. "square_root" keeps the digits of Q, R, ξ and η where
+        variances differ by more than 1e10; those of φ and H it loses as the others do.
 
     Returns
     -------
@@ -207,6 +209,11 @@ def score(
     ------
     SingularError
         If some D(k) is not positive definite.
+
+    Warns
+    -----
+    LostDigitsWarning
+        Where :func:`kalman_filter` warns: fewer than five digits are left.
 
     Notes
     -----
@@ -229,8 +236,13 @@ def score(
             from kfdyn.estimation.patterns import patterns, smooth_batch
 
             if len(patterns(measured)) > 1:
-                return smooth_batch(ss, T, xi, eta, method=method).score
+                found = smooth_batch(ss, T, xi, eta, method=method)
+                if ss.flat is None:
+                    warn_of_the_worst([smooth.filt.covariances for _, smooth in found.groups], level=2)
+                return found.score
     filt = kalman_filter(ss, T, xi, eta, method=method)
+    if ss.flat is None:
+        warn_of_lost_digits(filt.covariances, level=2)
     return score_of(bryson_frazier(ss, filt, covariances=False))
 
 

@@ -121,7 +121,7 @@ def test_what_was_found_is_kept(monkeypatch):
         with pytest.warns(LostDigitsWarning):
             filt = kf.kalman_filter(ss, np.zeros(STEPS))
     assert looked == [filt.covariances]
-    kf.score(ss, np.zeros(STEPS))  # what the package itself asks is not told, before or after
+    kf.innovations_factor(ss)  # what the package itself asks is not told, before or after
     kf.kalman_filter(ss, np.zeros(STEPS), method="square_root")
 
 
@@ -156,3 +156,45 @@ def test_large_variances_do_not_overflow():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lost_digits(kf.riccati(ss)).node == -1
+
+
+def lacking(y, *where):
+    """The series, and once more without some of it."""
+    return np.stack([y, np.where(np.isin(np.arange(len(y)), where), np.nan, y)])
+
+
+ALL_THAT_FILTER = {
+    "score": lambda ss, y: kf.score(ss, y),
+    "score of a batch": lambda ss, y: kf.score(ss, lacking(y)),
+    "score of patterns": lambda ss, y: kf.score(ss, lacking(y, 3, 4)),
+    "smooth_batch": lambda ss, y: kf.smooth_batch(ss, lacking(y, 3, 4)),
+    "parallel_filter": lambda ss, y: kf.parallel_filter(ss, y, blocks=3),
+}
+
+
+@pytest.mark.parametrize("name", ALL_THAT_FILTER)
+def test_whatever_filters_tells_once_and_of_the_right_node(name):
+    """Node 7 is the first after a leap of the slope that is 1e16 times as wide as all others; a block begins before."""
+    F, H = TREND
+    Q = np.stack([0.01 * np.eye(2)] * (STEPS - 1))
+    Q[5] *= 1e16
+    ss, y = kf.StateSpace.chain(F, H, Q, [[1.0]], np.zeros(2), np.eye(2), steps=STEPS), np.arange(float(STEPS))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ALL_THAT_FILTER[name](ss, y)
+    assert [w.category for w in said] == [LostDigitsWarning] and said[0].filename == __file__
+    assert "at node 7," in str(said[0].message)
+    for prior in (1.0, 1e9):
+        ALL_THAT_FILTER[name](model(F, H, prior), y)  # warnings are errors
+
+
+def test_of_roots_the_score_keeps_what_it_does_not_tell_of():
+    """By Q, R and ξ as good as the flat limit; by φ and H it is not, and tells."""
+    F, H = TREND
+    y = 100 + np.random.default_rng(1).normal(size=STEPS)
+    flat = kf.score(kf.StateSpace.chain(F, H, 0.01 * np.eye(2), [[1.0]], steps=STEPS), y)
+    with pytest.warns(LostDigitsWarning, match=r"^score\.phi and score\.H lose about 15 of their 16 digits at node 1"):
+        found = kf.score(model(F, H, 1e15), y, method="square_root")
+    for got, want in ((found.R.flat, flat.R.flat), (found.Q.flat[4:], flat.Q.flat[4:]), (found.xi, flat.xi)):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+    assert np.abs(found.phi.flat - flat.phi.flat).max() > 1e-5 * np.abs(flat.phi.flat).max()

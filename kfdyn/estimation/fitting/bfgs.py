@@ -137,7 +137,7 @@ def _line(function: Function, at: Point, slope: float, direction: FloatArray, t:
             t = _between(low, high)
             if abs(high[0] - low[0]) < 1e-14 * max(abs(high[0]), 1e-300):
                 break
-    return best
+    return best if best is not None and best.value < value else None  # the value is rounding: that is no step
 
 
 def _between(low: tuple[float, float, float], high: tuple[float, float, float]) -> float:

@@ -37,7 +37,8 @@ class Objective:
     def __init__(self, build: Build, T: ArrayLike, derivative: Derivative | None = None) -> None:
         self.build, self.derivative = build, derivative
         self.constant = float(getattr(build, "constant", 0.0))
-        self.groups = list(by_pattern(real_array(T, "T")))
+        self.T = real_array(T, "T")
+        self.groups = list(by_pattern(self.T))
         self.evaluations = 0
 
     @property
@@ -52,8 +53,8 @@ class Objective:
 
     @property
     def n_series(self) -> int:
-        """Number of series."""
-        return sum(int(np.prod(T.shape[:-1])) for T in self.groups)
+        """Number of series that have a measurement; the others say nothing of a flat state, nor of anything else."""
+        return sum(int(np.prod(T.shape[:-1])) for T in self.groups if not np.isnan(T).all())
 
     def model(self, theta: FloatArray) -> Any:
         """What ``build`` makes of parameters; nothing but a model is accepted."""

@@ -138,11 +138,8 @@ class Fit:
         return scale, values, vectors
 
     @cached_property
-    def cov_params(self) -> FloatArray:
-        """Covariance of the estimate, the inverse of the observed information, (p, p).
-
-        NaN for parameters at a bound and for those that a direction which is not identified contains.
-        """
+    def _spread(self) -> FloatArray:
+        """Inverse of the observed information in the free numbers z, (p, p); NaN where it is not known."""
         out = np.full((self.n_params, self.n_params), np.nan)
         free = self._free
         scale, values, vectors = self._directions
@@ -151,13 +148,23 @@ class Fit:
         lost = (vectors[:, ~known] ** 2).sum(axis=1) > 1e-6
         inverse[lost] = np.nan
         inverse[:, lost] = np.nan
-        out[np.ix_(free, free)] = inverse * np.outer(self._slope[free], self._slope[free])
+        out[np.ix_(free, free)] = inverse
         return out
+
+    @cached_property
+    def cov_params(self) -> FloatArray:
+        """Covariance of the estimate, the inverse of the observed information, (p, p).
+
+        NaN for parameters at a bound and for those that a direction which is not identified contains; infinite where it
+        is beyond 1e308, as that of a variance of 1e200 is.
+        """
+        with np.errstate(over="ignore"):
+            return self._spread * self._slope[:, None] * self._slope
 
     @property
     def stderr(self) -> FloatArray:
         """Standard errors of the parameters, (p,); NaN where there is none."""
-        return np.sqrt(np.diagonal(self.cov_params))
+        return np.abs(self._slope) * np.sqrt(np.diagonal(self._spread))
 
     @cached_property
     def unidentified(self) -> tuple[str, ...]:
@@ -182,10 +189,10 @@ class Fit:
 
         if not 0.0 < alpha < 1.0:
             raise ModelError(f"alpha must lie between 0 and 1, such as 0.05; got {alpha!r}")
-        half = norm.isf(alpha / 2) * self.stderr
-        with np.errstate(invalid="ignore", divide="ignore"):
-            free = half / np.abs(self._slope)
-        with np.errstate(over="ignore"):  # nothing is known of the parameter, and infinity says so
+        free = norm.isf(alpha / 2) * np.sqrt(np.diagonal(self._spread))
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # infinity says that nothing is known, NaN that there is none
             low, high = (
                 np.where(self.at_bound, np.nan, self._problem.transform.theta(self._z + s * free)) for s in (-1, 1)
             )
@@ -223,33 +230,35 @@ class Fit:
 
     @cached_property
     def score(self) -> Score:
-        """Gradient in every block of the model, and behind it filter and smoother; of the first group of series."""
+        """Gradient in every block of the model, one for each series, and behind it filter and smoother.
+
+        Where series lack different measurements, each group of them has its own filter: see :class:`ScoreBatch`.
+        """
         from kfdyn.estimation.scoring import score
 
+        return score(self._inward, self._problem.objective.T)
+
+    @property
+    def _inward(self) -> StateSpace:
         if not isinstance(self.model, StateSpace):
             raise ModelError("this model branches outward: fit.model.smooth(y) has its posterior and score")
-        return score(self.model, self._problem.objective.groups[0])
+        return self.model
 
     @cached_property
     def residuals(self) -> FloatArray:
-        """Standardised innovations D^-½ε, (..., Σm_k): independent and standard normal if the model is right; NaN where
-        T is missing, and where a flat prior is still to be resolved.
+        """Standardised innovations D^-½ε of all series, in the shape of T: independent and standard normal if the model
+        is right; NaN where T is missing, and where a flat prior is still to be resolved.
         """
-        from kfdyn.estimation.factor import apply_lower
+        from kfdyn.estimation.filtering import kalman_filter
+        from kfdyn.estimation.patterns import gathered, patterns
 
-        filt: Any = self.score.filt
-        ss = self.model
-        if ss.flat is None:
-            e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
-            return np.where(filt.observed, e, np.nan)
-        e = np.full(filt.eps.shape, np.nan)
-        for k in range(len(ss)):
-            own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
-            seen = np.flatnonzero(filt.observed[own]) + own.start
-            if seen.size and not filt.D_inf[k].any():
-                D = filt.D[k][np.ix_(seen - own.start, seen - own.start)]
-                e[..., seen] = np.linalg.solve(np.linalg.cholesky(D), filt.eps[..., seen, None])[..., 0]
-        return e
+        model, T = self._inward, self._problem.objective.T
+        if T.ndim == 1:
+            return _standardised(kalman_filter(model, T))
+        rows, groups = T.reshape(-1, T.shape[-1]), patterns(T)
+        parts = [rows[entries] for entries in groups]  # a series without a measurement has no innovation
+        found = [part if np.isnan(part).all() else _standardised(kalman_filter(model, part)) for part in parts]
+        return gathered(T.shape[:-1], groups, found)
 
     def diagnostics(self, lags: int | None = None) -> Diagnostics:
         """Test the innovations of the first series.
@@ -288,6 +297,24 @@ class Fit:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _standardised(filt: Any) -> FloatArray:
+    """D^-½ε of series that lack the same measurements, (..., Σm_k); NaN where there is none."""
+    from kfdyn.estimation.factor import apply_lower
+
+    ss = filt.ss
+    if ss.flat is None:
+        e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
+        return np.where(filt.observed, e, np.nan)
+    e = np.full(filt.eps.shape, np.nan)
+    for k in range(len(ss)):
+        own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
+        seen = np.flatnonzero(filt.observed[own]) + own.start
+        if seen.size and not filt.D_inf[k].any():
+            D = filt.D[k][np.ix_(seen - own.start, seen - own.start)]
+            e[..., seen] = np.linalg.solve(np.linalg.cholesky(D), filt.eps[..., seen, None])[..., 0]
+    return e
 
 
 def _portmanteau(model: StateSpace, e: FloatArray, lags: int) -> float:

@@ -48,8 +48,9 @@ def summary(fit: Fit, alpha: float) -> str:
     except KfdynError:  # too few measurements, or a tree that branches outward
         tests = None
     if tests is not None:
+        of = " of the first series" if fit.residuals.ndim > 1 else ""
         lines.append(
-            f"p-values of the innovations: whiteness ({tests.lags} lags) {tests.whiteness:.3f}, "
+            f"p-values of the innovations{of}: whiteness ({tests.lags} lags) {tests.whiteness:.3f}, "
             f"normality {tests.normality:.3f}, size {tests.nis:.3f}"
         )
     lines.append(fit.message)

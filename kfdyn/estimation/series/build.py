@@ -53,6 +53,7 @@ class Builder:
         self.first, self.n, self.m, self.flat = first, len(first.flat), model.outputs, np.flatnonzero(first.flat)
         self.linear = all(part.linear for part in model.parts)
         self._base: StateSpace | None = None
+        self._about: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     @cached_property
     def _constant(self) -> list[FloatArray]:
@@ -137,6 +138,7 @@ class Builder:
         """The quickest way that has an answer: where rounding leaves none, the engine's own filter may have one."""
         if T.shape[-1] != self.steps * self.m:
             raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
+        T = self._centred(T)
         try:
             if self.linear and self.m == 1:
                 return self._quick.evaluate(theta, T, gradient)
@@ -146,6 +148,25 @@ class Builder:
                 return self.evaluate_by_filter(theta, T, gradient)
             except SingularError:
                 raise error from None
+
+    def _centred(self, T: FloatArray) -> FloatArray:
+        """The series about what flat states at their least squares add to them; kept while the same array is asked for.
+
+        A flat prior is the same wherever its states are, so ℓ is too. But a level of 1e12 in the series would leave
+        rounding of 1e-4 in every innovation, another one for each θ, and no search can see a slope in that.
+        """
+        kept = self._about.get(id(T))
+        if kept is not None and kept[0] is T:
+            return kept[1]
+        rows, out = T.reshape(-1, T.shape[-1]), T
+        known = ~np.isnan(rows[0])
+        if self.flat.size and known.any():
+            X = self._widths.seen
+            X = np.ldexp(X, -np.frexp(np.abs(X[known]).max(axis=0))[1])  # by powers of 2, which round nothing
+            best = np.linalg.lstsq(X[known], rows[:, known].T)[0]
+            out = (rows - (X.astype(np.longdouble) @ best).T).astype(float).reshape(T.shape)
+        self._about = {**dict(list(self._about.items())[-15:]), id(T): (T, out)}
+        return out
 
     def evaluate_by_filter(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
         """The same by the engine's flat priors and score, slower and for all models that it can filter."""

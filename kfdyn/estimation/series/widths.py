@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Widths:
     """Variances of flat states in the finite model: ``shares`` (p, n) times θ, and ``stationary`` (n,) times v.
 
-    v is the variance of what stationary parts add to an output, which no parameter is proportional to.
+    v is the variance of what stationary parts add to an output, which no parameter is proportional to. ``seen``
+    (N·m, d) is what outputs see of the flat states.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Widths:
                 seen[:, at : at + len(piece.flat)] = np.where(piece.flat, x, 0.0)
                 variances[i : i + len(part.names)] = V
             at, i = at + len(piece.flat), i + len(part.names)
+        self.seen = seen[:, self.flat]
         square = seen * seen
         self.stationary = _inverse(square.sum(axis=0))
         least = np.min(variances, axis=1, initial=np.inf, where=variances > 0.0)

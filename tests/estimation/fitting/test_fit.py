@@ -285,3 +285,35 @@ def test_a_small_variance_without_bounds():
     free, bounded = (kf.fit(build, [1e-8], T, bounds=bounds) for bounds in (None, [POSITIVE]))
     assert_allclose(free.params, bounded.params, rtol=1e-5)
     assert_allclose(free.stderr, bounded.stderr, rtol=1e-4)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_residuals_and_score_are_those_of_every_series_in_its_place(flat):
+    """Series that lack different measurements, and one that lacks all, in two axes: each as if it were alone."""
+    rng = np.random.default_rng(8)
+    T = np.cumsum(rng.normal(size=(2, 3, 20)), axis=-1)
+    T[0, 1, 4:7] = T[1, 0, :5] = T[1, 2, 4:7] = T[1, 1] = np.nan
+    ss = kf.StateSpace.chain(ONE, ONE, ONE, ONE, steps=20, **({} if flat else {"x0": [0.0], "P0": ONE}))
+
+    def build(theta):
+        return ss.replace(R=np.full((20, 1, 1), theta[0]))
+
+    some = np.array([[True, True, True], [True, False, True]])
+    fit = kf.fit(build, [1.0], T[some], bounds=[POSITIVE])
+    assert fit.residuals.shape == (5, 20) and fit.score.R.flat.shape == (5, 20)
+    for y, e, g in zip(T[some], fit.residuals, fit.score.R.flat):
+        filt = kf.kalman_filter(fit.model, y)
+        D, known = filt.D.flat, ~np.isnan(y)
+        if flat:
+            known &= filt.D_inf.flat == 0.0
+        assert_allclose(e, np.where(known, filt.eps / np.sqrt(D), np.nan), rtol=1e-12)
+        assert_allclose(g, kf.score(fit.model, y).R.flat, rtol=1e-12, atol=1e-14)
+    assert "of the innovations of the first series" in fit.summary()
+    if not flat:  # of a flat prior such a series says nothing, and has no likelihood
+        whole = kf.fit(build, [1.0], T, bounds=[POSITIVE])
+        assert whole.residuals.shape == T.shape and np.isnan(whole.residuals[1, 1]).all()
+        assert_allclose(whole.residuals[some], fit.residuals, rtol=1e-6)
+        assert_allclose(whole.score.R.flat[1, 2], kf.score(whole.model, T[1, 2]).R.flat, rtol=1e-12, atol=1e-14)
+    series = kf.series.local_level().fit(T)
+    assert series.n_flat == 5  # one level for each series that there is
+    assert np.isnan(series.residuals[1, 1]).all() and np.isfinite(series.residuals[0, 2, 1:]).all()

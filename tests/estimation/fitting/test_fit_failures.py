@@ -127,3 +127,38 @@ def test_criteria_count_flat_states_as_statsmodels_does():
     assert two.n_flat == 2  # each series has its own
     star = kf.OutwardTree([2, 2, -1], [ONE] * 3, [ONE] * 3, [ONE, ONE, np.zeros((0, 1))])
     assert kf.fit(lambda theta: star, [], [1.0, 2.0]).n_flat == 1
+
+
+STEPS = np.arange(40.0)
+EXPLAINED = {
+    "a line": (S.ar(2), STEPS),
+    "a constant": (S.ar(3), np.full(40, 5.0)),
+    "a constant and noise": (S.ar(1) + S.noise(), np.full(40, 5.0)),
+    "to and fro": (S.ar(2), (-1.0) ** STEPS),
+    "a wave": (S.cycle() + S.noise(), np.sin(0.2 * np.pi * STEPS)),
+    "three numbers": (S.cycle() + S.noise(), np.array([1.0, 3.0, 2.0])),
+    "rounding": (S.local_trend(), 5.0 + 1e-15 * STEPS),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_where_the_likelihood_is_rounding_the_search_ends(name):
+    """Data that a model explains exactly: it took the line search thirty looks for each of 200 steps of length 0.
+
+    Nor does anything that is read off such a fit raise or warn, whose parameters may have no interval.
+    """
+    model, y = EXPLAINED[name]
+    fit = model.fit(y)
+    assert fit.n_evaluations < 500 and np.isfinite(fit.llf) and np.isfinite(fit.params).all()
+    assert fit.message in fit.summary()
+    assert fit.conf_int().shape == (len(fit.names), 2) and fit.stderr.shape == (len(fit.names),)
+    assert np.isfinite(fit.forecast(3).mean).all()
+
+
+def test_variances_whose_covariance_is_beyond_a_double():
+    """Of data of 1e150 the variance is 1e300, its standard error as well, and the square of that no number."""
+    y = np.cumsum(Y)
+    here, there = S.local_level().fit(y), S.local_level().fit(1e150 * y)
+    assert_allclose(there.stderr / 1e300, here.stderr, rtol=1e-3)
+    free = int(np.flatnonzero(~there.at_bound)[0])
+    assert np.isinf(there.cov_params[free, free]) and there.summary()

@@ -1,5 +1,6 @@
 """Series and regressors in any unit: the likelihood beside kalman_filter's, and beside least squares."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -140,3 +141,38 @@ def test_what_outputs_see_of_states_and_noise(name):
             assert_allclose(x[k], (H @ power)[0], rtol=1e-12)
             assert_allclose(V[:, k], (H @ covs @ H.T)[:, 0, 0], rtol=1e-12)
             power, covs = F @ power, F @ covs @ F.T + slopes
+
+
+@pytest.mark.parametrize("model", [S.local_level(), S.local_trend(), S.local_level() + S.ar(1)], ids=repr)
+@pytest.mark.parametrize("level", [1e6, 1e9, 1e12])
+def test_a_level_far_from_zero_is_no_matter(model, level):
+    """A flat level may be anywhere: with y − level, which is exact, all is the same.
+
+    What is subtracted of 1e12 has 64 bits, an error of 1e-7 of the noise; that is the same for every θ.
+    """
+    if np.finfo(np.longdouble).nmant < 63:
+        pytest.skip("no numbers longer than a double on this machine")
+    far = np.cumsum(np.random.default_rng(5).normal(size=80)) + level
+    near, theta = far - level, np.ones(len(model.names)) * 0.7
+    for (value, slope), (llf, gradient) in zip(
+        [model.likelihood(far)(theta * (1 + i * 1e-13)) for i in range(5)], [model.likelihood(near)(theta)] * 5
+    ):
+        assert value == pytest.approx(llf, rel=1e-9)
+        assert_allclose(slope, gradient, rtol=1e-7, atol=1e-7)
+    assert_allclose(model.fit(far).params, model.fit(near).params, rtol=1e-4, atol=1e-8)
+
+
+def test_a_cubic_of_1e12_leaves_the_noise_about_it():
+    """The best variance is RSS/(N − d) of the series as it was rounded, by the normal equations with 60 digits."""
+    t = np.linspace(0.0, 1e4, 200)
+    X = np.stack([t**0, t, t**2, t**3], axis=1)
+    y = X @ [0.3, -1.2, 0.7, 0.9] + np.random.default_rng(0).normal(size=200)
+    with mp.workdps(60):
+        A, b = mp.matrix(X.tolist()), mp.matrix(y.tolist())
+        rest = b - A * ((A.T * A) ** -1 * (A.T * b))
+        exact = float((rest.T * rest)[0]) / 196
+    fit = (S.regression(X) + S.noise()).fit(y)
+    assert np.abs(y).max() > 5e11 and fit.converged and fit.n_evaluations < 20
+    assert fit.params[0] == pytest.approx(exact, rel=1e-6)
+    both = (S.local_level() + S.regression(X[:, 1:]) + S.ar(1)).likelihood(y)
+    assert np.ptp([both([1.0, 0.5, 1.0, 0.5 + 1e-13 * i])[0] for i in range(9)]) < 1e-8
