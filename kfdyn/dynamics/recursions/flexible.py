@@ -75,7 +75,7 @@ class FlexibleFilter(Filter):
             else:
                 self.smoothed(body)
                 if form == BENT:
-                    smooth_node(self.modes_of(self, body))
+                    self.modes_of(self, body).smoothed()
 
 
 class Behind(Node):
@@ -83,9 +83,7 @@ class Behind(Node):
 
     def whole(self):
         """P and z that the modes leave."""
-        modes = self.filter.modes_of(self.filter, self.body)
-        filter_node(modes)
-        return modes.left
+        return self.filter.modes_of(self.filter, self.body).filtered()
 
 
 class Attachment(Many):
@@ -115,13 +113,11 @@ class Attachment(Many):
         modes, n, l = self.modes, self.flex.modes, self.here.l
         for i in loop(n):
             h = self.column(i)
-            u, at = P.applied(h), modes.rows.part(i * (n + 6))
+            u, at = P.applied(h), modes.row(i)
             modes.z[i] += h.dot(z)
             for k in loop(n, i):
                 at[k] += u.dot(self.column(k))
-            there = u.force_shifted(l)
-            six = Spatial.of([at[n + k] for k in range(6)])
-            put(at, n, six + there)
+            put(at, n, modes.six(i) + u.force_shifted(l))
         super().pass_on(P, z)
 
     def arriving(self):
