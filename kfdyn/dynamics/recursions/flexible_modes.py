@@ -2,7 +2,7 @@
 
 A mode is an output whose row of H is a unit row, so that P h* is a row of P: the filter and the smoother of
 :mod:`kfdyn.estimation.recursions.page` are an elimination in place. Rows of P from the diagonal on stand in the
-workspace; as a mode is measured, its gain takes the place of its row and ν that of z, at last its acceleration that of ν.
+workspace; as a mode is measured, its gain takes the place of its row and ν that of z, and then its acceleration that.
 """
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING
