@@ -11,7 +11,6 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import carried, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
-from kfdyn.sweeps.values import choice
 
 
 class FlexibleNewtonEuler(NewtonEuler):
@@ -76,17 +75,13 @@ class FlexibleNewtonEuler(NewtonEuler):
             forces[i] = force.get()
         omega, acc, A = here.omega, here.acc, here.rate
         total = carried(Spatial(zeros(robot), zeros(robot)))
-        stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
-        for j in loop(flex.points):
-            at = flex.numbers + j * stride
-            u = numbers[at]
-            s, ds, bent = bending.point(flex, at + 1)
+        for u, (s, ds, bent) in bending.points(flex):
             sped = carried(A.plus_applied(u * acc + bent, s).plus_cross(omega, 2.0 * ds))
             for i in loop(n):
-                sped.set(sped.get() + accelerations[i] * vector(bending.psi, 3 * i))
+                sped.set(sped.get() + accelerations[i] * bending.shape(i))
             gamma = sped.get()
             for i in loop(n):
-                forces[i] += vector(bending.psi, 3 * i).dot(gamma)
+                forces[i] += bending.shape(i).dot(gamma)
             total.set(total.get() + Spatial(s.cross(gamma), u * gamma))
         here.force = total.get()
 

@@ -104,8 +104,8 @@ class Geared(Workspace):
                         for _ in when(i != j):
                             self.matrix[other * n + column] = self.matrix[other * n + column] + term
 
-    def factor(self):
-        """L D L* of ``matrix``; the least pivot less rounding, as a part of what stood on the diagonal."""
+    def factor(self, x=None):
+        """L D L* of ``matrix``, x ← L⁻¹x; the least pivot less rounding, as a part of what stood on the diagonal."""
         n, least = self.row.nv_own, carried(everything(self.robot, 1.0))
         for j in loop(n):
             self.diagonal[j] = self.matrix[j * n + j]
@@ -114,13 +114,8 @@ class Geared(Workspace):
             least.set(smaller(least.get(), pivot / self.diagonal[j] - ROUNDING))
             return 1.0 / pivot
 
-        factor(self.matrix, n, inverted)
+        factor(self.matrix, n, inverted, x)
         return least.get()
-
-    def solve(self, first=0):
-        """What is in ``vector`` from ``first`` on, 0 before, replaced by the solution."""
-        solve_lower(self.matrix, self.row.nv_own, self.vector, first)
-        solve_upper(self.matrix, self.row.nv_own, self.vector, first)
 
 
 def geared_forward_dynamics(robot, row, work):
@@ -128,11 +123,11 @@ def geared_forward_dynamics(robot, row, work):
     sweep = Geared(robot, row, work)
     fine = sweep.place()
     sweep.press()
-    sweep.weigh()
-    least = sweep.factor()
     for i in loop(row.nv_own):
         sweep.vector[i] = row.tau[i] - sweep.vector[i]
-    sweep.solve()
+    sweep.weigh()
+    least = sweep.factor(sweep.vector)
+    solve_upper(sweep.matrix, row.nv_own, sweep.vector)
     for i in loop(row.nv_own):
         row.acceleration[i] = sweep.vector[i]
     return smaller(fine, least)
@@ -167,7 +162,8 @@ def geared_mass_matrix_inverse(robot, row, work):
         for i in loop(n):
             sweep.vector[i] = everything(robot, 0.0)
         sweep.vector[j] = everything(robot, 1.0)
-        sweep.solve(j)
+        solve_lower(sweep.matrix, n, sweep.vector, j)
+        solve_upper(sweep.matrix, n, sweep.vector)
         for i in loop(n, j):
             out[i * n + j] = sweep.vector[i]
             out[j * n + i] = sweep.vector[i]

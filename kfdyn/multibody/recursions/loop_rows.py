@@ -8,7 +8,8 @@ from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
-from kfdyn.multibody.recursions.spatial import Screw, Slide, Spatial, Turn
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given, Parameter
@@ -56,30 +57,23 @@ class End:
             self.inward = self.omega.cross(here.omega.cross(arm) + (at.speed - own.speed))
 
 
-class LoopRows:
-    """The rows of all loops of a robot whose outward sweep is done, in a workspace of their own."""
+class LoopRows(Workspace):
+    """The rows of all loops of a robot whose outward sweep is done, ``bodies`` and ``rows_of_H``."""
 
-    def __init__(self, robot, row, memory, work, H, moving):
-        self.robot, self.row, self.work, self.moving = robot, row, work, moving
-        self.bodies, self.rows_of_H = WORK.rows(work), SCREW.rows(H)
-        self.memory, self.places = memory, PLACE.rows(memory)
-        at = (robot.n + 1) * PLACE.width
-        self.forces = FORCES.rows(memory.part(at))
-        at = at + row.rows * FORCES.width
-        self.columns, self.axes = SCREW.rows(memory.part(at)), memory.part(at + 2 * MOST * SCREW.width)
-        at = at + 2 * MOST * SCREW.width + 18
-        self.lost, at = LOST.rows(memory.part(at)), at + MOST * LOST.width
-        self.seen, self.rest = memory.part(at), memory.part(at + row.rows * robot.nv)
+    #: Whether velocities are known, so that rows drift.
+    moving = True
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers they want."""
-        own = (robot.n + 1) * PLACE.width + MOST * (2 * SCREW.width + LOST.width) + 18
-        return own + row.rows * (FORCES.width + robot.nv)
+    def layout(robot, row):
+        """Places of bodies, rows, what walks for one loop (columns of both ends), and what dofs have seen of rows."""
+        return {
+            "places": (PLACE, robot.n + 1), "forces": (FORCES, row.rows), "columns": (SCREW, 2 * MOST), "axes": 18,
+            "lost": (LOST, MOST), "seen": row.rows * robot.nv,
+        }  # fmt: skip
 
     def begin(self):
         """The world, and what rows show to dofs that are on no way to the world."""
-        clear(self.memory, PLACE.width)
+        clear(self.places.memory, PLACE.width)
         clear(self.seen, self.row.rows * self.robot.nv)
 
     def write(self):
@@ -157,37 +151,34 @@ class LoopRows:
                 out = self.forces[first + c]
                 out.drift = out.drift + self.columns[side + c].h.dot(here.eta)
         for kind in cases(body.kind, KINDS):
-            if kind in (REVOLUTE, SLIDE):
-                h = Turn(axis_of(body.t, self.work)) if kind == REVOLUTE else Slide(self.rows_of_H[body.v].h.v)
+            alone = kind in (REVOLUTE, SLIDE)
+            for i in (body.v,) if alone else dofs(self.robot, body):
+                h = (
+                    Spatial(axis_of(body.t, self.bodies.memory), Vec3.zero())
+                    if kind == REVOLUTE
+                    else self.rows_of_H[i].h
+                )
+                h = Spatial(Vec3.zero(), h.v) if kind == SLIDE else h
+                turns, slides = h.w.dot(h.w), h.v.dot(h.v)
                 for c in loop(count):
-                    x = self.columns[side + c].h
+                    x, lost = self.columns[side + c].h, self.lost[c]
                     seen = h.dot(x)
-                    turn, move = self._size(x, c)
-                    self.show(first + c, body.v, seen, turn if kind == REVOLUTE else move)
-                    self.columns[side + c].h = self.taken(x.force_shifted(here.l), seen, body.v)
-                self.shown(first, count, body.v)
-            else:
-                for i in dofs(self.robot, body):
-                    h = Screw(self.rows_of_H[i].h)
-                    for c in loop(count):
-                        x = self.columns[side + c].h
-                        seen = h.dot(x)
-                        turn, move = self._size(x, c)
-                        self.show(first + c, i, seen, h.h.w.dot(h.h.w) * turn + h.h.v.dot(h.h.v) * move)
-                        self.columns[side + c].h = self.taken(x, seen, i)
-                    self.shown(first, count, i)
+                    size = turns * (x.w.dot(x.w) + lost.w) + slides * (x.v.dot(x.v) + lost.v)
+                    self.show(first + c, i, seen, size)
+                    self.columns[side + c].h = self.taken(x.force_shifted(here.l) if alone else x, seen, i)
+                self.shown(first, count, i)
+            if not alone:
                 for c in loop(count):
                     self.columns[side + c].h = self.columns[side + c].h.force_shifted(here.l)
         for c in loop(count):  # levers make moments of what cancelled
             self.lost[c].w = self.lost[c].w + here.l.dot(here.l) * self.lost[c].v
         self.passed(body, side, first, count)
 
-    def _size(self, x, c):
-        """Squares of a force's moment and force, with what cancelled in them."""
-        return x.w.dot(x.w) + self.lost[c].w, x.v.dot(x.v) + self.lost[c].v
-
     def show(self, r, i, seen, size):
-        """Keep what dof i sees of row r; ``size`` is |h|²|x|², what its square is made of before anything cancels."""
+        """Keep what dof i sees of row r; ``size`` is |h|²|x|², what its square is made of before anything cancels.
+
+        x counts with what cancelled where the two ways met.
+        """
         self.seen[r * self.robot.nv + i] = seen
 
     def taken(self, x, seen, i):
@@ -204,20 +195,16 @@ class LoopRows:
 class Readings(LoopRows):
     """The rows alone: an outward sweep before them in the same workspace."""
 
-    def __init__(self, robot, row, work):
-        H = work.part((robot.n + 1) * WORK.width)
-        super().__init__(robot, row, H.part(robot.nv * SCREW.width), work, H, moving=True)
-        self.made_of = self.rest
-
     @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        own = (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + row.rows)
-        return own + LoopRows.size(robot, row)
+    def layout(robot, row):
+        """The outward sweep's, that of rows, and what their squares are made of."""
+        swept = {"bodies": (WORK, robot.n + 1), "rows_of_H": (SCREW, robot.nv)}
+        return {**swept, **LoopRows.layout(robot, row), "made_of": row.rows * robot.nv}
 
     def begin(self):
-        """What stays 0."""
+        """What stays from row to row."""
         super().begin()
+        place_world(self.bodies.memory)
         clear(self.made_of, self.row.rows * self.robot.nv)
 
     def show(self, r, i, seen, size):
@@ -259,7 +246,7 @@ def _rotation(sine, cosine):
 def loop_rows(robot, row, work):
     """J, what its squares are made of, J̇v, and the gaps of the rows of all loops; O(depth) a row."""
     rows = Readings(robot, row, work)
-    sweep_outward(robot, row, work, work.part((robot.n + 1) * WORK.width), moving=True)
+    sweep_outward(robot, row, rows.bodies.memory, rows.rows_of_H.memory, moving=True)
     rows.write()
     row.J.copy(rows.seen, row.rows * robot.nv)
     row.made_of.copy(rows.made_of, row.rows * robot.nv)
@@ -272,7 +259,6 @@ def loop_rows(robot, row, work):
 
 def begin(robot, row, work):
     """What stays from row to row."""
-    place_world(work)
     Readings(robot, row, work).begin()
 
 
