@@ -20,40 +20,28 @@ def gather(s):
             for c, x in enumerate((*axis_of(body.t, s.work), 0.0, 0.0, 0.0)):
                 s.H[6 * body.v + c] = x
         for quiet in either(node.way >= QUIET):
+            arrive(s, body, quiet)
+            if not quiet:
+                for _ in when(node.seen_end > node.seen):
+                    s.inform(body, node)
+            s.spread(body, node)
             if quiet:
-                _quiet(s, body, node)
+                _of_one_dof(s, body, node, quiet_pair)
             else:
-                _informed(s, body, node)
+                for simple in either(node.way == PAIR):
+                    if simple:
+                        _of_one_dof(s, body, node, pair)
+                    else:
+                        general(s, body, node)
+            for _ in when(body.parent != 0):
+                leave(s, body, quiet)
+                if quiet:
+                    for _ in when(node.way == QUIET):
+                        pass_unknown(s, body)
     return now(s.least)
 
 
-def _quiet(s, body, node):
-    arrive(s, body, informed=False)
-    s.spread(body, node)
-    for h in _hinge(s, body):
-        quiet_pair(s, body, node, h)
-    for _ in when(body.parent != 0):
-        leave(s, body, informed=False)
-        for _ in when(node.way == QUIET):
-            pass_unknown(s, body)
-
-
-def _informed(s, body, node):
-    arrive(s, body, informed=True)
-    for _ in when(node.seen_end > node.seen):
-        s.inform(body, node)
-    s.spread(body, node)
-    for simple in either(node.way == PAIR):
-        if simple:
-            for h in _hinge(s, body):
-                pair(s, body, node, h)
-        else:
-            general(s, body, node)
-    for _ in when(body.parent != 0):
-        leave(s, body, informed=True)
-
-
-def _hinge(s, body):
-    """The row of H of a hinge of one dof; of a revolute one half is zero, which pays where only means are wanted."""
+def _of_one_dof(s, body, node, eliminate):
+    """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
     for turns in either(body.kind == REVOLUTE) if s.means else (False,):
-        yield [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v)
+        eliminate(s, body, node, [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v))

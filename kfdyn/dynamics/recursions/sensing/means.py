@@ -4,7 +4,7 @@ from kfdyn.dynamics.recursions.forward import GRAVITY
 from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.message import SIX, dot
 from kfdyn.dynamics.recursions.sensing.tables import GENERAL, PROGRAM
-from kfdyn.dynamics.recursions.sensing.workspace import Workspace
+from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import ROBOT, dofs, inward, outward
@@ -15,21 +15,19 @@ from kfdyn.sweeps.entry import Entry, Given, Parameter
 from kfdyn.sweeps.values import local, now
 
 
-class Means(Workspace):
+class Means(Sensing):
     """The workspace with answers: α, λ, f and external forces, six a body in the system's order, then the world's."""
 
-    def __init__(self, robot, row, work):
-        super().__init__(robot, row, work, means=True)
-        wide = 6 * (robot.n + 1)
-        self.alpha, self.lam, self.force, self.push = (self.rest.part(i * wide) for i in range(4))
-        self.a, self.tau = (self.rest.part(4 * wide + i * robot.nv) for i in range(2))
+    means = True
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        return Workspace.size(robot, row) + 24 * (robot.n + 1) + 2 * robot.nv
+    def layout(robot, row):
+        """That of all sweeps, and answers."""
+        six = 6 * (robot.n + 1)
+        answers = {"alpha": six, "lam": six, "force": six, "push": six, "a": robot.nv, "tau": robot.nv}
+        return {**Sensing.layout(robot, row), **answers}
 
-    def keep_pair(self, body, node, first, other, K, symmetric):
+    def keep_pair(self, body, node, first, other, K, M):
         """X of both unknowns."""
         X = self.X.part(13 * node.unknowns)
         for c in range(13):
@@ -87,9 +85,8 @@ class Means(Workspace):
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
             p, x = self.push_column(body, one), local(row.y[one.reading])
-            for j in loop(one.first + one.count, one.first):
+            for j, w in self.weights(one, i):
                 q = self.push_column(body, self.pushes[j])
-                w = row.numbers[one.weight + (i - one.first) * one.count + (j - one.first)]
                 x.set(x + w * dot(q, [pulled[c] for c in SIX]))
             for c in SIX:
                 push[c] += p[c] * now(x)

@@ -1,7 +1,7 @@
 """Where the sweeps of sensors work, and what enters at a body: readings of its acceleration, pushes, rows of forces."""
 
 from kfdyn.dynamics.recursions.articulated import everything
-from kfdyn.dynamics.recursions.sensing.message import ALPHA_AT, C_AT, J_AT, LAMBDA_AT, MESSAGE, SIX, UPPER, total
+from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, MESSAGE, SIX, UPPER, Block, Message, total
 from kfdyn.dynamics.recursions.sensing.tables import (
     FORCE,
     FRAME,
@@ -16,51 +16,43 @@ from kfdyn.dynamics.recursions.sensing.tables import (
 )
 from kfdyn.multibody.recursions.outward import WORK, place_world
 from kfdyn.multibody.recursions.robot import INDEX, SCREW
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
 
 
-class Workspace:
-    """Bodies, rows of H, messages in slots, one to work on, columns and solutions of unknowns; then what is behind.
+class Sensing(Workspace):
+    """The program, and where its sweeps work."""
 
-    ``means``: whether readings go with the matrices.
-    """
+    #: Whether readings go with the matrices.
+    means: bool
 
-    def __init__(self, robot, row, work, means):
-        self.robot, self.row, self.means = robot, row, means
-        self.zero = everything(robot, 0.0)
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.work, self.bodies, self.zero = work, WORK.rows(work), everything(robot, 0.0)
         self.nodes, self.rows, self.own = NODE.rows(row.nodes), ROW.rows(row.rows), OWN.rows(row.own)
         self.pushes, self.frames = PUSH.rows(row.push), FRAME.rows(row.frames)
-        at = (robot.n + 1) * WORK.width
-        self.work, self.bodies = work, WORK.rows(work)
-        self.H = work.part(at)
-        at = at + robot.nv * SCREW.width
-        self.slots = work.part(at)
-        at = at + (robot.slots + 1) * MESSAGE
-        self.here = work.part(at)
-        at = at + MESSAGE
-        self.S = work.part(at)  # six numbers a row
-        at = at + 6 * row.n_rows
-        self.X = work.part(at)  # thirteen a unknown
-        at = at + 13 * row.n_unknowns
-        self.columns = work.part(at)  # of one node: twelve a unknown
-        at = at + 12 * row.most
-        self.matrix = work.part(at)
-        at = at + row.most * (2 * row.most + 13)
-        self.rest = work.part(at)
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers all but the rest has."""
-        fixed = (robot.n + 1) * WORK.width + robot.nv * SCREW.width + (robot.slots + 2) * MESSAGE
-        return fixed + 6 * row.n_rows + 13 * row.n_unknowns + row.most * (2 * row.most + 25)
+    def layout(robot, row):
+        """Bodies, rows of H, messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node."""
+        return {
+            "bodies": (WORK, robot.n + 1), "H": robot.nv * SCREW.width, "slots": (robot.slots + 1) * MESSAGE,
+            "here": MESSAGE, "S": 6 * row.n_rows, "X": 13 * row.n_unknowns, "columns": 12 * row.most,
+            "matrix": row.most * (2 * row.most + 13),
+        }  # fmt: skip
 
     def begin(self):
         """Slot 0 and the world."""
         place_world(self.work)
         clear(self.slots, MESSAGE)
+
+    def weights(self, one, i):
+        """Over the others of the piece that entry i of a table is of, itself included: which, and the weight."""
+        for j in loop(one.first + one.count, one.first):
+            yield j, self.row.numbers[one.weight + (i - one.first) * one.count + (j - one.first)]
 
     def number(self, t):
         """A body's number in the system; the world comes last."""
@@ -95,14 +87,12 @@ class Workspace:
         """J += K*R⁻¹K and γ_α −= K*R⁻¹(y − offset): constants of the body, turned."""
         row, here, R = self.row, self.here, self.bodies[body.t].R
         fixed = row.numbers.part(node.inform)
-        J = [fixed[MATRIX + i] for i in range(21)]
-        block = dict(zip(UPPER, J))
-        top = R @ Mat3(*(block[min(a, b), max(a, b)] for a in range(3) for b in range(3))) @ R.T
-        side = R @ Mat3(*(block[a, 3 + b] for a in range(3) for b in range(3))) @ R.T
-        low = R @ Mat3(*(block[3 + min(a, b), 3 + max(a, b)] for a in range(3) for b in range(3))) @ R.T
-        for i, (a, b) in enumerate(UPPER):
-            part = top if b < 3 else side if a < 3 else low
-            here[J_AT + i] += part.m[3 * (a % 3) + b % 3]
+        K, J = Block(fixed, MATRIX), Message(here).J
+        for left, right in ((0, 0), (0, 3), (3, 3)):
+            turned = R @ Mat3(*(K[left + a, right + b] for a in range(3) for b in range(3))) @ R.T
+            for a in range(3):
+                for b in range(a if left == right else 0, 3):
+                    J[left + a, right + b] += turned.m[3 * a + b]
         if not self.means:
             return
         w = R.turned_back(self.bodies[body.t].omega)
@@ -113,7 +103,7 @@ class Workspace:
             for c in SIX:
                 h[c] += fixed[WEIGHTS + 6 * (i - node.seen) + c] * y
         for c, x in enumerate(self.turned(body, [now(x) for x in h])):
-            here[ALPHA_AT + c] -= x
+            here[ALPHA + c] -= x
 
     def push_column(self, body, one):
         """Column of P: a unit of a force at a frame, as one at the body's origin; in its axes, or in the world's."""
@@ -133,16 +123,15 @@ class Workspace:
 
     def spread(self, body, node):
         """C += PΣP* and γ_λ −= Pμ of external forces."""
-        row, here = self.row, self.here
+        row, here, C = self.row, self.here, Message(self.here).C
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
             p = self.push_column(body, one)
             if self.means:
                 y = row.y[one.reading]
                 for c in SIX:
-                    here[LAMBDA_AT + c] -= p[c] * y
-            for j in loop(one.first + one.count, one.first):
-                w = row.numbers[one.weight + (i - one.first) * one.count + (j - one.first)]
+                    here[LAMBDA + c] -= p[c] * y
+            for j, w in self.weights(one, i):
                 q = self.push_column(body, self.pushes[j])
-                for k, (c, d) in enumerate(UPPER):
-                    here[C_AT + k] += (0.5 * w) * (p[c] * q[d] + q[c] * p[d])
+                for c, d in UPPER:
+                    C[c, d] += (0.5 * w) * (p[c] * q[d] + q[c] * p[d])
