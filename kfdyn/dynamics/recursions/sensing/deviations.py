@@ -9,7 +9,7 @@ the world. With Y = XZ', W = 𝒦⁻¹ + YX* the covariance of w = (q̈, m), and
 
 from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
-from kfdyn.dynamics.recursions.sensing.tables import GENERAL, PROGRAM
+from kfdyn.dynamics.recursions.sensing.tables import PROGRAM
 from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q
 from kfdyn.multibody.recursions.robot import ROBOT, outward
@@ -43,13 +43,11 @@ class Deviations(Sensing):
 
     # -- what the gather leaves
 
-    def keep_pair(self, body, node, first, other, K, M):
-        """X and 𝒦⁻¹; A and C as they still are."""
-        X, inverse = self.X.part(13 * node.unknowns), self.inverse.part(node.inverse)
-        for c in range(12):
-            X[c], X[13 + c] = first[c], other[c]
+    def keep_pair(self, body, node, r, X, K, M):
+        """𝒦⁻¹ too; and A and C as they still are."""
+        super().keep_pair(body, node, r, X, K, M)
         for i, x in enumerate((K[0], K[1], K[1], K[2])):
-            inverse[i] = x
+            self.inverse[node.inverse + i] = x
         self._keep(body, M)
 
     def keep_general(self, body, node, count, wide):
@@ -76,30 +74,6 @@ class Deviations(Sensing):
         """Z of a body from that of its parent, and the variances of what belongs to it."""
         Z, up = (Covariance(self.Z.part(COVARIANCE * t)) for t in (body.t, body.parent))
         Z.move(up, self.bodies[body.t].l)
-        for several in either(node.way == GENERAL):
-            if several:
-                self._general(body, node, Z)
-            else:
-                self._pair(body, node, Z)
-        self._of_body(body, node, Z)
-
-    def _pair(self, body, node, Z):
-        """One dof and its row."""
-        h, scale = self.row_of_H(body.v), self.row.scale[2 * node.rows]
-        r = [scale * x for x in h]
-        X = [[self.X[13 * node.unknowns + 13 * i + c] for c in range(12)] for i in range(2)]
-        Y = [Z @ x for x in X]
-        inverse = [self.inverse[node.inverse + i] for i in range(4)]
-        W = [[inverse[2 * i + j] + dot(Y[i], X[j]) for j in range(2)] for i in range(2)]
-        off = 0.5 * (W[0][1] + W[1][0])
-        for i, (one, two) in enumerate(((W[0][0], off), (off, W[1][1]))):
-            D = [0.5 * one * x - y for x, y in zip(h, Y[i])] + [0.5 * two * x - y for x, y in zip(r, Y[i][6:])]
-            Z.add_product(h if i == 0 else r, D, of_dof=i == 0)
-        across = [W[0][0] * x - y for x, y in zip(h, Y[0])] + [off * x - y for x, y in zip(r, Y[0][6:])]
-        self._of_dof(body, body.v, h, Z, W[0][0], across)
-
-    def _general(self, body, node, Z):
-        """Any number of unknowns."""
         m = body.v_end - body.v
         count = m + node.rows_end - node.rows
         W, X, Y = self.inverse.part(node.inverse), self.X.part(13 * node.unknowns), self.Y
@@ -116,6 +90,7 @@ class Deviations(Sensing):
         for i in loop(m):
             across = self._column(body, node, m, count, i, 1.0)
             self._of_dof(body, body.v + i, self.row_of_H(body.v + i), Z, W[count * i + i], across)
+        self._of_body(body, node, Z)
 
     def _column(self, body, node, m, count, i, share):
         """−Y_i + share Σ_j W_ij E_j."""

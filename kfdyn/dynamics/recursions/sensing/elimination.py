@@ -69,7 +69,7 @@ def pair(s, body, node, h):
         y = dot(r, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
         one, two = [*one, now(g)], [*two, y]
     first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
-    s.keep_pair(body, node, first, other, K, M)
+    s.keep_pair(body, node, r, (first, other), K, M)
     for _ in when(body.parent != 0):
         reduce(s, M, (one, first), (two, other))
 
@@ -91,7 +91,7 @@ def quiet_pair(s, body, node, h):
     if s.means:
         y = scale * dot(h, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
         first, other = [*first, b * y], [*other, 0.0]
-    s.keep_pair(body, node, first, other, (a, b, 0.0), M)
+    s.keep_pair(body, node, [scale * x for x in h], (first, other), (a, b, 0.0), M)
     for _ in when(body.parent != 0):
         reduce(s, M, (none + Ah, first), (none + turned, [*none, *Ah, 0.0]))
 

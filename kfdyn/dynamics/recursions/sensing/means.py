@@ -3,14 +3,14 @@
 from kfdyn.dynamics.recursions.forward import GRAVITY
 from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.message import SIX, dot
-from kfdyn.dynamics.recursions.sensing.tables import GENERAL, PROGRAM
+from kfdyn.dynamics.recursions.sensing.tables import PROGRAM
 from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import ROBOT, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
 from kfdyn.sweeps.values import local, now
 
@@ -27,55 +27,32 @@ class Means(Sensing):
         answers = {"alpha": six, "lam": six, "force": six, "push": six, "a": robot.nv, "tau": robot.nv}
         return {**Sensing.layout(robot, row), **answers}
 
-    def keep_pair(self, body, node, first, other, K, M):
-        """X of both unknowns."""
-        X = self.X.part(13 * node.unknowns)
-        for c in range(13):
-            X[c], X[13 + c] = first[c], other[c]
-
-    def keep_general(self, body, node, count, wide):
-        """X is all that is needed."""
-
     def smooth(self, body, node):
         """w = −X(α', g) − 𝒦⁻¹γ, α = α' + H*q̈, λ = g + S*m."""
-        row, here, up = self.row, self.bodies[body.t], 6 * self.number(body.parent)
+        row, here, up, k = self.row, self.bodies[body.t], 6 * self.number(body.parent), local(node.unknowns)
         a = Spatial.of([self.alpha[up + i] for i in SIX]).motion_shifted(here.l) + here.eta
         g = Spatial.of([self.lam[up + i] for i in SIX]).motion_shifted(here.l)
         kept = [*a.w, *a.v, *g.w, *g.v]
-        moved, pulled = self.alpha.part(6 * body.body), self.lam.part(6 * body.body)
-        for several in either(node.way == GENERAL):
-            if several:
-                self._smooth_general(body, node, kept, moved, pulled)
-                continue
-            h, scale, X = self.row_of_H(body.v), row.scale[2 * node.rows], self.X.part(13 * node.unknowns)
-            rate, pull = (-dot([X[at + c] for c in range(13)], [*kept, 1.0]) for at in (0, 13))
-            self.a[body.v] = rate
-            for c in SIX:
-                moved[c], pulled[c] = kept[c] + h[c] * rate, kept[6 + c] + (scale * pull) * h[c]
-            for _ in when(row.n_m != 0):
-                row.m[node.rows] = pull
-        for _ in when(row.n_x != 0):
-            self._push(body, node, pulled)
+        moved, pulled = carried(*kept[:6]), carried(*kept[6:])
 
-    def _smooth_general(self, body, node, kept, moved, pulled):
-        for c in SIX:
-            moved[c], pulled[c] = kept[c], kept[6 + c]
-        k = local(node.unknowns)
+        def answered(total, h):
+            X = self.X.part(13 * now(k))
+            w = -dot([X[c] for c in range(13)], [*kept, 1.0])
+            total.set(*(x + y * w for x, y in zip(total.get(), h)))
+            k.set(k + 1)
+            return w
+
         for i in dofs(self.robot, body):
-            X, h = self.X.part(13 * now(k)), self.row_of_H(i)
-            rate = -dot([X[c] for c in range(13)], [*kept, 1.0])
-            self.a[i] = rate
-            for c in SIX:
-                moved[c] += h[c] * rate
-            k += 1
+            self.a[i] = answered(moved, self.row_of_H(i))
         for i in loop(node.rows_end, node.rows):
-            X, S = self.X.part(13 * now(k)), self.row_of_S(i)
-            pull = -dot([X[c] for c in range(13)], [*kept, 1.0])
-            for _ in when(self.row.n_m != 0):
-                self.row.m[i] = pull
-            for c in SIX:
-                pulled[c] += S[c] * pull
-            k += 1
+            pull = answered(pulled, self.row_of_S(i))
+            for _ in when(row.n_m != 0):
+                row.m[i] = pull
+        for memory, found in ((self.alpha, moved), (self.lam, pulled)):
+            for c, x in enumerate(found.get()):
+                memory[6 * body.body + c] = x
+        for _ in when(row.n_x != 0):
+            self._push(body, node, self.lam.part(6 * body.body))
 
     def _push(self, body, node, pulled):
         """External force x = P(μ + ΣP*λ)."""

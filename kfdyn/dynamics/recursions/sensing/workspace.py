@@ -83,6 +83,17 @@ class Sensing(Workspace):
             for c, x in enumerate(self.turned(body, [self.row.numbers[one.S + c] for c in SIX])):
                 S[c] = x
 
+    def keep_pair(self, body, node, r, X, K, M):
+        """Of an elimination of one dof and one row what the way back needs: S = r, and X; not 𝒦⁻¹ and the message M."""
+        for c in SIX:
+            self.S[6 * node.rows + c] = r[c]
+        for i, x in enumerate(X):
+            for c, number in enumerate(x):
+                self.X[13 * (node.unknowns + i) + c] = number
+
+    def keep_general(self, body, node, count, wide):
+        """Of any elimination, whose S and X are kept: nothing more."""
+
     def inform(self, body, node):
         """J += K*R⁻¹K and γ_α −= K*R⁻¹(y − offset): constants of the body, turned."""
         row, here, R = self.row, self.here, self.bodies[body.t].R
