@@ -23,7 +23,7 @@ def watch(s, place, pivot):
 
 def column_of_dof(M, h):
     """Γ[:, α]h*."""
-    return (M.J @ h) + (M.A @ h)
+    return ([0.0] * 6 if M.quiet else M.J @ h) + (M.A @ h)
 
 
 def column_of_row(M, r):
@@ -38,7 +38,7 @@ def reduce(s, M, *terms):
         M.A[c, d] = total([M.A[c, d], *(a[6 + c] * x[d] for a, x in terms)])
     for c, d in M.C.pairs:
         M.C[c, d] = total([M.C[c, d], *(-a[6 + c] * x[6 + d] for a, x in terms)])
-    if M.J in M.blocks:
+    if not M.quiet:
         for c, d in M.J.pairs:
             M.J[c, d] = total([M.J[c, d], *(a[c] * x[d] for a, x in terms)])
     if s.means:
@@ -47,53 +47,43 @@ def reduce(s, M, *terms):
                 s.here[at + c] = total([s.here[at + c], *(a[first + c] * x[12] for a, x in terms)])
 
 
-def pair(s, body, node, h):
-    """One dof h and its own row, det 𝒦 < 0."""
-    row, M = s.row, Message(s.here)
-    scale = row.scale[2 * node.rows]
-    r = [scale * x for x in h]
-    one, two = column_of_dof(M, h), column_of_row(M, r)
-    k, g = local(dot(h, one)), local(dot(h, M.vector(ALPHA))) if s.means else None
-    for j in loop(node.own_end, node.own):  # of one dof, so each of one reading
-        w = row.numbers[s.own[j].weight]
-        k.set(k + w)
-        if s.means:
-            g.set(g - w * row.y[s.own[j].reading])
-    k, across, least = now(k), dot(h, two) + row.scale[2 * node.rows + 1], dot(r, two[6:]) - row.numbers[node.R]
-    det = k * least - across * across
-    inverse = 1.0 / det
+def pair(s, body, node, h, quiet):
+    """One dof h and its own row, det 𝒦 < 0.
+
+    Where nothing is known of accelerations J = 0, A stays symmetric, and is an articulated body inertia.
+    """
+    row, M = s.row, Message(s.here, quiet)
+    scale, armature = (row.scale[2 * node.rows + i] for i in range(2))
+    one, two = column_of_dof(M, h), [scale * x for x in column_of_row(M, h)]
+    k, g = (0.0, 0.0) if quiet else _known(s, node, dot(h, one), dot(h, M.vector(ALPHA)) if s.means else 0.0)
+    across, least = dot(h, two) + armature, scale * dot(h, two[6:]) - row.numbers[node.R]
+    if quiet:
+        second, inverse = across, 1.0 / across
+        K = -least * inverse * inverse, inverse, 0.0
+    else:
+        det = k * least - across * across
+        second, inverse = det / across, 1.0 / det
+        K = least * inverse, -across * inverse, k * inverse
     watch(s, node.unknowns, across)
-    watch(s, node.unknowns + 1, det / across)
-    K = least * inverse, -across * inverse, k * inverse
+    watch(s, node.unknowns + 1, second)
     if s.means:
-        y = dot(r, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
-        one, two = [*one, now(g)], [*two, y]
+        y = scale * dot(h, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
+        one, two = [*one, g], [*two, y]
     first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
-    s.keep_pair(body, node, r, (first, other), K, M)
+    s.keep_pair(body, node, [scale * x for x in h], (first, other), K, M)
     for _ in when(body.parent != 0):
         reduce(s, M, (one, first), (two, other))
 
 
-def quiet_pair(s, body, node, h):
-    """The same where J = 0 and nothing is known of q̈: A stays symmetric, and is an articulated body inertia."""
-    row, M, none = s.row, Message(s.here, quiet=True), [0.0] * 6
-    scale = row.scale[2 * node.rows]
-    Ah, Ch = M.A @ h, M.C @ h
-    across = scale * dot(h, Ah) + row.scale[2 * node.rows + 1]
-    least = -(scale * scale) * dot(h, Ch) - row.numbers[node.R]
-    inverse = 1.0 / across
-    watch(s, node.unknowns, across)
-    watch(s, node.unknowns + 1, across)
-    a, b = -least * inverse * inverse, inverse  # 𝒦⁻¹ = [[a, b], [b, 0]]
-    down, turned = scale * b, [(-scale * b) * x for x in Ch]
-    first = [down * x for x in Ah] + [a * x + z for x, z in zip(Ah, turned)]
-    other = none + [b * x for x in Ah]
-    if s.means:
-        y = scale * dot(h, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
-        first, other = [*first, b * y], [*other, 0.0]
-    s.keep_pair(body, node, [scale * x for x in h], (first, other), (a, b, 0.0), M)
-    for _ in when(body.parent != 0):
-        reduce(s, M, (none + Ah, first), (none + turned, [*none, *Ah, 0.0]))
+def _known(s, node, k, g):
+    """k and γ of a dof with what is known of it in information form: of one dof, so each of one reading."""
+    k, g = local(k), local(g)
+    for j in loop(node.own_end, node.own):
+        w = s.row.numbers[s.own[j].weight]
+        k.set(k + w)
+        if s.means:
+            g.set(g - w * s.row.y[s.own[j].reading])
+    return now(k), now(g)
 
 
 def general(s, body, node):

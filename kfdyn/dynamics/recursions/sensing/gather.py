@@ -1,7 +1,7 @@
 """The gather: from the tips to the base, body by body."""
 
 from kfdyn.dynamics.recursions.articulated import everything
-from kfdyn.dynamics.recursions.sensing.elimination import general, pair, quiet_pair
+from kfdyn.dynamics.recursions.sensing.elimination import general, pair
 from kfdyn.dynamics.recursions.sensing.message import arrive, leave, pass_unknown
 from kfdyn.dynamics.recursions.sensing.tables import PAIR, QUIET
 from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
@@ -25,14 +25,11 @@ def gather(s):
                 for _ in when(node.seen_end > node.seen):
                     s.inform(body, node)
             s.spread(body, node)
-            if quiet:
-                _of_one_dof(s, body, node, quiet_pair)
-            else:
-                for simple in either(node.way == PAIR):
-                    if simple:
-                        _of_one_dof(s, body, node, pair)
-                    else:
-                        general(s, body, node)
+            for simple in (True,) if quiet else either(node.way == PAIR):
+                if simple:
+                    _of_one_dof(s, body, node, quiet)
+                else:
+                    general(s, body, node)
             for _ in when(body.parent != 0):
                 leave(s, body, quiet)
                 if quiet:
@@ -41,7 +38,7 @@ def gather(s):
     return now(s.least)
 
 
-def _of_one_dof(s, body, node, eliminate):
+def _of_one_dof(s, body, node, quiet):
     """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
     for turns in either(body.kind == REVOLUTE) if s.means else (False,):
-        eliminate(s, body, node, [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v))
+        pair(s, body, node, [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v), quiet)

@@ -75,7 +75,7 @@ class Message:
     """
 
     def __init__(self, memory, quiet=False):
-        self.memory = memory
+        self.memory, self.quiet = memory, quiet
         self.J, self.A, self.C = Block(memory, 0), Block(memory, 21, quiet, False), Block(memory, 57)
         self.blocks = (self.A, self.C) if quiet else (self.A, self.C, self.J)
         self.vectors = (LAMBDA,) if quiet else (LAMBDA, ALPHA)
