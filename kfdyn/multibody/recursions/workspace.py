@@ -19,6 +19,11 @@ class Workspace:
         """How many numbers all parts have."""
         return sum(_numbers(part) for part in cls.layout(robot, row).values())
 
+    @classmethod
+    def start(cls, robot, row, work):
+        """Put there what stays from row to row."""
+        cls(robot, row, work).begin()
+
 
 def _numbers(part):
     return part[0].width * part[1] if isinstance(part, tuple) else part

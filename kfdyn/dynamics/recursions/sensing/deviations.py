@@ -9,12 +9,12 @@ the world. With Y = XZ', W = 𝒦⁻¹ + YX* the covariance of w = (q̈, m), and
 
 from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
-from kfdyn.dynamics.recursions.sensing.tables import PROGRAM
+from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q
 from kfdyn.multibody.recursions.robot import ROBOT, outward
-from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.control import either, flattened, loop, when
+from kfdyn.sweeps.entry import Entry, Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
@@ -24,17 +24,16 @@ KEPT, COVARIANCE = 72, 78
 
 
 class Deviations(Sensing):
-    """The workspace with what the way back needs: A and C of every body, 𝒦⁻¹, Z, and answers in the system's order."""
+    """The workspace with what the way back needs: A and C of every body, 𝒦⁻¹ and Z."""
 
     means = False
 
     @staticmethod
     def layout(robot, row):
-        """That of all sweeps, what is kept, Y of one node, and answers."""
-        n, six = robot.n + 1, 6 * (robot.n + 1)
+        """That of all sweeps, what is kept, and Y of one node."""
+        n = robot.n + 1
         kept = {"kept": n * KEPT, "Z": n * COVARIANCE, "inverse": row.n_inverse, "Y": 12 * row.most}
-        answers = {"alpha": six, "force": six, "push": six, "a": robot.nv, "tau": robot.nv}
-        return {**Sensing.layout(robot, row), **kept, **answers}
+        return {**Sensing.layout(robot, row), **kept}
 
     def begin(self):
         """Beside slot 0, nothing is uncertain of the world."""
@@ -76,30 +75,35 @@ class Deviations(Sensing):
         Z.move(up, self.bodies[body.t].l)
         m = body.v_end - body.v
         count = m + node.rows_end - node.rows
-        W, X, Y = self.inverse.part(node.inverse), self.X.part(13 * node.unknowns), self.Y
+        W = self.inverse.part(node.inverse)
         for i in loop(count):
-            for c, y in enumerate(Z @ [X[13 * i + c] for c in range(12)]):
-                Y[12 * i + c] = y
+            Y = Z @ self._solved(node, i)
+            for c, y in enumerate(Y):
+                self.Y[12 * i + c] = y
             for j in loop(count):
-                W[count * i + j] += dot([Y[12 * i + c] for c in range(12)], [X[13 * j + c] for c in range(12)])
+                W[count * i + j] += dot(Y, self._solved(node, j))
         for i in loop(count):
             D = self._column(body, node, m, count, i, 0.5)
             for of_dof in either(i < m):
-                E = self.row_of_H(body.v + i) if of_dof else self.row_of_S(node.rows + i - m)
+                E = flattened(self.H[body.v + i].h) if of_dof else flattened(self.S[node.rows + i - m].h)
                 Z.add_product(E, D, of_dof)
         for i in loop(m):
             across = self._column(body, node, m, count, i, 1.0)
-            self._of_dof(body, body.v + i, self.row_of_H(body.v + i), Z, W[count * i + i], across)
+            self._of_dof(body, body.v + i, flattened(self.H[body.v + i].h), Z, W[count * i + i], across)
         self._of_body(body, node, Z)
+
+    def _solved(self, node, i):
+        X = self.X[node.unknowns + i]
+        return flattened((X.alpha, X.lam))
 
     def _column(self, body, node, m, count, i, share):
         """−Y_i + share Σ_j W_ij E_j."""
         W, out = self.inverse.part(node.inverse + count * i), [local(-self.Y[12 * i + c]) for c in range(12)]
         for j in loop(m):
-            for c, x in enumerate(self.row_of_H(body.v + j)):
+            for c, x in enumerate(flattened(self.H[body.v + j].h)):
                 out[c] += (share * W[j]) * x
         for j in loop(count - m):
-            for c, x in enumerate(self.row_of_S(node.rows + j)):
+            for c, x in enumerate(flattened(self.S[node.rows + j].h)):
                 out[6 + c] += (share * W[m + j]) * x
         return [now(x) for x in out]
 
@@ -113,20 +117,17 @@ class Deviations(Sensing):
 
     def _of_body(self, body, node, Z):
         """Of α, f and the external force."""
-        kept, at = self.kept.part(KEPT * body.t), 6 * body.body
-        for c in SIX:
-            self.alpha[at + c] = deviation(Z.AA[c, c])
+        kept, k = self.kept.part(KEPT * body.t), body.body
+        self.alpha[k].h = [deviation(Z.AA[c, c]) for c in SIX]
         for c in loop(6):
             t = [kept[6 * c + b] for b in SIX] + [-kept[36 + 6 * c + b] for b in SIX]
-            self.force[at + c] = deviation(kept[36 + 7 * c] + Z.quadratic(t))
+            self.f.memory[6 * k + c] = deviation(kept[36 + 7 * c] + Z.quadratic(t))
         for _ in when(self.row.n_x != 0):
             C = Message(self.here).C
             for a, b in UPPER:
                 C[a, b] = 0.0
             self.spread(body, node)
-            for c in SIX:
-                t = [0.0] * 6 + [C[c, b] for b in SIX]
-                self.push[at + c] = deviation(C[c, c] + Z.quadratic(t))
+            self.x[k].h = [deviation(C[c, c] + Z.quadratic([0.0] * 6 + [C[c, b] for b in SIX])) for c in SIX]
 
 
 class Covariance:
@@ -175,33 +176,12 @@ def deviation(variance):
 
 def deviate(robot, row, work):
     """Standard deviations of all quantities. About 2500 flops for a body on one dof with one reading."""
-    s, n = Deviations(robot, row, work), robot.n
+    s = Deviations(robot, row, work)
     least = gather(s)
     for body in outward(robot):
         s.scatter(body, s.nodes[body.t])
-    row.a.copy(s.a, robot.nv)
-    row.tau.copy(s.tau, robot.nv)
-    row.alpha.copy(s.alpha, 6 * n)
-    row.f.copy(s.force, 6 * n)
-    row.x.copy(s.push, 6 * row.n_x)
+    s.answer()
     return least
 
 
-def begin(robot, row, work):
-    """Slot 0 and the world stay as they are."""
-    Deviations(robot, row, work).begin()
-
-
-DEVIATE = Entry(
-    deviate,
-    ROBOT,
-    [Q],
-    [
-        *(Given(name, ("nv",)) for name in ("a", "tau")),
-        *(Given(name, ("n", 6)) for name in ("alpha", "f")),
-        Given("x", ("n_x", 6)),
-    ],
-    Deviations.size,
-    begin,
-    [*PROGRAM, Parameter("n_x", "n")],
-)
+DEVIATE = Entry(deviate, ROBOT, [Q], ANSWERS, Deviations.size, Deviations.start, [*PROGRAM, Parameter("n_x", "n")])

@@ -8,7 +8,8 @@ order of rows, which a pivot that has shrunk too much says to be wrong: then the
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, Message, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import FORCE, SHRUNK
 from kfdyn.multibody.recursions.robot import dofs
-from kfdyn.sweeps.control import loop, when
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.control import flattened, loop, when
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.values import local, now
 
@@ -70,7 +71,7 @@ def pair(s, body, node, h, quiet):
         y = scale * dot(h, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
         one, two = [*one, g], [*two, y]
     first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
-    s.keep_pair(body, node, [scale * x for x in h], (first, other), K, M)
+    s.keep_pair(body, node, scale * Spatial.of(h), (first, other), K, M)
     for _ in when(body.parent != 0):
         reduce(s, M, (one, first), (two, other))
 
@@ -122,14 +123,12 @@ def general(s, body, node):
                 for c in loop(wide, p + 1):
                     line[c] -= factor * pivot[c]
     for i in loop(count):
-        line, X = M.part(wide * i + count), s.X.part(13 * (node.unknowns + i))
-        for c in range(right):
-            X[c] = line[c]
+        s.keep_solved(node.unknowns + i, [M[wide * i + count + c] for c in range(right)])
     s.keep_general(body, node, count, wide)
     for _ in when(body.parent != 0):
         for i in loop(count):
-            column, X = s.columns.part(12 * i), s.X.part(13 * (node.unknowns + i))
-            reduce(s, Message(s.here), ([column[c] for c in range(12)], [X[c] for c in range(right)]))
+            column = [s.columns[12 * i + c] for c in range(12)]
+            reduce(s, Message(s.here), (column, [M[wide * i + count + c] for c in range(right)]))
 
 
 def _keep_columns(s, body, node):
@@ -143,15 +142,15 @@ def _keep_columns(s, body, node):
         k.set(k + 1)
 
     for i in dofs(s.robot, body):
-        keep(column_of_dof(M, s.row_of_H(i)))
+        keep(column_of_dof(M, flattened(s.H[i].h)))
     for i in loop(node.rows_end, node.rows):
         s.keep_row_of_S(body, i)
-        keep(column_of_row(M, s.row_of_S(i)))
+        keep(column_of_row(M, flattened(s.S[i].h)))
 
 
 def _dof_line(s, body, node, i, m, count, line):
     """Row of 𝒦 for q̈_i: H_i times the columns, armatures and informations, and γ."""
-    row, h = s.row, s.row_of_H(body.v + i)
+    row, h = s.row, flattened(s.H[body.v + i].h)
     for j in loop(count):
         line[j] = dot(h, [s.columns[12 * j + c] for c in SIX])
     for j in loop(node.rows_end, node.rows):
@@ -172,7 +171,7 @@ def _dof_line(s, body, node, i, m, count, line):
 
 def _row_line(s, body, node, i, m, count, line):
     """Row of 𝒦 for m_i: S_i times the columns, less R, and γ = S b − y."""
-    row, r, one = s.row, s.row_of_S(node.rows + i), s.rows[node.rows + i]
+    row, r, one = s.row, flattened(s.S[node.rows + i].h), s.rows[node.rows + i]
     for j in loop(count):
         line[j] = dot(r, [s.columns[12 * j + 6 + c] for c in SIX])
     for _ in when(one.kind != FORCE):

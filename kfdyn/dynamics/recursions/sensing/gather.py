@@ -6,19 +6,20 @@ from kfdyn.dynamics.recursions.sensing.message import arrive, leave, pass_unknow
 from kfdyn.dynamics.recursions.sensing.tables import PAIR, QUIET
 from kfdyn.multibody.recursions.outward import axis_of, sweep_outward
 from kfdyn.multibody.recursions.robot import REVOLUTE, inward
-from kfdyn.sweeps.control import either, when
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.algebra import Vec3
+from kfdyn.sweeps.control import either, flattened, when
 from kfdyn.sweeps.values import local, now
 
 
 def gather(s):
     """Eliminate every node's unknowns; the least that a pivot is above what it may not fall below."""
-    sweep_outward(s.robot, s.row, s.work, s.H, moving=s.means)
+    sweep_outward(s.robot, s.row, s.bodies.memory, s.H.memory, moving=s.means)
     s.least = local(everything(s.robot, 1e300))
     for body in inward(s.robot):
         node = s.nodes[body.t]
         for _ in when(body.kind == REVOLUTE):
-            for c, x in enumerate((*axis_of(body.t, s.work), 0.0, 0.0, 0.0)):
-                s.H[6 * body.v + c] = x
+            s.H[body.v].h = Spatial(axis_of(body.t, s.bodies.memory), Vec3.zero())
         for quiet in either(node.way >= QUIET):
             arrive(s, body, quiet)
             if not quiet:
@@ -41,4 +42,5 @@ def gather(s):
 def _of_one_dof(s, body, node, quiet):
     """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
     for turns in either(body.kind == REVOLUTE) if s.means else (False,):
-        pair(s, body, node, [*axis_of(body.t, s.work), 0.0, 0.0, 0.0] if turns else s.row_of_H(body.v), quiet)
+        h = Spatial(axis_of(body.t, s.bodies.memory), Vec3.zero()) if turns else s.H[body.v].h
+        pair(s, body, node, flattened(h), quiet)

@@ -6,7 +6,7 @@ readings, for covariances alone, γ is left out.
 
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import either, when
+from kfdyn.sweeps.control import either, flattened, when
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
 SIX = range(6)
@@ -64,8 +64,7 @@ class Block:
 
 
 def _shifted(numbers, shift):
-    x = shift(Spatial.of(numbers))
-    return [*x.w, *x.v]
+    return flattened(shift(Spatial.of(numbers)))
 
 
 class Message:
@@ -88,7 +87,7 @@ class Message:
 def arrive(s, body, quiet):
     """The message of what is outboard with the body's own inertia and bias force."""
     M, slot = Message(s.here, quiet), s.slots.part(MESSAGE * body.arrives)
-    moment, p = inertia_of(body, s.work)
+    moment, p = inertia_of(body, s.bodies.memory)
     m, J = body.mass, moment.s
     inertia = [
         [J[0], J[1], J[2], 0.0, -p.z, p.y], [J[1], J[3], J[4], p.z, 0.0, -p.x], [J[2], J[4], J[5], -p.y, p.x, 0.0],
@@ -122,7 +121,7 @@ def leave(s, body, quiet):
     if s.means:
         eta = here.eta
         for at, block in zip(M.vectors, (M.A, M.J)):
-            force = [x + y for x, y in zip(M.vector(at), block @ [*eta.w, *eta.v])]
+            force = [x + y for x, y in zip(M.vector(at), block @ flattened(eta))]
             moved += enumerate(_shifted(force, shift), at)
     for first in either(body.base == 0):  # nothing yet: what a chain always does
         for place, x in moved:

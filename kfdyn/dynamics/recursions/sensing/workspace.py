@@ -1,6 +1,5 @@
 """Where the sweeps of sensors work, and what enters at a body: readings of its acceleration, pushes, rows of forces."""
 
-from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, MESSAGE, SIX, UPPER, Block, Message, total
 from kfdyn.dynamics.recursions.sensing.tables import (
     FORCE,
@@ -10,15 +9,18 @@ from kfdyn.dynamics.recursions.sensing.tables import (
     OWN,
     PUSH,
     ROW,
+    SOLVED,
     TORQUE,
     TURNING,
     WEIGHTS,
 )
+from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, place_world
 from kfdyn.multibody.recursions.robot import INDEX, SCREW
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control import carried, cases, flattened, loop, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
 
@@ -31,23 +33,35 @@ class Sensing(Workspace):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.work, self.bodies, self.zero = work, WORK.rows(work), everything(robot, 0.0)
         self.nodes, self.rows, self.own = NODE.rows(row.nodes), ROW.rows(row.rows), OWN.rows(row.own)
         self.pushes, self.frames = PUSH.rows(row.push), FRAME.rows(row.frames)
 
     @staticmethod
     def layout(robot, row):
-        """Bodies, rows of H, messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node."""
+        """Bodies, rows of H, messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node.
+
+        Then answers: α, f and external forces in the system's order and then the world's, q̈ and tau.
+        """
+        n, nv, most = robot.n + 1, robot.nv, row.most
         return {
-            "bodies": (WORK, robot.n + 1), "H": robot.nv * SCREW.width, "slots": (robot.slots + 1) * MESSAGE,
-            "here": MESSAGE, "S": 6 * row.n_rows, "X": 13 * row.n_unknowns, "columns": 12 * row.most,
-            "matrix": row.most * (2 * row.most + 13),
+            "bodies": (WORK, n), "H": (SCREW, nv), "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE,
+            "S": (SCREW, row.n_rows), "X": (SOLVED, row.n_unknowns), "columns": 12 * most,
+            "matrix": most * (2 * most + 13), "alpha": (SCREW, n), "f": (SCREW, n), "x": (SCREW, n), "a": nv, "tau": nv,
         }  # fmt: skip
 
     def begin(self):
         """Slot 0 and the world."""
-        place_world(self.work)
+        place_world(self.bodies.memory)
         clear(self.slots, MESSAGE)
+
+    def answer(self):
+        """Copy what was found to where it was asked for."""
+        row, robot = self.row, self.robot
+        row.a.copy(self.a, robot.nv)
+        row.tau.copy(self.tau, robot.nv)
+        row.alpha.copy(self.alpha.memory, 6 * robot.n)
+        row.f.copy(self.f.memory, 6 * robot.n)
+        row.x.copy(self.x.memory, 6 * row.n_x)
 
     def weights(self, one, i):
         """Over the others of the piece that entry i of a table is of, itself included: which, and the weight."""
@@ -58,38 +72,30 @@ class Sensing(Workspace):
         """A body's number in the system; the world comes last."""
         return choice(t == 0, self.robot.n, INDEX.rows(self.robot.index)[t].body)
 
-    def row_of_H(self, i):
-        """The row of dof i."""
-        return [self.H[6 * i + c] for c in SIX]
-
-    def row_of_S(self, i):
-        """Row i of S, as it was kept."""
-        return [self.S[6 * i + c] for c in SIX]
-
     def turned(self, body, numbers):
         """Two vectors of a body's axes in the world's."""
-        R = self.bodies[body.t].R
-        return [*(R @ Vec3(*numbers[:3])), *(R @ Vec3(*numbers[3:]))]
+        R, x = self.bodies[body.t].R, Spatial.of(numbers)
+        return Spatial(R @ x.w, R @ x.v)
 
     def keep_row_of_S(self, body, i):
         """S of row i: the dof's row of H, a force in the body's axes turned, or nothing."""
-        one, S, scale = self.rows[i], self.S.part(6 * i), self.row.scale[2 * i]
-        for c in SIX:
-            S[c] = 0.0
+        one, S = self.rows[i], self.S[i]
+        S.h = Spatial.zero()
         for _ in when(one.kind == TORQUE):
-            for c, x in enumerate(self.row_of_H(one.at)):
-                S[c] = scale * x
+            S.h = self.row.scale[2 * i] * self.H[one.at].h
         for _ in when(one.kind == FORCE):
-            for c, x in enumerate(self.turned(body, [self.row.numbers[one.S + c] for c in SIX])):
-                S[c] = x
+            S.h = self.turned(body, [self.row.numbers[one.S + c] for c in SIX])
 
     def keep_pair(self, body, node, r, X, K, M):
         """Of an elimination of one dof and one row what the way back needs: S = r, and X; not 𝒦⁻¹ and the message M."""
-        for c in SIX:
-            self.S[6 * node.rows + c] = r[c]
+        self.S[node.rows].h = r
         for i, x in enumerate(X):
-            for c, number in enumerate(x):
-                self.X[13 * (node.unknowns + i) + c] = number
+            self.keep_solved(node.unknowns + i, x)
+
+    def keep_solved(self, i, x):
+        """X of an unknown: twelve numbers, and one if there are readings."""
+        for c, number in enumerate(x):
+            self.X.memory[SOLVED.width * i + c] = number
 
     def keep_general(self, body, node, count, wide):
         """Of any elimination, whose S and X are kept: nothing more."""
@@ -113,36 +119,29 @@ class Sensing(Workspace):
             y = row.y[row.seen[i]]
             for c in SIX:
                 h[c] += fixed[WEIGHTS + 6 * (i - node.seen) + c] * y
-        for c, x in enumerate(self.turned(body, [now(x) for x in h])):
+        for c, x in enumerate(flattened(self.turned(body, [now(x) for x in h]))):
             here[ALPHA + c] -= x
 
     def push_column(self, body, one):
         """Column of P: a unit of a force at a frame, as one at the body's origin; in its axes, or in the world's."""
-        R = self.bodies[body.t].R
-        frame, of, zero = self.frames[one.frame], one.of, self.zero
-        R, r = R @ frame.R, R @ frame.p
-        unit = everything(self.robot, 1.0)
-        units = [Vec3(*(unit if i == c else zero for i in range(3))) for c in range(3)]
-        out = [local(zero) for _ in SIX]
-        for c in SIX:
-            for start, axis in ((0, R.column(c % 3)), (6, units[c % 3])):
-                for _ in when(of == start + c):
-                    value = (*axis, zero, zero, zero) if c < 3 else (*r.cross(axis), *axis)
-                    for x, y in zip(out, value):
-                        x.set(y)
-        return [now(x) for x in out]
+        R, frame, none = self.bodies[body.t].R, self.frames[one.frame], zeros(self.robot)
+        turn, arm, column = R @ frame.R, R @ frame.p, carried(Spatial(none, none))
+        for c in cases(one.of, range(12)):
+            axis = (turn if c < 6 else Mat3.identity()).column(c % 3)
+            column.set(Spatial(axis, Vec3.zero()) if c % 6 < 3 else Spatial(arm.cross(axis), axis))
+        return column.get()
 
     def spread(self, body, node):
         """C += PΣP* and γ_λ −= Pμ of external forces."""
-        row, here, C = self.row, self.here, Message(self.here).C
+        C = Message(self.here).C
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
-            p = self.push_column(body, one)
+            p = flattened(self.push_column(body, one))
             if self.means:
-                y = row.y[one.reading]
+                y = self.row.y[one.reading]
                 for c in SIX:
-                    here[LAMBDA + c] -= p[c] * y
+                    self.here[LAMBDA + c] -= p[c] * y
             for j, w in self.weights(one, i):
-                q = self.push_column(body, self.pushes[j])
+                q = flattened(self.push_column(body, self.pushes[j]))
                 for c, d in UPPER:
                     C[c, d] += (0.5 * w) * (p[c] * q[d] + q[c] * p[d])
