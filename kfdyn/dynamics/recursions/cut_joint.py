@@ -14,7 +14,7 @@ from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.dynamics.recursions.elimination import factor, solve_upper
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, LoopRows
+from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.outward import sweep_outward
 from kfdyn.multibody.recursions.robot import ROBOT, outward
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -57,17 +57,13 @@ class CutRows(LoopRows):
         clear(self.made_of, self.row.rows)
         super().write()
 
-    def show(self, r, i, seen, size):
-        """Keep what dof i sees; ν tells the row's acceleration, the size what Ω is made of."""
-        super().show(r, i, seen, size)
+    def show(self, r, i, x, seen, size):
+        """Keep what dof i sees; ν tells the row's acceleration, the size what Ω is made of; x − g (h x) goes on."""
         kept, out = self.filter.dofs[i], self.forces[r]
         if self.moving:
             out.drift = out.drift + seen * kept.nu
         self.made_of[r] += kept.inverse * size
-
-    def taken(self, x, seen, i):
-        """The filter's: x − g (h x), or φ of it."""
-        return x - seen * self.filter.dofs[i].gain
+        return super().show(r, i, x, seen, size) - seen * kept.gain
 
     def shown(self, first, count, i):
         """Ω += (h x)* d⁻¹ (h x) with all rows before."""
@@ -77,30 +73,17 @@ class CutRows(LoopRows):
             for other in loop(c + 1):
                 self.Omega[c * rows + other] += weighed * self.seen[other * nv + i]
 
-    def passed(self, body, side, first, count):
-        """The world's acceleration is −g."""
-        for _ in when(body.parent == 0 if self.moving else False):
-            g = self._gravity()
+    def _walk(self, a, b, first, count):
+        """The world's acceleration is −g.
+
+        The bodies' is g more than the filter says, which a row does not see: its forces on a and b are a pair.
+        """
+        super()._walk(a, b, first, count)
+        if self.moving:
+            g = Vec3(*(self.row.gravity[i] for i in range(3)))
             for c in loop(count):
-                out = self.forces[first + c]
-                out.drift = out.drift - self.columns[side + c].h.v.dot(g)
-
-    def _put_forces(self, one, a, b):
-        """Bodies accelerate by g more than the filter says."""
-        super()._put_forces(one, a, b)
-        if not self.moving:
-            return
-        g = self._gravity()
-        for r in loop(one.last, one.first):
-            out = self.forces[r]
-            falls = carried(out.drift)
-            for end, force in ((one.a, out.on_a), (one.b, out.on_b)):
-                for _ in when(end != 0):
-                    falls.set(falls.get() + force.v.dot(g))
-            out.drift = falls.get()
-
-    def _gravity(self):
-        return Vec3(*(self.row.gravity[i] for i in range(3)))
+                out, pull = self.forces[first + c], self.columns[c].h.v + self.columns[MOST + c].h.v
+                out.drift = out.drift - pull.dot(g)
 
     def solve(self):
         """Forces of the rows by L D L*, dependent ones left out; 1, or −1 where they are not found."""

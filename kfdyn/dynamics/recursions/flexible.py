@@ -13,7 +13,6 @@ from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, 
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import outward_body, prepare_sine
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import cases, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
 
@@ -92,7 +91,6 @@ class Attachment(Many):
     def __init__(self, filter_, body):
         super().__init__(filter_, body)
         self.flex = filter_.bending.flex(body)
-        self.map = filter_.bending.kept.part(self.flex.map)
         self.modes = filter_.modes_of(filter_, body)  # of the body it is on
 
     def whole(self):
@@ -106,7 +104,7 @@ class Attachment(Many):
 
     def column(self, i):
         """Π of mode i."""
-        return Spatial.of([self.map[6 * i + k] for k in range(6)])
+        return self.filter.bending.column(self.flex, i)
 
     def pass_on(self, P, z):
         """Φ P Φ* and Φ z, Φ = [[0, Π*], [0, φ]]: to the modes, and then as always."""

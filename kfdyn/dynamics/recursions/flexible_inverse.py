@@ -5,7 +5,7 @@ No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of m
 
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame, vector
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -30,11 +30,6 @@ class FlexibleNewtonEuler(NewtonEuler):
         rows = self.bending.kept.part(flex.rows)
         return rows, rows.part(flex.modes)
 
-    def column(self, flex, i):
-        """Π of mode i at an attachment, in the axes of the body it is on."""
-        at = flex.map + 6 * i
-        return Spatial(vector(self.bending.kept, at), vector(self.bending.kept, at + 3))
-
     def move(self, body):
         """Motion and own force of a body of any form."""
         form = self.bending.flex(body).form
@@ -55,7 +50,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         acc = up.rate.plus_applied(up.acc + drift.v, l).plus_cross(omega, 2.0 * frame.slide)
         state, accelerations = carried(Spatial(alpha, acc)), self.modal(flex)[0]
         for i in loop(flex.modes):
-            state.set(state.get() + accelerations[i] * self.column(flex, i))
+            state.set(state.get() + accelerations[i] * self.bending.column(flex, i))
         self.placed(body, R, l, omega + frame.spin, state.get())
 
     def _bend(self, body):
@@ -93,7 +88,7 @@ class FlexibleNewtonEuler(NewtonEuler):
             f, R = self.bodies[body.t].force + self.sums[body.arrives].f, self.hinges[body.t].R
             turned = Spatial(R @ f.w, R @ f.v)
             for i in loop(flex.modes):
-                forces[i] += self.column(flex, i).dot(turned)
+                forces[i] += self.bending.column(flex, i).dot(turned)
         super().press(body)
         for _ in when(flex.form == BENT):
             for i in loop(flex.modes):

@@ -179,12 +179,8 @@ GEARS = [
 _Q, _V = Given("q", ("nq_own",)), Given("v", ("nv_own",))
 
 
-def _begin(robot, row, work):
-    Geared(robot, row, work).begin()
-
-
 def _entry(recursion, given, result):
-    return Entry(recursion, ROBOT, given, [result], Geared.size, _begin, GEARS)
+    return Entry(recursion, ROBOT, given, [result], Geared.size, Geared.start, GEARS)
 
 
 GEARED_FORWARD = _entry(

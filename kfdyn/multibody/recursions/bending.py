@@ -65,6 +65,10 @@ class Bending:
         """Ψ + Bη of mode i at the point that was looked at."""
         return vector(self.psi, 3 * i)
 
+    def column(self, flex, i):
+        """Π of mode i at an attachment."""
+        return Spatial.of([self.kept[flex.map + 6 * i + k] for k in range(6)])
+
     def points(self, flex):
         """Over the condensed points of a body: its weight u, and what :meth:`point` tells."""
         n = flex.modes

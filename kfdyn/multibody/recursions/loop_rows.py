@@ -119,7 +119,7 @@ class LoopRows(Workspace):
         return Vec3(*(self.axes[start + 3 * n + i] for n in range(3)))
 
     def _walk(self, a, b, first, count):
-        """Carry the forces of a loop's rows from body a and body b inward to the world."""
+        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there."""
         for c in loop(count):
             self.columns[c].h = self.forces[first + c].on_a
             self.columns[MOST + c].h = self.forces[first + c].on_b
@@ -139,7 +139,7 @@ class LoopRows(Workspace):
         """Go on as one, and remember how large both were."""
         for c in loop(count):
             a, b, lost = self.columns[c].h, self.columns[MOST + c].h, self.lost[c]
-            self.columns[c].h = a + b
+            self.columns[c].h, self.columns[MOST + c].h = a + b, Spatial.zero()
             lost.w = a.w.dot(a.w) + b.w.dot(b.w)
             lost.v = a.v.dot(a.v) + b.v.dot(b.v)
 
@@ -153,43 +153,33 @@ class LoopRows(Workspace):
         for kind in cases(body.kind, KINDS):
             alone = kind in (REVOLUTE, SLIDE)
             for i in (body.v,) if alone else dofs(self.robot, body):
-                h = (
-                    Spatial(axis_of(body.t, self.bodies.memory), Vec3.zero())
-                    if kind == REVOLUTE
-                    else self.rows_of_H[i].h
-                )
-                h = Spatial(Vec3.zero(), h.v) if kind == SLIDE else h
+                h, none = self.rows_of_H[i].h, Vec3.zero()  # what is known to be 0 is never multiplied
+                if alone:
+                    h = Spatial(axis_of(body.t, self.bodies.memory), none) if kind == REVOLUTE else Spatial(none, h.v)
                 turns, slides = h.w.dot(h.w), h.v.dot(h.v)
                 for c in loop(count):
                     x, lost = self.columns[side + c].h, self.lost[c]
                     seen = h.dot(x)
                     size = turns * (x.w.dot(x.w) + lost.w) + slides * (x.v.dot(x.v) + lost.v)
-                    self.show(first + c, i, seen, size)
-                    self.columns[side + c].h = self.taken(x.force_shifted(here.l) if alone else x, seen, i)
+                    passed = x.force_shifted(here.l) if alone else x
+                    self.columns[side + c].h = self.show(first + c, i, passed, seen, size)
                 self.shown(first, count, i)
             if not alone:
                 for c in loop(count):
                     self.columns[side + c].h = self.columns[side + c].h.force_shifted(here.l)
         for c in loop(count):  # levers make moments of what cancelled
             self.lost[c].w = self.lost[c].w + here.l.dot(here.l) * self.lost[c].v
-        self.passed(body, side, first, count)
 
-    def show(self, r, i, seen, size):
-        """Keep what dof i sees of row r; ``size`` is |h|²|x|², what its square is made of before anything cancels.
+    def show(self, r, i, x, seen, size):
+        """Keep what dof i sees of row r; what is left of the force x when it has answered: here it only looks on.
 
-        x counts with what cancelled where the two ways met.
+        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet included.
         """
         self.seen[r * self.robot.nv + i] = seen
-
-    def taken(self, x, seen, i):
-        """What is left of a force when dof i has answered: all of it, where hinges are only looked at."""
         return x
 
     def shown(self, first, count, i):
         """All rows of a loop have been shown to dof i."""
-
-    def passed(self, body, side, first, count):
-        """All rows of a loop have gone on from a body to its parent."""
 
 
 class Readings(LoopRows):
@@ -207,10 +197,10 @@ class Readings(LoopRows):
         place_world(self.bodies.memory)
         clear(self.made_of, self.row.rows * self.robot.nv)
 
-    def show(self, r, i, seen, size):
+    def show(self, r, i, x, seen, size):
         """Keep the size, too."""
-        super().show(r, i, seen, size)
         self.made_of[r * self.robot.nv + i] = size
+        return super().show(r, i, x, seen, size)
 
     def _put_forces(self, one, a, b):
         """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
@@ -257,11 +247,6 @@ def loop_rows(robot, row, work):
             row.forces[12 * r + i] = x
 
 
-def begin(robot, row, work):
-    """What stays from row to row."""
-    Readings(robot, row, work).begin()
-
-
 #: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
 LOOPS = [Parameter("rows", "n"), Parameter("loops", "n"), Parameter("loop_table", "i"), Parameter("row_table", "i")]
 ENDS = Given("ends", ("loops", 24), shared=True)
@@ -278,7 +263,7 @@ LOOP_ROWS = Entry(
         Given("forces", ("rows", 12)),
     ],
     Readings.size,
-    begin,
+    Readings.start,
     LOOPS,
     may_overflow=False,
 )
