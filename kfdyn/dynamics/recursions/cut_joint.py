@@ -11,9 +11,10 @@ a row of the batch has no answer here; the long way then finds the rank, or the 
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
+from kfdyn.dynamics.recursions.elimination import factor, solve_upper
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, LoopRows
+from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.outward import sweep_outward
 from kfdyn.multibody.recursions.robot import ROBOT, outward
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -22,7 +23,7 @@ from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice
 
 #: Pivots below this part of what they are made of are rounding; above the other they leave twelve digits.
@@ -31,41 +32,38 @@ ROUNDING, REGULAR = 1e-14, 1e-4
 #: What dependent rows may ask for differently, as part of what rows ask for.
 CONSISTENT = 1e-7
 
-#: Kept for each row: what Ω's diagonal is made of, before anything cancels; c − (J a + J̇v), and then its force.
-SOLVED = Record(made_of=float, force=float)
-
 
 class CutRows(LoopRows):
     """The rows of the loops, filtered: beside what they show, Ω and what solves for the forces."""
 
     def __init__(self, robot, row, f):
-        self.filter = f
-        super().__init__(robot, row, f.rest, f.work, f.H, f.moving)
-        self.solved = SOLVED.rows(self.rest)
-        self.Omega = self.rest.part(row.rows * SOLVED.width)
+        super().__init__(robot, row, f.rest)
+        self.filter, self.moving, self.bodies, self.rows_of_H = f, f.moving, f.bodies, f.rows_of_H
 
     @staticmethod
-    def size(robot, row):
+    def layout(robot, row):
+        """The rows', what Ω's diagonal is made of before anything cancels, 1/√ of that, c − (J a + J̇v) or forces, Ω."""
+        n = row.rows
+        return {**LoopRows.layout(robot, row), "made_of": n, "scale": n, "force": n, "Omega": n * n}
+
+    @classmethod
+    def size(cls, robot, row):
         """How many numbers it works in, with the filter."""
-        return Filter.size(robot) + LoopRows.size(robot, row) + row.rows * (SOLVED.width + row.rows)
+        return Filter.size(robot) + super().size(robot, row)
 
-    def clear(self):
-        """Begin a state."""
+    def write(self):
+        """Begin a state, and filter its rows."""
         clear(self.Omega, self.row.rows * self.row.rows)
-        for r in loop(self.row.rows):
-            self.solved[r].made_of = 0.0
+        clear(self.made_of, self.row.rows)
+        super().write()
 
-    def show(self, r, i, seen, size):
-        """Keep what dof i sees; ν tells the row's acceleration, the size what Ω is made of."""
-        super().show(r, i, seen, size)
-        kept, out, solved = self.filter.dofs[i], self.forces[r], self.solved[r]
+    def show(self, r, i, x, seen, size):
+        """Keep what dof i sees; ν tells the row's acceleration, the size what Ω is made of; x − g (h x) goes on."""
+        kept, out = self.filter.dofs[i], self.forces[r]
         if self.moving:
             out.drift = out.drift + seen * kept.nu
-        solved.made_of = solved.made_of + kept.inverse * size
-
-    def taken(self, x, seen, i):
-        """The filter's: x − g (h x), or φ of it."""
-        return x - seen * self.filter.dofs[i].gain
+        self.made_of[r] += kept.inverse * size
+        return super().show(r, i, x, seen, size) - seen * kept.gain
 
     def shown(self, first, count, i):
         """Ω += (h x)* d⁻¹ (h x) with all rows before."""
@@ -73,70 +71,46 @@ class CutRows(LoopRows):
         for c in loop(first + count, first):
             weighed = inverse * self.seen[c * nv + i]
             for other in loop(c + 1):
-                place = c * rows + other
-                self.Omega[place] = self.Omega[place] + weighed * self.seen[other * nv + i]
+                self.Omega[c * rows + other] += weighed * self.seen[other * nv + i]
 
-    def passed(self, body, side, first, count):
-        """The world's acceleration is −g."""
-        for _ in when(body.parent == 0 if self.moving else False):
-            g = self._gravity()
+    def _walk(self, a, b, first, count):
+        """The world's acceleration is −g.
+
+        The bodies' is g more than the filter says, which a row does not see: its forces on a and b are a pair.
+        """
+        super()._walk(a, b, first, count)
+        if self.moving:
+            g = Vec3(*(self.row.gravity[i] for i in range(3)))
             for c in loop(count):
-                out = self.forces[first + c]
-                out.drift = out.drift - self.columns[side + c].h.v.dot(g)
-
-    def _put_forces(self, one, a, b):
-        """Bodies accelerate by g more than the filter says."""
-        super()._put_forces(one, a, b)
-        if not self.moving:
-            return
-        g = self._gravity()
-        for r in loop(one.last, one.first):
-            out = self.forces[r]
-            falls = carried(out.drift)
-            for end, force in ((one.a, out.on_a), (one.b, out.on_b)):
-                for _ in when(end != 0):
-                    falls.set(falls.get() + force.v.dot(g))
-            out.drift = falls.get()
-
-    def _gravity(self):
-        return Vec3(*(self.row.gravity[i] for i in range(3)))
+                out, pull = self.forces[first + c], self.columns[c].h.v + self.columns[MOST + c].h.v
+                out.drift = out.drift - pull.dot(g)
 
     def solve(self):
         """Forces of the rows by L D L*, dependent ones left out; 1, or −1 where they are not found."""
-        rows, Omega, solved, row = self.row.rows, self.Omega, self.solved, self.row
+        rows, Omega, scale, force, row = self.row.rows, self.Omega, self.scale, self.force, self.row
         none = everything(self.robot, 0.0)
         fine, left, most, rank = (carried(none + x) for x in (1.0, 0.0, 0.0, 0.0))
         for r in loop(rows):
             asked = carried(none - self.forces[r].drift)
             for _ in when(row.reference.given):
                 asked.set(asked.get() + row.reference[r])
-            solved[r].force = asked.get()
+            force[r] = asked.get()
             for _ in when(row.noise.given):
-                Omega[r * rows + r] = Omega[r * rows + r] + row.noise[r]
-            made_of = solved[r].made_of
-            made_of = choice(made_of > 0.0, made_of, none + 1.0)
-            solved[r].made_of = made_of
-            most.set(larger(most.get(), absolute(asked.get()) / root(made_of)))
-        for j in loop(rows):
-            pivot, made_of, y = Omega[j * rows + j], solved[j].made_of, solved[j].force
-            kept, dropped = pivot > REGULAR * made_of, pivot <= ROUNDING * made_of
+                Omega[r * rows + r] += row.noise[r]
+            made_of = self.made_of[r]
+            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, none + 1.0))
+            most.set(larger(most.get(), absolute(asked.get()) * scale[r]))
+
+        def inverted(j, pivot):
+            part = (pivot * scale[j]) * scale[j]
+            kept, dropped = part > REGULAR, part <= ROUNDING
             fine.set(choice(kept | dropped, fine.get(), none - 1.0))
-            left.set(choice(kept, left.get(), larger(left.get(), absolute(y) / root(made_of))))
-            inverse = choice(kept, 1.0 / choice(kept, pivot, none + 1.0), none)
+            left.set(choice(kept, left.get(), larger(left.get(), absolute(force[j]) * scale[j])))
             rank.set(rank.get() + choice(kept, none + 1.0, none))
-            Omega[j * rows + j] = inverse
-            for i in loop(rows, j + 1):
-                weighed = Omega[i * rows + j] * inverse
-                for k in loop(i + 1, j + 1):
-                    place = i * rows + k
-                    Omega[place] = Omega[place] - weighed * Omega[k * rows + j]
-                solved[i].force = solved[i].force - weighed * y
-        for back in loop(rows):
-            j = rows - 1 - back
-            total = carried(solved[j].force)
-            for i in loop(rows, j + 1):
-                total.set(total.get() - Omega[i * rows + j] * solved[i].force)
-            solved[j].force = Omega[j * rows + j] * total.get()
+            return choice(kept, 1.0 / choice(kept, pivot, none + 1.0), none)
+
+        factor(Omega, rows, inverted, force)
+        solve_upper(Omega, rows, force)
         agree = left.get() <= CONSISTENT * most.get()
         row.rank[0] = rank.get()
         return choice(agree, fine.get(), none - 1.0)
@@ -147,10 +121,10 @@ class CutRows(LoopRows):
         for i in loop(nv):
             total = carried(everything(self.robot, 0.0))
             for r in loop(self.row.rows):
-                total.set(total.get() + self.seen[r * nv + i] * self.solved[r].force)
+                total.set(total.get() + self.seen[r * nv + i] * self.force[r])
             dofs[i].nu = dofs[i].nu + dofs[i].inverse * total.get()
         for r in loop(self.row.rows):
-            self.row.force[r] = self.solved[r].force
+            self.row.force[r] = self.force[r]
 
 
 def larger(a, b):
@@ -164,7 +138,6 @@ def cut_joint(robot, row, work):
     sweep_outward(robot, row, f.work, f.H, moving=True)
     least = f.gather()
     rows = CutRows(robot, row, f)
-    rows.clear()
     rows.write()
     fine = rows.solve()
     rows.innovate()
@@ -199,27 +172,16 @@ CUT_JOINT = Entry(
 )
 
 
-class Unit:
-    """Where the scatter of a row's unit force puts its accelerations."""
-
-    def __init__(self, column, start):
-        self.column, self.start, self.a = column, start, self
-
-    def __setitem__(self, i, value):
-        self.column[self.start + i] = value
-
-
 def loop_responses(robot, row, work):
     """Ω = J𝓜⁻¹J*, what its diagonal is made of, and 𝓜⁻¹J* of the loops' rows: a scatter for each of them."""
     f = Filter(robot, row, work, moving=False)
     sweep_outward(robot, row, f.work, f.H, moving=False)
     least = f.gather()
     rows = CutRows(robot, row, f)
-    rows.clear()
     rows.write()
     nv, count, nothing = robot.nv, row.rows, Spatial.zero()
     for r in loop(count):
-        row.made_of[r] = rows.solved[r].made_of
+        row.made_of[r] = rows.made_of[r]
         for c in loop(r + 1):
             row.Omega[r * count + c] = rows.Omega[r * count + c]
             row.Omega[c * count + r] = rows.Omega[r * count + c]
@@ -227,7 +189,8 @@ def loop_responses(robot, row, work):
             f.dofs[i].nu = f.dofs[i].inverse * rows.seen[r * nv + i]
         for body in outward(robot):
             f.bodies[body.t].eta = nothing
-        f.row = Unit(row.response, r * nv)
+        f.row = Fields()  # where the scatter of the row's unit force puts its accelerations
+        f.row.a = row.response.part(r * nv)
         for body in outward(robot):
             f.smoothed(body)
     return least

@@ -13,7 +13,6 @@ from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, 
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import cases, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
 
@@ -74,7 +73,7 @@ class FlexibleFilter(Filter):
             else:
                 self.smoothed(body)
                 if form == BENT:
-                    smooth_node(self.modes_of(self, body))
+                    self.modes_of(self, body).smoothed()
 
 
 class Behind(Node):
@@ -82,9 +81,7 @@ class Behind(Node):
 
     def whole(self):
         """P and z that the modes leave."""
-        modes = self.filter.modes_of(self.filter, self.body)
-        filter_node(modes)
-        return modes.left
+        return self.filter.modes_of(self.filter, self.body).filtered()
 
 
 class Attachment(Many):
@@ -93,7 +90,6 @@ class Attachment(Many):
     def __init__(self, filter_, body):
         super().__init__(filter_, body)
         self.flex = filter_.bending.flex(body)
-        self.map = filter_.bending.kept.part(self.flex.map)
         self.modes = filter_.modes_of(filter_, body)  # of the body it is on
 
     def whole(self):
@@ -107,20 +103,18 @@ class Attachment(Many):
 
     def column(self, i):
         """Π of mode i."""
-        return Spatial.of([self.map[6 * i + k] for k in range(6)])
+        return self.filter.bending.column(self.flex, i)
 
     def pass_on(self, P, z):
         """Φ P Φ* and Φ z, Φ = [[0, Π*], [0, φ]]: to the modes, and then as always."""
         modes, n, l = self.modes, self.flex.modes, self.here.l
         for i in loop(n):
             h = self.column(i)
-            u, at = P.applied(h), modes.rows.part(i * (n + 6))
+            u, at = P.applied(h), modes.row(i)
             modes.z[i] += h.dot(z)
             for k in loop(n, i):
                 at[k] += u.dot(self.column(k))
-            there = u.force_shifted(l)
-            six = Spatial.of([at[n + k] for k in range(6)])
-            put(at, n, six + there)
+            put(at, n, modes.six(i) + u.force_shifted(l))
         super().pass_on(P, z)
 
     def arriving(self):

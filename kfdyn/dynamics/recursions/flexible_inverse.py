@@ -5,13 +5,12 @@ No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of m
 
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame, vector
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import carried, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
-from kfdyn.sweeps.values import choice
 
 
 class FlexibleNewtonEuler(NewtonEuler):
@@ -30,11 +29,6 @@ class FlexibleNewtonEuler(NewtonEuler):
         """Of the body with these modes: their accelerations, and their forces."""
         rows = self.bending.kept.part(flex.rows)
         return rows, rows.part(flex.modes)
-
-    def column(self, flex, i):
-        """Π of mode i at an attachment, in the axes of the body it is on."""
-        at = flex.map + 6 * i
-        return Spatial(vector(self.bending.kept, at), vector(self.bending.kept, at + 3))
 
     def move(self, body):
         """Motion and own force of a body of any form."""
@@ -56,7 +50,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         acc = up.rate.plus_applied(up.acc + drift.v, l).plus_cross(omega, 2.0 * frame.slide)
         state, accelerations = carried(Spatial(alpha, acc)), self.modal(flex)[0]
         for i in loop(flex.modes):
-            state.set(state.get() + accelerations[i] * self.column(flex, i))
+            state.set(state.get() + accelerations[i] * self.bending.column(flex, i))
         self.placed(body, R, l, omega + frame.spin, state.get())
 
     def _bend(self, body):
@@ -76,17 +70,13 @@ class FlexibleNewtonEuler(NewtonEuler):
             forces[i] = force.get()
         omega, acc, A = here.omega, here.acc, here.rate
         total = carried(Spatial(zeros(robot), zeros(robot)))
-        stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
-        for j in loop(flex.points):
-            at = flex.numbers + j * stride
-            u = numbers[at]
-            s, ds, bent = bending.point(flex, at + 1)
+        for u, (s, ds, bent) in bending.points(flex):
             sped = carried(A.plus_applied(u * acc + bent, s).plus_cross(omega, 2.0 * ds))
             for i in loop(n):
-                sped.set(sped.get() + accelerations[i] * vector(bending.psi, 3 * i))
+                sped.set(sped.get() + accelerations[i] * bending.shape(i))
             gamma = sped.get()
             for i in loop(n):
-                forces[i] += vector(bending.psi, 3 * i).dot(gamma)
+                forces[i] += bending.shape(i).dot(gamma)
             total.set(total.get() + Spatial(s.cross(gamma), u * gamma))
         here.force = total.get()
 
@@ -98,7 +88,7 @@ class FlexibleNewtonEuler(NewtonEuler):
             f, R = self.bodies[body.t].force + self.sums[body.arrives].f, self.hinges[body.t].R
             turned = Spatial(R @ f.w, R @ f.v)
             for i in loop(flex.modes):
-                forces[i] += self.column(flex, i).dot(turned)
+                forces[i] += self.bending.column(flex, i).dot(turned)
         super().press(body)
         for _ in when(flex.form == BENT):
             for i in loop(flex.modes):

@@ -7,49 +7,33 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 """
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
+from kfdyn.dynamics.recursions.elimination import factor, solve_lower, solve_upper
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
 from kfdyn.dynamics.recursions.mass_matrix import Composites
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.recursions.outward import sweep_outward
 from kfdyn.multibody.recursions.robot import BALL, POSE, ROBOT, inward, outward
-from kfdyn.sweeps.control import carried, down, loop, when
+from kfdyn.multibody.recursions.workspace import Workspace
+from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice
 
 
-class Absent:
-    """An argument that nobody gave."""
-
-    given = False
-
-
-class Geared:
+class Geared(Workspace):
     """The workspace: coordinates of the open tree, Newton–Euler's, that of 𝓜, the reduced matrix and its vector."""
 
-    def __init__(self, robot, row, work):
-        self.robot, self.row = robot, row
-        self.q, self.v, self.a, self.tau = (work.part(at) for at in self._places(robot)[:4])
-        rest = work.part(self._places(robot)[4])
-        self.forces = rest
-        rest = rest.part(NewtonEuler.size(robot))
-        self.inertias = rest
-        rest = rest.part(Composites.size(robot))
-        self.matrix, self.vector = rest, rest.part(row.nv_own * row.nv_own)
-        self.diagonal = self.vector.part(row.nv_own)
-        self.inverse = self.diagonal.part(row.nv_own)
-
     @staticmethod
-    def _places(robot):
-        return [0, *(robot.nq + k * robot.nv for k in range(4))]
-
-    @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        own = robot.nq + 3 * robot.nv + row.nv_own * (2 * row.nv_own + 2)
-        return own + NewtonEuler.size(robot) + Composites.size(robot)
+    def layout(robot, row):
+        """Parts, and how many numbers each has."""
+        n = row.nv_own
+        return {
+            "q": robot.nq, "v": robot.nv, "a": robot.nv, "tau": robot.nv,
+            "forces": NewtonEuler.size(robot), "inertias": Composites.size(robot),
+            "matrix": n * n, "vector": n, "diagonal": n, "inverse": n * n,
+        }  # fmt: skip
 
     def begin(self):
         """What stays from row to row."""
@@ -83,15 +67,15 @@ class Geared:
                 fine.set(choice(off <= QUATERNION_TOLERANCE, fine.get(), everything(robot, -1.0)))
         return fine.get()
 
-    def press(self, a):
+    def press(self, a=None):
         """X*(𝓜Xa + c) into ``vector``, a = 0 if not given."""
-        robot, row = self.robot, self.row
+        robot, row, given = self.robot, self.row, a is not None and a.given
         self.expand(row.v, self.v, robot.nq, robot.nv)
-        for _ in when(a.given):
+        for _ in when(given):
             self.expand(a, self.a, robot.nq, robot.nv)
         inner = Fields()
         inner.q, inner.v, inner.a, inner.tau = self.q, self.v, self.a, self.tau
-        inner.external_forces, inner.gravity, inner.a.given = row.external_forces, row.gravity, a.given
+        inner.external_forces, inner.gravity, inner.a.given = row.external_forces, row.gravity, given
         newton_euler(NewtonEuler(robot, inner, self.forces))
         for i in loop(row.nv_own):
             self.vector[i] = everything(robot, 0.0)
@@ -120,50 +104,30 @@ class Geared:
                         for _ in when(i != j):
                             self.matrix[other * n + column] = self.matrix[other * n + column] + term
 
-    def factor(self):
-        """L below the diagonal, 1/D on it; the least pivot less rounding, as a part of what stood on the diagonal."""
-        n, A, least = self.row.nv_own, self.matrix, carried(everything(self.robot, 1.0))
+    def factor(self, x=None):
+        """L D L* of ``matrix``, x ← L⁻¹x; the least pivot less rounding, as a part of what stood on the diagonal."""
+        n, least = self.row.nv_own, carried(everything(self.robot, 1.0))
         for j in loop(n):
-            self.diagonal[j] = A[j * n + j]
-        for j in loop(n):
-            pivot = A[j * n + j]
-            least.set(smaller(least.get(), pivot / self.diagonal[j] - ROUNDING))
-            inverse = 1.0 / pivot
-            A[j * n + j] = inverse
-            for i in loop(n, j + 1):
-                scaled = A[i * n + j] * inverse
-                for k in loop(i + 1, j + 1):
-                    A[i * n + k] = A[i * n + k] - scaled * A[k * n + j]
-        for j in loop(n):
-            for i in loop(n, j + 1):
-                A[i * n + j] = A[i * n + j] * A[j * n + j]
-        return least.get()
+            self.diagonal[j] = self.matrix[j * n + j]
 
-    def solve(self, x, first=0):
-        """What is in x from ``first`` on, 0 before, replaced by the solution."""
-        n, A = self.row.nv_own, self.matrix
-        for j in loop(n, first):
-            for i in loop(n, j + 1):
-                x[i] = x[i] - A[i * n + j] * x[j]
-        for j in loop(n, first):
-            x[j] = x[j] * A[j * n + j]
-        for j in down(n):
-            total = carried(x[j])
-            for i in loop(n, j + 1):
-                total.set(total.get() - A[i * n + j] * x[i])
-            x[j] = total.get()
+        def inverted(j, pivot):
+            least.set(smaller(least.get(), pivot / self.diagonal[j] - ROUNDING))
+            return 1.0 / pivot
+
+        factor(self.matrix, n, inverted, x)
+        return least.get()
 
 
 def geared_forward_dynamics(robot, row, work):
     """a = (X*𝓜X)⁻¹(tau − X*c)."""
     sweep = Geared(robot, row, work)
     fine = sweep.place()
-    sweep.press(Absent)
-    sweep.weigh()
-    least = sweep.factor()
+    sweep.press()
     for i in loop(row.nv_own):
         sweep.vector[i] = row.tau[i] - sweep.vector[i]
-    sweep.solve(sweep.vector)
+    sweep.weigh()
+    least = sweep.factor(sweep.vector)
+    solve_upper(sweep.matrix, row.nv_own, sweep.vector)
     for i in loop(row.nv_own):
         row.acceleration[i] = sweep.vector[i]
     return smaller(fine, least)
@@ -198,7 +162,8 @@ def geared_mass_matrix_inverse(robot, row, work):
         for i in loop(n):
             sweep.vector[i] = everything(robot, 0.0)
         sweep.vector[j] = everything(robot, 1.0)
-        sweep.solve(sweep.vector, j)
+        solve_lower(sweep.matrix, n, sweep.vector, j)
+        solve_upper(sweep.matrix, n, sweep.vector)
         for i in loop(n, j):
             out[i * n + j] = sweep.vector[i]
             out[j * n + i] = sweep.vector[i]
@@ -214,12 +179,8 @@ GEARS = [
 _Q, _V = Given("q", ("nq_own",)), Given("v", ("nv_own",))
 
 
-def _begin(robot, row, work):
-    Geared(robot, row, work).begin()
-
-
 def _entry(recursion, given, result):
-    return Entry(recursion, ROBOT, given, [result], Geared.size, _begin, GEARS)
+    return Entry(recursion, ROBOT, given, [result], Geared.size, Geared.start, GEARS)
 
 
 GEARED_FORWARD = _entry(

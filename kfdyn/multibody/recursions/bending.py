@@ -61,6 +61,22 @@ class Bending:
             force.set(force.get() + numbers[at] * self.eta[k] + numbers[at + n * n] * self.rate[k])
         return force.get()
 
+    def shape(self, i):
+        """Ψ + Bη of mode i at the point that was looked at."""
+        return vector(self.psi, 3 * i)
+
+    def column(self, flex, i):
+        """Π of mode i at an attachment."""
+        return Spatial.of([self.kept[flex.map + 6 * i + k] for k in range(6)])
+
+    def points(self, flex):
+        """Over the condensed points of a body: its weight u, and what :meth:`point` tells."""
+        n = flex.modes
+        stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
+        for j in loop(flex.points):
+            at = flex.numbers + j * stride
+            yield self.robot.numbers[at], self.point(flex, at + 1)
+
     def point(self, flex, at):
         """s = r + Ψη + ½η*Bη, its rate, and η̇*Bη̇; shapes Ψ + Bη go to ``psi``."""
         numbers, n, none = self.robot.numbers, flex.modes, zeros(self.robot)
@@ -119,8 +135,8 @@ def carried_frame(bending, body, turn=lambda x: x):
     theta, dtheta = state.get()
     a, b, da, db = exponential(theta)
     for i in loop(n):
-        shape, psi = vector(numbers, turns + 3 * i), vector(bending.psi, 3 * i)
-        put(bending.kept, flex.map + 6 * i, Spatial(turn(swept(theta, shape, a, b)), turn(psi)))
+        turned = swept(theta, vector(numbers, turns + 3 * i), a, b)
+        put(bending.kept, flex.map + 6 * i, Spatial(turn(turned), turn(bending.shape(i))))
     once = theta.cross(dtheta)
     along, twice = theta.dot(dtheta), theta.cross(once)
     drift = b * dtheta.cross(once) + along * (da * once + db * twice)
@@ -194,18 +210,13 @@ def weigh(bending, body, work):
     omega = R.turned_back(here.omega)
     none = zeros(robot)
     total = carried(Sym3(*([none.x] * 6)), none, Spatial(none, none))
-    stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
-    for j in loop(flex.points):
-        at = flex.numbers + j * stride
-        u = numbers[at]
-        s, ds, bent = bending.point(flex, at + 1)
+    for u, (s, ds, bent) in bending.points(flex):
         gamma = bent + omega.cross(omega.cross(s) + 2.0 * ds)
         for i in loop(n):
-            psi, row = vector(bending.psi, 3 * i), flex.rows + i * wide
+            psi, row = bending.shape(i), flex.rows + i * wide
             for k in loop(n, i):
-                kept[row + k] += psi.dot(vector(bending.psi, 3 * k))
-            arm = s.cross(psi)
-            for k, x in enumerate([*arm, *(u * psi)]):
+                kept[row + k] += psi.dot(bending.shape(k))
+            for k, x in enumerate([*s.cross(psi), *(u * psi)]):
                 kept[row + n + k] += x
             kept[z_at + i] += psi.dot(gamma)
         moment, first, xi = total.get()

@@ -9,6 +9,7 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Entry, Given, Parameter
@@ -56,30 +57,23 @@ class End:
             self.inward = self.omega.cross(here.omega.cross(arm) + (at.speed - own.speed))
 
 
-class LoopRows:
-    """The rows of all loops of a robot whose outward sweep is done, in a workspace of their own."""
+class LoopRows(Workspace):
+    """The rows of all loops of a robot whose outward sweep is done, ``bodies`` and ``rows_of_H``."""
 
-    def __init__(self, robot, row, memory, work, H, moving):
-        self.robot, self.row, self.work, self.moving = robot, row, work, moving
-        self.bodies, self.rows_of_H = WORK.rows(work), SCREW.rows(H)
-        self.memory, self.places = memory, PLACE.rows(memory)
-        at = (robot.n + 1) * PLACE.width
-        self.forces = FORCES.rows(memory.part(at))
-        at = at + row.rows * FORCES.width
-        self.columns, self.axes = SCREW.rows(memory.part(at)), memory.part(at + 2 * MOST * SCREW.width)
-        at = at + 2 * MOST * SCREW.width + 18
-        self.lost, at = LOST.rows(memory.part(at)), at + MOST * LOST.width
-        self.seen, self.rest = memory.part(at), memory.part(at + row.rows * robot.nv)
+    #: Whether velocities are known, so that rows drift.
+    moving = True
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers they want."""
-        own = (robot.n + 1) * PLACE.width + MOST * (2 * SCREW.width + LOST.width) + 18
-        return own + row.rows * (FORCES.width + robot.nv)
+    def layout(robot, row):
+        """Places of bodies, rows, what walks for one loop (columns of both ends), and what dofs have seen of rows."""
+        return {
+            "places": (PLACE, robot.n + 1), "forces": (FORCES, row.rows), "columns": (SCREW, 2 * MOST), "axes": 18,
+            "lost": (LOST, MOST), "seen": row.rows * robot.nv,
+        }  # fmt: skip
 
     def begin(self):
         """The world, and what rows show to dofs that are on no way to the world."""
-        clear(self.memory, PLACE.width)
+        clear(self.places.memory, PLACE.width)
         clear(self.seen, self.row.rows * self.robot.nv)
 
     def write(self):
@@ -125,7 +119,7 @@ class LoopRows:
         return Vec3(*(self.axes[start + 3 * n + i] for n in range(3)))
 
     def _walk(self, a, b, first, count):
-        """Carry the forces of a loop's rows from body a and body b inward to the world."""
+        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there."""
         for c in loop(count):
             self.columns[c].h = self.forces[first + c].on_a
             self.columns[MOST + c].h = self.forces[first + c].on_b
@@ -145,7 +139,7 @@ class LoopRows:
         """Go on as one, and remember how large both were."""
         for c in loop(count):
             a, b, lost = self.columns[c].h, self.columns[MOST + c].h, self.lost[c]
-            self.columns[c].h = a + b
+            self.columns[c].h, self.columns[MOST + c].h = a + b, Spatial.zero()
             lost.w = a.w.dot(a.w) + b.w.dot(b.w)
             lost.v = a.v.dot(a.v) + b.v.dot(b.v)
 
@@ -157,75 +151,56 @@ class LoopRows:
                 out = self.forces[first + c]
                 out.drift = out.drift + self.columns[side + c].h.dot(here.eta)
         for kind in cases(body.kind, KINDS):
-            if kind in (REVOLUTE, SLIDE):
-                none = Vec3.zero()
-                turns = kind == REVOLUTE
-                h = Spatial(axis_of(body.t, self.work), none) if turns else Spatial(none, self.rows_of_H[body.v].h.v)
+            alone = kind in (REVOLUTE, SLIDE)
+            for i in (body.v,) if alone else dofs(self.robot, body):
+                h, none = self.rows_of_H[i].h, Vec3.zero()  # what is known to be 0 is never multiplied
+                if alone:
+                    h = Spatial(axis_of(body.t, self.bodies.memory), none) if kind == REVOLUTE else Spatial(none, h.v)
+                turns, slides = h.w.dot(h.w), h.v.dot(h.v)
                 for c in loop(count):
-                    x = self.columns[side + c].h
+                    x, lost = self.columns[side + c].h, self.lost[c]
                     seen = h.dot(x)
-                    turn, move = self._size(x, c)
-                    self.show(first + c, body.v, seen, turn if kind == REVOLUTE else move)
-                    self.columns[side + c].h = self.taken(x.force_shifted(here.l), seen, body.v)
-                self.shown(first, count, body.v)
-            else:
-                for i in dofs(self.robot, body):
-                    h = self.rows_of_H[i].h
-                    for c in loop(count):
-                        x = self.columns[side + c].h
-                        seen = h.dot(x)
-                        turn, move = self._size(x, c)
-                        self.show(first + c, i, seen, h.w.dot(h.w) * turn + h.v.dot(h.v) * move)
-                        self.columns[side + c].h = self.taken(x, seen, i)
-                    self.shown(first, count, i)
+                    size = turns * (x.w.dot(x.w) + lost.w) + slides * (x.v.dot(x.v) + lost.v)
+                    passed = x.force_shifted(here.l) if alone else x
+                    self.columns[side + c].h = self.show(first + c, i, passed, seen, size)
+                self.shown(first, count, i)
+            if not alone:
                 for c in loop(count):
                     self.columns[side + c].h = self.columns[side + c].h.force_shifted(here.l)
         for c in loop(count):  # levers make moments of what cancelled
             self.lost[c].w = self.lost[c].w + here.l.dot(here.l) * self.lost[c].v
-        self.passed(body, side, first, count)
 
-    def _size(self, x, c):
-        """Squares of a force's moment and force, with what cancelled in them."""
-        return x.w.dot(x.w) + self.lost[c].w, x.v.dot(x.v) + self.lost[c].v
+    def show(self, r, i, x, seen, size):
+        """Keep what dof i sees of row r; what is left of the force x when it has answered: here it only looks on.
 
-    def show(self, r, i, seen, size):
-        """Keep what dof i sees of row r; ``size`` is |h|²|x|², what its square is made of before anything cancels."""
+        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet included.
+        """
         self.seen[r * self.robot.nv + i] = seen
-
-    def taken(self, x, seen, i):
-        """What is left of a force when dof i has answered: all of it, where hinges are only looked at."""
         return x
 
     def shown(self, first, count, i):
         """All rows of a loop have been shown to dof i."""
 
-    def passed(self, body, side, first, count):
-        """All rows of a loop have gone on from a body to its parent."""
-
 
 class Readings(LoopRows):
     """The rows alone: an outward sweep before them in the same workspace."""
 
-    def __init__(self, robot, row, work):
-        H = work.part((robot.n + 1) * WORK.width)
-        super().__init__(robot, row, H.part(robot.nv * SCREW.width), work, H, moving=True)
-        self.made_of = self.rest
-
     @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        own = (robot.n + 1) * WORK.width + robot.nv * (SCREW.width + row.rows)
-        return own + LoopRows.size(robot, row)
+    def layout(robot, row):
+        """The outward sweep's, that of rows, and what their squares are made of."""
+        swept = {"bodies": (WORK, robot.n + 1), "rows_of_H": (SCREW, robot.nv)}
+        return {**swept, **LoopRows.layout(robot, row), "made_of": row.rows * robot.nv}
 
     def begin(self):
-        """What stays 0."""
+        """What stays from row to row."""
         super().begin()
+        place_world(self.bodies.memory)
         clear(self.made_of, self.row.rows * self.robot.nv)
 
-    def show(self, r, i, seen, size):
+    def show(self, r, i, x, seen, size):
         """Keep the size, too."""
-        super().show(r, i, seen, size)
         self.made_of[r * self.robot.nv + i] = size
+        return super().show(r, i, x, seen, size)
 
     def _put_forces(self, one, a, b):
         """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
@@ -261,7 +236,7 @@ def _rotation(sine, cosine):
 def loop_rows(robot, row, work):
     """J, what its squares are made of, J̇v, and the gaps of the rows of all loops; O(depth) a row."""
     rows = Readings(robot, row, work)
-    sweep_outward(robot, row, work, work.part((robot.n + 1) * WORK.width), moving=True)
+    sweep_outward(robot, row, rows.bodies.memory, rows.rows_of_H.memory, moving=True)
     rows.write()
     row.J.copy(rows.seen, row.rows * robot.nv)
     row.made_of.copy(rows.made_of, row.rows * robot.nv)
@@ -270,12 +245,6 @@ def loop_rows(robot, row, work):
         row.drift[r] = forces.drift
         for i, x in enumerate([*forces.on_a.w, *forces.on_a.v, *forces.on_b.w, *forces.on_b.v]):
             row.forces[12 * r + i] = x
-
-
-def begin(robot, row, work):
-    """What stays from row to row."""
-    place_world(work)
-    Readings(robot, row, work).begin()
 
 
 #: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
@@ -294,7 +263,7 @@ LOOP_ROWS = Entry(
         Given("forces", ("rows", 12)),
     ],
     Readings.size,
-    begin,
+    Readings.start,
     LOOPS,
     may_overflow=False,
 )

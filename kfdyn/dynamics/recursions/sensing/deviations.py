@@ -8,51 +8,32 @@ the world. With Y = XZ', W = 𝒦⁻¹ + YX* the covariance of w = (q̈, m), and
 """
 
 from kfdyn.dynamics.recursions.sensing.gather import gather
-from kfdyn.dynamics.recursions.sensing.message import C_AT, SIX, UPPER, Message, dot, upper
-from kfdyn.dynamics.recursions.sensing.tables import GENERAL, PROGRAM
-from kfdyn.dynamics.recursions.sensing.workspace import Workspace
+from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
+from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
+from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q
 from kfdyn.multibody.recursions.robot import ROBOT, outward
-from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.control import either, flattened, loop, when
+from kfdyn.sweeps.entry import Entry, Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
 
 #: Kept of a body for the way back: A (36), and C (36), row by row; Z.
 KEPT, COVARIANCE = 72, 78
-AA, AL, LL = 0, 21, 57
 
 
-class Deviations(Workspace):
-    """The workspace with what the way back needs: A and C of every body, 𝒦⁻¹, Z, and answers in the system's order."""
+class Deviations(Sensing):
+    """The workspace with what the way back needs: A and C of every body, 𝒦⁻¹ and Z."""
 
-    def __init__(self, robot, row, work):
-        super().__init__(robot, row, work, means=False)
-        n, at = robot.n + 1, 0
-        self.kept = self.rest.part(at)
-        at = at + n * KEPT
-        self.Z = self.rest.part(at)
-        at = at + n * COVARIANCE
-        self.inverse = self.rest.part(at)
-        at = at + row.n_inverse
-        self.Y = self.rest.part(at)  # of one node: twelve a unknown
-        at = at + 12 * row.most
-        self.alpha, self.force, self.push = (self.rest.part(at + i * 6 * n) for i in range(3))
-        at = at + 18 * n
-        self.a, self.tau = (self.rest.part(at + i * robot.nv) for i in range(2))
+    means = False
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        return (
-            Workspace.size(robot, row)
-            + (robot.n + 1) * (KEPT + COVARIANCE + 18)
-            + row.n_inverse
-            + 12 * row.most
-            + 2 * robot.nv
-        )
+    def layout(robot, row):
+        """That of all sweeps, what is kept, and Y of one node."""
+        n = robot.n + 1
+        kept = {"kept": n * KEPT, "Z": n * COVARIANCE, "inverse": row.n_inverse, "Y": 12 * row.most}
+        return {**Sensing.layout(robot, row), **kept}
 
     def begin(self):
         """Beside slot 0, nothing is uncertain of the world."""
@@ -61,14 +42,12 @@ class Deviations(Workspace):
 
     # -- what the gather leaves
 
-    def keep_pair(self, body, node, first, other, K, symmetric):
-        """X and 𝒦⁻¹; A and C as they still are."""
-        X, inverse = self.X.part(13 * node.unknowns), self.inverse.part(node.inverse)
-        for c in range(12):
-            X[c], X[13 + c] = first[c], other[c]
+    def keep_pair(self, body, node, r, X, K, M):
+        """𝒦⁻¹ too; and A and C as they still are."""
+        super().keep_pair(body, node, r, X, K, M)
         for i, x in enumerate((K[0], K[1], K[1], K[2])):
-            inverse[i] = x
-        self._keep(body, symmetric)
+            self.inverse[node.inverse + i] = x
+        self._keep(body, M)
 
     def keep_general(self, body, node, count, wide):
         """𝒦⁻¹ stands behind X; A and C."""
@@ -76,151 +55,118 @@ class Deviations(Workspace):
         for i in loop(count):
             for j in loop(count):
                 inverse[count * i + j] = self.matrix[wide * i + count + 12 + j]
-        self._keep(body, symmetric=False)
+        self._keep(body, Message(self.here))
 
-    def _keep(self, body, symmetric):
-        """A, of which only one triangle is there if it is symmetric, and C."""
-        kept, M = self.kept.part(KEPT * body.t), Message(self.here)
-        for a in SIX:
-            for b in SIX:
-                kept[6 * a + b] = M.half_A(a, b) if symmetric else M.A(a, b)
-                kept[36 + 6 * a + b] = M.C(a, b)
+    def _kept(self, body):
+        """A and C of a body, every entry."""
+        kept = self.kept.part(KEPT * body.t)
+        return Block(kept, 0, symmetric=False, packed=False), Block(kept, 36, symmetric=False, packed=False)
+
+    def _keep(self, body, M):
+        for block, kept in zip((M.A, M.C), self._kept(body)):
+            for a, b in EVERY:
+                kept[a, b] = block[a, b]
 
     # -- the way back
 
     def scatter(self, body, node):
         """Z of a body from that of its parent, and the variances of what belongs to it."""
-        Z = self.Z.part(COVARIANCE * body.t)
-        self._arrive(body, Z)
-        for several in either(node.way == GENERAL):
-            if several:
-                self._general(body, node, Z)
-            else:
-                self._pair(body, node, Z)
-        self._of_body(body, node, Z)
-
-    def _arrive(self, body, Z):
-        """Z' = diag(φ*, φ*) Z(p) diag(φ, φ)."""
-        up, l = self.Z.part(COVARIANCE * body.parent), self.bodies[body.t].l
-        for at, entry in ((AA, lambda a, b: up[AA + upper(a, b)]), (LL, lambda a, b: up[LL + upper(a, b)])):
-            moved = moved_outward(entry, l)
-            for i, (a, b) in enumerate(UPPER):
-                Z[at + i] = moved[a][b]
-        moved = moved_outward(lambda a, b: up[AL + 6 * a + b], l)
-        for a in SIX:
-            for b in SIX:
-                Z[AL + 6 * a + b] = moved[a][b]
-
-    def _pair(self, body, node, Z):
-        """One dof and its row."""
-        h, scale = self.row_of_H(body.v), self.row.scale[2 * node.rows]
-        r = [scale * x for x in h]
-        X = [[self.X[13 * node.unknowns + 13 * i + c] for c in range(12)] for i in range(2)]
-        Y = [applied(Z, x) for x in X]
-        inverse = [self.inverse[node.inverse + i] for i in range(4)]
-        W = [[inverse[2 * i + j] + dot(Y[i], X[j]) for j in range(2)] for i in range(2)]
-        off = 0.5 * (W[0][1] + W[1][0])
-        for i, (one, two) in enumerate(((W[0][0], off), (off, W[1][1]))):
-            D = [0.5 * one * x - y for x, y in zip(h, Y[i])] + [0.5 * two * x - y for x, y in zip(r, Y[i][6:])]
-            add_product(Z, h if i == 0 else r, D, of_dof=i == 0)
-        across = [W[0][0] * x - y for x, y in zip(h, Y[0])] + [off * x - y for x, y in zip(r, Y[0][6:])]
-        self._of_dof(body, body.v, h, Z, W[0][0], across)
-
-    def _general(self, body, node, Z):
-        """Any number of unknowns."""
+        Z, up = (Covariance(self.Z.part(COVARIANCE * t)) for t in (body.t, body.parent))
+        Z.move(up, self.bodies[body.t].l)
         m = body.v_end - body.v
         count = m + node.rows_end - node.rows
-        W, X, Y = self.inverse.part(node.inverse), self.X.part(13 * node.unknowns), self.Y
+        W = self.inverse.part(node.inverse)
         for i in loop(count):
-            for c, y in enumerate(applied(Z, [X[13 * i + c] for c in range(12)])):
-                Y[12 * i + c] = y
+            Y = Z @ self._solved(node, i)
+            for c, y in enumerate(Y):
+                self.Y[12 * i + c] = y
             for j in loop(count):
-                W[count * i + j] += dot([Y[12 * i + c] for c in range(12)], [X[13 * j + c] for c in range(12)])
+                W[count * i + j] += dot(Y, self._solved(node, j))
         for i in loop(count):
             D = self._column(body, node, m, count, i, 0.5)
             for of_dof in either(i < m):
-                E = self.row_of_H(body.v + i) if of_dof else self.row_of_S(node.rows + i - m)
-                add_product(Z, E, D, of_dof)
+                E = flattened(self.H[body.v + i].h) if of_dof else flattened(self.S[node.rows + i - m].h)
+                Z.add_product(E, D, of_dof)
         for i in loop(m):
             across = self._column(body, node, m, count, i, 1.0)
-            self._of_dof(body, body.v + i, self.row_of_H(body.v + i), Z, W[count * i + i], across)
+            self._of_dof(body, body.v + i, flattened(self.H[body.v + i].h), Z, W[count * i + i], across)
+        self._of_body(body, node, Z)
+
+    def _solved(self, node, i):
+        X = self.X[node.unknowns + i]
+        return flattened((X.alpha, X.lam))
 
     def _column(self, body, node, m, count, i, share):
         """−Y_i + share Σ_j W_ij E_j."""
         W, out = self.inverse.part(node.inverse + count * i), [local(-self.Y[12 * i + c]) for c in range(12)]
         for j in loop(m):
-            for c, x in enumerate(self.row_of_H(body.v + j)):
+            for c, x in enumerate(flattened(self.H[body.v + j].h)):
                 out[c] += (share * W[j]) * x
         for j in loop(count - m):
-            for c, x in enumerate(self.row_of_S(node.rows + j)):
+            for c, x in enumerate(flattened(self.S[node.rows + j].h)):
                 out[6 + c] += (share * W[m + j]) * x
         return [now(x) for x in out]
 
     def _of_dof(self, body, i, h, Z, variance, across):
         """Of q̈_i, and of tau_i = H f + R q̈; ``across`` is cov((α, λ), q̈_i)."""
-        kept, e = self.kept.part(KEPT * body.t), self.robot.armature[i]
+        (A, C), e = self._kept(body), self.robot.armature[i]
         self.a[i] = deviation(variance)
-        t = [dot([kept[6 * a + b] for a in SIX], h) for b in SIX]
-        Ch = [dot([kept[36 + 6 * a + b] for a in SIX], h) for b in SIX]
-        t += [-x for x in Ch]
-        self.tau[i] = deviation(dot(h, Ch) + quadratic(Z, t) + e * (2.0 * dot(t, across) + e * variance))
+        Ch = C @ h
+        t = A.back(h) + [-x for x in Ch]
+        self.tau[i] = deviation(dot(h, Ch) + Z.quadratic(t) + e * (2.0 * dot(t, across) + e * variance))
 
     def _of_body(self, body, node, Z):
         """Of α, f and the external force."""
-        kept, at = self.kept.part(KEPT * body.t), 6 * body.body
-        for c in SIX:
-            self.alpha[at + c] = deviation(Z[AA + upper(c, c)])
+        kept, k = self.kept.part(KEPT * body.t), body.body
+        self.alpha[k].h = [deviation(Z.AA[c, c]) for c in SIX]
         for c in loop(6):
             t = [kept[6 * c + b] for b in SIX] + [-kept[36 + 6 * c + b] for b in SIX]
-            self.force[at + c] = deviation(kept[36 + 7 * c] + quadratic(Z, t))
+            self.f.memory[6 * k + c] = deviation(kept[36 + 7 * c] + Z.quadratic(t))
         for _ in when(self.row.n_x != 0):
-            for i in range(21):
-                self.here[C_AT + i] = 0.0
+            C = Message(self.here).C
+            for a, b in UPPER:
+                C[a, b] = 0.0
             self.spread(body, node)
-            M = Message(self.here)
-            for c in SIX:
-                t = [0.0] * 6 + [M.C(c, b) for b in SIX]
-                self.push[at + c] = deviation(M.C(c, c) + quadratic(Z, t))
+            self.x[k].h = [deviation(C[c, c] + Z.quadratic([0.0] * 6 + [C[c, b] for b in SIX])) for c in SIX]
 
 
-def moved_outward(entry, l):
-    """φ* B φ of six rows of six: a motion seen l outboard on both sides."""
-    rows = [[entry(a, b) for b in SIX] for a in SIX]
-    columns = [Spatial.of([rows[a][b] for a in SIX]).motion_shifted(l) for b in SIX]
-    columns = [[*x.w, *x.v] for x in columns]
-    lines = [Spatial.of([columns[b][a] for b in SIX]).motion_shifted(l) for a in SIX]
-    return [[*x.w, *x.v] for x in lines]
+class Covariance:
+    """Z in memory."""
 
+    def __init__(self, memory):
+        self.AA, self.AL, self.LL = (
+            Block(memory, 0),
+            Block(memory, 21, symmetric=False, packed=False),
+            Block(memory, 57),
+        )
 
-def applied(Z, x):
-    """Z x of twelve numbers."""
-    low, high = x[:6], x[6:]
-    out = [dot([Z[AA + upper(a, b)] for b in SIX], low) + dot([Z[AL + 6 * a + b] for b in SIX], high) for a in SIX]
-    return out + [
-        dot([Z[AL + 6 * b + a] for b in SIX], low) + dot([Z[LL + upper(a, b)] for b in SIX], high) for a in SIX
-    ]
+    def move(self, up, l):
+        """Z' = diag(φ*, φ*) Z(p) diag(φ, φ)."""
+        for block, above in ((self.AA, up.AA), (self.LL, up.LL), (self.AL, up.AL)):
+            rows = above.moved(lambda x: x.motion_shifted(l))
+            for a, b in block.pairs:
+                block[a, b] = rows[a][b]
 
+    def __matmul__(self, x):
+        top, low = self.AA @ x[:6], self.LL @ x[6:]
+        return [a + b for a, b in zip([*top, *self.AL.back(x[:6])], [*(self.AL @ x[6:]), *low])]
 
-def quadratic(Z, t):
-    """t*Zt; Python's zeros cost nothing."""
-    out = 0.0
-    for at, x in ((AA, t[:6]), (LL, t[6:])):
-        for a in SIX:
-            half = 0.5 * x[a] * Z[at + upper(a, a)] + dot([Z[at + upper(a, b)] for b in range(a + 1, 6)], x[a + 1 :])
-            out = out + x[a] * half
-    for a in SIX:
-        out = out + t[a] * dot([Z[AL + 6 * a + b] for b in SIX], t[6:])
-    return 2.0 * out
+    def quadratic(self, t):
+        """t*Zt; Python's zeros cost nothing."""
+        out = 0.0
+        for block, x in ((self.AA, t[:6]), (self.LL, t[6:])):
+            for a in SIX:
+                half = 0.5 * x[a] * block[a, a] + dot([block[a, b] for b in range(a + 1, 6)], x[a + 1 :])
+                out = out + x[a] * half
+        return 2.0 * total([out, *(a * b for a, b in zip(t, self.AL @ t[6:]))])
 
-
-def add_product(Z, E, D, of_dof):
-    """Z += E D* + D E*, E being in the rows of α for a dof, of λ for a row."""
-    at, own = (AA, D[:6]) if of_dof else (LL, D[6:])
-    for i, (a, b) in enumerate(UPPER):
-        Z[at + i] += E[a] * own[b] + own[a] * E[b]
-    for a in SIX:
-        for b in SIX:
-            Z[AL + 6 * a + b] += E[a] * D[6 + b] if of_dof else D[a] * E[b]
+    def add_product(self, E, D, of_dof):
+        """Z += E D* + D E*, E being in the rows of α for a dof, of λ for a row."""
+        block, own = (self.AA, D[:6]) if of_dof else (self.LL, D[6:])
+        for a, b in block.pairs:
+            block[a, b] += E[a] * own[b] + own[a] * E[b]
+        for a, b in EVERY:
+            self.AL[a, b] += E[a] * D[6 + b] if of_dof else D[a] * E[b]
 
 
 def deviation(variance):
@@ -230,33 +176,12 @@ def deviation(variance):
 
 def deviate(robot, row, work):
     """Standard deviations of all quantities. About 2500 flops for a body on one dof with one reading."""
-    s, n = Deviations(robot, row, work), robot.n
+    s = Deviations(robot, row, work)
     least = gather(s)
     for body in outward(robot):
         s.scatter(body, s.nodes[body.t])
-    row.a.copy(s.a, robot.nv)
-    row.tau.copy(s.tau, robot.nv)
-    row.alpha.copy(s.alpha, 6 * n)
-    row.f.copy(s.force, 6 * n)
-    row.x.copy(s.push, 6 * row.n_x)
+    s.answer()
     return least
 
 
-def begin(robot, row, work):
-    """Slot 0 and the world stay as they are."""
-    Deviations(robot, row, work).begin()
-
-
-DEVIATE = Entry(
-    deviate,
-    ROBOT,
-    [Q],
-    [
-        *(Given(name, ("nv",)) for name in ("a", "tau")),
-        *(Given(name, ("n", 6)) for name in ("alpha", "f")),
-        Given("x", ("n_x", 6)),
-    ],
-    Deviations.size,
-    begin,
-    [*PROGRAM, Parameter("n_x", "n")],
-)
+DEVIATE = Entry(deviate, ROBOT, [Q], ANSWERS, Deviations.size, Deviations.start, [*PROGRAM, Parameter("n_x", "n")])

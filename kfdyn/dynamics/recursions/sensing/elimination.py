@@ -5,20 +5,11 @@ one dof with one row of its own, two by two and without loops. Others are elimin
 order of rows, which a pivot that has shrunk too much says to be wrong: then the row of the batch has no answer here.
 """
 
-from kfdyn.dynamics.recursions.sensing.message import (
-    A_AT,
-    ALPHA_AT,
-    C_AT,
-    J_AT,
-    LAMBDA_AT,
-    SIX,
-    UPPER,
-    Message,
-    dot,
-)
+from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, Message, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import FORCE, SHRUNK
 from kfdyn.multibody.recursions.robot import dofs
-from kfdyn.sweeps.control import loop, when
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.control import flattened, loop, when
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.values import local, now
 
@@ -31,74 +22,74 @@ def watch(s, place, pivot):
             s.row.pivot[place] = pivot
 
 
-def pair(s, body, node, h):
-    """One dof h and its own row, det 𝒦 < 0."""
-    row, M = s.row, Message(s.here)
-    scale = row.scale[2 * node.rows]
-    r = [scale * x for x in h]
-    one = [dot([M.J(a, b) for b in SIX], h) for a in SIX] + [dot([M.A(a, b) for b in SIX], h) for a in SIX]
-    two = [dot([M.A(a, b) for a in SIX], r) for b in SIX] + [-dot([M.C(b, a) for a in SIX], r) for b in SIX]
-    k, g = local(dot(h, one)), local(dot(h, [s.here[ALPHA_AT + c] for c in SIX])) if s.means else None
-    for j in loop(node.own_end, node.own):  # of one dof, so each of one reading
-        w = row.numbers[s.own[j].weight]
+def column_of_dof(M, h):
+    """Γ[:, α]h*."""
+    return ([0.0] * 6 if M.quiet else M.J @ h) + (M.A @ h)
+
+
+def column_of_row(M, r):
+    """Γ[:, λ]r*."""
+    return M.A.back(r) + [-x for x in M.C @ r]
+
+
+def reduce(s, M, *terms):
+    """Γ − Σ column x* and γ likewise, over columns and rows of X."""
+    terms = [([-y for y in column], x) for column, x in terms]
+    for c, d in M.A.pairs:
+        M.A[c, d] = total([M.A[c, d], *(a[6 + c] * x[d] for a, x in terms)])
+    for c, d in M.C.pairs:
+        M.C[c, d] = total([M.C[c, d], *(-a[6 + c] * x[6 + d] for a, x in terms)])
+    if not M.quiet:
+        for c, d in M.J.pairs:
+            M.J[c, d] = total([M.J[c, d], *(a[c] * x[d] for a, x in terms)])
+    if s.means:
+        for at, first in zip(M.vectors, (6, 0)):
+            for c in SIX:
+                s.here[at + c] = total([s.here[at + c], *(a[first + c] * x[12] for a, x in terms)])
+
+
+def pair(s, body, node, h, quiet):
+    """One dof h and its own row, det 𝒦 < 0.
+
+    Where nothing is known of accelerations J = 0, A stays symmetric, and is an articulated body inertia.
+    """
+    row, M = s.row, Message(s.here, quiet)
+    scale, armature = (row.scale[2 * node.rows + i] for i in range(2))
+    one, two = column_of_dof(M, h), [scale * x for x in column_of_row(M, h)]
+    k, g = (0.0, 0.0) if quiet else _known(s, node, dot(h, one), dot(h, M.vector(ALPHA)) if s.means else 0.0)
+    across, least = dot(h, two) + armature, scale * dot(h, two[6:]) - row.numbers[node.R]
+    if quiet:
+        second, inverse = across, 1.0 / across
+        K = -least * inverse * inverse, inverse, 0.0
+    else:
+        det = k * least - across * across
+        second, inverse = det / across, 1.0 / det
+        K = least * inverse, -across * inverse, k * inverse
+    watch(s, node.unknowns, across)
+    watch(s, node.unknowns + 1, second)
+    if s.means:
+        y = scale * dot(h, M.vector(LAMBDA)) - row.y[s.rows[node.rows].reading]
+        one, two = [*one, g], [*two, y]
+    first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
+    s.keep_pair(body, node, scale * Spatial.of(h), (first, other), K, M)
+    for _ in when(body.parent != 0):
+        reduce(s, M, (one, first), (two, other))
+
+
+def _known(s, node, k, g):
+    """k and γ of a dof with what is known of it in information form: of one dof, so each of one reading."""
+    k, g = local(k), local(g)
+    for j in loop(node.own_end, node.own):
+        w = s.row.numbers[s.own[j].weight]
         k.set(k + w)
         if s.means:
-            g.set(g - w * row.y[s.own[j].reading])
-    k, across, least = now(k), dot(h, two) + row.scale[2 * node.rows + 1], dot(r, two[6:]) - row.numbers[node.R]
-    det = k * least - across * across
-    inverse = 1.0 / det
-    watch(s, node.unknowns, across)
-    watch(s, node.unknowns + 1, det / across)
-    K = least * inverse, -across * inverse, k * inverse
-    if s.means:
-        y = dot(r, [s.here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
-        one, two = [*one, now(g)], [*two, y]
-    first, other = ([a * x + b * z for x, z in zip(one, two)] for a, b in ((K[0], K[1]), (K[1], K[2])))
-    s.keep_pair(body, node, first, other, K, symmetric=False)
-    for _ in when(body.parent != 0):
-        here = s.here
-        for c in SIX:
-            for d in SIX:
-                here[A_AT + 6 * c + d] = M.A(c, d) - one[6 + c] * first[d] - two[6 + c] * other[d]
-        for i, (c, d) in enumerate(UPPER):
-            here[J_AT + i] = here[J_AT + i] - one[c] * first[d] - two[c] * other[d]
-            here[C_AT + i] = here[C_AT + i] + one[6 + c] * first[6 + d] + two[6 + c] * other[6 + d]
-        if s.means:
-            for c in range(12):
-                here[ALPHA_AT + c] = here[ALPHA_AT + c] - one[c] * first[12] - two[c] * other[12]
-
-
-def quiet_pair(s, body, node, h):
-    """The same where J = 0 and nothing is known of q̈: A stays symmetric, and is an articulated body inertia."""
-    row, here, M = s.row, s.here, Message(s.here)
-    scale = row.scale[2 * node.rows]
-    Ah = [dot([M.half_A(a, b) for b in SIX], h) for a in SIX]
-    Ch = [dot([M.C(a, b) for b in SIX], h) for a in SIX]
-    across = scale * dot(h, Ah) + row.scale[2 * node.rows + 1]
-    least = -(scale * scale) * dot(h, Ch) - row.numbers[node.R]
-    inverse = 1.0 / across
-    watch(s, node.unknowns, across)
-    watch(s, node.unknowns + 1, across)
-    a, b = -least * inverse * inverse, inverse  # 𝒦⁻¹ = [[a, b], [b, 0]]
-    down, turned = scale * b, [(-scale * b) * x for x in Ch]
-    first = [down * x for x in Ah] + [a * x + z for x, z in zip(Ah, turned)]
-    other = [0.0] * 6 + [b * x for x in Ah]
-    if s.means:
-        y = scale * dot(h, [here[LAMBDA_AT + c] for c in SIX]) - row.y[s.rows[node.rows].reading]
-        first, other = [*first, b * y], [*other, 0.0]
-    s.keep_pair(body, node, first, other, (a, b, 0.0), symmetric=True)
-    for _ in when(body.parent != 0):
-        for i, (c, d) in enumerate(UPPER):
-            here[A_AT + 6 * c + d] = M.A(c, d) - Ah[c] * first[d]
-            here[C_AT + i] = here[C_AT + i] + Ah[c] * first[6 + d] + turned[c] * Ah[d]
-        if s.means:
-            for c in SIX:
-                here[LAMBDA_AT + c] = here[LAMBDA_AT + c] - Ah[c] * first[12]
+            g.set(g - w * s.row.y[s.own[j].reading])
+    return now(k), now(g)
 
 
 def general(s, body, node):
     """Any number of dofs and rows, in the order chosen."""
-    _columns(s, body, node)
+    _keep_columns(s, body, node)
     row, M = s.row, s.matrix
     m = body.v_end - body.v
     count = m + node.rows_end - node.rows
@@ -132,65 +123,45 @@ def general(s, body, node):
                 for c in loop(wide, p + 1):
                     line[c] -= factor * pivot[c]
     for i in loop(count):
-        line, X = M.part(wide * i + count), s.X.part(13 * (node.unknowns + i))
-        for c in range(right):
-            X[c] = line[c]
+        s.keep_solved(node.unknowns + i, [M[wide * i + count + c] for c in range(right)])
     s.keep_general(body, node, count, wide)
     for _ in when(body.parent != 0):
-        _reduce(s, node, count)
+        for i in loop(count):
+            column = [s.columns[12 * i + c] for c in range(12)]
+            reduce(s, Message(s.here), (column, [M[wide * i + count + c] for c in range(right)]))
 
 
-def _reduce(s, node, count):
-    """Γ − columns X, and γ."""
-    here = s.here
-    for i in loop(count):
-        column, X = s.columns.part(12 * i), s.X.part(13 * (node.unknowns + i))
-        a, x = [column[c] for c in range(12)], [X[c] for c in range(13 if s.means else 12)]
-        for c in SIX:
-            for d in SIX:
-                here[A_AT + 6 * c + d] -= a[6 + c] * x[d]
-        for k, (c, d) in enumerate(UPPER):
-            here[J_AT + k] -= a[c] * x[d]
-            here[C_AT + k] += a[6 + c] * x[6 + d]
-        if s.means:
-            for c in range(12):
-                here[ALPHA_AT + c] -= a[c] * x[12]
-
-
-def _columns(s, body, node):
+def _keep_columns(s, body, node):
     """Γ[:, α]H* and Γ[:, λ]S* of all unknowns; rows of S are kept."""
-    M = Message(s.here)
-    k = local(0)
+    M, k = Message(s.here), local(0)
+
+    def keep(numbers):
+        column = s.columns.part(12 * now(k))
+        for c, x in enumerate(numbers):
+            column[c] = x
+        k.set(k + 1)
+
     for i in dofs(s.robot, body):
-        h, column = s.row_of_H(i), s.columns.part(12 * now(k))
-        for a in SIX:
-            column[a] = dot([M.J(a, b) for b in SIX], h)
-            column[6 + a] = dot([M.A(a, b) for b in SIX], h)
-        k += 1
+        keep(column_of_dof(M, flattened(s.H[i].h)))
     for i in loop(node.rows_end, node.rows):
         s.keep_row_of_S(body, i)
-        r, column = s.row_of_S(i), s.columns.part(12 * now(k))
-        for b in SIX:
-            column[b] = dot([M.A(a, b) for a in SIX], r)
-            column[6 + b] = -dot([M.C(b, a) for a in SIX], r)
-        k += 1
+        keep(column_of_row(M, flattened(s.S[i].h)))
 
 
 def _dof_line(s, body, node, i, m, count, line):
     """Row of 𝒦 for q̈_i: H_i times the columns, armatures and informations, and γ."""
-    row, h = s.row, s.row_of_H(body.v + i)
+    row, h = s.row, flattened(s.H[body.v + i].h)
     for j in loop(count):
         line[j] = dot(h, [s.columns[12 * j + c] for c in SIX])
     for j in loop(node.rows_end, node.rows):
         one = s.rows[j]
         for _ in when((one.kind != FORCE) & (one.at == body.v + i)):
             line[m + j - node.rows] += row.scale[2 * j + 1]
-    gamma = local(dot(h, [s.here[ALPHA_AT + c] for c in SIX])) if s.means else None
+    gamma = local(dot(h, Message(s.here).vector(ALPHA))) if s.means else None
     for j in loop(node.own_end, node.own):
         one = s.own[j]
         for _ in when(one.dof == body.v + i):
-            for k in loop(one.first + one.count, one.first):
-                w = row.numbers[one.weight + (j - one.first) * one.count + (k - one.first)]
+            for k, w in s.weights(one, j):
                 line[s.own[k].dof - body.v] += w
                 if s.means:
                     gamma.set(gamma - w * row.y[s.own[k].reading])
@@ -200,7 +171,7 @@ def _dof_line(s, body, node, i, m, count, line):
 
 def _row_line(s, body, node, i, m, count, line):
     """Row of 𝒦 for m_i: S_i times the columns, less R, and γ = S b − y."""
-    row, r, one = s.row, s.row_of_S(node.rows + i), s.rows[node.rows + i]
+    row, r, one = s.row, flattened(s.S[node.rows + i].h), s.rows[node.rows + i]
     for j in loop(count):
         line[j] = dot(r, [s.columns[12 * j + 6 + c] for c in SIX])
     for _ in when(one.kind != FORCE):
@@ -209,4 +180,4 @@ def _row_line(s, body, node, i, m, count, line):
     for j in loop(wide):
         line[m + j] -= row.numbers[node.R + i * wide + j]
     if s.means:
-        line[count + 12] = dot(r, [s.here[LAMBDA_AT + c] for c in SIX]) - row.y[one.reading]
+        line[count + 12] = dot(r, Message(s.here).vector(LAMBDA)) - row.y[one.reading]

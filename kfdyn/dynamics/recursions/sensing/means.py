@@ -2,163 +2,103 @@
 
 from kfdyn.dynamics.recursions.forward import GRAVITY
 from kfdyn.dynamics.recursions.sensing.gather import gather
-from kfdyn.dynamics.recursions.sensing.message import SIX, dot
-from kfdyn.dynamics.recursions.sensing.tables import GENERAL, PROGRAM
-from kfdyn.dynamics.recursions.sensing.workspace import Workspace
+from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
+from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.robot import ROBOT, dofs, inward, outward
+from kfdyn.multibody.recursions.robot import ROBOT, SCREW, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import local, now
 
 
-class Means(Workspace):
-    """The workspace with answers: α, λ, f and external forces, six a body in the system's order, then the world's."""
+class Means(Sensing):
+    """The workspace, and λ in the system's order and then the world's."""
 
-    def __init__(self, robot, row, work):
-        super().__init__(robot, row, work, means=True)
-        wide = 6 * (robot.n + 1)
-        self.alpha, self.lam, self.force, self.push = (self.rest.part(i * wide) for i in range(4))
-        self.a, self.tau = (self.rest.part(4 * wide + i * robot.nv) for i in range(2))
+    means = True
 
     @staticmethod
-    def size(robot, row):
-        """How many numbers it works in."""
-        return Workspace.size(robot, row) + 24 * (robot.n + 1) + 2 * robot.nv
-
-    def keep_pair(self, body, node, first, other, K, symmetric):
-        """X of both unknowns."""
-        X = self.X.part(13 * node.unknowns)
-        for c in range(13):
-            X[c], X[13 + c] = first[c], other[c]
-
-    def keep_general(self, body, node, count, wide):
-        """X is all that is needed."""
+    def layout(robot, row):
+        """That of all sweeps, and λ."""
+        return {**Sensing.layout(robot, row), "lam": (SCREW, robot.n + 1)}
 
     def smooth(self, body, node):
         """w = −X(α', g) − 𝒦⁻¹γ, α = α' + H*q̈, λ = g + S*m."""
-        row, here, up = self.row, self.bodies[body.t], 6 * self.number(body.parent)
-        a = Spatial.of([self.alpha[up + i] for i in SIX]).motion_shifted(here.l) + here.eta
-        g = Spatial.of([self.lam[up + i] for i in SIX]).motion_shifted(here.l)
-        kept = [*a.w, *a.v, *g.w, *g.v]
-        moved, pulled = self.alpha.part(6 * body.body), self.lam.part(6 * body.body)
-        for several in either(node.way == GENERAL):
-            if several:
-                self._smooth_general(body, node, kept, moved, pulled)
-                continue
-            h, scale, X = self.row_of_H(body.v), row.scale[2 * node.rows], self.X.part(13 * node.unknowns)
-            rate, pull = (-dot([X[at + c] for c in range(13)], [*kept, 1.0]) for at in (0, 13))
-            self.a[body.v] = rate
-            for c in SIX:
-                moved[c], pulled[c] = kept[c] + h[c] * rate, kept[6 + c] + (scale * pull) * h[c]
-            for _ in when(row.n_m != 0):
-                row.m[node.rows] = pull
-        for _ in when(row.n_x != 0):
-            self._push(body, node, pulled)
+        row, here, up, k = self.row, self.bodies[body.t], self.number(body.parent), local(node.unknowns)
+        alpha = self.alpha[up].h.motion_shifted(here.l) + here.eta
+        g = self.lam[up].h.motion_shifted(here.l)
+        moved, pulled = carried(alpha), carried(g)
 
-    def _smooth_general(self, body, node, kept, moved, pulled):
-        for c in SIX:
-            moved[c], pulled[c] = kept[c], kept[6 + c]
-        k = local(node.unknowns)
+        def answered(total, h):
+            X = self.X[now(k)]
+            w = -(X.alpha.dot(alpha) + X.lam.dot(g) + X.gamma)
+            total.set(total.get() + w * h)
+            k.set(k + 1)
+            return w
+
         for i in dofs(self.robot, body):
-            X, h = self.X.part(13 * now(k)), self.row_of_H(i)
-            rate = -dot([X[c] for c in range(13)], [*kept, 1.0])
-            self.a[i] = rate
-            for c in SIX:
-                moved[c] += h[c] * rate
-            k += 1
+            self.a[i] = answered(moved, self.H[i].h)
         for i in loop(node.rows_end, node.rows):
-            X, S = self.X.part(13 * now(k)), self.row_of_S(i)
-            pull = -dot([X[c] for c in range(13)], [*kept, 1.0])
-            for _ in when(self.row.n_m != 0):
-                self.row.m[i] = pull
-            for c in SIX:
-                pulled[c] += S[c] * pull
-            k += 1
+            pull = answered(pulled, self.S[i].h)
+            for _ in when(row.n_m != 0):
+                row.m[i] = pull
+        self.alpha[body.body].h, self.lam[body.body].h = moved.get(), pulled.get()
+        for _ in when(row.n_x != 0):
+            self._push(body, node, pulled.get())
 
-    def _push(self, body, node, pulled):
+    def _push(self, body, node, lam):
         """External force x = P(μ + ΣP*λ)."""
-        row, push = self.row, self.push.part(6 * body.body)
-        for c in SIX:
-            push[c] = 0.0
+        total = carried(Spatial(zeros(self.robot), zeros(self.robot)))
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
-            p, x = self.push_column(body, one), local(row.y[one.reading])
-            for j in loop(one.first + one.count, one.first):
-                q = self.push_column(body, self.pushes[j])
-                w = row.numbers[one.weight + (i - one.first) * one.count + (j - one.first)]
-                x.set(x + w * dot(q, [pulled[c] for c in SIX]))
-            for c in SIX:
-                push[c] += p[c] * now(x)
+            force = carried(self.row.y[one.reading])
+            for j, w in self.weights(one, i):
+                force.set(force.get() + w * self.push_column(body, self.pushes[j]).dot(lam))
+            total.set(total.get() + force.get() * self.push_column(body, one))
+        self.x[body.body].h = total.get()
 
     def press(self, body):
         """f = Σφf + Mα + ξ − x, and tau = H f + R q̈; then α counts gravity again."""
-        row, at = self.row, 6 * body.body
-        moved, f, pushed = self.alpha.part(at), self.force.part(at), self.push.part(at)
-        J, p = inertia_of(body, self.work)
-        omega = self.bodies[body.t].omega
-        w, v = Vec3(*(moved[i] for i in range(3))), Vec3(*(moved[3 + i] for i in range(3)))
-        moment = (J @ w).plus_cross(p, v).plus_cross(omega, J @ omega)
-        push = (body.mass * v).plus_cross(w, p) + omega.cross(omega.cross(p))
-        for i, x in enumerate((*moment, *push)):
-            f[i] += x
-        for _ in when(row.n_x != 0):
-            for i in SIX:
-                f[i] -= pushed[i]
-        whole = [f[i] for i in SIX]
+        k, up, here, omega = body.body, self.number(body.parent), self.bodies[body.t], self.bodies[body.t].omega
+        (J, p), alpha = inertia_of(body, self.bodies.memory), self.alpha[k].h
+        moment = (J @ alpha.w).plus_cross(p, alpha.v).plus_cross(omega, J @ omega)
+        push = (body.mass * alpha.v).plus_cross(alpha.w, p) + omega.cross(omega.cross(p))
+        whole = carried(self.f[k].h + Spatial(moment, push))
+        for _ in when(self.row.n_x != 0):
+            whole.set(whole.get() - self.x[k].h)
+        f = whole.get()
         for i in dofs(self.robot, body):
-            self.tau[i] = dot(self.row_of_H(i), whole) + self.robot.armature[i] * self.a[i]
-        shift = Spatial.of(whole).force_shifted(self.bodies[body.t].l)
-        up = self.force.part(6 * self.number(body.parent))
-        for i, x in enumerate((*shift.w, *shift.v)):
-            up[i] += x
-        for i in range(3):
-            moved[3 + i] = moved[3 + i] + row.gravity[i]
+            self.tau[i] = self.H[i].h.dot(f) + self.robot.armature[i] * self.a[i]
+        self.f[k].h, self.f[up].h = f, self.f[up].h + f.force_shifted(here.l)
+        self.alpha[k].h = Spatial(alpha.w, alpha.v + Vec3(*(self.row.gravity[i] for i in range(3))))
 
 
 def sense(robot, row, work):
     """Means of accelerations and forces. About 1500 flops for a body on one dof with one reading."""
     s, n = Means(robot, row, work), robot.n
     least = gather(s)
-    for i in SIX:
-        s.alpha[6 * n + i], s.lam[6 * n + i] = (-row.gravity[i - 3] if i >= 3 else 0.0), 0.0
+    s.alpha[n].h, s.lam[n].h = Spatial(Vec3.zero(), Vec3(*(-row.gravity[i] for i in range(3)))), Spatial.zero()
     for body in outward(robot):
         s.smooth(body, s.nodes[body.t])
-    for i in loop(6 * (n + 1)):
-        s.force[i] = 0.0
+    clear(s.f.memory, 6 * (n + 1))
     for body in inward(robot):
         s.press(body)
-    row.a.copy(s.a, robot.nv)
-    row.tau.copy(s.tau, robot.nv)
-    row.alpha.copy(s.alpha, 6 * n)
-    row.f.copy(s.force, 6 * n)
-    row.x.copy(s.push, 6 * row.n_x)
-    row.lam.copy(s.lam, 6 * row.n_lam)
+    s.answer()
+    row.lam.copy(s.lam.memory, 6 * row.n_lam)
     return least
 
 
-def begin(robot, row, work):
-    """Slot 0 and the world stay as they are."""
-    Means(robot, row, work).begin()
-
-
-#: ``n_x`` bodies have external forces told, all or none; λ, m and pivots likewise: 0 of them where nobody asks.
+#: λ, m and pivots are told or not as external forces are: 0 of them where nobody asks.
 SENSE = Entry(
     sense,
     ROBOT,
     [Q, V, Given("y", ("n_readings",)), GRAVITY],
-    [
-        *(Given(name, ("nv",)) for name in ("a", "tau")),
-        *(Given(name, ("n", 6)) for name in ("alpha", "f")),
-        Given("x", ("n_x", 6)),
-        Given("lam", ("n_lam", 6)),
-        Given("m", ("n_m",)),
-        Given("pivot", ("n_pivot",)),
-    ],
+    [*ANSWERS, Given("lam", ("n_lam", 6)), Given("m", ("n_m",)), Given("pivot", ("n_pivot",))],
     Means.size,
-    begin,
+    Means.start,
     [*PROGRAM, *(Parameter(name, "n") for name in ("n_x", "n_lam", "n_m", "n_pivot"))],
 )

@@ -5,44 +5,13 @@ readings, for covariances alone, γ is left out.
 """
 
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.spatial import Articulated, Spatial
-from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import either, when
+from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.sweeps.control import either, flattened, when
 
-MESSAGE = 90
-J_AT, A_AT, C_AT, ALPHA_AT, LAMBDA_AT = 0, 21, 57, 78, 84
+MESSAGE, ALPHA, LAMBDA = 90, 78, 84
 SIX = range(6)
-#: The upper triangle, row by row: how J and C are stored.
-UPPER = [(a, b) for a in SIX for b in range(a, 6)]
-
-
-def upper(a, b):
-    """Place of an entry in the upper triangle of six."""
-    a, b = min(a, b), max(a, b)
-    return a * 6 - a * (a - 1) // 2 + b - a
-
-
-class Message:
-    """A message in memory, as matrices."""
-
-    def __init__(self, memory):
-        self.memory = memory
-
-    def J(self, a, b):
-        """J_ab."""
-        return self.memory[J_AT + upper(a, b)]
-
-    def A(self, a, b):
-        """A_ab, row of λ and column of α."""
-        return self.memory[A_AT + 6 * a + b]
-
-    def half_A(self, a, b):
-        """A_ab of a symmetric A, of which one triangle is there."""
-        return self.A(min(a, b), max(a, b))
-
-    def C(self, a, b):
-        """C_ab."""
-        return self.memory[C_AT + upper(a, b)]
+EVERY = [(a, b) for a in SIX for b in SIX]
+UPPER = [(a, b) for a, b in EVERY if a <= b]
 
 
 def total(terms):
@@ -58,86 +27,110 @@ def dot(x, y):
     return total(a * b for a, b in zip(x, y))
 
 
-def arrive(s, body, informed):
-    """The message of what is outboard with the body's own inertia and bias force; J and γ_α if ``informed``."""
-    here, slot = s.here, s.slots.part(MESSAGE * body.arrives)
-    moment, p = inertia_of(body, s.work)
+class Block:
+    """Six by six numbers in memory from ``start`` on; of a symmetric block those on and above the diagonal.
+
+    ``packed``: no others are there.
+    """
+
+    def __init__(self, memory, start, symmetric=True, packed=True):
+        self.memory, self.start, self.symmetric, self.packed = memory, start, symmetric, packed
+        self.pairs = UPPER if symmetric else EVERY
+
+    def at(self, a, b):
+        """Where entry (a, b) is."""
+        a, b = (min(a, b), max(a, b)) if self.symmetric else (a, b)
+        return self.start + (UPPER.index((a, b)) if self.packed else 6 * a + b)
+
+    def __getitem__(self, pair):
+        return self.memory[self.at(*pair)]
+
+    def __setitem__(self, pair, x):
+        self.memory[self.at(*pair)] = x
+
+    def __matmul__(self, x):
+        return [dot([self[a, b] for b in SIX], x) for a in SIX]
+
+    def back(self, x):
+        """B* x."""
+        return [dot([self[a, b] for a in SIX], x) for b in SIX]
+
+    def moved(self, shift):
+        """Φ B Φ* by rows, Φ a shift of spatial vectors; of a symmetric block what is below the diagonal costs nothing
+        if nobody asks for it.
+        """
+        columns = [_shifted([self[a, b] for a in SIX], shift) for b in SIX]
+        return [_shifted([column[a] for column in columns], shift) for a in SIX]
+
+
+def _shifted(numbers, shift):
+    return flattened(shift(Spatial.of(numbers)))
+
+
+class Message:
+    """J, A (row of λ, column of α) and C of a message; γ_α and γ_λ are at ALPHA and LAMBDA.
+
+    ``quiet``: nothing is known of accelerations, so that J and γ_α are 0 and not there, and A is symmetric.
+    """
+
+    def __init__(self, memory, quiet=False):
+        self.memory, self.quiet = memory, quiet
+        self.J, self.A, self.C = Block(memory, 0), Block(memory, 21, quiet, False), Block(memory, 57)
+        self.blocks = (self.A, self.C) if quiet else (self.A, self.C, self.J)
+        self.vectors = (LAMBDA,) if quiet else (LAMBDA, ALPHA)
+
+    def vector(self, at):
+        """γ_α or γ_λ."""
+        return [self.memory[at + c] for c in SIX]
+
+
+def arrive(s, body, quiet):
+    """The message of what is outboard with the body's own inertia and bias force."""
+    M, slot = Message(s.here, quiet), s.slots.part(MESSAGE * body.arrives)
+    moment, p = inertia_of(body, s.bodies.memory)
     m, J = body.mass, moment.s
     inertia = [
         [J[0], J[1], J[2], 0.0, -p.z, p.y], [J[1], J[3], J[4], p.z, 0.0, -p.x], [J[2], J[4], J[5], -p.y, p.x, 0.0],
         [0.0, p.z, -p.y, m, 0.0, 0.0], [-p.z, 0.0, p.x, 0.0, m, 0.0], [p.y, -p.x, 0.0, 0.0, 0.0, m],
     ]  # fmt: skip
-    for a in SIX:
-        for b in SIX if informed else range(a, 6):
-            here[A_AT + 6 * a + b] = slot[A_AT + 6 * a + b] + inertia[a][b]
-    for i in range(C_AT, C_AT + 21):
-        here[i] = slot[i]
-    if informed:
-        for i in range(J_AT, J_AT + 21):
-            here[i] = slot[i]
+    for block in M.blocks:
+        for a, b in block.pairs:
+            block[a, b] = slot[block.at(a, b)] + (inertia[a][b] if block is M.A else 0.0)
     if s.means:
         omega = s.bodies[body.t].omega
         xi = (*omega.cross(moment @ omega), *omega.cross(omega.cross(p)))
-        for i in SIX:
-            here[LAMBDA_AT + i] = slot[LAMBDA_AT + i] + xi[i]
-            if informed:
-                here[ALPHA_AT + i] = slot[ALPHA_AT + i]
+        for at in M.vectors:
+            for i in SIX:
+                s.here[at + i] = slot[at + i] + (xi[i] if at == LAMBDA else 0.0)
 
 
-def leave(s, body, informed):
-    """γ += Γ[:, α]η, and the message shifted into the parent's sum; J and γ_α if ``informed``, else A is symmetric."""
-    l, M = s.bodies[body.t].l, Message(s.here)
+def leave(s, body, quiet):
+    """γ += Γ[:, α]η, and the message shifted into the parent's sum, of A all entries."""
+    here, M = s.bodies[body.t], Message(s.here, quiet)
     base, out = s.slots.part(MESSAGE * body.base), s.slots.part(MESSAGE * body.leaves)
-    moved = [(C_AT, symmetric_shifted(M.C, l))]
-    if informed:
-        moved += [(J_AT, symmetric_shifted(M.J, l)), (A_AT, shifted(M.A, l))]
-    else:
-        half = symmetric_shifted(M.A, l)
-        moved += [(A_AT, [half[upper(a, b)] for a in SIX for b in SIX])]
+
+    def shift(x):
+        return x.force_shifted(here.l)
+
+    moved = []
+    for block in M.blocks:
+        rows = block.moved(shift)
+        for a, b in EVERY if block is M.A else UPPER:
+            place = M.A.start + 6 * a + b if block is M.A else block.at(a, b)
+            moved.append((place, rows[min(a, b)][max(a, b)] if block.symmetric else rows[a][b]))
     if s.means:
-        eta = s.bodies[body.t].eta
-        eta = [*eta.w, *eta.v]
-        for at, block in ((LAMBDA_AT, M.A), (ALPHA_AT, M.J)) if informed else ((LAMBDA_AT, M.half_A),):
-            force = [s.here[at + a] + dot([block(a, b) for b in SIX], eta) for a in SIX]
-            force = Spatial.of(force).force_shifted(l)
-            moved.append((at, [*force.w, *force.v]))
+        eta = here.eta
+        for at, block in zip(M.vectors, (M.A, M.J)):
+            force = [x + y for x, y in zip(M.vector(at), block @ flattened(eta))]
+            moved += enumerate(_shifted(force, shift), at)
     for first in either(body.base == 0):  # nothing yet: what a chain always does
-        for at, numbers in moved:
-            for i, x in enumerate(numbers):
-                out[at + i] = x if first else base[at + i] + x
+        for place, x in moved:
+            out[place] = x if first else base[place] + x
 
 
 def pass_unknown(s, body):
     """The parent's J and γ_α stay as they are: nothing outboard of here tells of accelerations."""
     base, out = s.slots.part(MESSAGE * body.base), s.slots.part(MESSAGE * body.leaves)
     for _ in when(body.base != body.leaves):
-        for i in range(21):
-            out[J_AT + i] = base[J_AT + i]
-        if s.means:
-            for i in SIX:
-                out[ALPHA_AT + i] = base[ALPHA_AT + i]
-
-
-def symmetric_shifted(entry, l):
-    """φ B φ*, φ = [[1, l~], [0, 1]], of a symmetric B: its upper triangle."""
-    B = Articulated(
-        Sym3(*(entry(a, b) for a, b in UPPER if b < 3)),
-        Mat3(*(entry(a, 3 + b) for a in range(3) for b in range(3))),
-        Sym3(*(entry(a, b) for a, b in UPPER if a >= 3)),
-    ).shifted(l)
-    out = {}
-    for (a, b), x in zip([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)], zip(B.J.s, B.C.s)):
-        out[a, b], out[3 + a, 3 + b] = x
-    for i, x in enumerate(B.B.m):
-        out[i // 3, 3 + i % 3] = x
-    return [out[pair] for pair in UPPER]
-
-
-def shifted(entry, l):
-    """φ B φ* of any B, row by row."""
-    rows = [[entry(a, b) for b in SIX] for a in SIX]
-    for b in SIX:
-        x = Vec3(*(rows[a][b] for a in range(3))).plus_cross(l, Vec3(*(rows[3 + a][b] for a in range(3))))
-        for a, value in enumerate(x):
-            rows[a][b] = value
-    return [x for row in rows for x in (*Vec3(*row[:3]).plus_cross(l, Vec3(*row[3:])), *row[3:])]
+        for i in [*range(21), *range(ALPHA, ALPHA + 6 if s.means else ALPHA)]:
+            out[i] = base[i]

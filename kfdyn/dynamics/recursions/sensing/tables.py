@@ -4,8 +4,9 @@ Everything that is fixed to a body stands in the body's own (turned) axes, made 
 only turns it. Readings of a body's acceleration in information form are one constant matrix a body.
 """
 
+from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.entry import Parameter
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.records import Record
 
 #: Kinds of rows: generalised force of a dof, its acceleration, a component of a force at a frame.
@@ -35,6 +36,9 @@ PUSH = Record(of=int, frame=int, reading=int, first=int, count=int, weight=int)
 
 FRAME = Record(R=Mat3, p=Vec3)
 
+#: What an unknown is, w = −(X_α α' + X_λ g + X_γ).
+SOLVED = Record(alpha=Spatial, lam=Spatial, gamma=float)
+
 #: Constants of the readings of a body's acceleration, body's axes: K*R⁻¹K (21); what ω brings, −K*R⁻¹ times offsets,
 #: by the products xx, xy, xz, yy, yz, zz of ω (6 × 6); K*R⁻¹, six for every reading.
 MATRIX, TURNING, WEIGHTS = 0, 21, 57
@@ -48,3 +52,9 @@ PROGRAM = [
     *(Parameter(name, "i") for name in ("nodes", "rows", "own", "seen", "push", "order")),
     *(Parameter(name, "f") for name in ("frames", "numbers", "scale", "pivots")),
 ]
+
+#: What they answer; ``n_x`` bodies have external forces told, all or none.
+ANSWERS = [
+    *(Given(name, ("nv",)) for name in ("a", "tau")), *(Given(name, ("n", 6)) for name in ("alpha", "f")),
+    Given("x", ("n_x", 6)),
+]  # fmt: skip
