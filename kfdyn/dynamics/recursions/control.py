@@ -14,7 +14,6 @@ from kfdyn.multibody.recursions.swept import (
     TAU,
     Q,
     V,
-    Workspace,
     changed,
     entry,
     put,
@@ -23,6 +22,7 @@ from kfdyn.multibody.recursions.swept import (
     sped,
     vector,
 )  # fmt: skip
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, down, loop, when
 from kfdyn.sweeps.entry import Given, Parameter

@@ -18,6 +18,7 @@ from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.outward import sweep_outward
 from kfdyn.multibody.recursions.robot import ROBOT, outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.workspace import Nowhere
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given
@@ -49,7 +50,8 @@ class CutRows(LoopRows):
     @classmethod
     def size(cls, robot, row):
         """How many numbers it works in, with the filter."""
-        return Filter.size(robot) + super().size(robot, row)
+        f = Filter(robot, row, Nowhere(), moving=False)
+        return f.taken + cls(robot, row, f).taken
 
     def write(self):
         """Begin a state, and filter its rows."""

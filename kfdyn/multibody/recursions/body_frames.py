@@ -6,7 +6,7 @@ Turning a few vectors from body to body costs less than turning every body's ine
 from kfdyn.multibody.recursions.hinges import cross_hinge, zeros
 from kfdyn.multibody.recursions.outward import sines, turned_frame
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREW, SLIDE, screw_of
-from kfdyn.multibody.recursions.swept import Workspace
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, when
 from kfdyn.sweeps.functions import sine_cosine

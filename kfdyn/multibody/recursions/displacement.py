@@ -3,7 +3,8 @@
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Q, Workspace, entry, put, six, vector
+from kfdyn.multibody.recursions.swept import Q, entry, put, six, vector
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, either, when
 from kfdyn.sweeps.entry import Given, Parameter

@@ -6,6 +6,7 @@ Also what most of them are given, and how an entry is made of one.
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, configuration_is_sound, dofs
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, either, flattened, when
 from kfdyn.sweeps.entry import Entry, Given
@@ -17,44 +18,6 @@ A = Given("a", ("nv",))
 TAU = Given("tau", ("nv",))
 FORCES = Given("external_forces", ("n", 6), optional=True)
 GRAVITY = Given("gravity", (3,), shared=True, own=True)
-
-
-class Nowhere:
-    """Memory that a workspace is made in to see how much it takes."""
-
-    def part(self, start):
-        """Nowhere either."""
-        return self
-
-
-class Workspace:
-    """The numbers that a recursion works in, taken one part after the other where it is made."""
-
-    def __init__(self, robot, row, work):
-        self.robot, self.row, self.memory, self.taken = robot, row, work, 0
-
-    def take(self, count):
-        """The next so many numbers."""
-        part = self.rest
-        self.taken = self.taken + count
-        return part
-
-    def take_rows(self, record, count):
-        """The next so many rows of a record."""
-        return record.rows(self.take(count * record.width))
-
-    @property
-    def rest(self):
-        """What is behind all that was taken."""
-        return self.memory.part(self.taken)
-
-    @classmethod
-    def size(cls, robot, row=None):
-        """How many numbers it takes."""
-        return cls(robot, row, Nowhere()).taken
-
-    def begin(self):
-        """Put there what stays from row to row."""
 
 
 class Swept(Workspace):
@@ -144,8 +107,5 @@ def entry(recursion, workspace, given, results, parameters=(), **options):
     def run(robot, row, work):
         return recursion(workspace(robot, row, work))
 
-    def begin(robot, row, work):
-        workspace(robot, row, work).begin()
-
     run.__name__, run.__module__ = recursion.__name__, recursion.__module__
-    return Entry(run, ROBOT, given, results, workspace.size, begin, parameters, **options)
+    return Entry(run, ROBOT, given, results, workspace.size, workspace.start, parameters, **options)

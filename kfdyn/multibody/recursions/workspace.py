@@ -1,29 +1,51 @@
-"""Workspaces: memory in named parts, one behind the other."""
+"""Workspaces: the memory of a recursion over a robot, in parts one behind the other."""
+
+
+class Nowhere:
+    """Memory that a workspace is made in to see how much it takes."""
+
+    def part(self, start):
+        """Nowhere either."""
+        return self
 
 
 class Workspace:
-    """Memory that a recursion works in, in the parts that ``layout(robot, row)`` of its class names.
-
-    It tells how many numbers a part has, or of which record it has how many rows.
-    """
+    """The numbers that a recursion works in: first the parts that ``layout`` names, then what it takes besides."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row, at = robot, row, 0
+        self.robot, self.row, self.memory, self.taken = robot, row, work, 0
         for name, part in self.layout(robot, row).items():
-            memory = work.part(at)
-            setattr(self, name, part[0].rows(memory) if isinstance(part, tuple) else memory)
-            at = at + _numbers(part)
+            setattr(self, name, self.take_rows(*part) if isinstance(part, tuple) else self.take(part))
+
+    @staticmethod
+    def layout(robot, row):
+        """Parts by name: how many numbers each has, or of which record it has how many rows."""
+        return {}
+
+    def take(self, count):
+        """The next so many numbers."""
+        part = self.rest
+        self.taken = self.taken + count
+        return part
+
+    def take_rows(self, record, count):
+        """The next so many rows of a record."""
+        return record.rows(self.take(count * record.width))
+
+    @property
+    def rest(self):
+        """What is behind all that was taken."""
+        return self.memory.part(self.taken)
 
     @classmethod
-    def size(cls, robot, row):
-        """How many numbers all parts have."""
-        return sum(_numbers(part) for part in cls.layout(robot, row).values())
+    def size(cls, robot, row=None):
+        """How many numbers it takes."""
+        return cls(robot, row, Nowhere()).taken
 
     @classmethod
     def start(cls, robot, row, work):
-        """Put there what stays from row to row."""
+        """Make one, and put there what stays from row to row."""
         cls(robot, row, work).begin()
 
-
-def _numbers(part):
-    return part[0].width * part[1] if isinstance(part, tuple) else part
+    def begin(self):
+        """Put there what stays from row to row."""
