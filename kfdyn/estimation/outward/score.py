@@ -178,7 +178,7 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
 def _cancelled(P_plus: FloatArray, N: FloatArray) -> IntArray:
     """Branches beyond which so much more is known than elsewhere that N is a small difference."""
     if P_plus.shape[1] == 1:
-        return np.flatnonzero(((N <= STRONG * P_plus) & (P_plus > 0.0))[:, 0, 0])
+        return np.flatnonzero(((STRONG * P_plus >= N) & (P_plus > 0.0))[:, 0, 0])
     unit = np.sqrt(np.diagonal(P_plus, axis1=1, axis2=2))
     both = unit[:, :, None] * unit[:, None, :]
     both = np.where(both > 0.0, both, 1.0)
