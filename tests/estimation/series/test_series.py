@@ -359,7 +359,7 @@ def test_many_rows_of_few_steps_are_asked_about():
 
 
 def test_the_second_maximum_of_a_trend_is_looked_for():
-    """Passengers in levels: a wandering slope (-580.90) is better than a wandering level (-582.96), where others end."""
+    """Passengers in levels: a wandering slope (-580.90) beats a wandering level (-582.96), where others end."""
     y, model = airline().passengers.astype(float), S.local_trend() + S.seasonal(12)
     fit = model.fit(y)
     assert fit.converged and fit.llf == pytest.approx(-580.9042, abs=1e-4)
@@ -371,3 +371,12 @@ def test_the_second_maximum_of_a_trend_is_looked_for():
     assert first.llf == pytest.approx(-582.9602, abs=1e-4)
     few = model.fit(np.log(y))  # where no look suggests another, there is no second search
     assert few.n_evaluations < 30 and few.at_bound[2]
+
+
+def test_what_a_mask_hides_is_missing():
+    y = nile().flow.astype(float)
+    hidden = np.arange(100) % 7 == 3
+    masked = np.ma.masked_array(np.where(hidden, 1e9, y), mask=hidden)
+    fit = S.local_level().fit(masked)
+    assert_allclose(fit.params, S.local_level().fit(np.where(hidden, np.nan, y)).params, rtol=1e-12)
+    assert fit.n_observed == 86 and fit.forecast(2).mean.max() < 2000
