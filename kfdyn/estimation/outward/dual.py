@@ -12,6 +12,7 @@ Taking the factor B into H, and not W⁻¹ into R, makes branches of no length a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from kfdyn.errors import SingularError
 from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.lost_digits import lost_digits
 from kfdyn.estimation.outward.exact import Branches, Solved, solve_exact
 from kfdyn.estimation.outward.rows import Rows, split_rows
 from kfdyn.estimation.outward.strong import almost_exact
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _PASSES = 4
 _CONVERGED = 1e-9  # of the mean: the next pass would change the 17th digit
+_BY_ROOTS = 1e-10  # relative error of the covariances beyond which their roots are filtered
 _SEEN = 1e-13  # of the information on a flat root, each state in its own units: less is rounding
 
 
@@ -38,18 +41,32 @@ _SEEN = 1e-13  # of the information on a flat root, each state in its own units:
 class Dual:
     """The dual model of a tree and its data, solved.
 
-    ``mean`` (batch, n_k) is the posterior mean, of which the last pass of ``smooth`` found the last digits.
-    ``noisy`` are all rows with noise, those of the data and those that exact ones have left; ``solved`` is how the
-    exact ones were removed; ``logdet`` and ``square`` (batch,) what both have added to the likelihood.
+    ``mean`` (batch, n_k) is the posterior mean, of which the last pass of ``smooth`` found the last digits; it is what
+    lies beyond ``about`` (batch, Σn), if that is given, as are u and the rows. ``noise`` (batch, Σm) is e, what the
+    branches add. ``noisy`` are all rows with noise, those of the data and those that exact ones have left; ``solved``
+    is how the exact ones were removed; ``logdet`` and ``square`` (batch,) what both have added to the likelihood.
     """
 
     smooth: Smoothed
     mean: Blocks
+    noise: FloatArray
     branches: Branches
     noisy: list[Rows]
     solved: list[Solved]
     logdet: float
     square: FloatArray
+    about: FloatArray | None = None
+
+    @property
+    def whole_mean(self) -> Blocks:
+        """The posterior mean itself, (batch, n_k)."""
+        return self.mean if self.about is None else self.mean.like(self.about + self.mean.flat)
+
+    @cached_property
+    def S_by_roots(self) -> Blocks:
+        """S of the dual model, (n_k, n_k), by arrays: no digit is lost, however unlike the informations are."""
+        ss = self.smooth.ss
+        return bryson_frazier(kalman_filter(ss, np.zeros(ss.n_outputs), method="square_root")).S
 
     def log_determinant(self) -> float:
         """Log det V of the covariance of the data, that of a flat root left out."""
@@ -58,7 +75,7 @@ class Dual:
     def quadratic(self, flat_roots: bool) -> FloatArray:
         """(y − mean)*V⁻¹(y − mean), (batch,): a sum of squares at the optimum, nothing cancels."""
         ss, mean = self.smooth.ss, self.mean
-        e = np.atleast_2d(self.smooth.a)
+        e = self.noise
         if flat_roots:
             keep = np.ones(ss.n_outputs, dtype=bool)
             for k in ss.tree.roots:
@@ -72,17 +89,25 @@ class Dual:
 
 
 def solve_dual(
-    model: OutwardTree, y: FloatArray, covariances: bool, strong: BoolArray | None = None, onward: bool = False
+    model: OutwardTree,
+    y: FloatArray,
+    covariances: bool,
+    strong: BoolArray | None = None,
+    onward: bool = False,
+    about: FloatArray | None = None,
 ) -> Dual:
     """Build the dual model of a tree with data y (batch, Σm) and smooth it.
 
     Outputs of ``strong`` nodes (N,), none of them a flat root, are solved as exact ones are; if not given, those that
-    are almost exact. With ``onward`` so are the rows that children leave there.
+    are almost exact. With ``onward`` so are the rows that children leave there. What is found are deviations from
+    ``about`` (batch, Σn), any states: from the posterior mean they have all their digits, however small they are.
     """
     strong = almost_exact(model) if strong is None else strong
     tree, flat_roots = model.tree, model.root_cov is None
-    noisy, exact, logdet = split_rows(tree, model.C, model.R, y, strong)
     u = np.repeat(model.mean[None], len(y), axis=0)
+    if about is not None:
+        y, u = _deviations(model, y, u, about)
+    noisy, exact, logdet = split_rows(tree, model.C, model.R, y, strong)
     A, B = model.A, model.B
     if exact or strong is not None:
         A, B = A.like(A.flat.copy()), B.like(B.flat.copy())
@@ -90,20 +115,44 @@ def solve_dual(
     solved, left, more, square = solve_exact(tree, branches, exact, flat_roots, strong if onward else None)
     noisy, logdet = noisy + left, logdet + more
     ss = _state_space(model, branches, noisy, bool(exact))
-    mean = np.zeros_like(u)
+    mean, noise = np.zeros_like(u), np.zeros((len(y), ss.n_outputs))
     for _ in range(_PASSES):
-        smooth = _smooth(model, ss, branches, noisy, mean, covariances)
+        smooth = _smooth(model, ss, branches, noisy, mean, noise, covariances)
         step = np.atleast_2d(smooth.costate.flat)
-        mean = mean + step
+        mean, noise = mean + step, noise + smooth.a
         if np.abs(step).max(initial=0.0) <= _CONVERGED * np.abs(mean).max(initial=0.0):
             break
-    return Dual(smooth, Blocks(mean, model.n), branches, noisy, solved, logdet, square)
+    return Dual(smooth, Blocks(mean, model.n), noise, branches, noisy, solved, logdet, square, about)
+
+
+def _deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """y − C x and u + A x(p) − x about states x: small differences, taken with as many digits as there are."""
+    x = Blocks(about.astype(np.longdouble), model.n)
+    outputs = Blocks(y.astype(np.longdouble), model.m)
+    for nodes, c in model.C.grouped():
+        m, n = c.shape[1:]
+        outputs.flat[:, outputs.places(nodes, m)] -= np.einsum("gmn,bgn->bgm", c, x.flat[:, x.places(nodes, n)])
+    branches = Blocks(u - x.flat, model.n)
+    for nodes, a in model.A.grouped():
+        n, above = a.shape[1:]
+        if above:
+            known = x.flat[:, x.places(model.tree.parent[nodes], above)]
+            branches.flat[:, branches.places(nodes, n)] += np.einsum("gij,bgj->bgi", a, known)
+        elif model.root_cov is None:  # which may be anywhere
+            branches.flat[:, branches.places(nodes, n)] = 0.0
+    return outputs.flat.astype(float), branches.flat.astype(float)
 
 
 def _smooth(
-    model: OutwardTree, ss: StateSpace, branches: Branches, noisy: list[Rows], around: FloatArray, covariances: bool
+    model: OutwardTree,
+    ss: StateSpace,
+    branches: Branches,
+    noisy: list[Rows],
+    around: FloatArray,
+    noise: FloatArray,
+    covariances: bool,
 ) -> Smoothed:
-    """Solve the dual model for what is left of x beyond a first answer: ξ and η are the residuals of that.
+    """Solve the dual model for what is left of x and e beyond a first answer: ξ, η and T are the residuals of that.
 
     Where the information is large, −C*y is, and z⁺ the small difference of such numbers; residuals are not. Each pass
     is one gather and one scatter of vectors; the covariances are kept with the model.
@@ -120,9 +169,17 @@ def _smooth(
         if above:
             known = around[:, x.places(model.tree.parent[nodes], above)]
             eta[:, x.places(nodes, n)] += np.einsum("gij,bgj->bgi", a, known)
-    flat_roots = model.root_cov is None
+    flat_roots, T = model.root_cov is None, ss.output_blocks(-noise)
+    for nodes, h in ss.H.grouped() if noise.any() else ():
+        m, n = h.shape[1:]
+        eta[:, x.places(nodes, n)] -= np.einsum("gmn,bgm->bgn", h, T.flat[:, T.places(nodes, m)])
+    if flat_roots:
+        for k in model.tree.roots:
+            T[k][...] = 0.0  # where e has no price
     try:
-        filt = kalman_filter(ss, np.zeros((len(around), ss.n_outputs)), xi.flat, eta)
+        filt = kalman_filter(ss, T.flat, xi.flat, eta)
+        if model.n.max(initial=0) > 1 and lost_digits(filt.covariances, _BY_ROOTS).error > _BY_ROOTS:
+            filt = kalman_filter(ss, T.flat, xi.flat, eta, method="square_root")
     except SingularError as error:
         if flat_roots and error.node in model.tree.roots:
             expect_resolved(ss, error.node, _closed(ss, error.node), always=True)

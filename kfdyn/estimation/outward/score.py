@@ -11,6 +11,8 @@ are solved in the same way (:mod:`.strong`). Where the information P on a state 
 cancel; what the branch lets through does not::
 
     P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
+
+and where P⁺ is large beside what all others know, N is read off the square-root smoother.
 """
 
 from __future__ import annotations
@@ -83,8 +85,8 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     dual = resolved(model, table, post.dual)
     post = replace(post, dual=dual)
     _expect_one_step(post)
-    sums, P_plus, left = _branches(post)
-    warn_of_lost_score(model, dual, left)
+    sums, P_plus = _branches(post)
+    warn_of_lost_score(model, dual)
     found: dict[int, _RowScore] = {}
     for rows in dual.noisy:
         _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
@@ -101,12 +103,13 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
         _outputs(post, rows, found[id(rows)], C, R)
     _between(post, data, exact, found, R)
     A, W = (Blocks(np.zeros((len(sums.u.flat), b.flat.shape[-1])), b.rows, b.cols) for b in (sums.A, sums.N))
+    mean = dual.whole_mean
     for nodes, a in model.A.grouped():
         n, above = a.shape[1:]
         s = _get(sums.u, nodes, n)
         _put(W, nodes, 0.5 * (_outer(s, s) - _get(sums.N, nodes, n, n)))
         if above:
-            x = _get(dual.mean, model.tree.parent[nodes], above)
+            x = _get(mean, model.tree.parent[nodes], above)
             _put(A, nodes, _get(sums.A, nodes, n, above) + _outer(s, x))
     if model.root_cov is None:
         for k in model.tree.roots:
@@ -130,8 +133,8 @@ def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
         whole[:, rows.place] = part
 
 
-def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
-    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; P⁺; and the part of it left in N, (N,)."""
+def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
+    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; and P⁺."""
     smooth, tree = post.dual.smooth, post.model.tree
     (A, B, known), x = post.dual.branches, post.dual.mean
     force = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
@@ -141,7 +144,7 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
         Blocks(np.zeros((1, B.flat.size)), B.rows, B.cols),
         u,
     )
-    left, through = np.ones(len(tree)), B.like(np.empty_like(B.flat))
+    through = B.like(np.empty_like(B.flat))
     for nodes, a in A.grouped():
         n, above = a.shape[1:]
         p = tree.parent[nodes]
@@ -162,28 +165,25 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks, FloatArray]:
             seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
             N = P_plus - seen @ _t(a) @ P_plus
             _put(out.A, nodes, -seen[None])
-            left[nodes] = _left(P_plus, N, _get(post.model.W, nodes, n, n))
+            cancelled = _cancelled(P_plus, N)
+            if cancelled.size:
+                N[cancelled] = _get(post.dual.S_by_roots, nodes[cancelled], n, n)
         elif post.model.root_cov is None:
             N, s = _get(smooth.S, nodes, n, n), first
         _put(out.N, nodes, N[None])
         u.flat[:, u.places(nodes, n)] = s
-    return out, through, left
+    return out, through
 
 
-def _left(P_plus: FloatArray, N: FloatArray, W: FloatArray) -> FloatArray:
-    """The part of P⁺ left in N, (g,); 1 where P⁺ is not large beside what branches add.
-
-    Data that alone tell a flat root leave nothing, N = 0, and P⁺ − P⁺ is as good a zero as any unless P⁺ is large.
-    """
-    before, added = (np.diagonal(v, axis1=1, axis2=2) for v in (P_plus, W))
-    large = np.flatnonzero((before * added.max(axis=0)).max(axis=1, initial=0.0) > 1.0 / STRONG)
-    out = np.ones(len(N))
-    unit = np.sqrt(np.where(before > 0.0, before, 1.0))[large]
+def _cancelled(P_plus: FloatArray, N: FloatArray) -> IntArray:
+    """Branches beyond which so much more is known than elsewhere that N is a small difference."""
+    if P_plus.shape[1] == 1:
+        return np.flatnonzero(((STRONG * P_plus >= N) & (P_plus > 0.0))[:, 0, 0])
+    unit = np.sqrt(np.diagonal(P_plus, axis1=1, axis2=2))
     both = unit[:, :, None] * unit[:, None, :]
-    value, turn = np.linalg.eigh(P_plus[large] / both)
-    white = turn / np.sqrt(np.maximum(value, STRONG))[:, None, :]  # a state's own information, not a combination's
-    out[large] = np.linalg.eigvalsh(_t(white) @ (N[large] / both) @ white)[:, 0]
-    return out
+    both = np.where(both > 0.0, both, 1.0)
+    # of N beside P⁺ eigenvalues lie between 0 and 1, so none is smaller than their product
+    return np.flatnonzero(~(np.linalg.det(N / both) > STRONG * np.linalg.det(P_plus / both)) & unit.any(axis=1))
 
 
 def _through(P: FloatArray, W: FloatArray, force: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -285,7 +285,7 @@ def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R:
     start = np.concatenate([[0], np.cumsum(C.rows)])
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
-    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.mean, rows.at, size)))
+    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.whole_mean, rows.at, size)))
     noise = 0.5 * (_outer(score.rho, score.rho) - score.N)
     _add_noise(R, rows.at, within, within, back @ noise @ rows.made)
 

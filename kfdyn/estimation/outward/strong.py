@@ -30,6 +30,7 @@ _EPS = float(np.finfo(float).eps)
 #: A row with less than this left of its noise is solved: half of the digits that the score may lose.
 STRONG = 1e-6
 _ROUNDS = 64
+_FAR = 1e5  # deviations of the noise that a row may read: ρ is then right to 1e-11
 
 
 def almost_exact(model: OutwardTree) -> BoolArray | None:
@@ -79,7 +80,8 @@ def noise_left(dual: Dual, rows: Rows) -> FloatArray:
 def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
     """The dual model with all strong rows solved; the one given where there is none.
 
-    A round takes the rows that are strong now; what they leave on the parents may be strong in the next.
+    A round takes the rows that are strong now; what they leave on the parents may be strong in the next. Where rows
+    read many deviations of their noise, ρ = y − C x̂ cancels, and with it the forces; so they are read about x̂ then.
     """
     from kfdyn.estimation.outward.dual import solve_dual
 
@@ -88,13 +90,16 @@ def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
         fixed[model.tree.roots] = True  # nothing is known there but the rows
     first = almost_exact(model)
     strong = np.zeros(len(model), dtype=bool) if first is None else first
+    onward = False
     for _ in range(_ROUNDS):
         more = _strong(dual, len(model)) & ~fixed & ~strong
         if not more.any():
             break
-        strong |= more
-        dual = solve_dual(model, y, True, strong, onward=True)
-    return dual
+        strong, onward = strong | more, True
+        dual = solve_dual(model, y, True, strong, onward)
+    if max((float(np.abs(rows.y).max(initial=0.0)) for rows in dual.noisy), default=0.0) < _FAR:
+        return dual
+    return solve_dual(model, y, True, strong if onward else None, onward, dual.mean.flat)
 
 
 def _strong(dual: Dual, size: int) -> BoolArray:
@@ -104,17 +109,14 @@ def _strong(dual: Dual, size: int) -> BoolArray:
     return out
 
 
-def warn_of_lost_score(model: OutwardTree, dual: Dual, branches: FloatArray) -> None:
-    """Warn where fewer than five digits of the score are left; not if the package itself asks, as a fit does.
-
-    ``branches`` (N,) is the part of P⁺ that is left in S, as N is for rows.
-    """
+def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
+    """Warn where fewer than five digits of the score are left; not if the package itself asks, as a fit does."""
     frame = sys._getframe(1)
     while frame.f_back and (frame.f_code.co_filename.startswith(_HERE) or "functools" in frame.f_code.co_filename):
         frame = frame.f_back
     if frame.f_code.co_filename.startswith(_PACKAGE):
         return
-    left = branches.copy()
+    left = np.ones(len(model))
     flat = (model.tree.parent < 0) & (model.root_cov is None)
     for rows in dual.noisy:
         np.minimum.at(left, rows.at, np.where(flat[rows.at], 1.0, noise_left(dual, rows)))

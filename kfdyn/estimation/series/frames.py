@@ -17,6 +17,8 @@ def is_pandas(y: Any) -> bool:
 
 def values_of(y: Any) -> FloatArray:
     """The numbers of a series."""
+    if isinstance(y, np.ma.MaskedArray):  # whose numbers under the mask would be taken as measured
+        y = np.ma.filled(y.astype(float), np.nan)
     if not is_pandas(y):
         return real_array(y, "y")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,24 @@ def measured(y: Any, m: int) -> FloatArray:
     if np.isinf(array).any():
         raise ModelError("the series has infinite entries; mark a missing measurement by NaN")
     return array
+
+
+def warn_of_short_series(y: Any, unknown: int) -> None:
+    """Warn of an array with many rows that are each shorter than ``unknown``, the states and parameters of a model.
+
+    Its rows are series; but where columns were meant, as in a DataFrame, all would come out without an error. With an
+    axis of outputs, (S, N, 1), it is said that rows are meant.
+    """
+    shape = np.shape(y)
+    if is_pandas(y) or len(shape) != 2 or not shape[0] > shape[1] > 1 or shape[1] > unknown:
+        return
+    warnings.warn(
+        f"y, of shape {shape}, is taken as {shape[0]} series of {shape[1]} steps, fewer than the {unknown} states and "
+        f"parameters of the model; if it holds {shape[1]} series of {shape[0]} steps, give y.T, and if its rows are "
+        "the series, y[..., None]",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def spread(y: FloatArray) -> float:

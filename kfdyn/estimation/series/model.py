@@ -14,7 +14,8 @@ from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.fitting import fit
 from kfdyn.estimation.series.build import Builder
 from kfdyn.estimation.series.frames import wrapped
-from kfdyn.estimation.series.given import expect_steps, given_series, moved_inside, spread
+from kfdyn.estimation.series.given import expect_steps, given_series, moved_inside, spread, warn_of_short_series
+from kfdyn.estimation.series.modes import better_mode
 from kfdyn.estimation.series.part import Bound, Matrices, Part
 from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
 from kfdyn.estimation.series.sums import added
@@ -158,8 +159,12 @@ class SeriesModel:
             The series, NaN where missing; leading axes are independent series with the same parameters. The rows of a
             DataFrame are steps; its columns are the outputs, or independent series where there is one output. Rows that
             are absent from a regular index are missing measurements; an index that is not regular is refused.
+            The rows of an array are series, not steps, and many rows with fewer steps than there are states and
+            parameters get a warning: give ``y.T``, or ``y[..., None]`` if it is so.
         theta0, starts, rng, bounds, max_iterations
             As for :func:`kfdyn.fit`; the search begins where the size of the series suggests, moved within the bounds.
+            If none of them is given and the slope of a local_trend was found not to wander, the likelihood is asked
+            whether the slope may explain what the level does, which may be its second and higher maximum.
 
         Returns
         -------
@@ -168,6 +173,8 @@ class SeriesModel:
         """
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
+        if self.outputs == 1:
+            warn_of_short_series(y, self.n_states + len(self.names))
         steps = T.shape[-1] // self.outputs
         build = Builder(self, steps)
         begin = self._theta(theta0) if theta0 is not None else self.start(T)
@@ -177,6 +184,8 @@ class SeriesModel:
             build, begin, T, bounds=self.bounds if bounds is None else bounds, names=self.names, starts=starts, rng=rng,
             max_iterations=max_iterations,
         )  # fmt: skip
+        if starts == 1 and theta0 is None and bounds is None:
+            found = better_mode(self, build, found, begin, max_iterations)
         return SeriesFit(self, y, found)
 
     def likelihood(self, y: Any, *, gradient: bool = True) -> Callable[[ArrayLike], Any]:
@@ -206,6 +215,8 @@ class SeriesModel:
 
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
+        if self.outputs == 1:
+            warn_of_short_series(y, self.n_states + len(self.names))
         groups = list(by_pattern(T))
         build = Builder(self, T.shape[-1] // self.outputs)
 

@@ -1,6 +1,7 @@
 """Models of time series against statsmodels, dense Gaussian processes and differences."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -337,3 +338,45 @@ def test_models_and_fits_can_be_pickled(name):
         assert (back.params.tolist(), back.llf) == (found.params.tolist(), found.llf)
         assert np.array_equal(back.forecast(2).mean, found.forecast(2).mean)
         assert str(back) == str(found)
+
+
+def test_many_rows_of_few_steps_are_asked_about():
+    """Two series of 60 steps side by side, as a DataFrame has them, were silently taken as 60 series of 2 steps."""
+    y = np.cumsum(np.random.default_rng(4).normal(size=(60, 2)), axis=0)
+    for model, few in ((S.local_level(), 3), (S.local_trend() + S.seasonal(4), 9)):
+        said = rf"is taken as 60 series of 2 steps, fewer than the {few} states .* y\.T, .*y\[\.\.\., None\]"
+        for use in (model.fit, model.likelihood):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                try:
+                    use(y)
+                except SingularError:
+                    assert few == 9  # two steps do not tell five states
+            assert len(told) == 1 and re.search(said, str(told[0].message)) and told[0].filename == __file__
+    fit = S.local_level().fit(y.T)  # warnings are errors
+    assert fit.n_flat == 2 and S.local_level().fit(y[..., None]).n_flat == 60
+    assert S.local_level().fit(y.reshape(30, 4)).n_flat == 30 and S.local_level().fit(y[:2]).n_flat == 2
+
+
+def test_the_second_maximum_of_a_trend_is_looked_for():
+    """Passengers in levels: a wandering slope (-580.90) beats a wandering level (-582.96), where others end."""
+    y, model = airline().passengers.astype(float), S.local_trend() + S.seasonal(12)
+    fit = model.fit(y)
+    assert fit.converged and fit.llf == pytest.approx(-580.9042, abs=1e-4)
+    assert fit.llf == pytest.approx(model.fit(y, starts=3).llf, rel=1e-8) and fit.n_evaluations < 80
+    assert dict(zip(fit.names, fit.at_bound)) == {"noise": True, "level": True, "trend": False, "seasonal": False}
+    peer = sm.tsa.UnobservedComponents(y, "lltrend", seasonal=12, use_exact_diffuse=True)
+    assert peer.loglike(fit.params) == pytest.approx(fit.llf, rel=1e-8)
+    first = model.fit(y, theta0=model.start(y))  # a start that is given is the only one
+    assert first.llf == pytest.approx(-582.9602, abs=1e-4)
+    few = model.fit(np.log(y))  # where no look suggests another, there is no second search
+    assert few.n_evaluations < 30 and few.at_bound[2]
+
+
+def test_what_a_mask_hides_is_missing():
+    y = nile().flow.astype(float)
+    hidden = np.arange(100) % 7 == 3
+    masked = np.ma.masked_array(np.where(hidden, 1e9, y), mask=hidden)
+    fit = S.local_level().fit(masked)
+    assert_allclose(fit.params, S.local_level().fit(np.where(hidden, np.nan, y)).params, rtol=1e-12)
+    assert fit.n_observed == 86 and fit.forecast(2).mean.max() < 2000
