@@ -26,7 +26,10 @@ SERIES = Counter({"multiply": 29, "add": 25, "round": 3})
 
 
 class Number:
-    """A float that counts what is done to it; operations between plain floats are constants of the model."""
+    """A float that counts what is done to it; operations between plain floats are constants of the model.
+
+    Products with 0 and 1 and sums with 0 are none where these are Python's own, as no code is written for them.
+    """
 
     done: ClassVar[Counter] = Counter()
 
@@ -69,17 +72,23 @@ _NUMBERS = (Number, int, float, np.number)
 
 
 def _define(name: str, kind: str, function) -> None:
+    def done(a: Number, b: Any, result: float) -> Any:
+        if not isinstance(b, Number) and kind == "multiply" and b in (0, 1):
+            return Number(result) if b else b
+        if not isinstance(b, Number) and kind == "add" and b == 0:
+            return Number(result)
+        Number.done[kind] += 1
+        return Number(result)
+
     def operate(a: Number, b: Any) -> Number:
         if not isinstance(b, _NUMBERS):  # a vector times a number is the vector's business
             return NotImplemented
-        Number.done[kind] += 1
-        return Number(function(a.value, getattr(b, "value", b)))
+        return done(a, b, function(a.value, getattr(b, "value", b)))
 
     def reflected(a: Number, b: Any) -> Number:
         if not isinstance(b, _NUMBERS):
             return NotImplemented
-        Number.done[kind] += 1
-        return Number(function(getattr(b, "value", b), a.value))
+        return done(a, b, function(getattr(b, "value", b), a.value))
 
     setattr(Number, f"__{name}__", operate)
     setattr(Number, f"__r{name}__", reflected)
