@@ -24,6 +24,7 @@ from kfdyn.explore.panel import Panel
 from kfdyn.explore.scene import Scene
 from kfdyn.explore.shapes import shapes_of
 from kfdyn.multibody import System, integrate, kinetic_energy, potential_energy
+from kfdyn.multibody.flexible.rigid import expect_rigid
 
 if TYPE_CHECKING:
     import viser
@@ -39,7 +40,7 @@ class Explorer:
     Parameters
     ----------
     system : System
-        The robot.
+        The robot: a tree of rigid bodies, with couplings or without.
     q : (nq,), optional
         Where it starts; neutral if not given.
     source : str, optional
@@ -64,6 +65,12 @@ class Explorer:
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> None:
+        expect_rigid(system, "the explorer")
+        if system.loops:
+            raise ModelError(
+                f"the explorer shows trees and couplings, and {system.name!r} has {system.constraints}: a slider would "
+                "pull its loops apart; explore system.without_loops, or watch a motion of it by kf.viz.animate"
+            )
         if not system.nv:
             raise ModelError(f"nothing moves in {system.name!r}; is a floating base missing?")
         self.moment = Moment.at_rest(system, q)
@@ -309,7 +316,7 @@ def make_server(host: str, port: int) -> viser.ViserServer:
 def _tip(system: System) -> str:
     """The frame furthest out on the longest branch: a leaf's first named frame, or the leaf itself."""
     depth = np.zeros(system.n_bodies, dtype=int)
-    for k in system.layout.order:
+    for k in system.open_tree.layout.order:
         if system.parent[k] >= 0:
             depth[k] = depth[system.parent[k]] + 1
     leaf = system.body_names[int(depth.argmax())]
