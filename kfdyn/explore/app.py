@@ -23,6 +23,7 @@ from kfdyn.explore.moment import Moment, pulled, solve
 from kfdyn.explore.panel import Panel
 from kfdyn.explore.scene import Scene
 from kfdyn.explore.shapes import shapes_of
+from kfdyn.extras import needed
 from kfdyn.multibody import System, integrate, kinetic_energy, potential_energy
 from kfdyn.multibody.flexible.rigid import expect_rigid
 
@@ -289,11 +290,7 @@ def record(
 
 def make_server(host: str, port: int) -> viser.ViserServer:
     """Start viser's server, without its share button; a missing package or a port in use gets a sentence."""
-    try:
-        import viser
-    except ModuleNotFoundError:
-        cure = 'pip install ".[explore]" in the folder of kfdyn\'s sources'
-        raise ModuleNotFoundError(f"the explorer needs viser: {cure}") from None
+    package = needed("viser", "explore", "the explorer")
     if not 0 <= port < 65536:
         raise ModelError(f"there is no port {port}; name one from 0 (any) to 65535 by --port")
     with socket.socket() as probe:  # viser would quietly take the next port
@@ -306,7 +303,7 @@ def make_server(host: str, port: int) -> viser.ViserServer:
             raise ModelError(f"{host}:{port} cannot be used ({error.strerror}); {cure}") from None
         port = probe.getsockname()[1]
     with redirect_stdout(io.StringIO()):  # it would print a box of addresses; ours is a line
-        server = viser.ViserServer(host=host, port=port, label="kfdyn", verbose=False)
+        server: viser.ViserServer = package.ViserServer(host=host, port=port, label="kfdyn", verbose=False)
     server.gui.configure_theme(
         show_share_button=False, show_logo=False, control_width="large", brand_color=(0, 114, 178)
     )
