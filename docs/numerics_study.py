@@ -109,6 +109,25 @@ def study(model):
     }
 
 
+def four_forms():
+    """Errors of four ways to compute the same, as the example of the gallery finds them: by prior, by mass of the hand."""
+    import runpy
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    found = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "plot_four_forms.py"))
+    study = {}
+    for what, errors, values in (("track", "off", "WIDTHS"), ("arm", "lost", "RATIOS")):
+        by_value = zip(found[values], np.array([found[errors][form] for form in found["FORMS"]]).T)
+        # where a form refused there is no error to tell
+        study[what] = {
+            f"{x:g}": {form: error for form, error in zip(found["FORMS"], row.tolist()) if not np.isnan(error)}
+            for x, row in by_value
+        }
+    return study
+
+
 #: Every model that the page quotes, by the name of its row.
 CASES = {
     "exact": {f"{noise:g}": lambda noise=noise: trend(100, noise=noise) for noise in (1.0, 1e-4, 1e-8, 1e-12, 0.0)},
@@ -121,6 +140,7 @@ CASES = {
 
 if __name__ == "__main__":
     found = {part: {name: study(make()) for name, make in cases.items()} for part, cases in CASES.items()}
+    found |= four_forms()
     Path(__file__).with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for part, rows in found.items():
         for name, errors in rows.items():

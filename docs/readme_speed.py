@@ -110,6 +110,20 @@ def errors(head, rows, letters, name):
     )
 
 
+def four_forms(found):
+    """What is left of the digits by covariances, output by output, by dense algebra and by roots."""
+    forms = ("block", "univariate", "dense", "square_root")
+    rows = [
+        [name + as_power("P_0")(prior), *(power(found["track"][prior][form]) for form in forms)]
+        for name, prior in (("track, ", "1"), ("", "10000"), ("", "1e+08"), ("", "1e+12"))
+    ]
+    rows += [
+        [name.format(as_power("")(ratio).replace(" = ", "")), *(power(found["arm"][ratio][form]) for form in forms)]
+        for name, ratio in (("arm, hand {} times as heavy", "1e+08"), ("{} times", "1e+12"), ("{} times", "1e+16"))
+    ]
+    return table(["", "covariance", "output by output", "dense", "square root"], rows)
+
+
 LETTERS = {"P": "$P$", "D": "$D$", "x": "$\\hat x$", "S": "$S$", "P - P Lambda P": "by $P - P \\Lambda P$"}
 
 
@@ -188,6 +202,7 @@ PAGES = {
         digits_left("exact", "local linear trend, 100 steps", "PDxS", as_power("R")),
         digits_left("level", "local level, 100 steps", ("x", "S", "P - P Lambda P"), as_power("P_0")),
         digits_left("trend", "local linear trend, 100 steps", ("P", "x", "S", "P - P Lambda P"), as_power("P_0")),
+        lambda: four_forms(measured("numerics_study", DOCS)),
     ],
 }
 
