@@ -110,7 +110,7 @@ def study(model):
 
 
 def four_forms():
-    """Errors of four ways to compute the same, as the example of the gallery finds them: by prior, by mass of the hand."""
+    """Errors of four ways to compute the same, as the gallery's example finds them: by prior, by mass of a hand."""
     import runpy
 
     import matplotlib
