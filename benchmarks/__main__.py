@@ -15,6 +15,7 @@ PARTS = {
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "rebuilding": "models built and rebuilt, likelihoods, scores, square roots: what a fit does again and again",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
+    "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",

@@ -136,12 +136,48 @@ def _at_poses(files, number, floating_base):
     return {"poses": number, **count, "complete": True, "largest_gap_of_what_rounding_excuses": largest}
 
 
+def costs():
+    """Processor seconds of checks, and megabytes that each takes beyond a short one of the same model."""
+    import resource
+    import time
+
+    sys.path.append(str(HERE.parent / "tests" / "external"))
+    from robot_agreement import example_robots
+
+    warnings.simplefilter("ignore")
+    file = next(file for file in example_robots() if file.name == "talos_reduced.urdf")
+    rows = []
+    for name, system, samples in (
+        ("pendulum", kf.models.pendulum(), 10**6),
+        ("pendulum", kf.models.pendulum(), 10**8),
+        ("TALOS, reduced, floating base", kf.load(file, floating_base=True), 200_000),
+        ("random tree of 300 bodies", kf.models.random_tree(300, seed=0), 200_000),
+    ):
+        q = system.random_configuration(np.random.default_rng(0))
+        kf.cross_check(system, q, samples=20_000, progress=False)
+        memory, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        report = kf.cross_check(system, q, samples=samples, progress=False)
+        rows.append(
+            {
+                "model": name,
+                "joints": system.nv,
+                "samples": report.samples,
+                "processor_seconds": time.process_time() - start,
+                "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024,
+                "passed": report.passed,
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
 if __name__ == "__main__":
     parts = {
         "power": lambda: power(5),
         "uniformity": lambda: [uniformity(d, 400 if d <= 30 else 100) for d in (1, 2, 3, 5, 10, 30, 100, 300)],
         "verdict": lambda: verdict(10_000),
         "right_angles": right_angles,
+        "costs": costs,
     }
     stored = HERE / "cross_check_study.json"
     study = json.loads(stored.read_text()) if stored.exists() else {}

@@ -1,12 +1,19 @@
-"""Print the numbers quoted on the numerics page: the engine against the same recursions in 60 digits.
+"""Measure the numbers quoted on the numerics page: the engine against the same recursions in 60 digits.
 
-.venv/bin/python docs/numerics_study.py
+    python docs/numerics_study.py     writes numerics_study.json; docs/readme_speed.py then writes the page's tables
+
+Errors are the largest of any node, relative to the largest entry of that node's block.
 """
+
+import json
+import warnings
+from pathlib import Path
 
 import mpmath
 import numpy as np
 
 import kfdyn as kf
+from kfdyn.errors import LostDigitsWarning
 
 mpmath.mp.dps = 60
 exact = np.vectorize(mpmath.mpf, otypes=[object])
@@ -84,27 +91,57 @@ def heavy(N, seed=0):
     return F, H, Q, np.zeros((N, 1, 1)), np.zeros(6), np.eye(6), rng.normal(size=N)
 
 
-def study(label, model):
+def study(model):
+    """Errors of P, D, x̂ and S, and of S had it been computed as P − PΛP."""
     P, D, x, S = reference(*model)
     ss = kf.StateSpace.chain(*model[:-1])
-    filt = kf.kalman_filter(ss, model[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LostDigitsWarning)  # how many are lost is what is asked
+        filt = kf.kalman_filter(ss, model[-1])
     smooth = kf.bryson_frazier(ss, filt)
     second = [p - p @ L @ p for p, L in zip(filt.P, smooth.Lambda)]
-    numbers = (
-        worst(filt.P, P),
-        worst(filt.D, [exact([[d]]) for d in D]),
-        worst(smooth.x, x),
-        worst(smooth.S, S),
-    )
-    print(f"{label:32}" + "".join(f"{v:10.1e}" for v in (*numbers, worst(second, S))))
+    return {
+        "P": worst(filt.P, P),
+        "D": worst(filt.D, [exact([[d]]) for d in D]),
+        "x": worst(smooth.x, x),
+        "S": worst(smooth.S, S),
+        "P - P Lambda P": worst(second, S),
+    }
 
 
-print(f"{'relative error of':32}" + "".join(f"{v:>10}" for v in ("P", "D", "x", "S", "P − PΛP")))
-for power in (0, 7, 12):
-    study(f"level, 100 steps, P0 = 1e{power}", level(100, prior=10.0**power))
-for power in (0, 2, 4, 6, 8, 10, 12):
-    study(f"trend, 100 steps, P0 = 1e{power}", trend(100, prior=10.0**power))
-for noise in (1.0, 1e-4, 1e-8, 1e-12, 0.0):
-    study(f"trend, 100 steps, R = {noise:g}", trend(100, noise=noise))
-study("trend, 4096 steps", trend(4096))
-study("rank-2 Q in 6, R = 0, 300 steps", heavy(300))
+def four_forms():
+    """Errors of four ways to compute the same, as the gallery's example finds them: by prior, by mass of a hand."""
+    import runpy
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    found = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "plot_four_forms.py"))
+    study = {}
+    for what, errors, values in (("track", "off", "WIDTHS"), ("arm", "lost", "RATIOS")):
+        by_value = zip(found[values], np.array([found[errors][form] for form in found["FORMS"]]).T)
+        # where a form refused there is no error to tell
+        study[what] = {
+            f"{x:g}": {form: error for form, error in zip(found["FORMS"], row.tolist()) if not np.isnan(error)}
+            for x, row in by_value
+        }
+    return study
+
+
+#: Every model that the page quotes, by the name of its row.
+CASES = {
+    "exact": {f"{noise:g}": lambda noise=noise: trend(100, noise=noise) for noise in (1.0, 1e-4, 1e-8, 1e-12, 0.0)},
+    "level": {f"{10.0**p:g}": lambda p=p: level(100, prior=10.0**p) for p in (0, 7, 12)},
+    "trend": {f"{10.0**p:g}": lambda p=p: trend(100, prior=10.0**p) for p in (0, 4, 6, 8, 10, 12)},
+    "long": {"4096": lambda: trend(4096)},
+    "singular": {"300": lambda: heavy(300)},
+}
+
+
+if __name__ == "__main__":
+    found = {part: {name: study(make()) for name, make in cases.items()} for part, cases in CASES.items()}
+    found |= four_forms()
+    Path(__file__).with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    for part, rows in found.items():
+        for name, errors in rows.items():
+            print(f"{part:10}{name:>8}" + "".join(f"{key:>16} {error:.1e}" for key, error in errors.items()))

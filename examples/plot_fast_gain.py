@@ -85,8 +85,8 @@ assert saved[-1] > 50 > saved[1]
 print("operations saved:", *(f"{n} states {s:.0f} times," for n, s in zip(sizes, saved)))
 
 # %%
-# In time the gain is smaller: with few states every step costs the same thirty microseconds of Python, and only from
-# about a hundred states on does the recursion win, by a factor of sixteen at 200 (see the benchmarks). Who wants the
+# In time the gain is smaller: with few states every step costs the same twenty microseconds of Python, and only with
+# many states does the recursion win, by a factor of five at 200 (see the benchmarks). Who wants the
 # limit alone solves one matrix equation; who has nodes that differ, or a prior far from stationary, has no low rank.
 
 figure, (settle, ranks, save) = plt.subplots(1, 3, figsize=(11, 3.8))

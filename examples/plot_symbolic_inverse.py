@@ -83,8 +83,7 @@ for at, x in enumerate(spots):
 # ---------------------------------------------------------------------------
 #
 # With the arm's constants evaluated once, its zeros and ones folded and common subexpressions named, the inverse of the
-# PUMA 560 is some fifteen hundred operations. A single element costs two thirds of all: it needs
-# every articulated inertia.
+# PUMA 560 is some 1,250 operations. A single element costs more than half of that: it needs every articulated inertia.
 
 names = {"PUMA 560": kf.models.puma560(), "Stanford arm": kf.models.stanford_arm()}
 kinds = {

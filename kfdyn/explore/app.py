@@ -23,7 +23,9 @@ from kfdyn.explore.moment import Moment, pulled, solve
 from kfdyn.explore.panel import Panel
 from kfdyn.explore.scene import Scene
 from kfdyn.explore.shapes import shapes_of
+from kfdyn.extras import needed
 from kfdyn.multibody import System, integrate, kinetic_energy, potential_energy
+from kfdyn.multibody.flexible.rigid import expect_rigid
 
 if TYPE_CHECKING:
     import viser
@@ -39,7 +41,7 @@ class Explorer:
     Parameters
     ----------
     system : System
-        The robot.
+        The robot: a tree of rigid bodies, with couplings or without.
     q : (nq,), optional
         Where it starts; neutral if not given.
     source : str, optional
@@ -64,6 +66,12 @@ class Explorer:
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> None:
+        expect_rigid(system, "the explorer")
+        if system.loops:
+            raise ModelError(
+                f"the explorer shows trees and couplings, and {system.name!r} has {system.constraints}: a slider would "
+                "pull its loops apart; explore system.without_loops, or watch a motion of it by kf.viz.animate"
+            )
         if not system.nv:
             raise ModelError(f"nothing moves in {system.name!r}; is a floating base missing?")
         self.moment = Moment.at_rest(system, q)
@@ -282,11 +290,7 @@ def record(
 
 def make_server(host: str, port: int) -> viser.ViserServer:
     """Start viser's server, without its share button; a missing package or a port in use gets a sentence."""
-    try:
-        import viser
-    except ModuleNotFoundError:
-        cure = 'pip install ".[explore]" in the folder of kfdyn\'s sources'
-        raise ModuleNotFoundError(f"the explorer needs viser: {cure}") from None
+    package = needed("viser", "explore", "the explorer")
     if not 0 <= port < 65536:
         raise ModelError(f"there is no port {port}; name one from 0 (any) to 65535 by --port")
     with socket.socket() as probe:  # viser would quietly take the next port
@@ -299,7 +303,7 @@ def make_server(host: str, port: int) -> viser.ViserServer:
             raise ModelError(f"{host}:{port} cannot be used ({error.strerror}); {cure}") from None
         port = probe.getsockname()[1]
     with redirect_stdout(io.StringIO()):  # it would print a box of addresses; ours is a line
-        server = viser.ViserServer(host=host, port=port, label="kfdyn", verbose=False)
+        server: viser.ViserServer = package.ViserServer(host=host, port=port, label="kfdyn", verbose=False)
     server.gui.configure_theme(
         show_share_button=False, show_logo=False, control_width="large", brand_color=(0, 114, 178)
     )
@@ -309,7 +313,7 @@ def make_server(host: str, port: int) -> viser.ViserServer:
 def _tip(system: System) -> str:
     """The frame furthest out on the longest branch: a leaf's first named frame, or the leaf itself."""
     depth = np.zeros(system.n_bodies, dtype=int)
-    for k in system.layout.order:
+    for k in system.open_tree.layout.order:
         if system.parent[k] >= 0:
             depth[k] = depth[system.parent[k]] + 1
     leaf = system.body_names[int(depth.argmax())]

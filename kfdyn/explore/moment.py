@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics import as_estimation, force_decompositions, mass_matrix, with_armature
+from kfdyn.dynamics.loops.aggregation import Node, plan
 from kfdyn.estimation import bryson_frazier, kalman_filter
 from kfdyn.multibody import System, integrate, jacobian, link_terms
+from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
 
@@ -39,13 +41,13 @@ class Moment:
     Attributes
     ----------
     system : System
-        The robot as it came.
+        The robot as it came, with couplings or without.
     q, v, tau : (nq,), (nv,), (nv,)
         Configuration, velocity, generalised forces.
     mode : tuple of Mode
-        One a hinge.
+        One a hinge; that of a hinge which follows another is not read.
     rotor, rate : (nv,)
-        Rotor inertia where the mode is ``ROTOR`` (added to the system's own), acceleration where it is ``PRESCRIBED``.
+        Rotor inertia where the mode is ``ROTOR`` (added to the hinge's own), acceleration where it is ``PRESCRIBED``.
     gravity : bool
         Whether there is any.
 
@@ -92,7 +94,10 @@ class Moment:
 
     def dofs(self, *modes: Mode) -> NDArray[np.bool_]:
         """Which dofs belong to hinges of these modes, (nv,)."""
-        return np.repeat([mode in modes for mode in self.mode], np.diff(self.system.layout.v_start))
+        out = np.zeros(self.system.nv, dtype=bool)
+        for k in movers(self.system):
+            out[self.system.v_slice(self.system.hinge_names[k])] = self.mode[k] in modes
+        return out
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -113,8 +118,30 @@ class Moment:
         key = extra.tobytes()
         if key not in self._rebuilt:
             self._rebuilt.clear()
-            self._rebuilt[key] = with_armature(self.system, self.system.armature + extra)
+            self._rebuilt[key] = self._with_rotors(extra)
         return self._rebuilt[key]
+
+    def _with_rotors(self, extra: Array) -> System:
+        """Put rotors (nv,) on the hinges that the dofs are named after."""
+        tree = self.system.open_tree
+        rotors = tree.armature.copy()
+        for k in movers(self.system):
+            hinge = self.system.hinge_names[k]
+            rotors[tree.v_slice(hinge)] += extra[self.system.v_slice(hinge)]
+        return with_armature(self.system, rotors)
+
+
+def movers(system: System) -> list[int]:
+    """Which hinges have dofs and follow no other: those that somebody can move.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> movers(kf.models.double_pendulum().with_couplings([kf.Coupling(["shoulder", "elbow"], [1.0, 2.0])]))
+    [0]
+    """
+    following = {name for c in system.couplings for name in c.hinges if name not in c.named}
+    return [k for k, body in enumerate(system.bodies) if body.hinge.nv and body.hinge_name not in following]
 
 
 class Numbers(NamedTuple):
@@ -150,6 +177,9 @@ class Numbers(NamedTuple):
 def solve(moment: Moment) -> Numbers:
     """Run the filter and the smoother of a moment, prescribed hinges as missing measurements (THEORY section 6).
 
+    Hinges that are coupled are one node of the filter (THEORY section 12), whose inertias and forces are shown hinge by
+    hinge.
+
     Parameters
     ----------
     moment : Moment
@@ -169,42 +199,69 @@ def solve(moment: Moment) -> Numbers:
     >>> solve(heavy).D
     array([1.5])
     """
-    system, known = moment.built, moment.known
+    system, known, nodes = moment.built, moment.known, plan(moment.system).nodes
     ss = as_estimation(system, moment.q, moment.v, gravity=None if moment.gravity else (0.0, 0.0, 0.0))
-    terms = link_terms(system, moment.q)
-    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
-    pushed = np.zeros((system.n_bodies, 6))
-    np.add.at(pushed, owner, moment.given[:, None] * terms.H)
+    terms = link_terms(system.open_tree, system.expand(moment.q))
     zero, xi = np.zeros(ss.n_states), ss.xi if ss.xi is not None else np.zeros(ss.n_states)
-    eta = (ss.eta if ss.eta is not None else zero) + pushed.ravel()
-    T = np.where(known, np.nan, moment.tau)
-    none = np.where(known, np.nan, 0.0)
+    given = [moment.given[node.own] for node in nodes]
+    eta = (ss.eta if ss.eta is not None else zero) + np.concatenate([H.T @ a for H, a in zip(ss.H, given)])
+    rotors = np.concatenate([R @ a for R, a in zip(ss.R, given)])  # what a differential's rotors feel of a given rate
+    order = np.concatenate([node.own for node in nodes])  # the dofs, output by output
+    none = np.where(known, np.nan, 0.0)[order]
+    T = moment.tau[order] - rotors + none
     filt = kalman_filter(ss, T, xi=xi, eta=eta)
     smooth = bryson_frazier(ss, filt, covariances=False)
     by_cause = kalman_filter(
-        ss, np.stack([T, none, none]), xi=np.stack([zero, xi, zero]), eta=np.stack([zero, zero, eta])
+        ss,
+        np.stack([moment.tau[order] + none, none, none - rotors]),
+        xi=np.stack([zero, xi, zero]),
+        eta=np.stack([zero, zero, eta]),
     )
     split = force_decompositions(smooth)
-    parts = (smooth.x, *(s.inertial for s in (split.terminal, split.composite, split.articulated)))
-    n = range(system.n_bodies)
     M = mass_matrix(system, moment.q)
     free = np.flatnonzero(~known)
     inverse = np.zeros_like(M)
     inner = M[np.ix_(free, free)]
     inverse[np.ix_(free, free)] = np.linalg.inv(inner)
+    P, P_plus = np.empty((2, system.n_bodies, 3, 3))
+    D, a, causes = np.empty(system.nv), np.empty(system.nv), np.empty((3, system.nv))
+    parts = np.empty((system.n_bodies, 4, 6))
+    a[order], causes[:, order] = smooth.a, bryson_frazier(ss, by_cause, covariances=False).a
+    for k, node in enumerate(nodes):
+        at_hinges = summed_at_hinges(node, terms.l)
+        for out, whole in ((P, filt.P[k]), (P_plus, filt.P_plus[k])):
+            blocks = (at_hinges @ whole @ at_hinges.T).reshape(len(node.bodies), 6, len(node.bodies), 6)
+            out[node.bodies] = np.einsum("iaib->iab", blocks)[:, 3:, 3:]
+        D[node.own] = np.diag(filt.D[k])
+        parts[node.bodies, 0] = (at_hinges @ smooth.x[k]).reshape(-1, 6)
+        parts[node.bodies, 1] = split.terminal.inertial[k].reshape(-1, 6)
+        parts[node.bodies, 2] = (at_hinges @ split.composite.inertial[k]).reshape(-1, 6)
+        parts[node.bodies, 3] = (at_hinges @ split.articulated.inertial[k]).reshape(-1, 6)
     return Numbers(
         terms.rotation,
         terms.position,
-        np.stack([filt.P[k][3:, 3:] for k in n]),
-        np.stack([filt.P_plus[k][3:, 3:] for k in n]),
-        np.where(known, np.nan, np.concatenate([np.diag(filt.D[k]) for k in n])),
-        np.where(known, moment.given, smooth.a),
-        bryson_frazier(ss, by_cause, covariances=False).a,
+        P,
+        P_plus,
+        np.where(known, np.nan, D),
+        np.where(known, moment.given, a),
+        causes,
         M,
         inverse,
         float(np.linalg.slogdet(inner)[1]),
-        np.stack([[part[k] for part in parts] for k in n]),
-    )  # fmt: skip
+        parts,
+    )
+
+
+def summed_at_hinges(node: Node, l: Array) -> Array:
+    """φ_S, (6s, 6s): the forces at the s hinges of a node, of what each of its bodies adds (SKO "embedding").
+
+    The identity where a node is one body; ``l`` (n, 3) leads from the hinge of each body's parent to its own.
+    """
+    out = np.eye(6 * len(node.bodies))
+    for i, (k, above) in enumerate(zip(node.bodies, node.above)):
+        if above >= 0:
+            out[:, 6 * i : 6 * i + 6] += out[:, 6 * above : 6 * above + 6] @ rigid_transform(l[k])
+    return out
 
 
 def pulled(moment: Moment, frame: str, target: ArrayLike, steps: int = 8) -> Moment:
@@ -243,7 +300,7 @@ def pulled(moment: Moment, frame: str, target: ArrayLike, steps: int = 8) -> Mom
     body, _, offset = system.locate(frame)
     here = moment
     for _ in range(steps):
-        numbers = link_terms(system, here.q)
+        numbers = link_terms(system.open_tree, system.expand(here.q))
         dx = wanted - (numbers.position[body] + numbers.rotation[body] @ offset)
         size = float(np.linalg.norm(dx))
         if size < 1e-6:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfdyn.explore.moment import Mode, Moment, Numbers
+from kfdyn.explore.moment import Mode, Moment, Numbers, movers
 from kfdyn.explore.pictures import correlation, heat_map, side_by_side
 from kfdyn.multibody.hinge import Coordinates
 
@@ -57,30 +57,33 @@ class Panel:
                 self.change(lambda moment: use(moment, handle.value))
 
     def _pose(self, moment: Moment) -> None:
-        system, layout = moment.system, moment.system.layout
+        system, tree = moment.system, moment.system.open_tree
         self.neutral, self.random = self.gui.add_button("neutral"), self.gui.add_button("random")
         self.sliders: list[tuple[int, Any]] = []
         untouched = []
-        for k, body in enumerate(system.bodies):
-            if layout.coordinates[k] != Coordinates.SCREWS:
-                untouched += [body.hinge_name] if body.hinge.nv else []
+        for k in movers(system):
+            hinge = system.hinge_names[k]
+            if tree.layout.coordinates[k] != Coordinates.SCREWS:
+                untouched.append(hinge)
                 continue
-            own, dofs = system.q_slice(body.hinge_name), system.v_slice(body.hinge_name)
+            own, dofs, screws = system.q_slice(hinge), system.v_slice(hinge), tree.layout.screws[tree.v_slice(hinge)]
             for j, (i, d) in enumerate(zip(range(own.start, own.stop), range(dofs.start, dofs.stop))):
-                far = TURN if layout.screws[d, :3].any() else SLIDE
-                low = float(max(body.lower[j], -10.0)) if np.isfinite(body.lower[j]) else -far
-                high = float(min(body.upper[j], 10.0)) if np.isfinite(body.upper[j]) else far
+                far = TURN if screws[j, :3].any() else SLIDE
+                low = float(max(system.lower[d], -10.0)) if np.isfinite(system.lower[d]) else -far
+                high = float(min(system.upper[d], 10.0)) if np.isfinite(system.upper[d]) else far
                 if not low < high:
                     continue
-                name = body.hinge_name if own.stop - own.start == 1 else f"{body.hinge_name} {j}"
+                name = hinge if own.stop - own.start == 1 else f"{hinge} {j}"
                 slider = self.gui.add_slider(name, low, high, 1e-3, float(np.clip(moment.q[i], low, high)))
                 self._on(slider, lambda m, value, i=i, d=d: _at(m, i, d, value))  # type: ignore[misc]
                 self.sliders.append((i, slider))
+        for coupling in system.couplings:
+            self.gui.add_markdown(f"These move together: {', '.join(coupling.hinges)}.")
         if untouched:
             self.gui.add_markdown(f"No slider for {', '.join(untouched)}: pull the handle in the scene.")
 
     def _hinge(self, moment: Moment) -> None:
-        names = [name for name, body in zip(moment.system.hinge_names, moment.system.bodies) if body.hinge.nv]
+        names = [moment.system.hinge_names[k] for k in movers(moment.system)]
         self.hinge = self.gui.add_dropdown("hinge", names or ["none"])
         self.ellipsoids = self.gui.add_dropdown("ellipsoids", (ALL, CHOSEN, NONE), initial_value=ALL)
         self.gui.add_markdown("Blue: **P**, the inertia before the hinge gives way. Orange: **P⁺**, after.")
@@ -173,7 +176,8 @@ class Panel:
 def acceleration_table(moment: Moment, numbers: Numbers) -> str:
     """D and the accelerations by cause, as HTML; the file's names are escaped."""
     rows = []
-    for k, name in enumerate(moment.system.hinge_names):
+    for k in movers(moment.system):
+        name = moment.system.hinge_names[k]
         own = moment.system.v_slice(name)
         for j, i in enumerate(range(own.start, own.stop)):
             label = escape(name if own.stop - own.start == 1 else f"{name} {j}")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError
+from kfdyn.extras import needed
 from kfdyn.io.attributes import LARGEST
 from kfdyn.io.equalities import MjEqualities, couplings_of, read_equalities
 from kfdyn.io.loaded import Loaded, indefinite_notes, listed
@@ -44,13 +45,7 @@ def load_mjcf(
 
 def compile_mjcf(source: Source) -> tuple[Any, list[str]]:
     """MuJoCo's model of a file, and what its compiler warned of."""
-    try:
-        import mujoco
-    except ImportError:
-        raise ModuleNotFoundError(
-            f"{source.name} is MJCF, which MuJoCo's compiler reads; install it: "
-            'pip install ".[mujoco]" in the folder of kfdyn\'s sources'
-        ) from None
+    mujoco = needed("mujoco", "mujoco", f"{source.name} is MJCF, whose reader")
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo prints, and leaves a log file in the user's folder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.extras import needed
 from kfdyn.multibody import System
 from kfdyn.symbolic.nodes import solve
 from kfdyn.symbolic.robot import Inputs, Robot, robot, values
@@ -78,10 +79,8 @@ class Formula:
     @cached_property
     def symbols(self) -> list[sympy.Symbol]:
         """Every symbol that may occur: q, v, tau, parameters."""
-        from sympy import Symbol
-
-        inputs = self.inputs
-        return [Symbol(x) for x in (*inputs.q, *inputs.v, *inputs.tau, *inputs.parameters)]
+        inputs, sympy = self.inputs, _sympy()
+        return [sympy.Symbol(x) for x in (*inputs.q, *inputs.v, *inputs.tau, *inputs.parameters)]
 
     @cached_property
     def shared(self) -> list[int]:
@@ -118,9 +117,8 @@ class Formula:
 
     def cse(self) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], sympy.Matrix]:
         """Steps (symbol, expression) and the results in their terms, as ``sympy.cse`` returns them."""
-        from sympy import Symbol
-
-        named = {at: Symbol(f"x{i}") for i, at in enumerate(self.shared)}
+        sympy = _sympy()
+        named = {at: sympy.Symbol(f"x{i}") for i, at in enumerate(self.shared)}
         made: dict[int, Any] = {}
         steps = []
         for at in self.entries:
@@ -138,9 +136,7 @@ class Formula:
         return self._matrix(made)
 
     def _expression(self, at: int, made: dict[int, Any]) -> Any:
-        import sympy
-
-        entry = self.tape.entries[at]
+        sympy, entry = _sympy(), self.tape.entries[at]
         kind = entry[0]
         if kind == "leaf":
             return sympy.Integer(1) if entry[1] == "1" else sympy.Symbol(entry[1])
@@ -153,18 +149,19 @@ class Formula:
         return getattr(sympy, kind)(made[entry[1]])
 
     def _matrix(self, made: dict[int, Any]) -> Any:
-        import sympy
-
         flat = [
             _coefficient(x.coefficient) * made[x.at] if isinstance(x, Term) else _coefficient(x) for x in self.results
         ]
         rows, columns = (*self.shape, 1, 1)[:2]
-        return sympy.Matrix(rows, columns, flat)
+        return _sympy().Matrix(rows, columns, flat)
+
+
+def _sympy() -> Any:
+    return needed("sympy", "symbolic", "a formula as an expression")
 
 
 def _coefficient(x: float) -> Any:
-    import sympy
-
+    sympy = _sympy()
     return sympy.Integer(int(x)) if x == int(x) else sympy.Float(x)
 
 

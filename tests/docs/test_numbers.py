@@ -1,0 +1,190 @@
+"""Numbers in the running text of the pages are those that were recorded, or are computed here."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn.duality import detectable, limits
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def recorded(name):
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def said(path):
+    """A text without its line breaks."""
+    return " ".join(re.sub(r"\n# ?", "\n", (ROOT / path).read_text(encoding="utf-8")).split())
+
+
+@pytest.fixture(scope="module")
+def speed():
+    spec = importlib.util.spec_from_file_location("readme_speed", DOCS / "readme_speed.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_scripts_write_is_what_was_recorded(speed):
+    """Tables and sentences between marks; python docs/readme_speed.py writes them again."""
+    assert {page.name for page in speed.PAGES} == {
+        "README.md",
+        "costs.md",
+        "sensors.md",
+        "cross_check.md",
+        "numerics.md",
+    }
+    for page in speed.PAGES:
+        assert speed.filled(page) == page.read_text(encoding="utf-8"), page
+
+
+def test_no_page_states_a_time_of_its_own(speed):
+    """Outside of code and of what is written from records, numbers with a unit of time or memory are these."""
+    unit = r"\b(?:\d[\d.,]*|half a) ?(?:µs|ms|ns|MB|kB|GB|megabytes|kilobytes|microseconds?|milliseconds?)\b"
+    marks = re.compile(re.escape(speed.BEGIN) + ".*?" + re.escape(speed.END), re.DOTALL)
+    found = {}
+    for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        text = marks.sub("", page.read_text(encoding="utf-8"))
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+        if "_build" not in page.parts and (numbers := re.findall(unit, text)):
+            found[page.name] = numbers
+    assert found == {
+        "benchmarks.md": ["half a microsecond"],
+        "costs.md": ["2.2 kilobytes", "60 kB"],
+        "thermal.md": ["800 megabytes"],  # ten thousand joints, squared, eight bytes each
+    }
+
+
+def test_one_call_takes_half_a_microsecond():
+    assert "A call for one state of an arm takes about half a microsecond" in said("docs/benchmarks.md")
+    took = recorded("calls")["microseconds"]
+    for robot in ("PUMA 560", "UR5", "Panda"):
+        assert 0.3 < took[robot]["forward dynamics"]["kfdyn"] < 0.8, robot
+
+
+def test_sizes():
+    assert "take some 2.2 kilobytes per node" in said("docs/costs.md")
+    for points in recorded("scaling")["points"].values():
+        assert points[-1]["peak_bytes"] / points[-1]["nodes"] == pytest.approx(2200, rel=0.05)
+    assert "60 kB of results per state" in said("docs/costs.md")  # by q, by v and 𝓜
+    assert 3 * 8 * recorded("dynamics")["dofs"]["TALOS"] ** 2 == 60_000
+    assert said("docs/costs.md").count(f"batches of {recorded('dynamics')['batch']:,} on one core") == 2
+
+
+def test_loops():
+    told = re.search(r"some (\d+) times as fast as a Python loop over Pinocchio's", said("docs/loops.md"))
+    kfdyn, peer = recorded("loops")["feet"]
+    assert float(told[1]) == pytest.approx(peer / kfdyn, rel=0.2)
+
+
+def test_modes():
+    text, found = said("docs/flexible.md"), recorded("flexible")
+    assert "takes less time than forward dynamics" in text
+    assert "with one to four modes each they are several hundred times as fast as the engine" in text
+    for modes in ("1", "2", "4"):
+        row = found[modes]
+        assert row["inverse"] < row["sweep"]
+        for call in ("inverse", "hybrid"):
+            assert 200 < row[f"{call}, engine"] / row[f"{call}, call"] < 1000, (modes, call)
+    assert "On the clock the gain is smaller, at most a quarter" in text
+    assert 0.1 < max(1 - row["split"] / row["whole"] for row in map(found.get, ("4", "8", "16", "32"))) < 0.27
+
+
+def test_fast_gain():
+    text, found = said("examples/plot_fast_gain.py"), recorded("fast_gain")
+    assert "the same twenty microseconds of Python" in text
+    for case in ("n=6, m=1", "n=20, m=2", "n=50, m=2"):
+        assert 14e-6 < found[case]["fast"] < 28e-6
+    assert "by a factor of five at 200" in text
+    assert 4 < found["n=200, m=2"]["Riccati, BLAS"] / found["n=200, m=2"]["fast"] < 6
+
+
+def test_roots_and_scores():
+    found = recorded("rebuilding")
+    assert "Roots take about three times as long as covariances" in said("docs/numerics.md")
+    assert "in about three times the time of covariances" in said("CHANGELOG.md")
+    assert "about 1.3 times as long as the smoother with covariances" in said("CHANGELOG.md")
+    for shape in ("chain", "tree"):
+        for what in ("filter", "with the smoother"):
+            row = found[f"{shape}, 6 states, {what}"]
+            assert 2.4 < row["square root"] / row["covariances"] < 3.6
+        row = found[f"{shape}, 6 states, score"]
+        assert 1.1 < row["score"] / row["smoother"] < 1.5
+
+
+def test_operations():
+    arm = kf.models.puma560()
+    inverse, element = (
+        sum(formula.counts)
+        for formula in (kf.symbolic.mass_matrix_inverse(arm), kf.symbolic.inverse_element(arm, 0, 5))
+    )
+    text = said("examples/plot_symbolic_inverse.py")
+    assert "is some 1,250 operations. A single element costs more than half of that" in text
+    assert inverse == pytest.approx(1250, rel=0.02)
+    assert inverse / 2 < element < inverse
+    per_body = recorded("operations")["robots"]["UR5"]["forward dynamics"]
+    assert "3,500 in all with sines and cosines" in said("docs/symbolic.md")
+    assert per_body["flops"] == pytest.approx(3500, rel=0.02)
+
+
+def test_digits_left():
+    """Errors quoted in sentences; those of the tables are written from the same file."""
+    found = json.loads((DOCS / "numerics_study.json").read_text(encoding="utf-8"))
+    text = said("docs/numerics.md")
+    e = {key: f"{value:.0e}" for key, value in found["singular"]["300"].items()}
+    assert f"the errors are {e['P']} in $P$, {e['D']} in $D$, {e['x']} in $\\hat x$ and {e['S']} in $S$" in text
+    e = {key: f"{value:.0e}" for key, value in found["long"]["4096"].items()}
+    assert f"the errors are {e['P']} in $P$ and {e['x']} in $\\hat x$, no more in $P$ than over 100" in text
+
+
+def test_digits_are_still_left():
+    """The recorded study, run again but for its longest series: nothing is ten times as wrong as is told."""
+    spec = importlib.util.spec_from_file_location("numerics_study", DOCS / "numerics_study.py")
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    found = json.loads((DOCS / "numerics_study.json").read_text(encoding="utf-8"))
+    assert {part: set(found[part]) for part in study.CASES} == {part: set(rows) for part, rows in study.CASES.items()}
+    for part in ("exact", "level", "trend"):
+        for name, make in study.CASES[part].items():
+            for key, error in study.study(make()).items():
+                assert error < 10 * found[part][name][key] + 1e-15, (part, name, key)
+
+
+def test_what_the_cross_check_would_miss():
+    """Computed, not measured: the errors that so many samples reject with probability 0.95."""
+    text = said("docs/cross_check.md")
+    report = kf.cross_check(kf.models.puma560(), np.linspace(-1, 1, 6), samples=2000)
+    found = detectable(6, 200_000, len(report.tests))
+    assert [round(100 * x) for x in (found.entry, found.off_diagonal, found.whole)] == [2, 2, 1]
+    assert "200,000 samples 2 % in one variance, 2 % of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, 1 % in the" in text
+    assert {f"{party.tolerance:.0e}" for party in report.parties} == {"1e-13"}
+    assert "64 uκ, in O(N): 1e-13 for the PUMA 560" in text
+    assert "some six per cent in one variance" in said("docs/slides/index.md")
+    assert round(100 * detectable(6, 20_000, len(report.tests)).entry) == 6
+    assert "10⁸ samples of the pendulum see an error of 0.08 % in 𝓜⁻¹" in text
+    tests = kf.cross_check(kf.models.pendulum(), [0.3], samples=1000).tests
+    assert f"{100 * detectable(1, 10**8, len(tests)).entry:.2f}" == "0.08"
+
+
+def test_what_a_claim_would_hide():
+    text = said("docs/cross_check.md")
+    arm, q = kf.models.puma560(), np.linspace(-1, 1, 6)
+    inverse = kf.mass_matrix_inverse(arm, q)
+    tests = kf.cross_check(arm, q, samples=2000, claimed={"a": inverse}).tests
+    found = limits(inverse, 200_000, len(tests))
+    assert "z is some 6.5 for six joints" in text
+    assert found.off_diagonal[0] * np.sqrt(200_000) == pytest.approx(6.5, abs=0.2)
+    assert "this is 1.5 % of the deviations, and 1 % off one entry off the diagonal stays **unseen**" in text
+    assert f"{100 * found.off_diagonal[1]:.1f}" == "1.5" and found.one_percent[0] == 0
+    assert "it is seen in five of six with 40,000" in text
+    rods = kf.models.uniform_chain(4)
+    inverse = kf.mass_matrix_inverse(rods, np.linspace(-1, 1, 4))
+    tests = kf.cross_check(rods, np.linspace(-1, 1, 4), samples=2000, claimed={"a": inverse}).tests
+    assert limits(inverse, 40_000, len(tests)).one_percent == (5, 6)
