@@ -55,7 +55,7 @@ class Motion:
     stiffness: Array
     rest: Array
     _damped: dict[float, System] = field(default_factory=dict, repr=False)
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
 
     def driving(self, t: float, q: Array, v: Array) -> Array:
         """Driving torque τ(t, q, v), shape of v."""
@@ -218,7 +218,12 @@ def _fitting(system: System, value: ArrayLike, tail: tuple[int, ...], lead: tupl
     try:
         return np.broadcast_to(array, lead + tail)
     except ValueError:
-        raise ShapeError(
-            f"{what} has leading axes {array.shape[: array.ndim - len(tail)]}, but the state has {lead}; "
-            "it must broadcast to them"
-        ) from None
+        raise not_of_the_states(what, array.shape[: array.ndim - len(tail)], lead) from None
+
+
+def not_of_the_states(what: str, own: tuple[int, ...], lead: tuple[int, ...]) -> ShapeError:
+    """Say that the leading axes of an argument are not those of the states, and what samples in time would be."""
+    words = f"{what} has leading axes {own}, but the state has {lead}; it must broadcast to them"
+    if what == "torque":
+        words += "; an array is constant in time, samples at times t are kf.LinearFeedback(system, tau=samples, t=t)"
+    return ShapeError(words)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.forest import hinge_without_inertia
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.simulation.equation import Motion
+from kfdyn.dynamics.simulation.equation import Motion, damped_key
+from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.dynamics.simulation.integrators import Step
-from kfdyn.errors import KfdynError, SingularError
+from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.armature import with_armature
 from kfdyn.multibody.entries import FINE, Later
-from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
@@ -142,18 +140,19 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
         return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
+    stiff, drag = dragged(motion, half)
     p = lagrangian(system, q, v).momentum
 
     def force(time: float, q_now: Array, u: Array) -> Array:
         return generalised_force(motion, system, time, q_now, u)
 
-    solve_here = _inverse(system, q)
-
     def kick(u: Array, part: Array) -> Array:
         mean, _ = transport(system, part * half * u, p + part * half * force(t, q, u))
-        return solve_here(mean)
+        if drag is not None:
+            mean = mean + half * motion.resistance(u, drag)
+        return solve_mass(stiff, q, mean)
 
-    u = _settled(kick, system, q, v, "kick", h)
+    u = _settled(kick, system, q, v, half * solve_mass(stiff, q, size_of_forces(motion, system, t, q, v)), "kick", h)
     work = motion.power(t, q, u)
     _, p_half = transport(system, half * u, p + half * force(t, q, u))
     q_half = integrate(system, q, half * u)
@@ -162,7 +161,8 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
         mean, _ = transport(system, part * half * w, p_half)
         return solve_mass(system, integrate(system, q_half, part * half * w), mean)
 
-    w = _settled(move, system, q_half, solve_mass(system, q_half, p_half), "move", h)
+    start = solve_mass(system, q_half, p_half)
+    w = _settled(move, system, q_half, start, start, "move", h)
     _, p_end = transport(system, half * w, p_half)
     q_end = integrate(system, q_half, half * w)
     v_end = solve_mass(system, q_end, p_end + half * force(t + h, q_end, w))
@@ -175,24 +175,41 @@ def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Arr
     return tau + lagrangian(system, q, v, external, motion.gravity).force
 
 
+def size_of_forces(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
+    """Σ |f| (..., nv) of the forces that :func:`generalised_force` adds up: what its rounding is a part of."""
+    drag, external = motion.resistance(v, motion.damping), motion.external(t, q, v)
+    own = lagrangian(system, q, v, None, motion.gravity).force
+    size = np.abs(motion.driving(t, q, v)) + np.abs(drag) + np.abs(motion.spring(q)) + np.abs(own)
+    if external is not None:
+        size = size + np.abs(lagrangian(system, q, v, external, motion.gravity).force - own)
+    return size
+
+
+def dragged(motion: Motion, half: float) -> tuple[System, Array | None]:
+    """The system with R ← R + h/2 D, and D, of dampers and of the rates that a law feeds back; D is None if it is 0.
+
+    With h/2 D u on both sides of the kick's equation a damper of any stiffness is solved for at once, as measurement
+    noise (THEORY section 6), and the iteration is left with what is not linear.
+    """
+    if "drag" not in motion.kept:
+        drag, law = motion.damping, motion.torque
+        if isinstance(law, LinearFeedback) and not motion.system.couplings:
+            gain = law.gains[1]
+            drag = drag + np.maximum(gain if gain.ndim == 1 else np.diag(gain), 0.0)
+        motion.kept["drag"] = drag if drag.any() else None
+    drag = motion.kept["drag"]
+    if drag is None or half <= 0:
+        return motion.system, None
+    key = "dragged", damped_key(half)
+    if key not in motion.kept:
+        tree = motion.system.open_tree
+        motion.kept[key] = motion.system.like(with_armature(tree, tree.armature + half * drag))
+    return motion.kept[key], drag
+
+
 def solve_mass(system: System, q: Array, p: Array) -> Array:
-    """𝓜^-1(q) p, once: forward dynamics at rest and without gravity."""
+    """𝓜^-1(q) p: forward dynamics at rest and without gravity."""
     return forward_dynamics(system, q, None, p, gravity=np.zeros(3))
-
-
-def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
-    """Return p ↦ 𝓜^-1(q) p for many p, by the innovations factor: (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
-    from kfdyn.estimation import innovations_factor
-
-    if not system.is_tree:
-        return lambda p: solve_mass(system, q, p)
-    forest = as_forest(system, q)
-    try:
-        factor = innovations_factor(forest.ss)
-    except SingularError as error:
-        _, body = forest.where(error.node or 0)
-        raise hinge_without_inertia(system, body, error.output or 0) from None
-    return lambda p: forest.by_dof(factor.solve(forest.stack(p)))
 
 
 def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
@@ -200,7 +217,7 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     from kfdyn.dynamics.recursions import lagrangian as sweeps
 
     layout = system.open_tree.layout
-    if not (layout.coordinates != Coordinates.SCREWS).any():
+    if not layout.coordinates.any():  # all are SCREWS
         return p, p
     if system.couplings:  # coupled hinges have coordinates
         tree, e = system.open_tree, system._expansion
@@ -219,10 +236,10 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     return mean, moved
 
 
-def _settled(update: Update, system: System, q: Array, start: Array, name: str, h: float) -> Array:
+def _settled(update: Update, system: System, q: Array, start: Array, terms: Array, name: str, h: float) -> Array:
     """Solve one half of the step; the length of a velocity is the root of twice its kinetic energy at q."""
     try:
-        return settle(update, lambda u: np.sqrt(2.0 * kinetic_energy(system, q, u)), start)
+        return settle(update, lambda u: np.sqrt(2.0 * kinetic_energy(system, q, u)), start, terms)
     except NoNearRoot as why:
         raise KfdynError(
             f"the implicit equations of the symplectic step have no solution near this state at h = {h:.3g}: the root "
