@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
-from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.configuration import REACH_TOLERANCE
 from kfdyn.multibody.entries import FINE, Later, known

@@ -9,8 +9,8 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipj, ellipk
 
 import kfdyn.multibody as mb
-from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.adaptive import rates
+from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.simulate import ADAPTIVE, FIXED_STEP, simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody.hinge import Coordinates
