@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Motion:
     def driving(self, t: float, q: Array, v: Array) -> Array:
         """Driving torque τ(t, q, v), shape of v."""
         if self.torque is None:
-            return np.zeros_like(v)
+            return np.zeros(v.shape)
         value = self.torque(t, q, v) if callable(self.torque) else self.torque
         return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
 
@@ -122,9 +123,13 @@ class Motion:
 
     def spring(self, q: Array) -> Array:
         """−K (q ⊖ rest), shape (..., nv)."""
-        if not self.stiffness.any():
+        if not self._is_sprung:
             return np.zeros((*q.shape[:-1], self.system.nv))
         return self._of_hinges(-self.stiffness * self.deflection(q))
+
+    @cached_property
+    def _is_sprung(self) -> bool:
+        return bool(self.stiffness.any())
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""

@@ -12,11 +12,12 @@ from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step
 from kfdyn.dynamics.simulation.variational import (
     dragged,
+    force_and_power,
     generalised_force,
     lagrangian,
     size_of_forces,
     solve_mass,
-    transport,
+    transport_of,
 )
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody import System, integrate, kinetic_energy
@@ -81,7 +82,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     if here is None or drag is not None or not np.array_equal(here.cut.q, _flat(q)):
         here = Held.at(stiff, q)
     W = here.cut.W
-    p = lagrangian(base, q, v).momentum
+    carry, p = transport_of(base), lagrangian(base, q, v).momentum
     # begin with what is known here: the force that the loops have, and the acceleration that it leads to
     drift = loop_readings(system, _flat(q), _flat(v)).drift
     free = _flat(solve_mass(stiff_base, q, generalised_force(motion, base, t, q, v)))
@@ -93,15 +94,15 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     last, most = np.inf, FAR * max(np.abs(x).max(initial=0.0) for x in (u, v, terms))
     for sweep in range(MOST_SWEEPS):
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
-        mean, _ = transport(base, half * u, p + half * pull)
+        mean, _ = carry(half * u, p + half * pull)
         if drag is not None:
             mean = mean + half * motion.resistance(u, drag)
         u_new = solve_mass(stiff_base, q, mean)
         if drag is not None:
             pull = pull - motion.resistance(u_new - u, drag)
-        _, p_half = transport(base, half * u_new, p + half * pull)
+        _, p_half = carry(half * u_new, p + half * pull)
         q_half = integrate(base, q, half * u_new)
-        mean, _ = transport(base, half * w, p_half)
+        mean, _ = carry(half * w, p_half)
         w_new = solve_mass(base, integrate(base, q_half, half * w), mean)
         q_end = integrate(base, q_half, half * w_new)
         if not max(np.abs(u_new).max(initial=0.0), np.abs(w_new).max(initial=0.0)) <= most:
@@ -121,14 +122,15 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
             u, w = u + moved, w + moved
     else:
         raise _too_long(system, h)
-    work = motion.power(t, q, u)
-    _, p_end = transport(base, half * w, p_half)
-    v_free = solve_mass(base, q_end, p_end + half * generalised_force(motion, base, t + h, q_end, w))
+    power = motion.power(t, q, u)
+    _, p_end = carry(half * w, p_half)
+    force, power_end = force_and_power(motion, base, t + h, q_end, w)
+    v_free = solve_mass(base, q_end, p_end + half * force)
     end = motion.kept["rattle"] = Held.at(system, q_end)
     v_end = _flat(v_free)
     for _ in range(2):  # once more for what rounding left
         v_end = v_end - end.cut.response(_times(end.inverse, end.cut.of_rates(v_end)))
-    return Step(q_end, v_end.reshape(v.shape), half * (work + motion.power(t + h, q_end, w)))
+    return Step(q_end, v_end.reshape(v.shape), half * (power + power_end))
 
 
 class Held(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +20,13 @@ from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
 from kfdyn.multibody.armature import with_armature
 from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
+
+WEIGHTLESS = np.zeros(3)
+WEIGHTLESS.flags.writeable = False
 
 LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
 
@@ -72,8 +78,9 @@ def lagrangian(
         found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
         return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
     g = system.gravity if gravity is None else np.asarray(gravity, float)
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    if q.shape[:-1] != lead or v.shape[:-1] != lead:
+    lead = v.shape[:-1]
+    if q.shape[:-1] != lead:
+        lead = np.broadcast_shapes(q.shape[:-1], lead)
         q, v = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v))
     if g.ndim > 1:
         g = np.array(np.broadcast_to(g, (*lead, 3)))
@@ -141,38 +148,45 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
         return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
     stiff, drag = dragged(motion, half)
+    carry = transport_of(system)
     p = lagrangian(system, q, v).momentum
 
-    def force(time: float, q_now: Array, u: Array) -> Array:
-        return generalised_force(motion, system, time, q_now, u)
-
     def kick(u: Array, part: Array) -> Array:
-        mean, _ = transport(system, part * half * u, p + part * half * force(t, q, u))
+        mean, _ = carry(part * half * u, p + part * half * generalised_force(motion, system, t, q, u))
         if drag is not None:
             mean = mean + half * motion.resistance(u, drag)
         return solve_mass(stiff, q, mean)
 
-    u = _settled(kick, system, q, v, half * solve_mass(stiff, q, size_of_forces(motion, system, t, q, v)), "kick", h)
-    work = motion.power(t, q, u)
-    _, p_half = transport(system, half * u, p + half * force(t, q, u))
+    terms = half * solve_mass(stiff, q, size_of_forces(motion, system, t, q, v))
+    u = _settled(kick, system, q, v, terms, "kick", h)
+    force, power = force_and_power(motion, system, t, q, u)
+    _, p_half = carry(half * u, p + half * force)
     q_half = integrate(system, q, half * u)
 
     def move(w: Array, part: Array) -> Array:
-        mean, _ = transport(system, part * half * w, p_half)
+        mean, _ = carry(part * half * w, p_half)
         return solve_mass(system, integrate(system, q_half, part * half * w), mean)
 
     start = solve_mass(system, q_half, p_half)
     w = _settled(move, system, q_half, start, start, "move", h)
-    _, p_end = transport(system, half * w, p_half)
+    _, p_end = carry(half * w, p_half)
     q_end = integrate(system, q_half, half * w)
-    v_end = solve_mass(system, q_end, p_end + half * force(t + h, q_end, w))
-    return Step(q_end, v_end, half * (work + motion.power(t + h, q_end, w)))
+    force, power_end = force_and_power(motion, system, t + h, q_end, w)
+    return Step(q_end, solve_mass(system, q_end, p_end + half * force), half * (power + power_end))
 
 
 def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
     """F(q, v) of :func:`lagrangian` and the driving force (..., nv); ``system`` is the motion's, loops left out."""
     tau, external = motion.force(t, q, v)
     return tau + lagrangian(system, q, v, external, motion.gravity).force
+
+
+def force_and_power(motion: Motion, system: System, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    """:func:`generalised_force` (..., nv), and the power (...) of what is not in the energy; laws are asked once."""
+    driving, external = motion.driving(t, q, v), motion.external(t, q, v)
+    tau = driving - motion.resistance(v, motion.damping) + motion.spring(q)
+    force = tau + lagrangian(system, q, v, external, motion.gravity).force
+    return force, motion.power_of(driving, external, q, v, v)
 
 
 def size_of_forces(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
@@ -209,7 +223,13 @@ def dragged(motion: Motion, half: float) -> tuple[System, Array | None]:
 
 def solve_mass(system: System, q: Array, p: Array) -> Array:
     """𝓜^-1(q) p: forward dynamics at rest and without gravity."""
-    return forward_dynamics(system, q, None, p, gravity=np.zeros(3))
+    return forward_dynamics(system, q, np.zeros(p.shape), p, None, WEIGHTLESS)
+
+
+def transport_of(system: System) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """:func:`transport` of (step, p), where hinges have coordinates no call of anything."""
+    turns = (system.open_tree.layout.coordinates != Coordinates.SCREWS).any()
+    return partial(transport, system) if turns else lambda _, p: (p, p)
 
 
 def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
@@ -217,8 +237,6 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     from kfdyn.dynamics.recursions import lagrangian as sweeps
 
     layout = system.open_tree.layout
-    if not layout.coordinates.any():  # all are SCREWS
-        return p, p
     if system.couplings:  # coupled hinges have coordinates
         tree, e = system.open_tree, system._expansion
         step_tree, p_tree = np.zeros((2, *p.shape[:-1], tree.nv))
