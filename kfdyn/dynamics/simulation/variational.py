@@ -25,6 +25,8 @@ from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
 
+# Of exp(ad), and of what they add up to: |ad| = 2 leaves 2^40 / 40! = 1e-36.
+MOST_TERMS, LEFT = 40, 1e-18
 WEIGHTLESS = np.zeros(3)
 WEIGHTLESS.flags.writeable = False
 
@@ -245,13 +247,22 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
         for x, y in zip(out, transport(tree, step_tree, p_tree)):
             x[..., e.here_v] = y[..., e.plain_v]
         return out[0], out[1]
-    steps = np.ascontiguousarray(np.broadcast_to(step, p.shape))
+    steps = np.ascontiguousarray(step if step.shape == p.shape else np.broadcast_to(step, p.shape))
     mean, moved = np.empty(p.shape), np.empty(p.shape)
     sweeps.transport(
-        layout.coordinates, layout.v_start, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
+        layout.coordinates, layout.v_start, _terms(float(np.abs(steps).max(initial=0.0))), steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
         mean.reshape(-1), moved.reshape(-1),
     )  # fmt: skip
     return mean, moved
+
+
+def _terms(largest: float) -> int:
+    """Terms of exp(ad) that count where no entry of a step is larger: |ad| ≤ |ω| + |v| ≤ √12 of it."""
+    left, n = 1.0, 0
+    while n < MOST_TERMS and not left < LEFT:  # nor where it is NaN
+        n += 1
+        left *= 3.5 * largest / n
+    return n
 
 
 def _settled(update: Update, system: System, q: Array, start: Array, terms: Array, name: str, h: float) -> Array:
