@@ -65,6 +65,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     Notes
     -----
     u, w and f are improved in turn, some ten times; f by Ω⁺ of the gap, so that dependent rows share their force.
+    Dampers are measurement noise there as on a tree, in 𝓜 and in Ω.
     Source: Jay, "Symplectic partitioned Runge-Kutta methods for constrained Hamiltonian systems", SIAM J. Numer. Anal.
     33 (1996); Hairer, Lubich and Wanner, "Geometric Numerical Integration", VII.1.4.
     """

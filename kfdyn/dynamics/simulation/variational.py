@@ -128,10 +128,11 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     Notes
     -----
-    𝓜^-1 is applied once per iteration, some 5 to 10 times in either half: for the kick by one innovations factor,
-    for the move, where q changes, by forward dynamics. Where that contracts slowly Newton's steps take over, and where
-    they would lead astray the root is followed from h = 0 (:func:`.implicit_equations.settle`): of
-    several roots the step takes the one that this state leads to.
+    𝓜^-1 is applied once per iteration, some 3 to 10 times in either half, by forward dynamics. Dampers, and rates that
+    a :class:`.LinearFeedback` feeds back, are solved for with it (:func:`dragged`). Corrections count until they are
+    rounding of the forces and momenta that the velocity is a sum of, which at rest is all there is of it. Where that
+    contracts slowly Newton's steps take over, and where they would lead astray the root is followed from h = 0
+    (:func:`.implicit_equations.settle`): of several roots the step takes the one that this state leads to.
     Sources: Hairer, Lubich and Wanner, "Geometric numerical integration illustrated by the Störmer-Verlet
     method", Acta Numerica 12 (2003); Bou-Rabee and Marsden, "Hamilton-Pontryagin integrators on Lie
     groups", Foundations of Computational Mathematics 9 (2009).
@@ -248,9 +249,10 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
             x[..., e.here_v] = y[..., e.plain_v]
         return out[0], out[1]
     steps = np.ascontiguousarray(step if step.shape == p.shape else np.broadcast_to(step, p.shape))
+    terms = _terms(float(np.abs(steps).max(initial=0.0)))
     mean, moved = np.empty(p.shape), np.empty(p.shape)
     sweeps.transport(
-        layout.coordinates, layout.v_start, _terms(float(np.abs(steps).max(initial=0.0))), steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
+        layout.coordinates, layout.v_start, terms, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
         mean.reshape(-1), moved.reshape(-1),
     )  # fmt: skip
     return mean, moved
