@@ -12,7 +12,7 @@ from kfdyn.lazy import on_first_use
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
     "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
-    "entry": ("Entry", "Given", "Parameter"),
+    "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
     "functions": ("absolute", "arc_tangent", "cosine", "fused", "root", "sine", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Packed", "Record", "Table"),

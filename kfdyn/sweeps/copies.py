@@ -168,12 +168,10 @@ class Late:
     ----------
     column_of : callable
         ``column_of(name, start, step)``: the result of this name, of the rows from ``start`` on.
-    after : callable
-        ``after(start, step)``: what is to be done when all results of these rows are there.
     """
 
-    def __init__(self, column_of, after):
-        self.column_of, self.after, self.matrices = column_of, after, None
+    def __init__(self, column_of):
+        self.column_of, self.matrices = column_of, None
         self.start, self.step, self.waiting = local(0), local(0), local(False)
 
     def begin(self, matrices, count, steps):
@@ -201,7 +199,7 @@ class Late:
         for _ in when(self.waiting):
             for part in self.parts:
                 part.ends()
-            self._told()
+            self.waiting.set(False)
 
     def leave(self, row):
         """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
@@ -215,20 +213,16 @@ class Late:
             column.was_copied(self.count)
 
     def flush(self):
-        """Behind the last pass, copy what waits."""
+        """Copy what waits."""
         for _ in when(self.waiting) if self.matrices is not None else ():
             for part in self._parts():
                 part.stream()
-            self._told()
+            self.waiting.set(False)
 
     def _parts(self):
         start, step = now(self.start), now(self.step)
         columns = [(self.column_of(name, start, step), numbers) for name, numbers in self.matrices()]
         return [Pieces(column, numbers, column.width) for column, numbers in columns]
-
-    def _told(self):
-        self.after(now(self.start), now(self.step))
-        self.waiting.set(False)
 
 
 class AtOnce:

@@ -25,7 +25,7 @@ ERROR, TOLD = -1, 1
 
 _CALLS = (
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong",
-    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem",
+    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyTuple_GetItem", "PyTuple_Size", "PyType_GetFlags",
 )  # fmt: skip
 _CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot")
 _NEW_ARRAY = 93  # its place in NumPy's binary interface

@@ -1,5 +1,7 @@
 """Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
 
+from typing import Any, NamedTuple
+
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
@@ -119,19 +121,33 @@ class Matrix:
         return self.vector.matrix(start, rows, columns)
 
 
+class Result(NamedTuple):
+    """What a column knows of the result that it is of.
+
+    ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and ``total`` a
+    variable that stays 0 as long as what is copied is finite.
+    """
+
+    width: Any = None
+    streamed: Any = False
+    total: Any = None
+
+
+_NONE = Result()
+
+
 class Column:
     """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart.
 
-    Of a result, ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and
-    ``total`` a variable that stays 0 as long as what is copied is finite. Then ``looked_at`` says whether all of the
-    rows was copied so, and nothing was written to them otherwise.
+    Of a result ``looked_at`` says whether all of the rows was copied, so that ``total`` knows of it, and nothing was
+    written to them otherwise.
     """
 
     looked_at, given = False, True
 
-    def __init__(self, memory, at, step, lanes, width=None, streamed=False, total=None):
-        self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
-        self.width, self.streamed, self.total, self.depth = width, streamed, total, Place.depth
+    def __init__(self, memory, at, step, lanes, result=_NONE):
+        self.memory, self.at, self.step, self.lanes, self.depth = memory, at, step, lanes, Place.depth
+        self.width, self.streamed, self.total = result
 
     def __getitem__(self, i):
         if self.lanes == 1:

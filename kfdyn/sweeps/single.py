@@ -113,7 +113,7 @@ def _write_answer(call, python, taken, answer):
         for work in call.workspace():  # which may begin with what the row has
             least = call.swept(work)
             fine.set(True if least is None else everywhere(least > 0.0))
-            for (about, _), array in zip(call.results, results) if call.entry.may_overflow else ():
+            for (about, _), array in zip(call.results, results) if call.entry.options.may_overflow else ():
                 fine.set(fine & finite(array, 0, call.width(about)))
         _tell(python, now(fine), taken, made, answer)
 

@@ -5,14 +5,17 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 """
 
 from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.call import UNFIT
 from kfdyn.sweeps.control import when
 from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field
 from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function, constant
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
 from kfdyn.sweeps.values import Place, Value, choice, local, now
 
+#: What a function answers to arguments that it does not take: this less the argument's number, and smaller ones.
+UNFIT = -1000
+
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+_TUPLE = 1 << 26  # among the flags of a class: a tuple, or derived from it
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
 
 
@@ -67,16 +70,15 @@ class Model:
 
 
 class Array:
-    """An argument that is a contiguous array of floats (f), int64 (i) or booleans (b); ``None`` if ``optional``."""
+    """An argument that is a contiguous array of floats (f), int64 (i) or booleans (b); ``None`` if ``optional``.
 
-    def __init__(self, dtype="f", axes=None, writeable=False, optional=False):
-        self.dtype, self.axes, self.writeable, self.optional = dtype, axes, writeable, optional
+    ``batch``: the lock is let go only where it has more than one axis, so that there is work for several.
+    """
+
+    def __init__(self, dtype="f", axes=None, writeable=False, optional=False, batch=False):
+        self.dtype, self.axes, self.writeable, self.optional, self.batch = dtype, axes, writeable, optional, batch
+        self.key = dtype, axes, writeable, optional, batch
         self.types = (_KINDS[dtype].as_pointer(), INT, INT.as_pointer())
-
-    @property
-    def key(self):
-        """What makes two such arguments alike."""
-        return f"{self.dtype}{self.axes}{'w' if self.writeable else ''}{'?' if self.optional else ''}"
 
     def read(self, python, thing, unless):
         """Data, number of axes and shape of an array; all 0 for None."""
@@ -105,23 +107,41 @@ class Array:
         return [array]
 
 
+class Group:
+    """An argument that is a named tuple of others; the function that writes the sweep sees it as such."""
+
+    def __init__(self, named, parts):
+        self.named, self.parts = named, parts
+        self.key, self.types = tuple(part.key for part in parts), inner_types(parts)
+
+    def read(self, python, thing, unless):
+        """What its parts are called with."""
+        unless(python.call("PyType_GetFlags", INT, field(thing, HEAD - 8)) & _TUPLE != 0)
+        unless(python.call("PyTuple_Size", INT, thing) == len(self.parts))
+        parts = [python.call("PyTuple_GetItem", INT, thing, i) for i in range(len(self.parts))]
+        return [x for kind, part in zip(self.parts, parts) for x in kind.read(python, part, unless)]
+
+    def seen(self, *values):
+        """The tuple of what is seen of its parts."""
+        return [self.named(*proxies(self.parts, values))]
+
+
 def _letters(dtype):
     """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
     return field(dtype, LETTERS) & ~(0xFF << 24)  # less a byte that is not of it
 
 
-def write_wrapper(module, name, inner, arguments, release):
-    """Write the function that Python calls; ``release`` says for which argument's axes the lock is let go.
+def write_wrapper(module, name, inner, arguments):
+    """Write the function that Python calls.
 
-    None is never; an array's number is where it has more than one axis; −1 is always. With a :class:`Model` the last
-    arguments, those that may be written to, need not be there.
+    With a :class:`Model` the last arguments, those that may be written to, need not be there.
     """
     function = Function(module, name, INT, [INT, INT, INT])
     with Place.having(builder=Builder(function)):
-        _write(*map(Value, function.args), inner, arguments, release)
+        _write(*map(Value, function.args), inner, arguments)
 
 
-def _write(own, given, count, inner, arguments, release):
+def _write(own, given, count, inner, arguments):
     python, things = Python(pointer(own + (bytes.__basicsize__ - 1), INT)), pointer(given, INT)
     known, call, leave_with = python.known, python.call, Place.builder.ret
     objects = bool(arguments) and isinstance(arguments[0], Model)
@@ -144,7 +164,7 @@ def _write(own, given, count, inner, arguments, release):
     fewer = whole - sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else whole
     all_there = count == whole
     unless(all_there | (count == fewer), whole)
-    passed, several = [], release == -1
+    passed, free = [], not objects
     for i, kind in enumerate(arguments):
         if i < fewer:
             thing = things[i]
@@ -152,13 +172,13 @@ def _write(own, given, count, inner, arguments, release):
             thing = choice(all_there, things[choice(all_there, i, 0)], known("None"))
         fields = kind.read(python, thing, lambda right, i=i: unless(right, i))
         passed += fields
-        if i == release:
-            several = fields[1] > 1
+        if isinstance(kind, Array) and kind.batch:
+            free = fields[1] > 1
     thread = local(0)
-    for _ in when(several):
+    for _ in when(free):
         thread.set(call("PyEval_SaveThread", INT))
     result = Value(Place.builder.call(inner.name, INT, [x.ir for x in passed]))
-    for _ in when(several):
+    for _ in when(free):
         call("PyEval_RestoreThread", VOID, thread)
     if not objects:
         answer(result)

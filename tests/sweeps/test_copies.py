@@ -8,8 +8,9 @@ import pytest
 
 from kfdyn.sweeps import Column, Entry, Given, Table, Tag, Value, clear, count, everywhere, local, loop, sweep
 from kfdyn.sweeps.copies import SHORTEST, late, settle, streams
-from kfdyn.sweeps.entry import FAILED, FINE
+from kfdyn.sweeps.entry import FAILED, FINE, Options, Space
 from kfdyn.sweeps.ir import constant
+from kfdyn.sweeps.memory import Result
 from kfdyn.sweeps.values import wide
 
 MODEL = Table(n=int, m=int, busy=(int,), workspace=int, floats=int)
@@ -19,7 +20,7 @@ MODEL = Table(n=int, m=int, busy=(int,), workspace=int, floats=int)
 def copied(numbers, out, at, step, size, streamed, told, lanes):
     """The first numbers of ``numbers`` to rows of ``out``, and whether they were all looked at, and finite."""
     total = local(Value(constant(wide(lanes), 0.0)))
-    column = Column(out.part(0), at, step, lanes, size, streamed != 0 if streams(lanes) else False, total)
+    column = Column(out.part(0), at, step, lanes, Result(size, streamed != 0 if streams(lanes) else False, total))
     column.copy(numbers.part(0).lanes(lanes), size)
     settle(streamed != 0 if streams(lanes) else False)
     told[0], told[1] = int(column.looked_at), count(everywhere(total == 0.0))
@@ -73,7 +74,7 @@ def copied_and_changed(numbers, out, told, lanes):
     """A column that was written to otherwise, in part, or perhaps, must be looked at by somebody else."""
     for case in range(4):
         total = local(Value(constant(wide(lanes), 0.0)))
-        column = Column(out.part(0), 0, 20, lanes, 20, False, total)
+        column = Column(out.part(0), 0, 20, lanes, Result(20, False, total))
         if case == 0:
             column.copy(numbers.part(0).lanes(lanes), 19)
         elif case == 1:
@@ -121,15 +122,14 @@ def squares_late(model, row, work):
 
 
 X, Y, OUT = Given("x", ("n",)), Given("y", ("m",)), Given("out", ("n", "m"))
-SQUARES = Entry(squares, MODEL, [X, Y], [OUT], lambda model, row: model.n * model.m)
+SQUARES = Entry(squares, MODEL, [X, Y], [OUT], Space(lambda model, row: model.n * model.m))
 LATE = Entry(
     squares_late,
     MODEL,
     [X, Y],
     [OUT, Given("twice", ("n", "m")), Given("sum", (1,))],
-    lambda model, row: 2 * model.n * model.m,
-    lambda model, row, work: clear(work, 2 * model.n * model.m),
-    block=8,
+    Space(lambda model, row: 2 * model.n * model.m, lambda model, row, work: clear(work, 2 * model.n * model.m)),
+    Options(block=8),
 )
 
 
@@ -137,8 +137,7 @@ LATE = Entry(
 def model():
     own = np.empty(2000)
     tables = {"n": 9, "m": 13, "busy": [0], "workspace": own.ctypes.data, "floats": 2000}
-    address, kept = MODEL.pack(**tables)
-    return SimpleNamespace(address=address, size=100, tables=tables, kept=(own, kept))
+    return SimpleNamespace(address=MODEL.packed(**tables), size=100, kept=own)
 
 
 def room_for(entry, shape, offset):
