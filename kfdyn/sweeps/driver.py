@@ -146,8 +146,9 @@ def _object_code(code):
         if "does not dominate" not in str(refused):
             raise
         raise TypeError(
-            f"{code.name}: what was computed in the body of a loop, a when or an either is used outside of it, where it "
-            f"may not have been computed. Let it be a local or a carried that is made before, and change that by set or +="
+            f"{code.name}: what was computed in the body of a loop, a when or an either is used outside of it, where "
+            f"it may not have been computed. Let it be a local or a carried that is made before, and change that by "
+            f"set or +="
         ) from refused
     tuning = llvm.create_pipeline_tuning_options(speed_level=code.level)
     tuning.loop_vectorization = tuning.slp_vectorization = code.vectorise
