@@ -230,7 +230,7 @@ class AtOnce:
 
     waiting = False
 
-    def __init__(self, row, matrices, count):
+    def __init__(self, matrices, count):
         self.matrices, self.count = matrices, count
 
     def some(self):
@@ -252,7 +252,7 @@ def late(row, matrices, count, steps):
     or oftener, and then ``rest()``; when they are there, it calls ``leave(row)``.
     """
     if Place.builder is None or not getattr(row, "late", None):
-        return AtOnce(row, matrices, count)
+        return AtOnce(matrices, count)
     row.late.begin(matrices, count, steps)
     return row.late
 

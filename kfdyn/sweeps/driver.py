@@ -54,11 +54,11 @@ class Machine:
         self.features = features.flatten()
         self.has = {name for name, there in features.items() if there}
         self.target = llvm.Target.from_triple(self.triple)
-
-    @property
-    def lanes(self):
-        """How many doubles are one machine vector: as many as leave a body its 32 or 16 registers."""
-        return 8 if "avx512f" in self.has else 4
+        self.is_arm = self.triple.startswith(("aarch64", "arm64"))
+        # How many doubles are one machine vector: as many as leave a body its 32 or 16 registers.
+        self.lanes = 8 if "avx512f" in self.has else 4
+        # Whether an instruction multiplies and adds, and rounds once.
+        self.fuses = "fma" in self.has or self.is_arm
 
     def target_machine(self, level=3):
         """A target machine, of which each engine owns one."""

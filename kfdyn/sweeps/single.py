@@ -58,7 +58,7 @@ def kept_wide(value):
         return value
     from kfdyn.sweeps.driver import machine
 
-    register = "w" if machine().triple.startswith(("aarch64", "arm64")) else "x"
+    register = "w" if machine().is_arm else "x"
     return Value(Place.builder.pure(value.kind, f'call {value.kind} asm "", "={register},0"({value.ir})'))
 
 
