@@ -121,7 +121,7 @@ def written(code):
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
     with Place.having(builder=build, flags=code.flags):
-        result = code.write(*proxies(code.arguments, inner.args))
+        result = code.write(*proxies(code.arguments, build.args))
         build.ret(ir_of(0 if result is None else result, INT))
     if build.left:
         raise TypeError(

@@ -106,7 +106,7 @@ def _library(name, *args):
     args = [unboxed(x) for x in args]
     if not any(isinstance(x, Value) for x in args):
         return getattr(math, name)(*args)
-    return Value(Place.builder.call(name, REAL, [number(x) for x in args]))
+    return Place.builder.call(name, REAL, [number(x) for x in args])
 
 
 def _lanewise(name, *args):
@@ -114,7 +114,7 @@ def _lanewise(name, *args):
     lanes = max(map(lanes_of, args))
     name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
     numbers = [number(x, lanes) for x in args]
-    return Value(Place.builder.call(name, numbers[0].type, numbers, pure=True))
+    return Place.builder.call(name, numbers[0].type, numbers, pure=True)
 
 
 def _series(x):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
-from kfdyn.sweeps.values import Place, Value, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, wide
+from kfdyn.sweeps.values import Place, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, wide
 
 
 class Vector:
@@ -18,7 +18,7 @@ class Vector:
 
     def __getitem__(self, i):
         value = Place.builder.load(self._at(i), self._align)
-        return Value(Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value)
+        return Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value
 
     def __setitem__(self, i, value):
         Place.builder.store(ir_of(value, self.kind), self._at(i), self._align)
@@ -45,7 +45,7 @@ class Vector:
 
     def aligned(self):
         """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
-        address = Value(Place.builder.cast("ptrtoint", self.data, INT))
+        address = Place.builder.cast("ptrtoint", self.data, INT)
         return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
 

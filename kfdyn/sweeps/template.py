@@ -11,7 +11,7 @@ from kfdyn.sweeps.control import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import Place, Value, choice, everywhere, lane, local, no, now, spread, unboxed
+from kfdyn.sweeps.values import Place, Value, choice, constant, everywhere, lane, local, no, now, spread, unboxed
 from kfdyn.sweeps.workspace import align_stack, borrowed, claimed
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
@@ -251,7 +251,7 @@ def finite(array, first, last, lanes=4):
 
     def vanishing(x):
         """0, or NaN where it is not finite."""
-        return Value(build.operate("fmul", x.ir, spread(0.0, x.kind.count).ir))
+        return build.operate("fmul", x, constant(x.type, 0.0))
 
     for i in loop(whole, first, step=lanes):
         total += vanishing(array.part(i).lanes(lanes)[0])

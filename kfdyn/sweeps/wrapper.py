@@ -6,10 +6,10 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 
 from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.control import when
-from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field
-from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function, constant
+from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
+from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
-from kfdyn.sweeps.values import Place, Value, choice, local, now
+from kfdyn.sweeps.values import Place, choice, constant, local, now
 
 #: What a function answers to arguments that it does not take: this less the argument's number, and smaller ones.
 UNFIT = -1000
@@ -30,7 +30,7 @@ class Whole:
 
     def seen(self, value):
         """What the function that writes the sweep sees of it."""
-        return [Value(value)]
+        return [value]
 
 
 class Real(Whole):
@@ -62,11 +62,11 @@ class Model:
         unless(kept != 0)  # a slot that was never set
         address = python.call("PyLong_AsLongLong", INT, kept)
         unless(address != 0)
-        return [Value(Place.builder.cast("ptrtoint", python.words.data, INT)), address]
+        return [Place.builder.cast("ptrtoint", python.words.data, INT), address]
 
     def seen(self, words, address):
         """Python's functions, and the address."""
-        return [Python(pointer(Value(words), INT)), Value(address)]
+        return [Python(pointer(words, INT)), address]
 
 
 class Array:
@@ -82,19 +82,19 @@ class Array:
 
     def read(self, python, thing, unless):
         """Data, number of axes and shape of an array; all 0 for None."""
-        data, axes, shape = (local(Value(constant(kind, 0))) for kind in self.types)
+        data, axes, shape = (local(constant(kind, 0)) for kind in self.types)
         for _ in when(thing != python.known("None") if self.optional else True):
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
             wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
             fit = (field(thing, FLAGS, WORD) & wanted) == wanted
             fit = fit & (_letters(field(thing, DTYPE)) == _letters(python.known(self.dtype)))
-            found = Value(Place.builder.cast("sext", field(thing, AXES, WORD).ir, INT))
+            found = Place.builder.cast("sext", field(thing, AXES, WORD), INT)
             if self.axes is not None:
                 fit = fit & (found == self.axes)
             unless(fit)
-            data.set(field(thing, DATA, data.kind))
+            data.set(field(thing, DATA, data.type))
             axes.set(found)
-            shape.set(field(thing, SHAPE, shape.kind))
+            shape.set(field(thing, SHAPE, shape.type))
         return [now(place) for place in (data, axes, shape)]
 
     def seen(self, data, axes, shape):
@@ -102,8 +102,8 @@ class Array:
         array, shape = Vector(data), Vector(shape)
         if self.axes == 2:
             return [Matrix(array, (shape[0], shape[1]))]
-        array.axes, array.shape, array.size = Value(axes), shape, shape[0] if self.axes == 1 else None
-        array.given = Value(Place.builder.cast("ptrtoint", data, INT)) != 0 if self.optional else True
+        array.axes, array.shape, array.size = axes, shape, shape[0] if self.axes == 1 else None
+        array.given = Place.builder.cast("ptrtoint", data, INT) != 0 if self.optional else True
         return [array]
 
 
@@ -117,9 +117,9 @@ class Group:
     def read(self, python, thing, unless):
         """What its parts are called with."""
         unless(python.call("PyType_GetFlags", INT, field(thing, HEAD - 8)) & _TUPLE != 0)
-        unless(python.call("PyTuple_Size", INT, thing) == len(self.parts))
-        parts = [python.call("PyTuple_GetItem", INT, thing, i) for i in range(len(self.parts))]
-        return [x for kind, part in zip(self.parts, parts) for x in kind.read(python, part, unless)]
+        unless(field(thing, HEAD) == len(self.parts))
+        found = zip(self.parts, items(thing, len(self.parts)))
+        return [x for part, item in found for x in part.read(python, item, unless)]
 
     def seen(self, *values):
         """The tuple of what is seen of its parts."""
@@ -137,8 +137,9 @@ def write_wrapper(module, name, inner, arguments):
     With a :class:`Model` the last arguments, those that may be written to, need not be there.
     """
     function = Function(module, name, INT, [INT, INT, INT])
-    with Place.having(builder=Builder(function)):
-        _write(*map(Value, function.args), inner, arguments)
+    build = Builder(function)
+    with Place.having(builder=build):
+        _write(*build.args, inner, arguments)
 
 
 def _write(own, given, count, inner, arguments):
@@ -147,11 +148,11 @@ def _write(own, given, count, inner, arguments):
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
-        leave_with(call("PyLong_FromLongLong", INT, value).ir)
+        leave_with(call("PyLong_FromLongLong", INT, value))
 
     def nothing():
         python.refer(known("None"))
-        leave_with(known("None").ir)
+        leave_with(known("None"))
 
     def unless(condition, argument):
         for _ in when(~condition, likely=False):
@@ -177,7 +178,7 @@ def _write(own, given, count, inner, arguments):
     thread = local(0)
     for _ in when(free):
         thread.set(call("PyEval_SaveThread", INT))
-    result = Value(Place.builder.call(inner.name, INT, [x.ir for x in passed]))
+    result = Place.builder.call(inner.name, INT, passed)
     for _ in when(free):
         call("PyEval_RestoreThread", VOID, thread)
     if not objects:
@@ -187,7 +188,7 @@ def _write(own, given, count, inner, arguments):
         nothing()
     for _ in when(result == TOLD, likely=False):
         answer(result)
-    leave_with(choice(result == ERROR, 0, result).ir)
+    leave_with(choice(result == ERROR, 0, result))
 
 
 def inner_types(arguments):

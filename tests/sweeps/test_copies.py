@@ -6,12 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Column, Entry, Given, Table, Tag, Value, clear, count, everywhere, local, loop, sweep
+from kfdyn.sweeps import Column, Entry, Given, Table, Tag, clear, count, everywhere, local, loop, spread, sweep
 from kfdyn.sweeps.copies import SHORTEST, late, settle, streams
 from kfdyn.sweeps.entry import FAILED, FINE, Options, Space
-from kfdyn.sweeps.ir import constant
 from kfdyn.sweeps.memory import Result
-from kfdyn.sweeps.values import wide
 
 MODEL = Table(n=int, m=int, busy=(int,), workspace=int, floats=int)
 
@@ -19,7 +17,7 @@ MODEL = Table(n=int, m=int, busy=(int,), workspace=int, floats=int)
 @sweep
 def copied(numbers, out, at, step, size, streamed, told, lanes):
     """The first numbers of ``numbers`` to rows of ``out``, and whether they were all looked at, and finite."""
-    total = local(Value(constant(wide(lanes), 0.0)))
+    total = local(spread(0.0, lanes))
     column = Column(out.part(0), at, step, lanes, Result(size, streamed != 0 if streams(lanes) else False, total))
     column.copy(numbers.part(0).lanes(lanes), size)
     settle(streamed != 0 if streams(lanes) else False)
@@ -73,7 +71,7 @@ def test_what_is_not_finite_is_seen_wherever_it_is(streamed):
 def copied_and_changed(numbers, out, told, lanes):
     """A column that was written to otherwise, in part, or perhaps, must be looked at by somebody else."""
     for case in range(4):
-        total = local(Value(constant(wide(lanes), 0.0)))
+        total = local(spread(0.0, lanes))
         column = Column(out.part(0), 0, 20, lanes, Result(20, False, total))
         if case == 0:
             column.copy(numbers.part(0).lanes(lanes), 19)
