@@ -10,7 +10,7 @@ where nothing can go wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,10 @@ import numpy as np
 from kfdyn.sweeps import thread_pool
 from kfdyn.sweeps.call import Checks
 from kfdyn.sweeps.records import Table, address_of
+from kfdyn.sweeps.single import LANES, write_single
+from kfdyn.sweeps.template import NO_MEMORY, run_plain, write_entry
+from kfdyn.sweeps.values import LANEWISE
+from kfdyn.sweeps.wrapper import Array, Model, Whole
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
@@ -112,6 +116,8 @@ class Entry:
         self.parameters = tuple(about for about in given if isinstance(about, Parameter))
         self.given = tuple(about for about in given if isinstance(about, Given))
         self.results, self.name = tuple(results), recursion.__name__
+        if (*self.parameters, *self.given) != tuple(given):
+            raise TypeError(f"{self.name}: parameters come before arrays, as whoever calls gives them")
 
     #: What else code depends on, and how hard the compiler works at it.
     key: tuple[Any, ...] = ()
@@ -126,8 +132,6 @@ class Entry:
 
         Any two numbers of lanes from two on give the same bits.
         """
-        from kfdyn.sweeps.template import write_entry
-        from kfdyn.sweeps.wrapper import Whole
 
         def write(address: Any, *values: Any) -> Any:
             return write_entry(self, self.seen(address), lanes, *values)
@@ -141,21 +145,13 @@ class Entry:
         It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
         for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
         """
-        from kfdyn.sweeps.single import LANES, write_single
-        from kfdyn.sweeps.wrapper import Model
-
-        def write(*values: Any) -> Any:
-            return write_single(self, *values)
-
-        return self._compiled(write, [Model(owner, slot)], ("one row", LANES), alone=True)
+        return self._compiled(partial(write_single, self), [Model(owner, slot)], ("one row", LANES), alone=True)
 
     def _compiled(
         self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False
     ) -> Callable[..., Any]:
         """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
         from kfdyn.sweeps.driver import Code, compiled
-        from kfdyn.sweeps.values import LANEWISE
-        from kfdyn.sweeps.wrapper import Array, Whole
 
         arguments = [*first, *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
         for i, given in enumerate(self.given):
@@ -203,12 +199,10 @@ class Entry:
 
     def plain(self, model: Any, *arrays: Any) -> int:
         """The same as it stands, on Python's floats, every index checked."""
-        from kfdyn.sweeps.template import run_plain
-
         return run_plain(self, model, *arrays)
 
 
 def _told(status: int) -> int:
-    if status == -2:
+    if status == NO_MEMORY:
         raise MemoryError("no memory for the workspace of a sweep")
     return status

@@ -117,6 +117,11 @@ def test_threads_do_not_show(model, monkeypatch):
         assert pool.threads() == 1
 
 
+def test_parameters_come_first():
+    with pytest.raises(TypeError, match="weighted: parameters come before arrays"):
+        Entry(weighted, MODEL, [Given("x", ("n",)), Parameter("shift", "f")], [], ENTRY.workspace)
+
+
 def test_a_workspace_too_small_is_replaced(model):
     x, out = np.ones((9, 3)), np.empty((9, 3))
     small = SimpleNamespace(address=MODEL.packed(**model.address.given | {"floats": 3}), size=3)
