@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.ir import INT, VOID, WORD, vector
-from kfdyn.sweeps.values import Place, choice, constant, ir_of, local, now, number, spread, wide
+from kfdyn.sweeps.values import Place, choice, constant, ir_of, local, now, number, spread, vanishing, wide
 
 #: Numbers in a line of the cache.
 LINE = 8
@@ -151,11 +151,10 @@ class Pieces:
         """Add 0 for each number, or NaN where it is not finite."""
         if self.seen is None:
             return
-        build, zero = Place.builder, constant(numbers[0].type, 0.0)
-        vanishing = build.operate("fmul contract", numbers[0], zero)
+        total = vanishing(numbers[0])
         for x in numbers[1:]:
-            vanishing = build.operate("fadd contract", build.operate("fmul contract", x, zero), vanishing)
-        self.seen += vanishing
+            total = Place.builder.operate("fadd contract", vanishing(x), total)
+        self.seen += total
 
 
 class Late:
@@ -210,7 +209,6 @@ class Late:
                     self.waiting.set(True)
                 else:
                     Pieces(column, numbers, self.count).store()
-            column.was_copied(self.count)
 
     def flush(self):
         """Copy what waits."""

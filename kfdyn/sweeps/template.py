@@ -11,14 +11,15 @@ from kfdyn.sweeps.control import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import Place, Value, choice, constant, everywhere, lane, local, no, now, spread, unboxed
+from kfdyn.sweeps.values import Place, Value, choice, everywhere, lane, local, no, now, spread, unboxed, vanishing
 from kfdyn.sweeps.workspace import align_stack, borrowed, claimed
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
 UNFIT, NO_MEMORY = -1, -2
 
-#: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
-_APART = 32
+# Numbers that are looked at side by side, as long as there are as many: fewer wait for each other longer than for the
+# numbers.
+_SIDE_BY_SIDE = 16, 1
 
 #: Numbers from which on matrices are streamed: 24 MB. Somewhat less would be faster by itself, but not with whoever
 #: reads the answers next, since then they are no longer in a cache of 32 MB.
@@ -172,11 +173,7 @@ def _write_block(call, work, first, end, answers):
             results = [answers.column_of(about.name, start, step) for about, _ in call.results]
             call.see([*given, *results])
             answers.swept(call.swept(work), start, step)
-        for (about, array), column in zip(call.results, results) if call.entry.options.may_overflow else ():
-            if not column.looked_at:
-                width = call.width(about)
-                for _ in when(no(finite(array, first * width, end * width, _APART)), likely=False):
-                    answers.status.set(0)
+        answers.look(first, end)
 
 
 class Answers:
@@ -195,7 +192,7 @@ class Answers:
         Not in code for one model, which is a small one.
         """
         call = self.call
-        widths = [call.width(about) for about, _ in call.results if _may_stream(about)]
+        widths = [call.width(about) for about, _ in call.results if _large(about)]
         if not streams(call.model.lanes) or not any(isinstance(width, Value) for width in widths):
             return False
         streamed = call.rows * sum(widths) >= _LARGE
@@ -206,8 +203,19 @@ class Answers:
     def column_of(self, name, start, step):
         """A result, of the rows from ``start`` on."""
         about, array = self.results[name]
-        streamed = _may_stream(about) and self.streamed
-        return self.call.column(about, array, start, step, Result(self.call.width(about), streamed, self.total))
+        result = Result(self.call.width(about), self.streamed, self.total) if _large(about) else Result()
+        return self.call.column(about, array, start, step, result)
+
+    def look(self, first, end):
+        """Look at the answers of some rows, which are still in a cache: but matrices, which are looked at on their way.
+
+        For the others that would be slower: a sum that a whole recursion must carry along has no register.
+        """
+        for about, array in self.call.results if self.total is not None else ():
+            if not _large(about):
+                width = self.call.width(about)
+                for _ in when(no(finite(array, first * width, end * width)), likely=False):
+                    self.status.set(0)
 
     def swept(self, least, start, step):
         """A pass is done, and these rows have answers where ``least`` is positive."""
@@ -237,27 +245,22 @@ class Answers:
         settle(self.streamed)
 
 
-def _may_stream(about):
-    """Whether a result may be so large that it is streamed: a matrix may."""
+def _large(about):
+    """Whether a result may be so large that memory is what it waits for: a matrix may."""
     return len(about.tail) > 1
 
 
-def finite(array, first, last, lanes=4):
+def finite(array, first, last):
     """Whether numbers first … last are finite."""
     if Place.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
-    build, total, rest = Place.builder, local(spread(0.0, lanes)), local(0.0)
-    whole = last - (last - first) % lanes
-
-    def vanishing(x):
-        """0, or NaN where it is not finite."""
-        return build.operate("fmul", x, constant(x.type, 0.0))
-
-    for i in loop(whole, first, step=lanes):
-        total += vanishing(array.part(i).lanes(lanes)[0])
-    for i in loop(last, whole):
-        rest += vanishing(array[i])
-    return everywhere(total + rest == 0.0)
+    fine = True
+    for side in _SIDE_BY_SIDE:
+        total, end = local(spread(0.0, side)), last - (last - first) % side
+        for i in loop(end, first, step=side):
+            total += vanishing(array.part(i).lanes(side)[0])
+        fine, first = everywhere(total == 0.0) & fine, end
+    return fine
 
 
 def run_plain(entry, model, *arrays):

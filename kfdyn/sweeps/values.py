@@ -393,6 +393,12 @@ def from_lanes(values):
     return made
 
 
+def vanishing(x):
+    """0 where a number is finite, else NaN; a product that is computed, whatever else is left out."""
+    x = now(x)
+    return Place.builder.operate("fmul", x, constant(x.type, 0.0)) if isinstance(x, Value) else x * 0.0
+
+
 def everywhere(condition):
     """Whether a condition holds in all lanes."""
     return _of_lanes(condition, "==", -1)
