@@ -88,6 +88,16 @@ def test_rows_without_an_answer_are_nan_and_no_others(model, run):
         assert np.isnan(out[0]).all()
 
 
+@pytest.mark.parametrize("run", [ENTRY.__call__, ENTRY.plain], ids=["compiled", "plain"])
+@pytest.mark.parametrize("rows", [1, 7, 20, 300])
+def test_an_answer_beyond_doubles_is_told_wherever_it_is(model, run, rows):
+    for row in {0, rows // 2, rows - 1}:
+        x, out = np.ones((rows, 3)), np.empty((rows, 3))
+        assert run(model, SHIFT, x, SHIFT, out) == FINE
+        x[row, 2] = 1e308
+        assert run(model, SHIFT, x, SHIFT, out) == FAILED
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_written(model):
     x, g, out = np.ones((4, 3)), np.ones(1), np.zeros((4, 3))
     odd = np.frombuffer(bytearray(8 * 12 + 1), np.uint8)[1:].view(np.float64).reshape(4, 3)
