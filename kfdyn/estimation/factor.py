@@ -177,12 +177,11 @@ def dense_inverses(tree: StateSpace, cov: Riccati, out: FloatArray) -> None:
 
     ``tree`` is one of them, which lends its numbering: the forest itself is a forest of one.
     """
+    from kfdyn.estimation.recursions.inverse import Columns
     from kfdyn.estimation.recursions.inverse import dense_inverses as kernel
-    from kfdyn.estimation.recursions.inverse import work_size
 
-    ss, work = cov.ss, np.empty(work_size(tree.n_states, tree.n_outputs, tree.common.most_states))
-    flats = ss.phi.flat, ss.H.flat, cov.observed, cov.D_factor.flat, cov.G.flat
-    kernel(tree.address, *flats, len(out), out.reshape(-1), work)
+    work = np.empty(Columns.size(tree.n_states, tree.n_outputs, tree.common.most_states))
+    kernel(tree.address, cov.ss.address, cov.flats, len(out), out.reshape(-1), work)
 
 
 def solve_D(cov: Riccati, eps: FloatArray) -> FloatArray:

@@ -103,11 +103,8 @@ class Riccati:
         from kfdyn.estimation.recursions import products
 
         ss = self.ss
-        flat = np.zeros(int((ss.phi.rows * ss.m).sum()))
-        K = Blocks(flat, ss.phi.rows, ss.m)
-        products.node_products(
-            ss.phi.flat, ss.phi.offsets, self.G.flat, self.G.offsets, ss.phi.rows, ss.n, ss.m, flat, K.offsets
-        )
+        K = Blocks(np.zeros(int((ss.phi.rows * ss.m).sum())), ss.phi.rows, ss.m)
+        products.node_products(ss.phi.ragged, self.G.ragged, K.ragged)
         return K
 
     @cached_property
