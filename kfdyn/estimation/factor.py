@@ -164,11 +164,16 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
 
 def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
     """L x, L* x, L⁻¹ x or L⁻* x for the block-diagonal Cholesky factor L of D; x is (..., Σm_k)."""
-    from kfdyn.estimation.recursions.inverse import apply_lower as kernel
+    if not inverse:
+        from kfdyn.estimation.operators import Operators
+
+        L = Operators(cov).block_diagonal(cov.D_factor)
+        return L.backward(x) if transposed else L.forward(x)
+    from kfdyn.estimation.recursions.inverse import divide_by_lower
 
     out = np.array(x, dtype=np.float64, order="C")
     if out.size:
-        kernel(cov.ss.address, cov.D_factor.flat, int(inverse), int(transposed), out.reshape(-1))
+        divide_by_lower(cov.ss.address, cov.D_factor.flat, int(transposed), out.reshape(-1))
     return out
 
 

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
-from kfdyn.estimation.riccati import BoolArray, Riccati, SmoothedCovariances, common_sizes, frozen
+from kfdyn.estimation.overflow import expect_finite_blocks
+from kfdyn.estimation.riccati import (
+    BoolArray,
+    Riccati,
+    SmoothedCovariances,
+    common_sizes,
+    covariances_to_fill,
+    finished,
+    frozen,
+)
 from kfdyn.estimation.roots import noise_roots, of_seen
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -120,34 +128,19 @@ class RootFailure(Exception):
 
 def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     """Run the gather of the roots; raises RootFailure where some D(k) is singular."""
-    from kfdyn.estimation.recursions.model import Covariances
     from kfdyn.estimation.recursions.square_root import gather_roots, gather_work
 
-    sizes = common_sizes(ss)
-    roots = _layout(ss, sizes)  # without the roots themselves, its last five arrays
-    Q_root, R_root = noise_roots(ss)
-    states, outputs, seen = ss.Q.flat.size, ss.R.flat.size, seen.copy()
-    found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
-    P, P_plus = found[:states], found[states : 2 * states]
-    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
-    P_root, P_plus_root = np.empty((2, int(roots.own_at[-1])))
-    before = np.empty(_room(roots, roots.before_at, sizes))
-    roots = type(roots)(*roots[:-5], Q_root, of_seen(ss, R_root, seen), P_root, P_plus_root, before)
-    flats = Covariances(seen, P, P_plus, D, np.empty(outputs), G)
+    sizes, seen = common_sizes(ss), seen.copy()
+    places, (Q_root, R_root) = _layout(ss, sizes), noise_roots(ss)
+    P_root, P_plus_root = np.empty((2, int(places.own_at[-1])))
+    before = np.empty(_room(places, places.before_at, sizes))
+    roots = type(places)(*places[:-5], Q_root, of_seen(ss, R_root, seen), P_root, P_plus_root, before)
+    found, flats = covariances_to_fill(ss, seen)
     work = np.empty(gather_work(ss.common.most_states, ss.common.most_outputs))
     failed = gather_roots(sizes, ss.address, flats, roots, work)
     if failed >= 0:
-        raise RootFailure(int(failed), ss.Q.like(P))
-    for array in flats:
-        frozen(array)
-    gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
-    matrices = ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(flats.L), gains
-    result = RootRiccati(ss, seen, *matrices, sizes, roots)
-    result.__dict__["flats"] = flats
-    if not sum_is_finite(found):
-        for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
-            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
-    return result
+        raise RootFailure(int(failed), ss.Q.like(flats.P))
+    return finished(RootRiccati, ss, found, flats, sizes, roots)
 
 
 def _lanes(ss: StateSpace) -> Any:
@@ -164,7 +157,7 @@ def _room(roots: Any, at: Any, sizes: Any) -> int:
 
 
 def _layout(ss: StateSpace, sizes: Any) -> Any:
-    """Where the roots of a model's nodes will lie, and which children go side by side."""
+    """Where the roots of a model's nodes lie, and which children go side by side; its last five arrays are empty."""
     from kfdyn.estimation.recursions.square_root_layout import Roots, kinds, lay_out
 
     N, lanes = len(ss), _lanes(ss)

@@ -1,4 +1,4 @@
-"""Entries of 𝓜⁻¹ and products with the Cholesky factors of D."""
+"""Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
 from kfdyn.estimation.recursions.dense import Block, Column
 from kfdyn.estimation.recursions.model import ANY, MODEL, Node
@@ -6,7 +6,7 @@ from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
 from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import down, loop, when, while_
+from kfdyn.sweeps.control import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice, local, now
 
@@ -112,27 +112,13 @@ class Inboard(Smoothed):
 
 
 @sweep(tags=0)
-def apply_lower(model, L, inverse, transposed, x):
-    """x ← L x, L* x, L⁻¹ x or L⁻* x in place for every row and node."""
+def divide_by_lower(model, L, transposed, x):
+    """x ← L⁻¹ x or L⁻* x in place for every row and node."""
     model = MODEL.at(model)
     outputs = model.output[model.nodes]
     for row in loop(x.size // outputs):
         for k in loop(model.nodes):
             node = Node(model, ANY, k)
             factor, own = node.among(L), Column(x, row * outputs + node.output, node.m)
-            for _ in when((inverse != 0) & (transposed != 0)):
-                solve_lower_transposed(factor, own)
-            for _ in when((inverse != 0) & (transposed == 0)):
-                solve_lower(factor, own)
-            for _ in when((inverse == 0) & (transposed != 0)):
-                for i in loop(node.m):
-                    s = local(0.0)
-                    for j in loop(node.m, i):
-                        s += factor[j, i] * own[j]
-                    own[i] = s
-            for _ in when((inverse == 0) & (transposed == 0)):
-                for i in down(node.m):
-                    s = local(0.0)
-                    for j in loop(i + 1):
-                        s += factor[i, j] * own[j]
-                    own[i] = s
+            for back in either(transposed != 0):
+                (solve_lower_transposed if back else solve_lower)(factor, own)
