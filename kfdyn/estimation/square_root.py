@@ -95,7 +95,7 @@ class RootRiccati(Riccati):
 
         ss, lanes, room = self.ss, _lanes(self.ss), self.roots.before.size
         of_roots = (self.roots.P_plus.size, room) if covariances else (0, 0)
-        M = np.empty(_room(self.roots, self.roots.step_at, self.sizes))
+        M = np.empty(int(self.roots.step_at[-1]))
         steps = Steps(M, np.empty(of_roots[0]), np.empty(room), np.empty(of_roots[1]))
         tags = lanes, self.sizes, Tag(1) if covariances else None
         work = np.empty(lanes * step_work(ss.common.most_states))
@@ -133,8 +133,8 @@ def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     sizes, seen = common_sizes(ss), seen.copy()
     places, (Q_root, R_root) = _layout(ss, sizes), noise_roots(ss)
     P_root, P_plus_root = np.empty((2, int(places.own_at[-1])))
-    before = np.empty(_room(places, places.before_at, sizes))
-    roots = type(places)(*places[:-5], Q_root, of_seen(ss, R_root, seen), P_root, P_plus_root, before)
+    before = np.empty(int(places.before_at[-1]))
+    roots = places._replace(Q=Q_root, R=of_seen(ss, R_root, seen), P=P_root, P_plus=P_plus_root, before=before)
     found, flats = covariances_to_fill(ss, seen)
     work = np.empty(gather_work(ss.common.most_states, ss.common.most_outputs))
     failed = gather_roots(sizes, ss.address, flats, roots, work)
@@ -149,11 +149,6 @@ def _lanes(ss: StateSpace) -> Any:
     from kfdyn.sweeps.driver import machine
 
     return Tag(1 if Checks.on or ss.common.most_states > _LARGEST_IN_LANES else machine().lanes)
-
-
-def _room(roots: Any, at: Any, sizes: Any) -> int:
-    """Numbers of the blocks that begin at these places; where sizes are known, each node has one at its own."""
-    return int(at[-1] if sizes.n is None else roots.own_at[-1])
 
 
 def _layout(ss: StateSpace, sizes: Any) -> Any:

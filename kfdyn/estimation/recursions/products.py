@@ -34,7 +34,7 @@ def gather(lanes, sizes, weighted, model, product, share):
     for _ in flow.passes(share):
         flow.sums.clear()
         for node in inward(flow.model, sizes):
-            own = flow.of(node)
+            own = node.states(flow.sums)
             flow.add(node, own, weighted is not None)
             for _ in when(node.parent >= 0):
                 for _ in when((product.closed != 0) & (node.m > 0)):
@@ -42,7 +42,7 @@ def gather(lanes, sizes, weighted, model, product, share):
                     seen.multiply(node.H, own)
                     own.multiply(node.gain(product.G), seen, base=own, sign=-1.0)
                 above = node.above()
-                total = flow.of(above)
+                total = above.states(flow.sums)
                 total.multiply(node.step(above), own, base=total)
 
 
@@ -52,11 +52,11 @@ def scatter(lanes, sizes, model, product, share):
     flow = Flow(lanes, MODEL.at(model), product, share.work)
     for _ in flow.passes(share):
         for node in outward(flow.model, sizes):
-            own = flow.of(node)
+            own = node.states(flow.sums)
             own.clear()
             for _ in when(node.parent >= 0):
                 above = node.above()
-                own.multiply_turned(node.step(above), flow.of(above))
+                own.multiply_turned(node.step(above), above.states(flow.sums))
                 for _ in when((product.closed != 0) & (node.m > 0)):
                     seen = flow.seen.part(0, node.m, node.one)
                     seen.multiply_turned(node.gain(product.G), own)
@@ -76,14 +76,10 @@ class Flow(Batch):
         """Of so many states in all, and at most n states and m outputs to a node."""
         return {"sums": states, "known": n, "seen": m}
 
-    def of(self, node):
-        """The part of a node."""
-        return self.sums.part(node.state, node.n, node.known)
-
     def add(self, node, own, weighted=False):
         """Add x or Q x to s, and keep s before that if strict, else after."""
         x, y, strict = self.product.x, self.product.y, self.product.strict
-        known = self.known.part(0, node.n, node.known)
+        known = node.one_state(self.known)
         for _ in when(strict != 0):
             own.store(y, self.states, node.state)
         known.load(x, self.states, node.state)

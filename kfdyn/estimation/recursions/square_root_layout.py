@@ -59,12 +59,15 @@ def lay_out(lanes, sizes, model, roots, marks, counts):
         node = Node(model, sizes, k)
         roots.own_at[k], roots.before_at[k], roots.step_at[k] = own, before, step
         roots.first[k] = False
-        high = height(node.n) if node.known else whole(node.n)
-        own += node.n * high
+        own += node.n * (height(node.n) if node.known else whole(node.n))
+        if node.known:  # a root has room for what it has not, so that all are found without a look
+            before.set(own)
+            step.set(own)
+            continue
         for _ in when(node.parent >= 0):
             r = node.above().n
-            before += r * (high if node.known else whole(r))
-            step += r * high
+            before += r * whole(r)
+            step += r * whole(node.n)
     roots.own_at[model.nodes], roots.before_at[model.nodes], roots.step_at[model.nodes] = own, before, step
     for i in loop(model.nodes):
         k = model.order[i]

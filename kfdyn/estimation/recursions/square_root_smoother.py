@@ -16,6 +16,7 @@ from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.reflections import array_size
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, put_product
+from kfdyn.estimation.recursions.square_root_steps import Steps
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.memory import LINE
@@ -23,7 +24,7 @@ from kfdyn.sweeps.values import no
 
 
 @sweep(tags=1)
-def scatter_roots(sizes, model, roots: Roots, steps, S, work):
+def scatter_roots(sizes, model, roots: Roots, steps: Steps, S, work):
     """Fill S of every node, roots to leaves; Z of a node becomes a root of S, then of the sum, and is used up.
 
     ``work`` holds :func:`scatter_work` numbers. Some 5n³ flops a node, twice that for one not its parent's first.
@@ -69,14 +70,14 @@ def smooth_states(lanes, sizes, model, roots, rows, share):
     gaps = Gaps(lanes, share.work, total, model.most)
     for _ in gaps.passes(share):
         for node in outward(model, sizes):
-            x, own = gaps.state.part(0, node.n, node.known), gaps.sums.part(node.state, node.n, node.known)
+            x, own = node.one_state(gaps.state), node.states(gaps.sums)
             x.load(rows.z_plus, total, node.state)
             for _ in when(node.parent >= 0):
                 above = node.above()
-                sums = gaps.sums.part(above.state, above.n, above.known)
+                sums = above.states(gaps.sums)
                 x.multiply_turned(roots.step(rows.M, node, above).turned(), sums, base=x)
                 for _ in when(no(roots.first[node.k])):
-                    moved = gaps.moved.part(0, above.n, above.known)
+                    moved = above.one_state(gaps.moved)
                     moved.multiply_turned(roots.above(rows.M_aside, node, above).turned(), sums)
                     sums.copy(moved)
             x.store(rows.x, total, node.state)

@@ -127,8 +127,7 @@ class Place:
 
     def __init__(self, sweep, node):
         self.sweep, self.node = sweep, node
-        self.own = sweep.flow.part(node.state, node.n, node.known)
-        self.known = sweep.known.part(0, node.n, node.known)
+        self.own, self.known = node.states(sweep.flow), node.one_state(sweep.known)
 
     @property
     def P_plus(self):
@@ -138,7 +137,7 @@ class Place:
     def above(self):
         """φ, and what flows at the parent."""
         above = self.node.above()
-        return self.node.step(above), self.sweep.flow.part(above.state, above.n, above.known)
+        return self.node.step(above), above.states(self.sweep.flow)
 
     def store(self, numbers, rows, base=None):
         """Write numbers of the node's states to the caller's rows, added to those of ``base`` if given."""
@@ -208,37 +207,33 @@ class Outputs(Output):
         self.sweep, self.node, self.covariances = place.sweep, place.node, place.sweep.covariances
         self.H, self.gain = self.node.H, self.node.gain(self.covariances.G)
 
-    def own(self, numbers):
-        """The node's part of what there is for all outputs."""
-        return numbers.part(self.node.output, self.node.m, self.node.one)
-
     def known(self):
         """G and D, by its factor."""
         return self.gain, self.node.among(self.covariances.L)
 
     def innovation(self, z):
         """ε = T − H z, 0 where T is missing."""
-        eps = self.own(self.sweep.innovation)
+        eps = self.node.outputs(self.sweep.innovation)
         eps.multiply(self.H, z, base=eps, sign=-1.0)
         eps.erase(Column(self.covariances.seen, self.node.output, self.node.m))
         return eps
 
     def corrected(self, z, G, eps):
         """z⁺ = z + G ε, in a place of its own."""
-        ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
+        ahead = self.node.one_state(self.sweep.ahead)
         ahead.multiply(G, eps, base=z)
         return ahead
 
     def residual(self, eps, L):
         """ν = D⁻¹ ε."""
-        nu = self.own(self.sweep.residual)
+        nu = self.node.outputs(self.sweep.residual)
         nu.copy(eps)
         nu.solve(L)
         return nu
 
     def response(self, costate):
         """a = ν − G*λ."""
-        a = self.own(self.sweep.rate)
+        a = self.node.outputs(self.sweep.rate)
         a.multiply_turned(self.gain, costate, base=a, sign=-1.0)
         return a
 
