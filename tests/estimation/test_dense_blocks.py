@@ -29,8 +29,8 @@ def in_registers(n, A, S, B, x, y, out, vec):
     registers.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
     registers.multiply(results[3], s, a)
     registers.multiply(results[3], dense.Turned(a), results[3], symmetric=True)  # A* S A
-    dense.subtract_outer(results[4], results[4], left, right, False)
-    dense.subtract_outer(results[5], s, left, left, True)
+    dense.outer_sum(results[4], None, results[4], -1.0, left, right)
+    dense.subtract_outer(results[5], s, left, left)
     dense.subtract_pair(results[6], left, right)
     dense.combine(columns[0], right, a)
     dense.add_scaled(columns[1], columns[1], 3.0, right)
@@ -100,8 +100,8 @@ def vectors(known, A, S, x, y, out, vec):
     dense.combine(columns[0], left, a)
     dense.add_scaled(columns[1], left, -2.0, right)
     columns[2][0] = dense.dot(left, right)
-    dense.subtract_outer(first, s, left, right, False)
-    dense.subtract_outer(second, s, left, left, True)
+    dense.outer_sum(first, 2.0, s, -1.0, left, right)
+    dense.subtract_outer(second, s, left, left)
     dense.subtract_pair(second, left, right)
 
 
@@ -114,7 +114,7 @@ def test_vectors_and_outer_products(n, known, way):
     out, vec = np.zeros((2, n, n)), np.zeros((3, n))
     run(vectors, way, Tag(n) if known else None, A, S, x, y, out.reshape(-1), vec.reshape(-1))
     second = S - np.outer(x, x) - np.outer(x, y) - np.outer(y, x)
-    for got, right in zip((*vec[:2], *out), (A.T @ x, x - 2 * y, S - np.outer(x, y), second)):
+    for got, right in zip((*vec[:2], *out), (A.T @ x, x - 2 * y, 2 * S - np.outer(x, y), second)):
         assert_allclose(got, right, rtol=0, atol=1e-13 * (1 + np.abs(right).max()))
     assert_allclose(vec[2, 0], x @ y, rtol=0, atol=1e-12)
     assert (out[1] == out[1].T).all()

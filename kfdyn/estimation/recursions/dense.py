@@ -153,19 +153,17 @@ def add_scaled(y, base, c, x):
 
 
 @arithmetic(IN_ORDER)
-def subtract_outer(out, base, x, y, symmetric):
-    """out = base − x y*; where ``symmetric``, its lower triangle is computed and mirrored."""
+def subtract_outer(out, base, x, y):
+    """out = base − x y*, known to be symmetric: its lower triangle is computed and mirrored."""
     if out.known:
         row = y.row()
-        rows = [base.row(i) - c * row for i, c in enumerate(x.numbers())]
-        out.set_rows(mirrored(rows) if symmetric else rows)
+        out.set_rows(mirrored([base.row(i) - c * row for i, c in enumerate(x.numbers())]))
         return
     for i in loop(x.size):
-        for j in loop(i + 1 if symmetric else y.size):
+        for j in loop(i + 1):
             s = base[i, j] - x[i] * y[j]
             out[i, j] = s
-            if symmetric:
-                out[j, i] = s
+            out[j, i] = s
 
 
 @arithmetic(IN_ORDER)

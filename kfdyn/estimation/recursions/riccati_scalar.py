@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.dense import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.rounding import bound, flush
+from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.values import local, no, now
 
@@ -30,7 +30,7 @@ class ScalarOutput(Output):
 
     def reduced(self, P, g, u):
         """P⁺ = P − u g*."""
-        subtract_outer(self.P_plus, P, u, g, True)
+        subtract_outer(self.P_plus, P, u, g)
         return self.P_plus
 
 
@@ -39,13 +39,13 @@ class Measurement(ScalarOutput):
 
     def __init__(self, node, a, h, r, gain, scratch):
         super().__init__(h, r, gain, node.P_plus, scratch)
-        self.node, self.a, self.before, self.scale = node, a, node.gather.before, local(r)
+        self.node, self.a, self.before = node, a, node.gather.before
 
     def applied(self, P):
-        """u = P h*; variances before the measurement, and the size of what d is a sum of, are kept."""
+        """u = P h*; variances before the measurement are kept."""
         for i in loop(self.h.size):
             self.before[i] = P[i, i]
-            self.scale += self.h[i] * self.h[i] * self.before[i]
+        self.scale = scale(self.noise, self.h, P)
         return super().applied(P)
 
     def variance(self, u):

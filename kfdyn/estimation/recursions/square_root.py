@@ -21,7 +21,7 @@ from kfdyn.estimation.recursions.columns import (
 from kfdyn.estimation.recursions.model import MODEL, inward
 from kfdyn.estimation.recursions.reflections import Array, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
-from kfdyn.estimation.recursions.rounding import EPS
+from kfdyn.estimation.recursions.rounding import EPS, scale
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.sweeps.call import sweep
@@ -130,9 +130,7 @@ def _measure_all(node, found, roots, work, failed):
             for i in loop(n):
                 s += H[a, i] * S[i, j]
             A[a, m + j] = choice(seen[a], s, 0.0)
-        for i in loop(n):
-            total += H[a, i] * H[a, i] * P[i, i]
-        size[a] = _ROUNDING * root(total)
+        size[a] = _ROUNDING * root(scale(total, H.line(a), P))
     for i in loop(n):
         for j in loop(n):
             A[m + i, m + j] = S[i, j]
