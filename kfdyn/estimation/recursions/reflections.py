@@ -135,7 +135,7 @@ class Reflection:
 
     def __init__(self, d, norm):
         square = d * d + norm
-        self.d, self.some, self.negative = d, norm > 0.0, d < 0.0
+        self.d, self.square, self.some, self.negative = d, square, norm > 0.0, d < 0.0
         length = root(square)
         self.head = choice(self.negative, d - length, d + length)
         safe = square > 0.0

@@ -19,14 +19,14 @@ from kfdyn.estimation.recursions.columns import (
     put_square,
 )
 from kfdyn.estimation.recursions.model import MODEL, inward
-from kfdyn.estimation.recursions.reflections import Array, array_size, triangularise, whole
+from kfdyn.estimation.recursions.reflections import Array, Reflection, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.estimation.recursions.rounding import EPS, scale
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
-from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
 
@@ -75,21 +75,20 @@ def _measure_one(node, found, roots, failed):
     """A scalar output in registers: one reflection, of the row (r, f = h P^½), along which P^½ goes."""
     S, own = roots.own(roots.P, node), roots.own(roots.P_plus, node)
     n, columns, h, r = node.n, S.columns(), node.H.numbers(0), node.among(roots.R)[0, 0]
-    D, L, G = node.among(found.D), node.among(found.L), node.gain(found.G)
-    put_square(node.square(found.P), columns)
+    P, D, L, G = node.square(found.P), node.among(found.D), node.among(found.L), node.gain(found.G)
+    put_square(P, columns)
     f = [_sum([h[i] * S[i, j] for i in range(j, n)]) for j in range(n)]
     for there in either(found.seen[node.output]):
         if there:
             d, head, v, right = largest_first(r, blank(n), f, columns)
-            w, square = combined(v, right), d * d + _sum([x * x for x in v])
-            length = root(square)
-            size = r * r + _sum([x * x * P for x, P in zip(h, _squares(n, columns))])
-            for _ in when(no(length > _ROUNDING * (n + 1.0) * root(size))):
+            w, along = combined(v, right), Reflection(d, _sum([x * x for x in v]))
+            size = root(scale(r * r, node.H.line(0), P))
+            for _ in when(no(along.length > _ROUNDING * (n + 1.0) * size)):
                 failed.set(choice(failed < 0, node.output, failed))
-            safe = choice(square > 0.0, square, 1.0)
-            t = (w + choice(d < 0.0, d - length, d + length) * head) * (1.0 / (safe + absolute(d) * length))
+            t = along.share(head, w)
             right = [column - t * x for column, x in zip(right, v)]
-            gain, D[0, 0], L[0, 0] = (w + d * head) * (1.0 / safe), square, length
+            D[0, 0], L[0, 0] = along.square, along.length
+            gain = (w + d * head) * (1.0 / choice(along.square > 0.0, along.square, 1.0))
         else:
             u = combined(f, columns)
             right, gain, L[0, 0] = columns, blank(n), 1.0
@@ -97,11 +96,6 @@ def _measure_one(node, found, roots, failed):
         Row.of(numbers_of(gain, n)).store(G.memory, 0)
         own.set_columns(right)
         put_square(node.square(found.P_plus), right)
-
-
-def _squares(n, columns):
-    """The diagonal of P."""
-    return numbers_of(combined([1.0] * n, [column * column for column in columns]), n)
 
 
 def _sum(terms):
