@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.dense import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.rounding import bound, flush, scale
+from kfdyn.estimation.recursions.rounding import bound, flush
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.values import local, no, now
 
@@ -39,13 +39,13 @@ class Measurement(ScalarOutput):
 
     def __init__(self, node, a, h, r, gain, scratch):
         super().__init__(h, r, gain, node.P_plus, scratch)
-        self.node, self.a, self.before = node, a, node.gather.before
+        self.node, self.a, self.before, self.scale = node, a, node.gather.before, local(r)
 
     def applied(self, P):
-        """u = P h*; variances before the measurement are kept."""
+        """u = P h*; variances before the measurement, and the size of what d is a sum of, are kept."""
         for i in loop(self.h.size):
             self.before[i] = P[i, i]
-        self.scale = scale(self.noise, self.h, P)
+            self.scale += self.h[i] * self.h[i] * self.before[i]
         return super().applied(P)
 
     def variance(self, u):

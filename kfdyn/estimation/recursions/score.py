@@ -24,13 +24,14 @@ def add_outer(tags, based, base: Ragged, left: Parts, right: Parts, total):
     ``based`` is None, c x y* is added to what is there already.
     """
     known = tags[0] is not None and tags[1] is not None
-    out_size = total.out.size // total.rows
+    # not the widths that are passed: with them compiled code for small blocks takes twice as long
+    left_size, right_size, out_size = (flat.size // total.rows for flat in (left.flat, right.flat, total.out))
     for b in loop(total.rows):
         for k in loop(base.rows.size):
             for _ in when((base.rows[k] > 0) & (base.cols[k] > 0)):
                 h, w = size(tags[0], base.rows[k]), size(tags[1], base.cols[k])
                 block = Block(total.out, b * out_size + base.at[k], h, w, known)
-                x = Column(left.flat, b * left.width + left.at[k], h, known)
-                y = Column(right.flat, b * right.width + right.at[k], w, known)
+                x = Column(left.flat, b * left_size + left.at[k], h, known)
+                y = Column(right.flat, b * right_size + right.at[k], w, known)
                 before = block if based is None else Block(base.flat, base.at[k], h, w, known)
                 outer_sum(block, None if based is None else total.share, before, total.scale, x, y)
