@@ -77,12 +77,12 @@ class Motion:
 
     def __init__(self, swept):
         self.swept, self.robot, self.row = swept, swept.robot, swept.row
-        self.memory = swept.take((self.robot.n + 1) * MOVED.width)
-        self.moved, self.columns = MOVED.rows(self.memory), swept.take_rows(COLUMN, self.robot.nv)
+        self.moved = swept.take_rows(MOVED, self.robot.n + 1)
+        self.columns = swept.take_rows(COLUMN, self.robot.nv)
 
     def begin(self):
         """The world is at rest."""
-        clear(self.memory, MOVED.width)
+        clear(self.moved.memory, MOVED.width)
 
     def run(self, a, keep, meanwhile=None):
         """Move all bodies at accelerations ``a[i]``; ``keep(body, inertia, drag, f)`` is told what is a body's own.

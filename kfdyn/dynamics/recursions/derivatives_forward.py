@@ -7,7 +7,6 @@ solved by its section 4). So a column begins at its own body, goes inward as z, 
 branches that it meets on its way see nothing of it but λ, and answer by z of their own unit measurements.
 """
 
-from kfdyn.dynamics.recursions.articulated import Node
 from kfdyn.dynamics.recursions.derivatives import Motion
 from kfdyn.dynamics.recursions.mass_matrix_inverse import Units
 from kfdyn.multibody.recursions.hinges import zeros
@@ -86,15 +85,6 @@ KEPT = Record(P=Articulated, Z=Response, f=Spatial, by_q=Spatial, by_v=Spatial)
 GAIN = Record(gain=Spatial, seen=Vec3)
 
 
-class Remembered(Node):
-    """A body whose P is kept."""
-
-    def look(self):
-        """P and z as always."""
-        super().look()
-        self.filter.kept[self.body.t].P = self.P
-
-
 class ForwardDerivatives(Units):
     """The workspace: the filter with all its unit measurements, accelerations, the motion, and the columns' answers."""
 
@@ -112,21 +102,23 @@ class ForwardDerivatives(Units):
         for entries in self.answers:
             clear(entries, self.robot.nv * self.robot.nv)
 
-    def filtered(self, body):
-        """Gather one body."""
-        super().filtered(body, Remembered)
+    def prior(self, body, *more):
+        """As always, and P is kept."""
+        prior = super().prior(body, *more)
+        self.kept[body.t].P = prior.P
+        return prior
+
+    def filtered(self, body, *more):
+        """As always, and some of the results of rows before are copied."""
+        super().filtered(body, *more)
+        self.copies.some()
 
     def run(self):
         """Fill all three matrices, and the accelerations; the least d less rounding."""
         robot, row = self.robot, self.results
-        copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
+        self.copies = copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         self.sweep_outward()
-
-        def gather(body):
-            self.gather_columns(body)
-            copies.some()
-
-        least = self.gather(gather)
+        least = self.gather()
         self.scatter()
         self.scatter_columns()
         self.motion.run(self.a, self._keep)

@@ -27,14 +27,13 @@ class NewtonEuler(BodyFrames):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.motion, self.sum_memory = self.take((robot.n + 1) * MOTION.width), self.take(robot.slots * SUM.width)
-        self.bodies, self.sums = MOTION.rows(self.motion), SUM.rows(self.sum_memory)
+        self.bodies, self.sums = self.take_rows(MOTION, robot.n + 1), self.take_rows(SUM, robot.slots)
         self.orientations = self.take_rows(TURN, robot.n + 1)
 
     def begin(self):
         """Slot 0 and the world."""
-        clear(self.sum_memory, SUM.width)
-        clear(self.motion, MOTION.width)
+        clear(self.sums.memory, SUM.width)
+        clear(self.bodies.memory, MOTION.width)
         self.orientations[0].R = Mat3.identity()
 
     def one_row(self, body, kind):

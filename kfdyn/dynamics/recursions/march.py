@@ -46,8 +46,7 @@ class March(Filter):
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
         self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
-        self.place_memory = self.take((robot.n + 1) * PLACE.width)
-        self.places = PLACE.rows(self.place_memory)
+        self.places = self.take_rows(PLACE, robot.n + 1)
         self.tau, self.total, self.a, self.way, self.rate = (self.take(robot.nv) for _ in range(5))
         self.reference = self.take(robot.nq)
         self.block = self.rest  # what goes from one stage to the next
@@ -58,7 +57,7 @@ class March(Filter):
     def begin(self):
         """The world, which stays as it is."""
         super().begin()
-        clear(self.place_memory, PLACE.width)
+        clear(self.places.memory, PLACE.width)
 
     def q(self, m):
         """Configuration of stage m."""

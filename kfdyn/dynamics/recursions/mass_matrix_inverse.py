@@ -21,8 +21,7 @@ class Units(Filter):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.column_memory, self.kept_memory = self.take(robot.nv * 6), self.take(robot.snaps * 6)
-        self.columns, self.snapped = SCREW.rows(self.column_memory), SCREW.rows(self.kept_memory)
+        self.columns, self.snapped = self.take_rows(SCREW, robot.nv), self.take_rows(SCREW, robot.snaps)
         self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else self.take(robot.nv * robot.nv)
 
     def begin(self):
@@ -30,13 +29,13 @@ class Units(Filter):
         super().begin()
         clear(self.entries, self.robot.nv * self.robot.nv)
 
-    def gather_columns(self, body):
+    def filtered(self, body, *more):
         """P of a body as always; then all columns outboard."""
-        self.filtered(body)
+        super().filtered(body, *more)
         for _ in when(body.snap >= 0):
             place = 6 * (body.snap - body.own_end)
             for c in loop(6 * body.column_end, 6 * body.own_end):
-                self.kept_memory[place + c] = self.column_memory[c]
+                self.snapped.memory[place + c] = self.columns.memory[c]
         for kind in cases(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 self._measure_one(body, kind)
@@ -72,7 +71,7 @@ class Units(Filter):
 
     def scatter_columns(self):
         """From nothing at the world on, body by body."""
-        clear(self.column_memory, 6 * self.robot.nv)
+        clear(self.columns.memory, 6 * self.robot.nv)
         for body in outward(self.robot):
             self._answer(body)
 
@@ -131,7 +130,7 @@ def mass_matrix_inverse(units):
     𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
     """
     units.sweep_outward(moving=False)
-    least = units.gather(units.gather_columns)
+    least = units.gather()
     units.scatter_columns()
     units.row.matrix.copy(units.entries, units.robot.nv * units.robot.nv)
     return least
