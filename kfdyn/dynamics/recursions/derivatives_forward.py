@@ -14,13 +14,13 @@ from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, childre
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, TAU, A, Q, V, changed, entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
+from kfdyn.sweeps.control import carried, cases, loop, when, while_
 from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import choice, local, now
 
 
 class Response:
@@ -219,36 +219,37 @@ class ForwardDerivatives(Units):
 
     def _path(self, body, j, state):
         """From the root to the body, its hinge included; branches that leave the path answer on the way."""
-        robot, at = self.robot, local(1)
-        for _ in while_(lambda: Body(robot, now(at)).end <= body.t):
-            at.set(Body(robot, now(at)).end)
-        for _ in while_(lambda: at <= body.t):
-            other = Body(robot, now(at))
-            for k in dofs(robot, other, backwards=True):
+        for other in path(self.robot, body):
+            for k in dofs(self.robot, other, backwards=True):
                 place = self._place(k, j)
                 self._outward(k, j, state, [entries[place] * self.dofs[k].inverse for entries in self.answers])
-            at.set(other.t + 1)
             for _ in when((other.snap >= 0) & (other.t != body.t)):
-                self._branches(other, body, j, state, at)
+                self._branches(other, body, j, state)
 
-    def _branches(self, other, body, j, state, at):
-        """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own, which is next."""
+    def _branches(self, other, body, j, state):
+        """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own."""
         x = self.motion.moved[other.t].x
         by_q, by_v = (costate.motion_shifted(x) for costate in state.get())
         for child in children(self.robot, other):
-            for leads in either((child.t <= body.t) & (body.t < child.end)):
-                if leads:
-                    at.set(child.t)
-                else:
-                    for c in loop(child.column_end, child.column):
-                        z = self.snapped[other.snap - other.own_end + c].h
-                        place = self._place(self.robot.entries[c], j)
-                        self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
+            for _ in when((body.t < child.t) | (child.end <= body.t)):
+                for i, z in self.kept_columns(other, child.column_end, child.column):
+                    place = self._place(i, j)
+                    self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
 
     def _leave(self, body, state):
         """Keep λ where branches will ask for it."""
         for _ in when(body.snap >= 0):
             self.kept[body.t].by_q, self.kept[body.t].by_v = state.get()
+
+
+def path(robot, body):
+    """Over the bodies from the root to this one, outward: of those counted before it, what has it outboard."""
+    at = local(1)
+    for _ in while_(lambda: at <= body.t):
+        other = Body(robot, now(at))
+        at.set(choice(other.end <= body.t, other.end, other.t + 1))
+        for _ in when(other.end > body.t):
+            yield other
 
 
 def forward_dynamics_derivatives(sweep):

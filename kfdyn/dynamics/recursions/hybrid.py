@@ -18,10 +18,9 @@ class Held(Many):
 
     def outputs(self, backwards=False):
         """The free dofs."""
-        f = self.filter
-        for i in dofs(f.robot, self.body, backwards):
-            for _ in when(f.row.prescribed[i] == 0):
-                yield f.output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
+        for h in super().outputs(backwards):
+            for _ in when(self.filter.row.prescribed[h.i] == 0):
+                yield h
 
     def given(self):
         """The prescribed dofs."""

@@ -115,13 +115,16 @@ class Units(Filter):
 
     def _meet(self, body):
         """Entries between the branches that meet in a body."""
-        nv, place = self.robot.nv, body.snap - body.own_end
         for child in children(self.robot, body):
             for c in loop(child.column_end, child.column):
                 costate, i = self.columns[c].h, self.robot.entries[c]
-                for other in loop(body.column_end, child.column_end):
-                    rate = -self.snapped[place + other].h.dot(costate)
-                    put_both(self.entries, nv, i, self.robot.entries[other], rate)
+                for j, z in self.kept_columns(body, body.column_end, child.column_end):
+                    put_both(self.entries, self.robot.nv, i, j, -z.dot(costate))
+
+    def kept_columns(self, body, last, first):
+        """Over columns ``first`` … ``last`` outboard of a body that branches: the dof, and z as it was there."""
+        for c in loop(last, first):
+            yield self.robot.entries[c], self.snapped[body.snap - body.own_end + c].h
 
 
 def mass_matrix_inverse(units):
