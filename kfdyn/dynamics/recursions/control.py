@@ -28,6 +28,7 @@ from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice
 
 #: A target's rotation is one to this; else the caller looks at it.
@@ -137,7 +138,7 @@ class Task(ForcePath):
     def push(self):
         """τ = τ₀ + J* f, inward along the path of the frame."""
         robot, row, wrench = self.robot, self.row, self.X.memory
-        put(wrench, 0, [zeros(robot).x] * 6)
+        clear(wrench, 6)
         for i in loop(row.axes):
             wrench[row.rows[i]] = self.f[i]
         force = carried(six(wrench).force_shifted(self.arm()))
@@ -152,8 +153,7 @@ class Task(ForcePath):
 def operational_space_control(task):
     """τ₀ + J* Ω⁻¹ (α* − free acceleration): one filter gives the free acceleration and Ω, and J is never formed."""
     robot, row = task.robot, task.row
-    for i in loop(robot.nv):
-        task.tau[i] = zeros(robot).x
+    clear(task.tau, robot.nv)
     for _ in when(row.posture.given):
         for i in loop(robot.nv):
             task.tau[i] = row.posture[i]

@@ -94,7 +94,7 @@ class CutRows(LoopRows):
             for _ in when(row.noise.given):
                 Omega[r * rows + r] += row.noise[r]
             made_of = self.made_of[r]
-            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, none + 1.0))
+            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, 1.0))
             size = absolute(asked.get()) * scale[r]
             most.set(choice(most.get() < size, size, most.get()))
 
@@ -102,9 +102,9 @@ class CutRows(LoopRows):
             part = (pivot * scale[j]) * scale[j]
             kept, dropped = part > REGULAR, part <= ROUNDING
             agrees = absolute(force[j]) * scale[j] <= CONSISTENT * most.get()
-            fine.set(choice(kept | (dropped & agrees), fine.get(), none - 1.0))
-            rank.set(rank.get() + choice(kept, none + 1.0, none))
-            return choice(kept, 1.0 / choice(kept, pivot, none + 1.0), none)
+            fine.set(choice(kept | (dropped & agrees), fine.get(), -1.0))
+            rank.set(choice(kept, rank.get() + 1.0, rank.get()))
+            return choice(kept, 1.0 / choice(kept, pivot, 1.0), 0.0)
 
         factor(Omega, rows, inverted, force)
         solve_upper(Omega, rows, force)

@@ -7,6 +7,9 @@ solved by its section 4). So a column begins at its own body, goes inward as z, 
 branches that it meets on its way see nothing of it but λ, and answer by z of their own unit measurements.
 """
 
+from collections import namedtuple
+
+from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.derivatives import Motion
 from kfdyn.dynamics.recursions.mass_matrix_inverse import Units
 from kfdyn.multibody.recursions.hinges import zeros
@@ -23,13 +26,10 @@ from kfdyn.sweeps.special import Absent
 from kfdyn.sweeps.values import choice, local, now
 
 
-class Response:
+class Response(namedtuple("Response", "X Y")):
     """Z = [[X, 0], [Y, 0]]: the force that the filter makes of a velocity of all that is outboard. 18 numbers."""
 
     SIZE = 18
-
-    def __init__(self, X, Y):
-        self.X, self.Y = X, Y
 
     @classmethod
     def of(cls, numbers):
@@ -41,14 +41,6 @@ class Response:
         """2 B of a rigid body."""
         x, y, z = 2.0 * drag.h
         return cls(drag.X, Mat3(0.0 * x, z, -y, -z, 0.0 * x, x, y, -x, 0.0 * x))
-
-    def numbers(self):
-        """X and Y."""
-        return (self.X, self.Y)
-
-    def like(self, numbers):
-        """A matrix of other numbers."""
-        return Response(*numbers)
 
     def __add__(self, other):
         return Response(self.X + other.X, self.Y + other.Y)
@@ -173,7 +165,7 @@ class ForwardDerivatives(Units):
             *(Z @ w + P.applied(m.motion_shifted(x)).force_shifted(x) for w, m in zip(turning, pushed))
         )  # fmt: skip
         for i in dofs(self.robot, body):  # in a chain of screws those inboard of j feel that the force turns, too
-            before = carried(zeros(self.robot).x)
+            before = carried(everything(self.robot, 0.0))
             for _ in when((body.kind <= SCREWS) & (i < j)):
                 before.set(self.motion.columns[i].S.dot(push))
             self._inward(i, j, state, before.get())
@@ -201,11 +193,12 @@ class ForwardDerivatives(Units):
     def _inward(self, k, j, state, before):
         """ε = −S z, and z⁺ = z + g ε; ε waits where the answer will be."""
         S, gain, place = self.motion.columns[k].S, self.gains[k].gain, self._place(k, j)
-        by_q, by_v = state.get()
-        eps = _less_product(-before, S, by_q), _less_product(0.0, S, by_v)
-        for entries, e in zip(self.answers, eps):
-            entries[place] = e
-        state.set(by_q + eps[0] * gain, by_v + eps[1] * gain)
+        after = []
+        for entries, start, z in zip(self.answers, (-before, 0.0), state.get()):
+            eps = _less_product(start, S, z)
+            entries[place] = eps
+            after.append(z + eps * gain)
+        state.set(*after)
 
     def _outward(self, i, j, state, nu):
         """The answer a = ν − g λ, and λ + S a."""

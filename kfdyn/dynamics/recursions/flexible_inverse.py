@@ -54,7 +54,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         n, (accelerations, forces) = flex.modes, self.modal(flex)
         bending.look(flex)
         for i in loop(n):
-            accelerations[i] = zeros(robot).x
+            accelerations[i] = 0.0
             for _ in when(self.row.a.given):
                 accelerations[i] = self.row.a[flex.v + i]
         for i in loop(n):
