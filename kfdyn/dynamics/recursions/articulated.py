@@ -38,12 +38,11 @@ LARGEST_GAIN = 2.0**20
 
 
 class Output(page.Output):
-    """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
+    """One dof as an output of its node: h, noise, measurement, and what is kept of it; l of a hinge of one dof."""
 
-    def __init__(self, node, i, row, noise):
-        f = node.filter
-        self.node, self.i, self.row, self.noise, self.kept = node, i, row, noise, f.dofs[i]
-        self.lever = None
+    def __init__(self, node, i, row, noise, lever=None):
+        self.node, self.i, self.row, self.noise, self.lever = node, i, row, noise, lever
+        self.kept = node.filter.dofs[i]
 
     @property
     def measured(self):
@@ -243,9 +242,7 @@ class One(Node):
     def outputs(self, backwards=False):
         """The one dof."""
         f, body = self.filter, self.body
-        h = f.output(self, body.v, f.one_row(body, self.kind), body.armature)
-        h.lever = self.here.l
-        yield h
+        yield f.output(self, body.v, f.one_row(body, self.kind), body.armature, self.here.l)
 
     def watch(self, h, g, d):
         """Rounding of a turn is that of a moment of inertia, of a slide that of a mass."""
