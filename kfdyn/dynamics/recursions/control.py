@@ -22,7 +22,7 @@ from kfdyn.multibody.recursions.swept import (
     six,
     sped,
     vector,
-)  # fmt: skip
+)
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, loop, when

@@ -82,23 +82,6 @@ class Mode(page.Output):
     def __init__(self, modes, i):
         self.modes, self.i, self.line = modes, i, modes.row(i)
 
-    @property
-    def nu(self):
-        """ν."""
-        return self.modes.z[self.i]
-
-    @property
-    def gain(self):
-        """g, by what it is to λ."""
-        return self
-
-    def dot(self, costate):
-        """g*λ, accelerations of modes that were measured later being part of λ."""
-        modes, total = self.modes, carried(self.modes.six(self.i).dot(costate))
-        for k in loop(modes.n, self.i + 1):
-            total.set(total.get() + self.line[k] * modes.z[k])
-        return total.get()
-
     def applied(self, P):
         """P h*, a row of P."""
         return self.modes.six(self.i)
@@ -134,6 +117,13 @@ class Mode(page.Output):
         for k in loop(self.modes.wide, self.i + 1):
             self.line[k] = self.inverse * self.line[k]
         self.modes.z[self.i] = nu
+
+    def response(self, costate):
+        """a = ν − g*λ, accelerations of modes that were measured later being part of λ."""
+        modes, total = self.modes, carried(self.modes.six(self.i).dot(costate))
+        for k in loop(modes.n, self.i + 1):
+            total.set(total.get() + self.line[k] * modes.z[k])
+        return modes.z[self.i] - total.get()
 
     def answer(self, a):
         """The acceleration, where ν was, and to the caller."""
