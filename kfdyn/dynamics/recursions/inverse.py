@@ -27,14 +27,13 @@ class NewtonEuler(BodyFrames):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.motion, self.sum_memory = self.take((robot.n + 1) * MOTION.width), self.take(robot.slots * SUM.width)
-        self.bodies, self.sums = MOTION.rows(self.motion), SUM.rows(self.sum_memory)
+        self.bodies, self.sums = self.take_rows(MOTION, robot.n + 1), self.take_rows(SUM, robot.slots)
         self.orientations = self.take_rows(TURN, robot.n + 1)
 
     def begin(self):
         """Slot 0 and the world."""
-        clear(self.sum_memory, SUM.width)
-        clear(self.motion, MOTION.width)
+        clear(self.sums.memory, SUM.width)
+        clear(self.bodies.memory, MOTION.width)
         self.orientations[0].R = Mat3.identity()
 
     def one_row(self, body, kind):
@@ -108,16 +107,14 @@ class NewtonEuler(BodyFrames):
         f = self.bodies[body.t].force + self.sums[body.arrives].f
         for kind in cases(body.kind, KINDS):
             step = self.kept_step(body, kind)
+            turned = Spatial(step.out_of(f.w), step.out_of(f.v))
             if kind in (REVOLUTE, SLIDE):
                 self.feel(body.v, self.one_row(body, kind).dot(f), body.armature)
-                for _ in when(body.parent != 0):
-                    self.pass_on(body, step.l, Spatial(step.out_of(f.w), step.out_of(f.v)))
             else:
-                turned = Spatial(step.out_of(f.w), step.out_of(f.v))
                 for i in dofs(self.robot, body):
                     self.feel(i, self.rows_of_H[i].h.dot(turned), self.robot.armature[i])
-                for _ in when(body.parent != 0):
-                    self.pass_on(body, step.l, turned)
+            for _ in when(body.parent != 0):
+                self.sums[body.leaves].f = self.sums[body.base].f + turned.force_shifted(step.l)
 
     def feel(self, i, force, armature):
         """The generalised force of dof i."""
@@ -125,10 +122,6 @@ class NewtonEuler(BodyFrames):
         for _ in when(self.row.a.given):
             felt.set(force + armature * self.row.a[i])
         self.row.tau[i] = felt.get()
-
-    def pass_on(self, body, l, f):
-        """Add a force to the parent's sum."""
-        self.sums[body.leaves].f = self.sums[body.base].f + f.force_shifted(l)
 
 
 def inverse_dynamics(sweep):
