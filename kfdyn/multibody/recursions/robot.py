@@ -121,13 +121,13 @@ def screw_of(robot, i):
     return SCREW.rows(robot.screws)[i].h
 
 
-def configuration_is_sound(robot, row, q, first, last, width):
-    """Whether rows first … last of q are finite and their quaternions of unit length."""
+def configuration_is_sound(robot, row, q, first, last, width, own=lambda i: i):
+    """Whether rows first … last of q are finite and their quaternions of unit length; q_i stands at ``own(i)``."""
     fine = local(finite(q, first * width, last * width))
     for _ in when(fine & (robot.nq != robot.nv)):  # each quaternion is one number longer than its velocity
         for body in outward(robot):
             for _ in when(body.kind >= BALL):
-                place = body.q + choice(body.kind == POSE, 3, 0)  # its position comes first
+                place = own(body.q + choice(body.kind == POSE, 3, 0))  # its position comes first
                 for b in loop(last, first):
                     at = b * width + place
                     x, y, z, w = (q[at + i] for i in range(4))

@@ -101,11 +101,11 @@ def changed(row, **others):
     return state
 
 
-def entry(recursion, workspace, given, results, parameters=(), **options):
+def entry(recursion, workspace, given, results, parameters=(), table=ROBOT, **options):
     """The entry of ``recursion(sweep)``, ``sweep`` being a workspace of this class; the rest as in :class:`Entry`."""
 
     def run(robot, row, work):
         return recursion(workspace(robot, row, work))
 
     run.__name__, run.__module__ = recursion.__name__, recursion.__module__
-    return Entry(run, ROBOT, given, results, workspace.size, workspace.start, parameters, **options)
+    return Entry(run, table, given, results, workspace.size, workspace.start, parameters, **options)

@@ -11,7 +11,7 @@ from test_coupled import close, coupled_tree
 import kfdyn as kf
 from kfdyn.dynamics.loops import geared
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.prepared import gears_of
 
 
 def calls(system, q, v, u, force):
@@ -49,8 +49,7 @@ def test_beside_the_embedded_filter_in_every_way_of_running(seed, mass):
         one = geared.quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
         np.testing.assert_array_equal(one, got[4])
         plain = np.empty_like(got)
-        given = geared.gears(system)
-        assert later.entry.plain(model_of(system.open_tree), *given, q, *more, plain) == 1
+        assert later.entry.plain(gears_of(system), q, *more, plain) == 1
         close(plain, got, 1e-12, 100 * condition)
 
 
