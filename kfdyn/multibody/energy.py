@@ -46,9 +46,10 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     """
     one = KINETIC.one
     answer = one(system, q, v)
-    if answer is None:
-        answer = KINETIC.constrained(system, q, v)
     if answer is not None:  # what loops call
+        return answer
+    answer = KINETIC.constrained(system, q, v)
+    if answer is not None:
         return answer
     expect_system(system)
     rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
@@ -84,9 +85,10 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     """
     one = POTENTIAL.one
     answer = one(system, q, gravity)
-    if answer is None:
-        answer = POTENTIAL.constrained(system, q, gravity)
     if answer is not None:  # what loops call
+        return answer
+    answer = POTENTIAL.constrained(system, q, gravity)
+    if answer is not None:
         return answer
     expect_system(system)
     system = system.without_loops
@@ -167,9 +169,10 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     """
     one = MOMENTUM.one
     answer = one(system, q, v)
-    if answer is None:
-        answer = MOMENTUM.constrained(system, q, v)
     if answer is not None:  # what loops call
+        return answer
+    answer = MOMENTUM.constrained(system, q, v)
+    if answer is not None:
         return answer
     expect_system(system)
     v = np.zeros(system.nv) if v is None else v  # at rest

@@ -57,9 +57,10 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     of = length, path, arm, turn = frame_of(system, frame)
     one = POSE.one
     answer = one(system, length, path, arm, turn, q)
-    if answer is None:
-        answer = POSE.constrained(system, *of, q)
     if answer is not None:  # what loops call
+        return Pose._make(answer)
+    answer = POSE.constrained(system, *of, q)
+    if answer is not None:
         return Pose._make(answer)
     system, q = system.rigid_state(q)
     return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
@@ -178,12 +179,14 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
            [ 0.,  0.],
            [ 0.,  0.]])
     """
-    of = length, path, arm = frame_of(system, frame)[:3]
+    length, path, arm, _ = frame_of(system, frame)
     one = JACOBIAN.one
     answer = one(system, length, path, arm, q) if out is None else None
-    if answer is None and out is None:
-        answer = JACOBIAN.constrained(system, *of, q)
     if answer is not None:  # what loops call
+        return answer
+    of = (length, path, arm)
+    answer = JACOBIAN.constrained(system, *of, q) if out is None else None
+    if answer is not None:
         return answer
     rigid, q_rigid = system.rigid_state(q)
     if rigid is not system:
@@ -199,10 +202,11 @@ def _motion(
     entry = VELOCITY if of_order == 1 else ACCELERATION
     one = entry.one
     answer = one(system, length, path, arm, q, v) if of_order == 1 else one(system, length, path, arm, q, v, a)
-    of, more = (length, path, arm), (v,) if of_order == 1 else (v, a)
-    if answer is None:
-        answer = entry.constrained(system, *of, q, *more)
     if answer is not None:  # what loops call
+        return answer
+    of, more = (length, path, arm), (v,) if of_order == 1 else (v, a)
+    answer = entry.constrained(system, *of, q, *more)
+    if answer is not None:
         return answer
     system, q, v, a = system.rigid_state(q, v=v, a=a)
     v = np.zeros(system.nv) if v is None else v

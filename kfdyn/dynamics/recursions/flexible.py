@@ -9,10 +9,11 @@ from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, put, weigh
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, weigh
 from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
+from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.swept import put
 from kfdyn.sweeps.control import cases, either, loop, when
 from kfdyn.sweeps.entry import Entry, Given
 
@@ -36,14 +37,15 @@ class FlexibleFilter(Filter):
 
     def sweep_outward(self):
         """R, l, ω, η of every body; Π of attachments, M_m and ξ of bodies that bend."""
-        prepare_sines(self.robot, self.row, self.work)
+        sweep = Outward(self.robot, self.row, self.work, self.H, moving=True)
+        sweep.prepare_sines()
         for body in outward(self.robot):
             form = self.bending.flex(body).form
             for attached in either(form == ATTACHED):
                 if attached:
                     attach(self.bending, body, self.work)
                 else:
-                    outward_body(self.robot, body, self.row, self.work, self.H, moving=True)
+                    sweep.reach(body)
                     for _ in when(form == BENT):
                         weigh(self.bending, body, self.work)
 

@@ -6,13 +6,15 @@ then Ψ of every mode, then B of every pair of them where there is one (THEORY s
 
 from typing import NamedTuple
 
+from kfdyn.multibody.recursions.displacement import exp_coefficients
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.robot import ROBOT
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control import carried, loop, when
-from kfdyn.sweeps.functions import root, sine_cosine
+from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.records import Record, Table
 from kfdyn.sweeps.values import choice
 
@@ -96,17 +98,6 @@ class Bending:
         return state.get()
 
 
-def vector(memory, at):
-    """Three numbers."""
-    return Vec3(*(memory[at + i] for i in range(3)))
-
-
-def put(memory, at, x):
-    """Keep a vector, or a spatial one."""
-    for i, number in enumerate(x if isinstance(x, Vec3) else [*x.w, *x.v]):
-        memory[at + i] = number
-
-
 class Carried(NamedTuple):
     """A frame on a body that bends, in that body's axes: where it is, and what η̇ does to it."""
 
@@ -174,18 +165,22 @@ def turned_by(theta, a, b):
 def exponential(theta):
     """a = (1 − cos t)/t², b = (t − sin t)/t³, and a'/t, b'/t; by series where t is small."""
     t2 = theta.dot(theta)
+    a, b = exp_coefficients(root(t2))
     small = t2 < 1e-2
-    t = root(choice(small, 1.0, t2))
-    s, c = sine_cosine(t)
-    inverse = 1.0 / (t * t)
-    a, b = (1.0 - c) * inverse, (t - s) * inverse / t
-    da, db = (s / t - 2.0 * a) * inverse, (a - 3.0 * b) * inverse
-    x = choice(small, t2, 0.0)
+    x, inverse = choice(small, t2, 0.0), 1.0 / choice(small, 1.0, t2)
     return (
-        choice(small, 1 / 2 - x * (1 / 24 - x * (1 / 720 - x * (1 / 40320 - x * (1 / 3628800)))), a),
-        choice(small, 1 / 6 - x * (1 / 120 - x * (1 / 5040 - x * (1 / 362880 - x * (1 / 39916800)))), b),
-        choice(small, -1 / 12 + x * (1 / 180 - x * (1 / 6720 - x * (1 / 453600 - x * (1 / 47900160)))), da),
-        choice(small, -1 / 60 + x * (1 / 1260 - x * (1 / 60480 - x * (1 / 4989600 - x * (1 / 622702080)))), db),
+        a,
+        b,
+        choice(
+            small,
+            -1 / 12 + x * (1 / 180 - x * (1 / 6720 - x * (1 / 453600 - x * (1 / 47900160)))),
+            ((1.0 - b * t2) - 2.0 * a) * inverse,
+        ),
+        choice(
+            small,
+            -1 / 60 + x * (1 / 1260 - x * (1 / 60480 - x * (1 / 4989600 - x * (1 / 622702080)))),
+            (a - 3.0 * b) * inverse,
+        ),
     )
 
 

@@ -40,12 +40,12 @@ class Placed(Swept):
 
     def velocity_of(self, body):
         """V of a body at its origin, of which the linear part is kept for its children."""
-        return Spatial(self.bodies[body.t].omega, speed_of(self.robot, body, self.row, self))
+        return Spatial(self.bodies[body.t].omega, speed_of(self, body, self.row.v))
 
 
-def speed_of(robot, body, row, swept):
+def speed_of(swept, body, v):
     """Velocity of a body's origin, kept for its children."""
-    speed = sped(swept, body, swept.places[body.parent].speed, row.v)
+    speed = sped(swept, body, swept.places[body.parent].speed, v)
     swept.places[body.t].speed = speed
     return speed
 

@@ -10,7 +10,7 @@ from sys import float_info
 
 from kfdyn.multibody.recursions import energy, frames
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.robot import ROBOT, configuration_is_sound
+from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.swept import Q, changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
 from kfdyn.sweeps.control import carried, loop, when
@@ -165,14 +165,13 @@ def _product(tail, nv=1):
     return count
 
 
-def is_sound(robot, row, q, first, last, width):
-    """Whether rows first … last of a geared robot's q can be worked with: no hinge with a quaternion is geared."""
-    return configuration_is_sound(robot, row, q, first, last, width, lambda i: robot.columns[robot.starts[i]])
+#: No hinge with a quaternion is geared: its columns stay side by side.
+_is_sound = soundness(lambda robot, i: robot.columns[robot.starts[i]])
 
 
 def own(about):
     """What is given or answered, in the coordinates that couplings leave."""
-    return about._replace(tail=tuple(_OWN.get(x, x) for x in about.tail), sound=about.sound and is_sound)
+    return about._replace(tail=tuple(_OWN.get(x, x) for x in about.tail), sound=about.sound and _is_sound)
 
 
 def geared(entry, module):

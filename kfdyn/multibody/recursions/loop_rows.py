@@ -4,11 +4,12 @@ A row of a loop is K_a V_a + K_b V_b; K_a*, K_b* are forces on its two ends. Car
 hinge, they show every dof its part of the row, h x: that is a row of J. Where the two ways meet they go on as one.
 """
 
-from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
+from kfdyn.multibody.recursions.energy import PLACE, speed_of
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
+from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import Q, Reached, V, put
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
@@ -57,7 +58,7 @@ class End:
             self.inward = self.omega.cross(here.omega.cross(arm) + (at.speed - own.speed))
 
 
-class LoopRows(Workspace):
+class LoopRows(Reached, Workspace):
     """The rows of all loops of a robot whose outward sweep is done, ``bodies`` and ``rows_of_H``."""
 
     #: Whether velocities are known, so that rows drift.
@@ -81,7 +82,7 @@ class LoopRows(Workspace):
         for body in outward(self.robot):
             self.places[body.t].x = self.places[body.parent].x + self.bodies[body.t].l
             if self.moving:
-                speed_of(self.robot, body, self.row, self)
+                speed_of(self, body, self.row.v)
         for i in loop(self.row.loops):
             one = LOOP.rows(self.row.loop_table)[i]
             self._put_forces(one, End(self, one.a, one.at_a, 2 * i), End(self, one.b, one.at_b, 2 * i + 1))
@@ -91,8 +92,7 @@ class LoopRows(Workspace):
         """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.relative_motion.relative_rows`."""
         holds = real(one.holds)
         d = holds * (b.x - a.x)
-        for i, x in enumerate([*a.R.m, *b.R.m]):
-            self.axes[i] = x
+        put(self.axes, 0, a.R, b.R)
         if self.moving:
             turn = b.omega - a.omega
             turns = a.axes.cross(turn)
@@ -153,9 +153,7 @@ class LoopRows(Workspace):
         for kind in cases(body.kind, KINDS):
             alone = kind in (REVOLUTE, SLIDE)
             for i in (body.v,) if alone else dofs(self.robot, body):
-                h, none = self.rows_of_H[i].h, Vec3.zero()  # what is known to be 0 is never multiplied
-                if alone:
-                    h = Spatial(axis_of(body.t, self.bodies.memory), none) if kind == REVOLUTE else Spatial(none, h.v)
+                h = self.one_row(body, kind) if alone else self.rows_of_H[i].h
                 turns, slides = h.w.dot(h.w), h.v.dot(h.v)
                 for c in loop(count):
                     x, lost = self.columns[side + c].h, self.lost[c]
@@ -243,8 +241,7 @@ def loop_rows(robot, row, work):
     for r in loop(row.rows):
         forces = rows.forces[r]
         row.drift[r] = forces.drift
-        for i, x in enumerate([*forces.on_a.w, *forces.on_a.v, *forces.on_b.w, *forces.on_b.v]):
-            row.forces[12 * r + i] = x
+        put(row.forces, 12 * r, forces.on_a, forces.on_b)
 
 
 #: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
@@ -267,5 +264,3 @@ LOOP_ROWS = Entry(
     LOOPS,
     may_overflow=False,
 )
-
-__all__ = ["ENDS", "LOOPS", "LOOP_ROWS", "LoopRows"]

@@ -5,7 +5,7 @@ readings, for covariances alone, γ is left out.
 """
 
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.sweeps.control import either, flattened, when
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
@@ -87,18 +87,13 @@ class Message:
 def arrive(s, body, quiet):
     """The message of what is outboard with the body's own inertia and bias force."""
     M, slot = Message(s.here, quiet), s.slots.part(MESSAGE * body.arrives)
-    moment, p = inertia_of(body, s.bodies.memory)
-    m, J = body.mass, moment.s
-    inertia = [
-        [J[0], J[1], J[2], 0.0, -p.z, p.y], [J[1], J[3], J[4], p.z, 0.0, -p.x], [J[2], J[4], J[5], -p.y, p.x, 0.0],
-        [0.0, p.z, -p.y, m, 0.0, 0.0], [-p.z, 0.0, p.x, 0.0, m, 0.0], [p.y, -p.x, 0.0, 0.0, 0.0, m],
-    ]  # fmt: skip
+    inertia = Rigid(*inertia_of(body, s.bodies.memory), body.mass)
+    rows = inertia.rows()
     for block in M.blocks:
         for a, b in block.pairs:
-            block[a, b] = slot[block.at(a, b)] + (inertia[a][b] if block is M.A else 0.0)
+            block[a, b] = slot[block.at(a, b)] + (rows[a][b] if block is M.A else 0.0)
     if s.means:
-        omega = s.bodies[body.t].omega
-        xi = (*omega.cross(moment @ omega), *omega.cross(omega.cross(p)))
+        xi = flattened(inertia.bias(s.bodies[body.t].omega))
         for at in M.vectors:
             for i in SIX:
                 s.here[at + i] = slot[at + i] + (xi[i] if at == LAMBDA else 0.0)
