@@ -115,16 +115,11 @@ class Expansion:
         out[..., self.own_v] = tau[..., self.coupled_v] @ self.block
         return out
 
-    def narrowed(self, M: Array) -> Array:
-        """X*MX (..., nv, nv) of any matrix of the open tree (..., nv_tree, nv_tree)."""
-        half = self.forces(M)
-        return np.swapaxes(self.forces(np.swapaxes(half, -1, -2)), -1, -2)
-
     def matrix(self, M: Array) -> Array:
         """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree), symmetric to the bit."""
         if not self.couplings:
             return M
-        whole = self.narrowed(M)
+        whole = np.swapaxes(self.forces(np.swapaxes(self.forces(M), -1, -2)), -1, -2)
         return 0.5 * (whole + np.swapaxes(whole, -1, -2))
 
     def contracted(self, q_tree: Array, coordinates: Array) -> Array:

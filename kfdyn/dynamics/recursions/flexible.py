@@ -9,7 +9,8 @@ from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, weigh
+from kfdyn.multibody.recursions.attachments import attach
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward

@@ -5,7 +5,8 @@ No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of m
 
 from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame
+from kfdyn.multibody.recursions.attachments import carried_frame
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending
 from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial

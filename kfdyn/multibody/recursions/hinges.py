@@ -46,7 +46,7 @@ def zeros(robot):
 
 
 class Hinges:
-    """A robot's hinges, as a sweep crosses them: rows of H go to ``H``; unless ``moving``, ω and η are not looked at."""
+    """A robot's hinges, as a sweep crosses them: rows of H go to ``H``; unless it is moving, ω and η are no matter."""
 
     def __init__(self, robot, row, H, moving):
         self.robot, self.row, self.rows_of_H, self.moving = robot, row, SCREW.rows(H), moving
