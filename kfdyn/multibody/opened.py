@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,15 +44,16 @@ class Opened:
         (..., nq of the open tree) array
         """
         from kfdyn.multibody.arguments import configuration
-        from kfdyn.multibody.entries import EXPAND
-        from kfdyn.multibody.prepared import gears_of
+        from kfdyn.multibody.entries import EXPAND, FINE
 
         system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
         answer: Array | None = EXPAND.one(system, q)
         if answer is not None:  # what loops call
             return answer
-        if not system.is_tree:
-            gears_of(system)  # for the next time
+        if not system.is_tree and type(q) is np.ndarray and q.ndim:
+            every = np.empty((*q.shape[:-1], system.open_tree.nq))
+            if EXPAND(system, math.prod(q.shape[:-1]), q, every) == FINE:
+                return every
         return self.positions(configuration(system, q))
 
     def positions(self, q: Array) -> Array:

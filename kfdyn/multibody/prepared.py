@@ -88,6 +88,7 @@ def prepare_gears(system: System, tree: Model) -> Model:
     """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own."""
     from kfdyn.multibody.recursions.geared import GEARED
     from kfdyn.sweeps.records import address_of
+    from kfdyn.sweeps.special import Specials
 
     nv = tree.tables["nv"]
     own = np.empty(tree.tables["floats"] + _LANES * _OF_PAIR * nv * nv)
@@ -95,7 +96,8 @@ def prepare_gears(system: System, tree: Model) -> Model:
     tables |= {"busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
     tables |= system._expansion.rows()._asdict()
     address, kept = GEARED.pack(**tables)
-    return replace(tree, address=address, tables=tables, kept=(own, tree, *kept), own_frames=[], specials=None)
+    specials = None if tree.specials is None else Specials(tree.specials.size, tables)
+    return replace(tree, address=address, tables=tables, kept=(own, tree, *kept), own_frames=[], specials=specials)
 
 
 def prepare(system: System, turned: bool = True) -> Model:

@@ -134,10 +134,10 @@ def _entry(recursion, workspace, given, results, **options):
 _MATRIX = Given("matrix", ("nv", "nv"))
 _BY = [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")]
 
-GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRAVITY], [A])
+GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRAVITY], [A], unroll=10)
 GEARED_INVERSE = geared(INVERSE, __name__)
 GEARED_MASS_MATRIX = geared(MASS_MATRIX, __name__)
-GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX])
+GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX], unroll=10)
 GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
 GEARED_FORWARD_DERIVATIVES = _entry(
     geared_forward_derivatives, Differentiated, [Q, V, TAU, GRAVITY], [*_BY, A], block=8

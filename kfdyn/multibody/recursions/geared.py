@@ -192,7 +192,8 @@ def geared(entry, module):
 
     run.__name__, run.__module__ = f"geared_{entry.name}", module
     given, results = ([own(about) for about in some] for some in (entry.given, entry.results))
-    return Entry(run, GEARED, given, results, size, begin, entry.parameters, block=entry.block)
+    options = {"block": entry.block, "unroll": entry.unroll}
+    return Entry(run, GEARED, given, results, size, begin, entry.parameters, **options)
 
 
 def expand(robot, row, work):
