@@ -27,6 +27,9 @@ GEARED = Table(**ROBOT.fields, own_nq=int, own_nv=int, starts=(int,), columns=(i
 #: The largest double.
 LARGEST = float_info.max
 
+#: Results that are symmetric matrices.
+SYMMETRIC = ("matrix", "by_a")
+
 _OWN = {"nq": "own_nq", "nv": "own_nv"}
 
 
@@ -72,19 +75,23 @@ class Expansion:
                 for r in range(count):
                     out[r * own + column] += ratio * J[r * nv + i]
 
-    def matrix(self, M, out):
-        """X*MX, symmetric to the bit where M is: entries that mirror each other get what they get at the same time."""
+    def matrix(self, M, out, symmetric):
+        """X*MX, symmetric to the bit where M is: entries that mirror each other get what they get at the same time.
+
+        Of a symmetric M only what is on and below the diagonal is read.
+        """
         nq, nv, own = self.robot.nq, self.robot.nv, self.robot.own_nv
         clear(out, own * own)
         for i in loop(nv):
             for j in loop(i + 1):
-                entry, mirrored = M[i * nv + j], M[j * nv + i]
+                entry = M[i * nv + j]
+                mirrored = entry if symmetric else M[j * nv + i]
                 for column, ratio in self.terms(nq + i):
                     for other, by in self.terms(nq + j):
-                        both = ratio * by
-                        out[column * own + other] += both * entry
+                        term = (ratio * by) * entry
+                        out[column * own + other] += term
                         for _ in when(i != j):
-                            out[other * own + column] += both * mirrored
+                            out[other * own + column] += term if symmetric else (ratio * by) * mirrored
 
 
 class Kept:
@@ -151,7 +158,7 @@ class Around(Workspace):
             if about.name in self.kept:
                 numbers, out = self.kept[about.name], self.narrowed[about.name]
                 if about.tail == ("nv", "nv"):
-                    self.X.matrix(numbers, out)
+                    self.X.matrix(numbers, out, about.name in SYMMETRIC)
                 else:
                     self.X.rows(numbers, _product(about.tail[:-1]), out)
                 getattr(self.row, about.name).copy(out, _product(about.tail, self.robot.own_nv))
