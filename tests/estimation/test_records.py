@@ -18,18 +18,18 @@ import numpy as np
 import kfdyn as kf
 from kfdyn.sweeps import cache, call
 
-seen, compile_ = set(), call._compile
+seen, code = set(), call._code
 
 
-def watched(function, args, *rest):
+def watched(function, flags, args, kinds):
     for x in args:
         if hasattr(x, "_fields"):
             seen.add(type(x).__name__)
             assert type(x).__module__ in cache.closure(function.__module__), (function.__name__, type(x).__name__)
-    return compile_(function, args, *rest)
+    return code(function, flags, args, kinds)
 
 
-call._compile = watched
+call._code = watched
 rng = np.random.default_rng(0)
 ss = kf.StateSpace([1, 2, -1], rng.normal(size=(3, 2, 2)), rng.normal(size=(3, 1, 2)), [np.eye(2)] * 3, [np.eye(1)] * 3)
 T = rng.normal(size=(2, 3))

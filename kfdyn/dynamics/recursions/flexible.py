@@ -9,10 +9,11 @@ from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, put, weigh
-from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
+from kfdyn.multibody.recursions.attachments import attach
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
+from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, put
 from kfdyn.sweeps.control import cases, either, loop, when
 
 FORMS = (RIGID, BENT, ATTACHED)
@@ -30,14 +31,15 @@ class FlexibleFilter(Filter):
 
     def sweep_outward(self):
         """R, l, ω, η of every body; Π of attachments, M_m and ξ of bodies that bend."""
-        prepare_sines(self.robot, self.row, self.work)
+        sweep = Outward(self.robot, self.row, self.work, self.H, moving=True)
+        sweep.prepare_sines()
         for body in outward(self.robot):
             form = self.bending.flex(body).form
             for attached in either(form == ATTACHED):
                 if attached:
                     attach(self.bending, body, self.work)
                 else:
-                    outward_body(self.robot, body, self.row, self.work, self.H, moving=True)
+                    sweep.reach(body)
                     for _ in when(form == BENT):
                         weigh(self.bending, body, self.work)
 
@@ -101,9 +103,7 @@ class Attachment(Many):
 
 def flexible_entry(recursion, workspace, *more):
     """The entry of a recursion over robots with bodies that bend, else as all others are."""
-    served = entry(recursion, workspace, *more)
-    served.table = FLEXIBLE
-    return served
+    return entry(recursion, workspace, *more, table=FLEXIBLE)
 
 
 def flexible_forward_dynamics(f):

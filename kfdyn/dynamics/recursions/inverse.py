@@ -5,7 +5,7 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 """
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
-from kfdyn.multibody.recursions.hinges import cross_hinge
+from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, push_on, vector
@@ -64,7 +64,8 @@ class NewtonEuler(BodyFrames):
         """The same for hinges of any number of dofs: cross them in the parent's orientation, then turn."""
         row = self.row
         spin, acc = up.alpha, up.acc
-        R, l, omega, eta = cross_hinge(self.robot, body, row, body.rotation, body.position, up.omega, self.H, True)
+        moving = Hinges(self.robot, row, self.H, moving=True)
+        R, l, omega, eta = moving.cross(body, body.rotation, body.position, up.omega)
         state = carried(Spatial(eta.w + spin, (eta.v + acc).plus_cross(spin, l)))
         for _ in when(row.a.given):
             for i in dofs(self.robot, body):
@@ -140,8 +141,5 @@ def inverse_dynamics(sweep):
     for body in inward(robot):
         sweep.press(body)
 
-
-#: The same for those who make the workspace themselves.
-newton_euler = inverse_dynamics
 
 INVERSE = entry(inverse_dynamics, NewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU], unroll=10)

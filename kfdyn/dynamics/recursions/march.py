@@ -88,7 +88,7 @@ class March(Filter):
             power.set(power.get() + (self.tau[i] - self.hinges[i].damping * rate[i]) * rate[i])
         for _ in when(row.external_forces.given):
             for body in outward(robot):
-                speed = Spatial(self.bodies[body.t].omega, speed_of(robot, body, state, self))
+                speed = Spatial(self.bodies[body.t].omega, speed_of(self, body, state.v))
                 power.set(power.get() + push_on(row, body).dot(speed))
         self.work_done[0] = self.work_done[0] + weight * power.get()
         return least

@@ -5,7 +5,7 @@ readings, for covariances alone, γ is left out.
 """
 
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.sweeps.control import either, flattened, when
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
@@ -86,18 +86,13 @@ class Message:
     def arrive(self, body):
         """What is outboard, with the body's own inertia and bias force."""
         s, slot = self.s, self.s.slots.part(MESSAGE * body.arrives)
-        moment, p = inertia_of(body, s.work)
-        m, J = body.mass, moment.s
-        inertia = [
-            [J[0], J[1], J[2], 0.0, -p.z, p.y], [J[1], J[3], J[4], p.z, 0.0, -p.x], [J[2], J[4], J[5], -p.y, p.x, 0.0],
-            [0.0, p.z, -p.y, m, 0.0, 0.0], [-p.z, 0.0, p.x, 0.0, m, 0.0], [p.y, -p.x, 0.0, 0.0, 0.0, m],
-        ]  # fmt: skip
+        inertia = Rigid(*inertia_of(body, s.work), body.mass)
+        rows = inertia.rows()
         for block in self.blocks:
             for a, b in block.pairs:
-                block[a, b] = slot[block.at(a, b)] + (inertia[a][b] if block is self.A else 0.0)
+                block[a, b] = slot[block.at(a, b)] + (rows[a][b] if block is self.A else 0.0)
         if s.means:
-            omega = s.bodies[body.t].omega
-            xi = (*omega.cross(moment @ omega), *omega.cross(omega.cross(p)))
+            xi = flattened(inertia.bias(s.bodies[body.t].omega))
             for at in self.vectors:
                 for i in SIX:
                     self.memory[at + i] = slot[at + i] + (xi[i] if at == LAMBDA else 0.0)
