@@ -189,7 +189,7 @@ class OutwardTree:
         (array([3.]), array([[2.]]))
         """
         from kfdyn.estimation.outward.batch import OutwardBatch
-        from kfdyn.estimation.outward.dual import solve_dual
+        from kfdyn.estimation.outward.rooted import solve
         from kfdyn.estimation.patterns import named, patterns
 
         data = real_array(y, "y")
@@ -203,12 +203,12 @@ class OutwardTree:
         table = data.reshape(math.prod(data.shape[:-1]), self.n_outputs)
         missing = np.isnan(table)
         if (missing == missing[:1]).all():
-            return OutwardPosterior(self, data.copy(), solve_dual(self, table, covariances), covariances)
+            return OutwardPosterior(self, data.copy(), solve(self, table, covariances), covariances)
         groups = []
         for entries in patterns(table):
             own = table[entries]
             try:
-                groups.append((entries, OutwardPosterior(self, own, solve_dual(self, own, covariances), covariances)))
+                groups.append((entries, OutwardPosterior(self, own, solve(self, own, covariances), covariances)))
             except SingularError as error:
                 raise named(int(entries[0]), data.shape[:-1], error) from None
         return OutwardBatch(self, data.copy(), tuple(groups))

@@ -50,7 +50,7 @@ class OutwardPosterior:
     @cached_property
     def mean(self) -> Blocks:
         """Posterior mean of x(k), (..., n_k): the co-state of the dual model."""
-        flat = self.dual.mean.flat
+        flat = self.dual.whole_mean.flat
         return Blocks(flat.reshape(*self.y.shape[:-1], flat.shape[-1]), self.model.n)
 
     @property
@@ -58,7 +58,7 @@ class OutwardPosterior:
         """Posterior covariance of x(k), (n_k, n_k): the Λ of the dual model."""
         if not self.with_covariances:
             raise ModelError("the covariances were switched off; call smooth with covariances=True")
-        return self.dual.smooth.Lambda
+        return self.dual.Lambda
 
     @cached_property
     def std(self) -> Blocks:

@@ -25,11 +25,15 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
+from kfdyn.estimation.outward.covariances import force_state_covariances, leaves_of
 from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
+from kfdyn.estimation.outward.rooted import RootedDual
 from kfdyn.estimation.outward.rows import Rows
 from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
 
 if TYPE_CHECKING:
+    from kfdyn.estimation.outward.dual import Dual
+    from kfdyn.estimation.outward.model import OutwardTree
     from kfdyn.estimation.outward.posterior import OutwardPosterior
 
 _SHARP = 1e3  # trace of P W above which what a branch lets through is not the difference of larger numbers
@@ -82,14 +86,19 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
     model = post.model
     table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
-    dual = resolved(model, table, post.dual)
-    post = replace(post, dual=dual)
-    _expect_one_step(post)
-    sums, P_plus = _branches(post)
-    warn_of_lost_score(model, dual)
     found: dict[int, _RowScore] = {}
-    for rows in dual.noisy:
-        _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
+    if isinstance(post.dual, RootedDual):
+        dual: Dual = post.dual
+        _expect_one_step(post)
+        sums = _by_roots(post.dual, model, found)
+    else:
+        dual = resolved(model, table, post.dual)
+        post = replace(post, dual=dual)
+        _expect_one_step(post)
+        sums, P_plus = _branches(post)
+        warn_of_lost_score(model, dual)
+        for rows in dual.noisy:
+            _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
     for step in reversed(dual.solved):
         score = _undo(post, step, sums, found)
         _keep(found, step.rows, score)
@@ -133,6 +142,23 @@ def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
         whole[:, rows.place] = part
 
 
+def _by_roots(dual: RootedDual, model: OutwardTree, found: dict[int, _RowScore]) -> _Sums:
+    """Gradients of the branches and of the rows, all read off the square-root smoother."""
+    S, force = dual.smooth.S, dual.force
+    N, n = len(model), model.n
+    states, squares = int(n.sum()), int((n * n).sum())
+    covariances = force_state_covariances(model, dual)
+    for first, rows, seen in zip(leaves_of(dual, N), dual.noisy, covariances.rows):
+        nodes, c = first + np.arange(rows.at.size), rows.C.shape[1]
+        _keep(found, rows, _RowScore(-seen[None], _get(S, nodes, c, c)[None], _get(force, nodes, c)))
+    A = dual.branches.A
+    return _Sums(
+        Blocks(-covariances.branches.flat[None], A.rows, A.cols),
+        Blocks(S.flat[None, :squares].copy(), n, n),
+        Blocks(force.flat[:, :states].copy(), n),
+    )
+
+
 def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
     """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; and P⁺."""
     smooth, tree = post.dual.smooth, post.model.tree
@@ -173,6 +199,19 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
         _put(out.N, nodes, N[None])
         u.flat[:, u.places(nodes, n)] = s
     return out, through
+
+
+def hidden_branches(dual: Dual) -> bool:
+    """Whether some branch leads to so much more than is known elsewhere that N = P⁺ − P⁺A Λ(p) A*P⁺ cancels."""
+    tree, P_plus = dual.smooth.ss.tree, dual.smooth.filt.covariances.P_plus
+    for nodes, a in dual.branches.A.grouped():
+        n, above = a.shape[1:]
+        if above:
+            through = _get(P_plus, nodes, n, n)
+            seen = through @ a @ _get(dual.Lambda, tree.parent[nodes], above, above) @ _t(a) @ through
+            if _cancelled(through, through - seen).size:
+                return True
+    return False
 
 
 def _cancelled(P_plus: FloatArray, N: FloatArray) -> IntArray:
