@@ -189,7 +189,6 @@ class OutwardTree:
         (array([3.]), array([[2.]]))
         """
         from kfdyn.estimation.outward.batch import OutwardBatch
-        from kfdyn.estimation.outward.rooted import solve
         from kfdyn.estimation.patterns import named, patterns
 
         data = real_array(y, "y")
@@ -203,15 +202,24 @@ class OutwardTree:
         table = data.reshape(math.prod(data.shape[:-1]), self.n_outputs)
         missing = np.isnan(table)
         if (missing == missing[:1]).all():
-            return OutwardPosterior(self, data.copy(), solve(self, table, covariances), covariances)
+            return self._posterior(data.copy(), table, covariances)
         groups = []
         for entries in patterns(table):
             own = table[entries]
             try:
-                groups.append((entries, OutwardPosterior(self, own, solve(self, own, covariances), covariances)))
+                groups.append((entries, self._posterior(own, own, covariances)))
             except SingularError as error:
                 raise named(int(entries[0]), data.shape[:-1], error) from None
         return OutwardBatch(self, data.copy(), tuple(groups))
+
+    def _posterior(self, y: FloatArray, table: FloatArray, covariances: bool) -> OutwardPosterior:
+        from kfdyn.estimation.outward.other_units import warn_of_lost_posterior
+        from kfdyn.estimation.outward.rooted import RootedDual, solve
+
+        post = OutwardPosterior(self, y, solve(self, table, covariances), covariances)
+        if isinstance(post.dual, RootedDual):
+            warn_of_lost_posterior(post)
+        return post
 
 
 def _packed(tree: Tree, name: str, blocks: BlockInput) -> Packed:

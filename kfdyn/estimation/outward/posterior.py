@@ -81,8 +81,13 @@ class OutwardPosterior:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model."""
+        from kfdyn.estimation.outward.other_units import warn_of_lost_score
+        from kfdyn.estimation.outward.rooted import RootedDual
         from kfdyn.estimation.outward.score import outward_score
 
         if not self.with_covariances:
             raise ModelError("the score needs the covariances; call smooth with covariances=True")
-        return outward_score(self)
+        score = outward_score(self)
+        if isinstance(self.dual, RootedDual):
+            warn_of_lost_score(self, score)
+        return score

@@ -31,6 +31,7 @@ from kfdyn.estimation.outward.dual import (
     transposed,
 )
 from kfdyn.estimation.outward.exact import Branches, solve_exact
+from kfdyn.estimation.outward.responses import posterior_covariances
 from kfdyn.estimation.outward.rows import Rows, split_rows
 from kfdyn.estimation.outward.strong import STRONG, almost_exact, noise_left
 from kfdyn.estimation.riccati import BoolArray
@@ -53,11 +54,24 @@ _OF_DEVIATION = 1e-7  # of its standard deviation: the next pass would change no
 class RootedDual(Dual):
     """The dual model solved by square roots; the nodes of ``smooth`` beyond the tree's are the rows, in their order."""
 
-    @cached_property
-    def Lambda(self) -> Blocks:
-        """Posterior covariance of x(k), (n_k, n_k)."""
+    flat_roots: bool = False
+
+    @property
+    def swept_Lambda(self) -> Blocks:
+        """Posterior covariance of x(k), (n_k, n_k), as the smoother has found it."""
         n = self.mean.rows
         return Blocks(self.smooth.Lambda.flat[: int((n * n).sum())], n, n)
+
+    @cached_property
+    def Lambda(self) -> Blocks:
+        """Posterior covariance of x(k), (n_k, n_k), also of combinations that are known far better than their parts."""
+        return posterior_covariances(self)
+
+    @property
+    def first_leaves(self) -> list[int]:
+        """The first leaf of each group of rows."""
+        sizes = [len(self.mean), *(rows.at.size for rows in self.noisy)]
+        return np.cumsum(sizes)[:-1].tolist()
 
     @cached_property
     def force(self) -> Blocks:
@@ -122,9 +136,9 @@ def solve_by_roots(model: OutwardTree, y: FloatArray) -> RootedDual:
         smooth = bryson_frazier(ss, filt)
         step = np.atleast_2d(smooth.costate.flat)[:, : u.shape[1]]
         dual = RootedDual(
-            smooth, Blocks(step, model.n), smooth.a, branches, noisy, solved, logdet + more, square, about
+            smooth, Blocks(step, model.n), smooth.a, branches, noisy, solved, logdet + more, square, about, flat_roots
         )
-        deviation = np.sqrt(np.maximum(dual.Lambda.diagonals(), 0.0))
+        deviation = np.sqrt(np.maximum(dual.swept_Lambda.diagonals(), 0.0))
         if (np.abs(step) <= _CONVERGED * np.abs(about) + _OF_DEVIATION * deviation).all():
             break
         about = about + step

@@ -25,8 +25,8 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
-from kfdyn.estimation.outward.covariances import force_state_covariances, leaves_of
 from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
+from kfdyn.estimation.outward.responses import force_state_covariances
 from kfdyn.estimation.outward.rooted import RootedDual
 from kfdyn.estimation.outward.rows import Rows
 from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
@@ -145,10 +145,10 @@ def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
 def _by_roots(dual: RootedDual, model: OutwardTree, found: dict[int, _RowScore]) -> _Sums:
     """Gradients of the branches and of the rows, all read off the square-root smoother."""
     S, force = dual.smooth.S, dual.force
-    N, n = len(model), model.n
+    n = model.n
     states, squares = int(n.sum()), int((n * n).sum())
-    covariances = force_state_covariances(model, dual)
-    for first, rows, seen in zip(leaves_of(dual, N), dual.noisy, covariances.rows):
+    covariances = force_state_covariances(dual)
+    for first, rows, seen in zip(dual.first_leaves, dual.noisy, covariances.rows):
         nodes, c = first + np.arange(rows.at.size), rows.C.shape[1]
         _keep(found, rows, _RowScore(-seen[None], _get(S, nodes, c, c)[None], _get(force, nodes, c)))
     A = dual.branches.A
