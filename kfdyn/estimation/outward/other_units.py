@@ -1,8 +1,9 @@
 """A second opinion: the same tree counted from its other end, with its traits in other units, gives the same answer.
 
 Nothing but rounding tells the two apart. So their difference is what rounding does to the answer, in the sweeps and for
-lack of digits in what was given; a bound of it would be far too large, or hold for one reason alone. It costs as much as
-the answer, so it is asked for where that was found by roots (:mod:`.rooted`), and not by the package itself, as in a fit.
+lack of digits in what was given; a bound of it would be far too large, or hold for one reason alone. It costs as much
+as the answer, so it is asked for where that was found by roots (:mod:`.rooted`), and not by the package itself, as in a
+fit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 _SUSPECT = TOLERABLE / 3.0  # a difference of two errors may be less than either
-_REPRESENTED = 1e-10  # of the terms of a state: how well it must be known where its deviation is even less
+_REPRESENTED = 1e-7  # of the terms of a state: how well it must be known where its deviation is even less
 
 
 class _Other(NamedTuple):
@@ -76,9 +77,9 @@ def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Othe
         return
     warnings.warn(
         f"{worst.what} loses about {min(round(math.log10(worst.error / _EPS)), 16)} of its 16 digits at "
-        f"{post.model.tree.label(worst.node)}, and has a relative error of about {min(worst.error, 1.0):.0e}: variances "
-        "in directions that are no trait's own differ by too many orders, or a W or R is all but singular. Give the "
-        "observations a larger noise R, or the branches a larger W",
+        f"{post.model.tree.label(worst.node)}, and has a relative error of about {min(worst.error, 1.0):.0e}: "
+        "variances in directions that are no trait's own differ by too many orders, or a W or R is all but singular. "
+        "Give the observations a larger noise R, or the branches a larger W",
         LostDigitsWarning,
         stacklevel=depth(frame),
     )
@@ -139,7 +140,7 @@ def _posterior_differences(post: OutwardPosterior, other: _Other) -> Iterator[_D
     deviation = np.sqrt(np.maximum(Lambda.diagonals(), 0.0))
     taken = _places(model, "A")
     terms = np.abs(mean)
-    np.add.at(terms, (..., taken.row), np.abs(model.A.flat * mean[..., taken.column]))
+    np.add.at(terms, (..., taken.row), np.abs(model.A.flat * mean[..., taken.column]))  # type: ignore[arg-type]
     difference = np.abs(mean - second.mean.flat[..., ::-1] / state)
     yield _largest("the posterior mean", difference, deviation + _REPRESENTED * terms, node)
     size = deviation + _REPRESENTED * terms.reshape(-1, terms.shape[-1]).max(axis=0, initial=0.0)
@@ -164,12 +165,12 @@ def _score_differences(post: OutwardPosterior, g: OutwardScore, other: _Other) -
     state = np.abs(post.mean.flat) + np.sqrt(np.maximum(post.dual.Lambda.diagonals(), 0.0)) + _TINY
     seen = _places(model, "C")
     read = np.zeros((*post.y.shape[:-1], model.n_outputs)) + _TINY
-    np.add.at(read, (..., seen.row), np.abs(model.C.flat) * state[..., seen.column])
+    np.add.at(read, (..., seen.row), np.abs(model.C.flat) * state[..., seen.column])  # type: ignore[arg-type]
     force, row = (np.sqrt(np.abs(_diagonals(b))) + 1.0 / x for b, x in ((g.W, state), (g.R, read)))
     yield _largest("score.mean", np.abs(g.mean - h.mean[..., ::-1] * state_unit), force, node)
     units = {"x": 1.0 / state_unit, "s": state_unit, "r": output_unit}
     sizes = {"x": state, "s": force, "r": row}
-    for name, (i, j) in {"W": "ss", "A": "sx", "R": "rr", "C": "rx"}.items():
+    for name, i, j in (("W", "s", "s"), ("A", "s", "x"), ("R", "r", "r"), ("C", "r", "x")):
         places, value = _places(model, name), getattr(g, name).flat
         again = getattr(h, name).flat[..., ::-1] * units[i][places.row] * units[j][places.column]
         size = sizes[i][..., places.row] * sizes[j][..., places.column]

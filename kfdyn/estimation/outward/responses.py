@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _EPS = float(np.finfo(float).eps)
 _CANCELS = 1e-10  # relative error of a product beyond which the mean is differentiated
 _PASSES = 3
-_AT_ONCE = 10**7  # numbers of a batch of posterior means
+_AT_ONCE = 10**6  # numbers of a batch of posterior means
+_MOST = 10**7  # of all of them, some seconds; in larger trees products stay, and the second opinion tells of them
 
 
 class Given(NamedTuple):
@@ -56,7 +57,7 @@ def posterior_covariances(dual: RootedDual) -> Blocks:
             if k < bad.size and tree.parent[k] >= 0:
                 bad[k] |= bad[tree.parent[k]]
         for n in np.unique(Lambda.rows[bad]).tolist():
-            nodes = np.flatnonzero(bad & (Lambda.rows == n))
+            nodes = _affordable(dual, np.flatnonzero(bad & (Lambda.rows == n)), n)
             found = _responses(dual, nodes, nodes, n, n, by_force=True)
             _put(out, nodes, 0.5 * (found + found.transpose(0, 2, 1)))
     return out
@@ -80,7 +81,7 @@ def force_state_covariances(dual: RootedDual) -> ForceStateCovariances:
             p = tree.parent[nodes]
             cov, information = _get(Lambda, p, above, above), _get(P_plus, nodes, n, n)
             value = information @ a @ cov
-            bad = _cancels(np.abs(information) @ np.abs(a), cov, _get(S, nodes, n, n))
+            bad = _affordable(dual, _cancels(np.abs(information) @ np.abs(a), cov, _get(S, nodes, n, n)), n)
             value[bad] = -_responses(dual, nodes[bad], p[bad], n, above)
             _put(branches, nodes, value)
     found = []
@@ -88,7 +89,7 @@ def force_state_covariances(dual: RootedDual) -> ForceStateCovariances:
         g, c, n = rows.C.shape
         leaves, cov = first + np.arange(g), _get(Lambda, rows.at, n, n)
         value = rows.C @ cov
-        bad = _cancels(np.abs(rows.C), cov, _get(S, leaves, c, c))
+        bad = _affordable(dual, _cancels(np.abs(rows.C), cov, _get(S, leaves, c, c)), c)
         value[bad] = _responses(dual, leaves[bad], rows.at[bad], c, n)
         found.append(value)
     return ForceStateCovariances(branches, found)
@@ -99,6 +100,11 @@ def _cancels(factor: FloatArray, cov: FloatArray, N: FloatArray) -> IntArray:
     deviation, force = (np.sqrt(np.maximum(np.diagonal(x, axis1=1, axis2=2), 0.0)) for x in (cov, N))
     error = _EPS * (factor @ deviation[..., None])[..., 0]
     return np.flatnonzero((error > _CANCELS * force).any(axis=1))
+
+
+def _affordable(dual: RootedDual, asked: IntArray, n: int) -> IntArray:
+    """All of the blocks of n rows that ask for the mean's derivative; none where that would take too long."""
+    return asked if asked.size * n * dual.smooth.ss.n_states <= _MOST else asked[:0]
 
 
 def _responses(
@@ -114,9 +120,9 @@ def _responses(
         g = source[some].size
         unit = np.zeros((g, n, ss.n_states))
         unit[np.arange(g)[:, None], np.arange(n), start[source[some]][:, None] + np.arange(n)] = 1.0
-        unit = unit.reshape(g * n, -1)
-        none = np.zeros_like(unit)
-        x = _mean(dual, Given(none, unit) if by_force else Given(unit, none)).reshape(g, n, -1)
+        inputs = unit.reshape(g * n, -1)
+        none = np.zeros_like(inputs)
+        x = _mean(dual, Given(none, inputs) if by_force else Given(inputs, none)).reshape(g, n, -1)
         out[some] = x[np.arange(g)[:, None], :, start[at[some]][:, None] + np.arange(answers)].transpose(0, 2, 1)
     return out
 
@@ -159,4 +165,6 @@ def _get(blocks: Blocks, nodes: IntArray, *shape: int) -> FloatArray:
 
 
 def _put(blocks: Blocks, nodes: IntArray, value: FloatArray) -> None:
-    blocks.flat[blocks.places(nodes, value[0].size)] = value.reshape(nodes.size, -1)
+    blocks.flat[blocks.places(nodes, value.shape[1] * value.shape[2])] = value.reshape(
+        nodes.size, value.shape[1] * value.shape[2]
+    )

@@ -1,4 +1,4 @@
-"""The dual model by square roots, with every observed row as a leaf: for traits that are mixed and known very unequally.
+"""The dual model by square roots, every observed row a leaf: for traits that are mixed and known very unequally.
 
 The dual model sums the informations C*C of rows and A*P⁺A of branches on a node. Where they differ by more than 1e10 in
 directions that are no trait's own, the smaller ones drown in that sum, and so would a root taken of it. A row is
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.outward.dual import (
     Dual,
@@ -33,7 +33,7 @@ from kfdyn.estimation.outward.dual import (
 from kfdyn.estimation.outward.exact import Branches, solve_exact
 from kfdyn.estimation.outward.responses import posterior_covariances
 from kfdyn.estimation.outward.rows import Rows, split_rows
-from kfdyn.estimation.outward.strong import STRONG, almost_exact, noise_left
+from kfdyn.estimation.outward.strong import almost_exact
 from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.roots import Factors
 from kfdyn.estimation.smoothing import bryson_frazier
@@ -91,8 +91,6 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
     """Solve the dual model of a tree with data y (batch, Σm); by roots where informations would drown."""
     if model.n.max(initial=0) <= 1:
         return solve_dual(model, y, covariances)
-    if almost_exact(model) is not None:
-        return solve_by_roots(model, y)
     try:
         dual = solve_dual(model, y, True)
     except (SingularError, ModelError):
@@ -101,17 +99,38 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
 
 
 def _drowned(dual: Dual) -> bool:
-    """Whether some information is so small beside another that a sum of both, or a difference, would lose it."""
-    from kfdyn.estimation.outward.score import hidden_branches
-
-    cov = dual.smooth.filt.covariances
-    if isinstance(cov, RootRiccati) or (cov.P.diagonals() * dual.Lambda.diagonals()).max(initial=0.0) > _MIXED:
+    """Whether some information is so small beside another that their sum has lost it, or a difference will."""
+    cov, Lambda = dual.smooth.filt.covariances, dual.Lambda
+    variance = Lambda.diagonals()
+    if isinstance(cov, RootRiccati) or (cov.P.diagonals() * variance).max(initial=0.0) > _MIXED:
         return True
-    return any((noise_left(dual, rows) < STRONG).any() for rows in dual.noisy) or hidden_branches(dual)
+    deviation = Blocks(np.sqrt(np.maximum(variance, 0.0)), Lambda.rows)
+    for nodes, a in dual.branches.A.grouped():
+        if a.shape[2] > 1 and _known_better(a, dual.smooth.ss.tree.parent[nodes], Lambda, deviation, 0.0).any():
+            return True
+    for step in dual.solved:
+        if step.passed is not None:  # by a rank that rounding may have decided
+            return True
+        noise = step.rows.cov
+        if noise is not None:
+            own = np.diagonal(noise, axis1=1, axis2=2)
+            if _known_better(step.rows.C, step.rows.at, Lambda, deviation, own).any():
+                return True
+    return False
+
+
+def _known_better(
+    maps: FloatArray, nodes: IntArray, Lambda: Blocks, deviation: Blocks, noise: FloatArray | float
+) -> BoolArray:
+    """Which combinations maps @ x are known far better than their terms, noise of their own aside, (g, c)."""
+    n = maps.shape[2]
+    cov = Lambda.flat[Lambda.places(nodes, n * n)].reshape(-1, n, n)
+    terms = np.einsum("gcn,gn->gc", np.abs(maps), deviation.flat[deviation.places(nodes, n)])
+    return terms**2 > _MIXED * (np.einsum("gcn,gnm,gcm->gc", maps, cov, maps) + noise)
 
 
 def solve_by_roots(model: OutwardTree, y: FloatArray) -> RootedDual:
-    """Build the dual model with its rows as leaves, and smooth it; deviations from the mean are taken until it rests."""
+    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests."""
     tree, u, flat_roots = model.tree, np.repeat(model.mean[None], len(y), axis=0), model.root_cov is None
     about, ss, together = np.zeros_like(u), None, _almost_and_quite_exact(model)
     for _ in range(_PASSES):

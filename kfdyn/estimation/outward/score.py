@@ -12,7 +12,8 @@ cancel; what the branch lets through does not::
 
     P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
 
-and where P⁺ is large beside what all others know, N is read off the square-root smoother.
+and where P⁺ is large beside what all others know, N is read off the square-root smoother. Of traits that are mixed and
+known very unequally everything is (:mod:`.rooted`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
 from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
 from kfdyn.estimation.outward.responses import force_state_covariances
-from kfdyn.estimation.outward.rooted import RootedDual
+from kfdyn.estimation.outward.rooted import RootedDual, solve_by_roots
 from kfdyn.estimation.outward.rows import Rows
 from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
 
@@ -85,16 +86,13 @@ class _Sums(NamedTuple):
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
     model = post.model
-    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
     found: dict[int, _RowScore] = {}
-    if isinstance(post.dual, RootedDual):
-        dual: Dual = post.dual
-        _expect_one_step(post)
-        sums = _by_roots(post.dual, model, found)
+    dual = _for_score(post)
+    post = replace(post, dual=dual)
+    _expect_one_step(post)
+    if isinstance(dual, RootedDual):
+        sums = _by_roots(dual, model, found)
     else:
-        dual = resolved(model, table, post.dual)
-        post = replace(post, dual=dual)
-        _expect_one_step(post)
         sums, P_plus = _branches(post)
         warn_of_lost_score(model, dual)
         for rows in dual.noisy:
@@ -127,6 +125,17 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     batch = post.y.shape[:-1]
     A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (A, W, C, R, sums.u))
     return OutwardScore(A, W, C, R, u.flat)
+
+
+def _for_score(post: OutwardPosterior) -> Dual:
+    """The dual model with strong rows solved; by roots where that is not possible."""
+    if isinstance(post.dual, RootedDual):
+        return post.dual
+    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
+    try:
+        return resolved(post.model, table, post.dual)
+    except ModelError:
+        return solve_by_roots(post.model, table)
 
 
 def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
@@ -199,19 +208,6 @@ def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
         _put(out.N, nodes, N[None])
         u.flat[:, u.places(nodes, n)] = s
     return out, through
-
-
-def hidden_branches(dual: Dual) -> bool:
-    """Whether some branch leads to so much more than is known elsewhere that N = P⁺ − P⁺A Λ(p) A*P⁺ cancels."""
-    tree, P_plus = dual.smooth.ss.tree, dual.smooth.filt.covariances.P_plus
-    for nodes, a in dual.branches.A.grouped():
-        n, above = a.shape[1:]
-        if above:
-            through = _get(P_plus, nodes, n, n)
-            seen = through @ a @ _get(dual.Lambda, tree.parent[nodes], above, above) @ _t(a) @ through
-            if _cancelled(through, through - seen).size:
-                return True
-    return False
 
 
 def _cancelled(P_plus: FloatArray, N: FloatArray) -> IntArray:

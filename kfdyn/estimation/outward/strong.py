@@ -128,4 +128,3 @@ def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
         LostDigitsWarning,
         stacklevel=depth(frame),
     )
-
