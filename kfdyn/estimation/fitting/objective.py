@@ -38,7 +38,9 @@ class Objective:
         self.build, self.derivative = build, derivative
         self.constant = float(getattr(build, "constant", 0.0))
         self.T = real_array(T, "T")
-        self.groups = list(by_pattern(self.T))
+        groups = list(by_pattern(self.T))
+        # a series without a measurement has the likelihood 1, though it leaves a flat state open
+        self.groups = [T for T in groups if not np.isnan(T).all()] or groups
         self.evaluations = 0
 
     @property
