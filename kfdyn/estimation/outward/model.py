@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kfdyn.estimation.outward.batch import OutwardBatch
 
 _RANK = 1e-14  # of a correlation matrix: a smaller eigenvalue is rounding
+_FINE = 1e-5  # one below that would keep fewer than eleven digits
 
 
 class OutwardTree:
@@ -273,10 +274,25 @@ def _factors(W: Blocks, flat_roots: list[int]) -> Blocks:
         else:  # by eigenvalues in units of its own deviations: a Cholesky factor may mistake rounding for variance
             unit = np.where(scale > 0.0, scale, 1.0)
             value, vector = np.linalg.eigh(w / (unit[:, :, None] * unit[:, None, :]))
-            value = np.where(value > _RANK * n, value, 0.0)
-            b = unit[:, :, None] * vector * np.sqrt(value)[:, None, :]
+            there = value > _RANK * n
+            b = unit[:, :, None] * vector * np.sqrt(np.where(there, value, 0.0))[:, None, :]
+            fine = np.flatnonzero(there.all(axis=1) & (value[:, 0] < _FINE))
+            if fine.size:
+                own = unit[fine][:, :, None]
+                turn, size, _ = np.linalg.svd(_cholesky(w[fine]) / own)
+                b[fine] = own * turn * size[:, None, :]
         out[W.places(nodes, n * n)] = b.reshape(nodes.size, -1)
     factors = W.like(out)
     for k in flat_roots:
         factors[k][...] = np.eye(int(W.rows[k]))
     return factors
+
+
+def _cholesky(w: FloatArray) -> FloatArray:
+    """L with L L* = w (g, n, n), in as many digits as there are: of a small pivot a difference is all that is left."""
+    left = w.astype(np.longdouble)
+    out = np.zeros_like(left)
+    for j in range(w.shape[1]):
+        out[:, j:, j] = left[:, j:, j] / np.sqrt(np.maximum(left[:, j, j], np.finfo(float).tiny))[:, None]
+        left = left - out[:, :, None, j] * out[:, None, :, j]
+    return out.astype(float)

@@ -106,7 +106,11 @@ def _in_other_units(post: OutwardPosterior) -> _Other:
         root_mean, root_cov = Blocks(mean, model.n[::-1])[k], blocks[1][k]
     other = OutwardTree(parent, *blocks, root_mean, root_cov, mean=mean)
     y = np.ascontiguousarray((post.y * output)[..., ::-1])
-    return _Other(OutwardPosterior(other, y, solve_by_roots(other, y.reshape(-1, y.shape[-1]))), state, output)
+    return _Other(
+        OutwardPosterior(other, y, solve_by_roots(other, y.reshape(math.prod(y.shape[:-1]), y.shape[-1]))),
+        state,
+        output,
+    )
 
 
 def _within(sizes: IntArray) -> FloatArray:
@@ -143,10 +147,10 @@ def _posterior_differences(post: OutwardPosterior, other: _Other) -> Iterator[_D
     np.add.at(terms, (..., taken.row), np.abs(model.A.flat * mean[..., taken.column]))  # type: ignore[arg-type]
     difference = np.abs(mean - second.mean.flat[..., ::-1] / state)
     yield _largest("the posterior mean", difference, deviation + _REPRESENTED * terms, node)
-    size = deviation + _REPRESENTED * terms.reshape(-1, terms.shape[-1]).max(axis=0, initial=0.0)
+    size = deviation + _REPRESENTED * terms.max(axis=tuple(range(terms.ndim - 1)), initial=0.0)
     difference = np.abs(Lambda.flat - second.dual.Lambda.flat[::-1] / (state[places.row] * state[places.column]))
     yield _largest("the posterior covariance", difference, size[places.row] * size[places.column], places.node)
-    seen = ~np.isnan(post.y).reshape(-1, post.y.shape[-1]).any(axis=0)
+    seen = ~np.isnan(post.y).any(axis=tuple(range(post.y.ndim - 1)))
     moved = float(np.log(output[seen]).sum())
     if model.root_cov is None:  # whose flat prior has the units of its states
         moved -= sum(float(np.log(Blocks(state, model.n)[k]).sum()) for k in model.tree.roots)
@@ -189,6 +193,6 @@ def _largest(what: str, difference: FloatArray, size: FloatArray, node: IntArray
     if not difference.size:
         return _Difference(0.0, what, 0)
     error = np.where(difference > 0.0, difference / np.maximum(size, _TINY), np.where(difference == 0.0, 0.0, np.inf))
-    each = error.reshape(-1, error.shape[-1]).max(axis=0)
+    each = error.max(axis=tuple(range(error.ndim - 1)))
     at = int(np.argmax(each))
     return _Difference(float(each[at]), what, int(node[at]))

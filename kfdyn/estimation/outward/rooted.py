@@ -141,7 +141,9 @@ def solve_by_roots(model: OutwardTree, y: FloatArray) -> RootedDual:
         solved, left, more, square = solve_exact(tree, branches, exact, flat_roots)
         noisy = noisy + left
         ss = state_space_with_leaves(model, branches, noisy, bool(exact)) if ss is None else ss
-        read = np.concatenate([known[:, :0], *(rows.y.reshape(len(y), -1) for rows in noisy)], axis=1)
+        read = np.concatenate(
+            [known[:, :0], *(rows.y.reshape(len(y), rows.y.shape[1] * rows.y.shape[2]) for rows in noisy)], axis=1
+        )
         xi = np.concatenate([np.zeros_like(known), -read], axis=1)
         eta = np.concatenate([branches.u.flat, np.zeros_like(read)], axis=1)
         try:

@@ -18,6 +18,7 @@ known very unequally everything is (:mod:`.rooted`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -131,7 +132,7 @@ def _for_score(post: OutwardPosterior) -> Dual:
     """The dual model with strong rows solved; by roots where that is not possible."""
     if isinstance(post.dual, RootedDual):
         return post.dual
-    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
+    table = post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1])
     try:
         return resolved(post.model, table, post.dual)
     except ModelError:

@@ -146,3 +146,10 @@ def test_no_covariances_no_score():
     assert abs(post.llf - float(exact_answer(case).llf)) < 1e-6 * abs(post.llf)
     with pytest.raises(kf.errors.ModelError, match="switched off"):
         _ = post.cov
+
+
+@pytest.mark.parametrize("batch", [(0,), (3, 0)])
+def test_no_series_is_a_batch_too(batch):
+    case = mixed(155, -14, -16)
+    post = case.model().smooth(np.zeros((*batch, case.y.size)))
+    assert post.llf.shape == batch and post.score.W.flat.shape[:-1] == batch
