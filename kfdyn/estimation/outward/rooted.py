@@ -106,7 +106,10 @@ def _drowned(dual: Dual) -> bool:
         return True
     deviation = Blocks(np.sqrt(np.maximum(variance, 0.0)), Lambda.rows)
     for nodes, a in dual.branches.A.grouped():
-        if a.shape[2] > 1 and _known_better(a, dual.smooth.ss.tree.parent[nodes], Lambda, deviation, 0.0).any():
+        n, above = a.shape[1:]
+        if not a[:, ~np.eye(n, above, dtype=bool)].any():  # every trait comes of its own alone
+            continue
+        if _known_better(a, dual.smooth.ss.tree.parent[nodes], Lambda, deviation, 0.0).any():
             return True
     for step in dual.solved:
         if step.passed is not None:  # by a rank that rounding may have decided
@@ -125,8 +128,8 @@ def _known_better(
     """Which combinations maps @ x are known far better than their terms, noise of their own aside, (g, c)."""
     n = maps.shape[2]
     cov = Lambda.flat[Lambda.places(nodes, n * n)].reshape(-1, n, n)
-    terms = np.einsum("gcn,gn->gc", np.abs(maps), deviation.flat[deviation.places(nodes, n)])
-    return terms**2 > _MIXED * (np.einsum("gcn,gnm,gcm->gc", maps, cov, maps) + noise)
+    terms = (np.abs(maps) @ deviation.flat[deviation.places(nodes, n)][:, :, None])[:, :, 0]
+    return terms**2 > _MIXED * (((maps @ cov) * maps).sum(axis=2) + noise)
 
 
 def solve_by_roots(model: OutwardTree, y: FloatArray) -> RootedDual:
