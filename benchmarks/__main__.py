@@ -12,6 +12,7 @@ PARTS = {
     "dynamics": "robots beside Pinocchio and MuJoCo",
     "loops": "loops, gears and contacts beside Pinocchio",
     "calls": "one state, one call after the other, beside Pinocchio; steps of a motion",
+    "steps": "symplectic steps of a motion beside those by Runge and Kutta",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "rebuilding": "models built and rebuilt, likelihoods, scores, square roots: what a fit does again and again",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",

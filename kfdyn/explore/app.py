@@ -280,6 +280,8 @@ def record(
         How long it falls.
     """
     with Explorer(system, q, source, port=0) as explorer:
+        explorer.handle.visible = False  # nobody can pull at a recording
+        explorer.scene.look_from_afar()
         recording = explorer.server.get_scene_serializer()
         for _ in range(round(seconds / FRAME)):
             recording.insert_sleep(FRAME)

@@ -73,6 +73,13 @@ class Scene:
         server.initial_camera.position = tuple(0.8 * self.reach * np.array([1.0, -1.0, 0.6]) + points.mean(axis=0))
         server.initial_camera.look_at = tuple(points.mean(axis=0))
 
+    def look_from_afar(self) -> None:
+        """Look at all places that the robot can swing to about its first hinge."""
+        middle = np.asarray(self.joints.points[0], dtype=float)
+        aside = np.array([1.0, -1.0, 0.3]) / np.linalg.norm([1.0, -1.0, 0.3])
+        self.server.initial_camera.position = tuple(middle + 2.0 * self.reach * aside)
+        self.server.initial_camera.look_at = tuple(middle)
+
     def show(self, moment: Moment, numbers: Numbers, chosen: Sequence[int]) -> None:
         """Move everything; ellipsoids stand at the chosen hinges only."""
         bones = skeleton(moment.system, moment.q)

@@ -45,8 +45,13 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
     if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
         wanted = "(..., " + ", ".join(map(str, tail)) + ")"
         raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} has entries that are not finite (system {system.name!r})")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = np.argwhere(~finite)[0]
+        raise ModelError(
+            f"{what} has entries that are not finite (system {system.name!r}); the first is that at "
+            f"[{', '.join(map(str, where))}], {array[tuple(where)]}"
+        )
     return array
 
 

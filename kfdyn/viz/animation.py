@@ -113,7 +113,7 @@ def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
     """Which of the moments of a trajectory are shown."""
     t, q = np.asarray(trajectory.t), np.asarray(trajectory.q)
     if q.ndim != 2:
-        raise ModelError(f"an animation is of one motion; q has shape {q.shape}: choose one of the batch by indexing")
+        raise ModelError(f"an animation is of one motion; q has shape {q.shape}: choose one, as trajectory[0]")
     if not (fps > 0 and speed > 0):
         raise ModelError(f"fps and speed must be positive, got {fps} and {speed}")
     count = int((t[-1] - t[0]) / speed * fps + 1e-9) + 1
@@ -138,7 +138,11 @@ def _frame(ax: Any, bones: list[Any], rows: list[int], names: list[str]) -> None
     for name, label, centre in zip("xyz", names, middle):
         getattr(ax, f"set_{name}lim")(centre - half, centre + half)
         getattr(ax, f"set_{name}label")(f"{label} [m]")
-    ax.set_box_aspect([1, 1, 1] if len(rows) == 3 else 1)
+    if len(rows) == 3:
+        ax.set_box_aspect([1, 1, 1], zoom=0.86)  # no layout knows of the labels beside the box
+        ax.locator_params(nbins=5)
+    else:
+        ax.set_box_aspect(1)
 
 
 def _draw_energy(ax: Any, trajectory: Motion) -> Any:
@@ -150,7 +154,7 @@ def _draw_energy(ax: Any, trajectory: Motion) -> Any:
         ax.plot(trajectory.t, values, color=color, label=name)
     ax.set_xlabel("t [s]")
     ax.set_ylabel("energy [J]")
-    ax.legend(loc="upper right")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)  # above: no curve is there
     return ax.axvline(trajectory.t[0], color="#999999")
 
 

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 BLUE, ORANGE, GREY = COLORS["blue"], COLORS["orange"], COLORS["grey"]
 _LABELLED = 16  # outputs up to which each gets its name on the axis
 _NUMBERED = 10  # and up to which each entry gets its number
+_BAND = 6  # pairs of outputs from which on the band around them is drawn as one
 
 
 #: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, samples, level, tests, findings,
@@ -65,9 +66,10 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
     unit = np.sqrt(np.where(variance > 0, variance, np.where(sampled > 0, sampled, 1.0)))
     claimed = "a" in report.claimed
     limit = max(float(np.abs(found.scores).max()), 3.5)
+    source = "as claimed" if claimed else "by the filter"
     panels = (
-        (found.sampled / np.outer(unit, unit), "sampled covariance of a", 1.0, "PuOr"),
-        (found.covariance / np.outer(unit, unit), "𝓜⁻¹ as claimed" if claimed else "𝓜⁻¹ by the filter", 1.0, "PuOr"),
+        (found.sampled / np.outer(unit, unit), "sampled covariance of a, scaled as 𝓜⁻¹", 1.0, "PuOr"),
+        (found.covariance / np.outer(unit, unit), f"𝓜⁻¹ {source}, scaled to unit diagonal", 1.0, "PuOr"),
         (found.scores, "difference in standard errors", limit, "RdBu_r"),
     )
     names = [literal(name) for name in report.names]
@@ -127,9 +129,15 @@ def draw_whiteness(report: CrossCheck, ax: Axes | None = None) -> Axes:
             expected = norm.ppf((rank - 0.5) / scores.size)
             # the i-th of n uniform numbers is Beta(i, n + 1 − i)
             low, high = (norm.ppf(beta.ppf(q, rank, scores.size + 1 - rank)) for q in (0.025, 0.975))
-            ax.fill_between(expected, low, high, color=ORANGE, alpha=0.3, linewidth=0, label="N(0, 1), 95 %")
-            ax.plot(expected, expected, color=ORANGE, linewidth=1)
-            ax.plot(expected, scores[shown], "o", color=BLUE, markersize=3, label=f"{scores.size:,} pairs of outputs")
+            if scores.size < _BAND:  # too few for a band: each has a bar of its own
+                ax.vlines(expected, low, high, color=ORANGE, alpha=0.3, linewidth=12, label="N(0, 1), 95 %")
+                ax.axline((0.0, 0.0), slope=1.0, color=ORANGE, linewidth=1)
+                ax.set(xlim=(-3, 3), ylim=(min(-4.0, 1.2 * scores[0]), max(4.0, 1.2 * scores[-1])))
+            else:
+                ax.fill_between(expected, low, high, color=ORANGE, alpha=0.3, linewidth=0, label="N(0, 1), 95 %")
+                ax.plot(expected, expected, color=ORANGE, linewidth=1)
+            pairs = "1 pair of outputs" if scores.size == 1 else f"{scores.size:,} pairs of outputs"
+            ax.plot(expected, scores[shown], "o", color=BLUE, markersize=3, label=pairs)
             ax.legend(frameon=False, loc="upper left")
     ax.set(
         xlabel="normal quantile",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -78,12 +78,20 @@ def plot_fit(
     return figure
 
 
+class _Along(NamedTuple):
+    """What a series is drawn along: name, places of its steps and of those of a forecast, and if they are dates."""
+
+    name: str
+    places: Callable[[int], Any]
+    dated: bool = False
+
+
 class _Drawn(NamedTuple):
     """One output of one series: what was measured, its smoothed signal, half the width of its interval, and so on."""
 
     name: str
     title: str
-    along: str
+    along: _Along
     measured: Any
     signal: Any
     half: Any
@@ -97,14 +105,14 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
     from kfdyn.estimation.series import SeriesFit
 
     if isinstance(fit, SeriesFit):
-        ss, rows, title = _of_series(fit)
-        m, along = fit.model.outputs, "step"
+        ss, rows, title, along = _of_series(fit)
+        m = fit.model.outputs
     else:
         T = fit._problem.objective.T
         # which refuses a model that branches outward, and says what to do
         ss, rows, title = fit._inward, T.reshape(-1, T.shape[-1]), "Measurements and the smoothed signal"
         m = _outputs_of_a_chain(ss)
-        along = "step" if m > 1 else "output"
+        along = _Along("step" if m > 1 else "output", np.arange)
     measured = np.flatnonzero(~np.isnan(rows).all(axis=1)).tolist()
     chosen = measured[: max(1, _MOST // m)] if entries is None else [int(i) for i in entries]
     wrong = [i for i in chosen if not 0 <= i < len(rows)]
@@ -139,13 +147,40 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
     return out
 
 
-def _of_series(fit: Any) -> tuple[StateSpace, Any, str]:
+def _of_series(fit: Any) -> tuple[StateSpace, Any, str, _Along]:
     from kfdyn.estimation.series.given import given_series
 
-    T, _ = given_series(fit.y, fit.model.outputs, fit.model.parts)
+    T, steps = given_series(fit.y, fit.model.outputs, fit.model.parts)
     rows = T.reshape(-1, T.shape[-1])
     ss = fit.model.state_space(fit.params, T.shape[-1] // fit.model.outputs)
-    return ss, rows, " + ".join(part.kind for part in fit.model.parts)
+    return ss, rows, " + ".join(part.kind for part in fit.model.parts), _along(fit.y, steps)
+
+
+def _along(y: Any, steps: Any) -> _Along:
+    """Dates of a pandas series, or steps; rows that it lacks are evenly between their neighbours."""
+    if steps is None:
+        return _Along("step", np.arange)
+    import pandas as pd  # type: ignore[import-untyped]
+
+    if not isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex):
+        return _Along("step", np.arange)
+    total = len(y) if steps.at is None else int(steps.at[-1]) + 1
+    known = np.arange(len(y)) if steps.at is None else steps.at
+
+    def places(count: int) -> Any:
+        within = np.interp(np.arange(min(count, total)), known, _days(y.index))
+        return within if count <= total else np.concatenate([within, _days(steps.following(count - total))])
+
+    return _Along(str(y.index.name or "date"), places, dated=True)
+
+
+def _days(index: Any) -> Any:
+    """Dates, or the beginnings of periods, as matplotlib counts them, by the clock that they were given in."""
+    import pandas as pd
+    from matplotlib.dates import date2num
+
+    stamps = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    return date2num(stamps.tz_localize(None).to_numpy())
 
 
 def _outputs_of_a_chain(ss: StateSpace) -> int:
@@ -197,26 +232,38 @@ def _draw(row: Sequence[Any], part: _Drawn, lags: int, titles: bool) -> None:
     series, innovations, histogram, correlogram = row
     seen = np.flatnonzero(~np.isnan(part.residuals))
     e = part.residuals[seen]
-    when = np.arange(part.measured.size)
+    length = part.measured.size
+    places = part.along.places(length + (0 if part.ahead is None else part.ahead[0].size))
+    when, later = places[:length], places[length:]
     series.plot(when, part.measured, ".", color=COLORS["grey"], markersize=4, label="measured")
     low, high = part.signal - part.half, part.signal + part.half
     series.fill_between(when, low, high, color=COLORS["blue"], alpha=0.2, linewidth=0)
     series.plot(when, part.signal, color=COLORS["blue"], label="smoothed, 95 %")
     if part.ahead is not None:
         mean, lower, upper = part.ahead
-        later = when.size + np.arange(mean.size)
         series.fill_between(later, lower, upper, color=COLORS["orange"], alpha=0.2, linewidth=0)
         series.plot(later, mean, color=COLORS["orange"], label="forecast, 95 %")
-    series.set(title=part.title if titles else "", xlabel=part.along)
+    series.set(title=part.title if titles else "", xlabel=part.along.name)
     innovations.axhspan(-1.96, 1.96, color=COLORS["pale"], alpha=0.3, linewidth=0)
-    innovations.vlines(seen, 0, e, color=COLORS["grey"], linewidth=0.7)
-    innovations.plot(seen, e, ".", color=COLORS["grey"], markersize=3)
-    innovations.set(title="Standardised innovations" if titles else "", xlabel=part.along)
+    innovations.vlines(when[seen], 0, e, color=COLORS["grey"], linewidth=0.7)
+    innovations.plot(when[seen], e, ".", color=COLORS["grey"], markersize=3)
+    innovations.set(title="Standardised innovations" if titles else "", xlabel=part.along.name)
+    if part.along.dated:
+        _as_dates(series, innovations)
     _histogram(histogram, e)
     _correlogram(correlogram, part.residuals, min(lags, max(1, e.size // 2)))
     if not titles:
         histogram.set_title("")
         correlogram.set_title("")
+
+
+def _as_dates(*row: Any) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    for axes in row:
+        locator = AutoDateLocator(minticks=3, maxticks=7)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _histogram(axes: Any, e: Any) -> None:

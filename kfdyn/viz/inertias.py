@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid
-from kfdyn.viz.skeleton import plane_axes, skeleton
+from kfdyn.viz.skeleton import equal_metres, plane_axes, skeleton
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,10 +39,10 @@ def draw_inertias(
 
     Parameters
     ----------
-    system : System
-        The robot.
     ax
         Axes of matplotlib, flat or with ``projection="3d"``.
+    system : System
+        The robot.
     q : (nq,)
         One configuration.
     inertias : sequence of n_bodies (6, 6)
@@ -86,3 +86,5 @@ def draw_inertias(
         else:
             rows = plane_axes(plane)
             draw_ellipse(ax, cov[part, part][np.ix_(rows, rows)], hinges[k][rows], size, **style)
+    if ax.name == "3d":  # where a surface sets the limits of its axes one by one, and spheres would be discs
+        equal_metres(ax)

@@ -75,10 +75,10 @@ def draw_system(
 
     Parameters
     ----------
-    system : System
-        The robot.
     ax
         Axes of matplotlib, flat or with ``projection="3d"``.
+    system : System
+        The robot.
     q : (nq,)
     plane
         The two world axes of a flat drawing, as "xz".
@@ -110,8 +110,13 @@ def draw_system(
     ax.plot(*points, "o", markersize=1.6 * linewidth, markerfacecolor="white", markeredgewidth=linewidth / 2, **style)
     for stroke in to_base(system, drawn):
         ax.plot(*stroke[:, rows].T, linestyle=":", linewidth=linewidth / 2, zorder=0, **style)
-    ax.set_aspect("equal", adjustable="datalim")  # a metre is a metre in every direction
+    equal_metres(ax)
     return drawn
+
+
+def equal_metres(ax: Axes) -> None:
+    """A metre is a metre in every direction; in three dimensions, of what has been drawn so far."""
+    ax.set_aspect("equal", adjustable="datalim")
 
 
 def to_base(system: System, drawn: Skeleton) -> Array:

@@ -69,6 +69,17 @@ def test_one_call_takes_half_a_microsecond():
         assert 0.3 < took[robot]["forward dynamics"]["kfdyn"] < 0.8, robot
 
 
+def test_a_symplectic_step():
+    """The page, and the docstring that says it shorter."""
+    text, told = said("docs/simulate.md"), " ".join(kf.simulate.__doc__.split())
+    assert 'takes as long as thirty to seventy steps by `"rk4"`' in text
+    assert 'some 50 steps by "rk4" for one motion, some ten in a batch of a hundred' in told
+    assert 'about ten times as long as one by `"rk4"` for a hundred motions' in text
+    for name, took in recorded("steps")["seconds"].items():
+        ratio = took["symplectic"] / took["rk4"]
+        assert 30 <= ratio <= 70 if name.endswith(", 1") else 8 <= ratio <= 13, name
+
+
 def test_sizes():
     assert "take some 2.2 kilobytes per node" in said("docs/costs.md")
     for points in recorded("scaling")["points"].values():

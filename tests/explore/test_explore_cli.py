@@ -11,7 +11,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.cli import main
-from kfdyn.explore import Explorer
+from kfdyn.explore import Explorer, record
 from kfdyn.explore.pictures import correlation, heat_map, side_by_side
 from kfdyn.explore.shapes import find_mesh, shapes_of
 
@@ -123,3 +123,21 @@ def test_pictures():
     assert image[0, 15].tolist() == [213, 94, 0]
     assert image[29, 29].tolist() == [255, 255, 255]
     assert side_by_side(image, image, gap=4).shape == (30, 64, 3)
+
+
+def test_a_recording_shows_the_robot_alone_and_whole(monkeypatch, tmp_path):
+    """No arrows that nobody can pull at; within half of the 75 degrees that are seen, all of what it can swing to."""
+    made = []
+
+    class Kept(Explorer):
+        def close(self):
+            made.append((self.handle.visible, self.server.initial_camera.position, self.server.initial_camera.look_at))
+            super().close()
+
+    monkeypatch.setattr("kfdyn.explore.app.Explorer", Kept)
+    record(kf.models.double_pendulum(), tmp_path / "fall.html", [0.5, 0.3], seconds=0.1)
+    ((visible, position, at),) = made
+    assert not visible
+    away, length = np.linalg.norm(np.subtract(position, at)), 2.0
+    assert np.abs(at).max() < 1e-6  # its first hinge
+    assert np.arcsin(length / away) < np.deg2rad(75 / 2)

@@ -50,3 +50,23 @@ def test_what_cannot_be_animated_is_said(fall, tmp_path):
     batch = kf.simulate(fall.system, np.zeros((2, 2)), np.zeros((2, 2)), np.linspace(0, 0.1, 5))
     with pytest.raises(ModelError, match="one motion"):
         animate(batch)
+
+
+def test_labels_in_three_dimensions_are_seen(fall):
+    """Within the picture, clear of the energies beside it, whose legend lies above its curves."""
+    for energy in (False, True):
+        figure = animate(fall, plane=None, energy=energy)._fig
+        figure.canvas.draw()
+        deep, *beside = figure.axes
+        label = deep.zaxis.label.get_window_extent()
+        assert figure.bbox.x0 < label.x0 and label.x1 < figure.bbox.x1
+        for ax in beside:
+            assert label.x1 < ax.yaxis.label.get_window_extent().x0
+            assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1
+
+
+def test_one_of_a_batch_is_animated_as_advised(fall):
+    batch = kf.simulate(fall.system, np.zeros((2, 2)), np.ones((2, 2)), np.linspace(0, 0.1, 5))
+    with pytest.raises(ModelError, match=r"choose one, as trajectory\[0\]"):
+        animate(batch)
+    assert len(list(animate(batch[0]).new_frame_seq())) == 3

@@ -5,6 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.duality import cross_check
+from kfdyn.viz.cross_check import draw_whiteness
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,18 @@ def test_a_model_too_large_to_show_has_figures_too(monkeypatch, tmp_path):
     monkeypatch.setattr(stream, "DENSE_OUTPUTS", 1)
     system = kf.models.double_pendulum()
     assert cross_check(system, [0.1, 0.2], samples=500).save_figures(tmp_path)
+
+
+def test_titles_say_that_matrices_are_scaled(report):
+    sampled, inverse, *_ = (ax.get_title() for ax in report.plot().axes)
+    assert sampled == r"sampled covariance of a, scaled as $\mathcal{M}^{-1}$"
+    assert inverse == r"$\mathcal{M}^{-1}$ by the filter, scaled to unit diagonal"
+
+
+def test_a_single_pair_of_outputs_has_its_bar():
+    """Two outputs have one covariance: a dot, and beside it where 95 of 100 such dots would be."""
+    ax = draw_whiteness(cross_check(kf.models.double_pendulum(), [0.3, 0.4], samples=2000))
+    (bar,) = ax.collections
+    (ends,) = bar.get_segments()
+    np.testing.assert_allclose(ends[:, 1], [-1.959964, 1.959964], atol=1e-6)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["N(0, 1), 95 %", "1 pair of outputs"]

@@ -1,6 +1,7 @@
 """plot_fit draws what it says, for models of time series and for any other."""
 
 import matplotlib as mpl
+import matplotlib.dates
 import numpy as np
 import pytest
 
@@ -113,7 +114,34 @@ def test_rows_that_dates_lack_are_gaps():
         measured, signal, ahead = series.lines
         np.testing.assert_array_equal(measured.get_ydata(), missing[name])
         np.testing.assert_allclose(signal.get_ydata(), model.components(fit.params, missing[name].to_numpy())[0].mean)
-        np.testing.assert_array_equal(ahead.get_xdata(), np.arange(60, 64))
+        np.testing.assert_array_equal(ahead.get_xdata(), mpl.dates.date2num(np.datetime64("2024-04-30")) + np.arange(4))
+    plt.close("all")
+
+
+@pytest.mark.parametrize("kind", ["dates", "periods", "numbers"])
+def test_dates_are_on_the_axis(kind):
+    """Of dates and periods, rows that are absent included; numbers are steps."""
+    import matplotlib.pyplot as plt
+
+    pd = pytest.importorskip("pandas")
+    y = pd.Series(np.cumsum(np.random.default_rng(3).normal(size=36)))
+    months = np.arange("2020-01", "2023-05", dtype="datetime64[M]")
+    if kind != "numbers":
+        y.index = pd.period_range("2020-01", periods=36, freq="M", name="month")
+        y = y if kind == "periods" else y.to_timestamp()
+        y = y.drop(y.index[7])
+    series, innovations, *_ = kf.viz.plot_fit(kf.series.local_level().fit(y), steps=4).axes
+    measured, signal, ahead = series.lines
+    places = np.arange(40.0) if kind == "numbers" else mpl.dates.date2num(months)
+    at = np.delete(np.arange(36), 7)
+    np.testing.assert_array_equal(measured.get_xdata()[at], places[at])
+    np.testing.assert_array_equal(ahead.get_xdata(), places[36:])
+    assert signal.get_xdata()[6] < signal.get_xdata()[7] < signal.get_xdata()[8]
+    assert set(innovations.lines[0].get_xdata()) <= set(measured.get_xdata())
+    assert series.get_xlabel() == innovations.get_xlabel() == ("step" if kind == "numbers" else "month")
+    series.figure.canvas.draw()
+    shown = [label.get_text() for label in series.get_xticklabels()]
+    assert ("2021" in shown) == (kind != "numbers")
     plt.close("all")
 
 

@@ -133,3 +133,13 @@ def test_bad_input(flat, deep):
         draw_inertias(flat, system, np.zeros(2), [np.eye(6), np.eye(3)], 1.0)
     with pytest.raises(ModelError, match="block must be"):
         draw_inertias(flat, system, np.zeros(2), [np.eye(6)] * 2, 1.0, block="both")
+
+
+def test_spheres_are_spheres_in_three_dimensions(deep):
+    """The box has the sides of its limits, before inertias are drawn into it and after."""
+    arm, q = mb.models.puma560(), np.full(6, 0.3)
+    draw_system(deep, arm, q)
+    draw_inertias(deep, arm, q, as_estimation(arm, q).Q, size=0.05)
+    deep.figure.canvas.draw()
+    sides = np.ptp([deep.get_xlim(), deep.get_ylim(), deep.get_zlim()], axis=1)
+    np.testing.assert_allclose(sides / deep._box_aspect, sides[0] / deep._box_aspect[0], rtol=1e-9)

@@ -11,9 +11,6 @@ from kfdyn.sweeps.control import flattened
 from kfdyn.sweeps.entry import Given
 
 SCREWS, BALL = int(Coordinates.SCREWS), int(Coordinates.BALL)
-# Terms of the exponential series: |ad| = 2 leaves 2^40 / 40! = 1e-36.
-TERMS = 40
-
 #: Kept for each body: the momentum and the force of all that is outboard.
 OUTBOARD = Record(h=Spatial, f=Spatial)
 
@@ -85,11 +82,12 @@ LAGRANGIAN = entry(lagrangian, Lagrange, [Q, V, FORCES, GRAVITY], [Given("moment
 
 
 @sweep(flags=IN_ORDER)
-def transport(coordinates, v_start, step, p, mean, moved):
+def transport(coordinates, v_start, terms, step, p, mean, moved):
     """Mean = J* p and moved = Ad* p along exp(step), hinge by hinge, for a batch (batch, nv), flat.
 
-    Ad* = exp(ad*) and J* = Σ ad*ⁿ / (n + 1)!, the transposed left Jacobian of the exponential. Hinges of screws have
-    coordinates, hence ad = 0; so do hinge maps that form no group, whose turning is in the rate.
+    Ad* = exp(ad*) and J* = Σ ad*ⁿ / (n + 1)!, the transposed left Jacobian of the exponential; of both sums, as many
+    ``terms``. Hinges of screws have coordinates, hence ad = 0; so do hinge maps that form no group, whose turning is in
+    the rate.
     """
     n = coordinates.size
     nv = v_start[n]
@@ -102,7 +100,7 @@ def transport(coordinates, v_start, step, p, mean, moved):
                 at, whole = nv * b + v_start[k], v_start[k + 1] - v_start[k] == 6
                 along, factor = twist(step, at, whole), local(1.0)
                 term = carried(twist(p, at, whole))
-                for order in loop(TERMS, 1):
+                for order in loop(terms, 1):
                     term.set(ad_star(along, term.get()))
                     factor.set(factor / real(order))
                     add(moved, at, whole, factor, term.get())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,12 @@ class Motion:
     stiffness: Array
     rest: Array
     _damped: dict[float, System] = field(default_factory=dict, repr=False)
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
 
     def driving(self, t: float, q: Array, v: Array) -> Array:
         """Driving torque τ(t, q, v), shape of v."""
         if self.torque is None:
-            return np.zeros_like(v)
+            return np.zeros(v.shape)
         value = self.torque(t, q, v) if callable(self.torque) else self.torque
         return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
 
@@ -122,9 +123,13 @@ class Motion:
 
     def spring(self, q: Array) -> Array:
         """−K (q ⊖ rest), shape (..., nv)."""
-        if not self.stiffness.any():
+        if not self._is_sprung:
             return np.zeros((*q.shape[:-1], self.system.nv))
         return self._of_hinges(-self.stiffness * self.deflection(q))
+
+    @cached_property
+    def _is_sprung(self) -> bool:
+        return bool(self.stiffness.any())
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
@@ -218,7 +223,12 @@ def _fitting(system: System, value: ArrayLike, tail: tuple[int, ...], lead: tupl
     try:
         return np.broadcast_to(array, lead + tail)
     except ValueError:
-        raise ShapeError(
-            f"{what} has leading axes {array.shape[: array.ndim - len(tail)]}, but the state has {lead}; "
-            "it must broadcast to them"
-        ) from None
+        raise not_of_the_states(what, array.shape[: array.ndim - len(tail)], lead) from None
+
+
+def not_of_the_states(what: str, own: tuple[int, ...], lead: tuple[int, ...]) -> ShapeError:
+    """Say that the leading axes of an argument are not those of the states, and what samples in time would be."""
+    words = f"{what} has leading axes {own}, but the state has {lead}; it must broadcast to them"
+    if what == "torque":
+        words += "; an array is constant in time, samples at times t are kf.LinearFeedback(system, tau=samples, t=t)"
+    return ShapeError(words)

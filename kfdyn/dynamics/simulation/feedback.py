@@ -128,6 +128,8 @@ class LinearFeedback:
     def __call__(self, t: ArrayLike, q: Array, v: Array) -> Array:
         """τ (..., nv) at a time t, or at times (nt,) where q and v have these as their first axis."""
         times, (q_ref, way, v_ref, tau_ref) = self.times, self.references
+        if times.size == 1 and max(x.ndim for x in self.references) == 2:  # the same at all times, of all motions
+            return self._towards(q_ref[0], v_ref[0], tau_ref[0], q, v)
         moment = np.asarray(t, dtype=np.float64)
         k = np.clip(np.searchsorted(times, moment, side="right") - 1, 0, times.size - 1)
         after = np.minimum(k + 1, times.size - 1)
@@ -148,18 +150,20 @@ class LinearFeedback:
             s = part.reshape(part.shape + (1,) * (first.ndim - part.ndim))
             return np.asarray(first + s * (at(array, after) - first))
 
-        tau, rate = between(tau_ref), between(v_ref) - v
-        for gain, apart in zip(self.gains, (self._error(at(q_ref, k), at(way, k), part, q), rate)):
-            tau = tau + _times(gain, apart)
-        return np.broadcast_to(tau, v.shape)
+        where = at(q_ref, k)
+        if part.any() and self.gains[0].any():
+            ahead = at(way, k)
+            where = integrate(self.system, where, part.reshape(part.shape + (1,) * (ahead.ndim - part.ndim)) * ahead)
+        return self._towards(where, between(v_ref), between(tau_ref), q, v)
 
-    def _error(self, start: Array, way: Array, part: Array, q: Array) -> Array:
-        """q_ref ⊖ q."""
-        if not self.gains[0].any():
-            return np.zeros((*q.shape[:-1], self.system.nv))
-        if part.any():
-            start = integrate(self.system, start, part.reshape(part.shape + (1,) * (way.ndim - part.ndim)) * way)
-        return difference(self.system, q, np.where(self._loose, q, np.broadcast_to(start, q.shape)))
+    def _towards(self, q_ref: Array, v_ref: Array, tau_ref: Array, q: Array, v: Array) -> Array:
+        """τ_ref + Kp (q_ref ⊖ q) + Kd (v_ref − v)."""
+        kp, kd = self.gains
+        tau = tau_ref
+        if kp.any():
+            target = np.where(self._loose, q, np.broadcast_to(q_ref, q.shape))
+            tau = tau + _times(kp, difference(self.system, q, target))
+        return np.broadcast_to(tau + _times(kd, v_ref - v), v.shape)
 
     @property
     def reaches_all(self) -> bool:

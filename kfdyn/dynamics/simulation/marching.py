@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.simulation.equation import Motion, damped_key
+from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
-from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.configuration import REACH_TOLERANCE
 from kfdyn.multibody.entries import FINE, Later, known
@@ -184,10 +183,7 @@ class March:
         try:
             return np.ascontiguousarray(np.broadcast_to(x, self.lead + own)).reshape((self.rows, *own))
         except ValueError:
-            raise ShapeError(
-                f"{what} has leading axes {x.shape[: x.ndim - tail]}, but the state has {self.lead}; it must "
-                "broadcast to them"
-            ) from None
+            raise not_of_the_states(what, x.shape[: x.ndim - tail], self.lead) from None
 
     def by_stages(
         self, q: Array, v: Array, times: Array, advance: Callable[[float], None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -43,6 +45,8 @@ def motion(
             f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
             f"{system.name!r} has {nv}"
         )
+    if isinstance(torque, LinearFeedback):
+        _expect_the_same_hinges(system, torque.system)
     if not (torque is None or callable(torque)):
         torque = checked(system, torque, (nv,), "torque")
     if not (external_forces is None or callable(external_forces)):
@@ -67,6 +71,21 @@ def motion(
     B = _per_dof(system, damping, tree.damping, "damping")
     where = system._expansion.positions(at_rest) if system.couplings else at_rest
     return Motion(system, torque, external_forces, g, B, K, where)
+
+
+def _expect_the_same_hinges(system: System, other: System) -> None:
+    """Refuse a law for another robot; rotors, inertias, loops and gravity may be others than those it was made for."""
+    for ours, theirs in zip_longest(_hinges(system), _hinges(other)):
+        if ours != theirs:
+            has, wanted = ("none" if x is None else f"{x[0]!r} ({x[1]})" for x in (ours, theirs))
+            raise ModelError(
+                f"the torque is a law for another robot: {other.name!r} has hinge {wanted} where system "
+                f"{system.name!r} has {has}; make it for the system that is simulated"
+            )
+
+
+def _hinges(system: System) -> list[tuple[str, str]]:
+    return [(name, body.hinge.kind) for name, body in zip(system.hinge_names, system.bodies)]
 
 
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step
-from kfdyn.dynamics.simulation.variational import generalised_force, lagrangian, solve_mass, transport
+from kfdyn.dynamics.simulation.variational import (
+    dragged,
+    force_and_power,
+    generalised_force,
+    lagrangian,
+    size_of_forces,
+    solve_mass,
+    transport_of,
+)
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.closure import CLOSED, rows_that_hold_positions
@@ -21,7 +29,7 @@ Array = NDArray[np.float64]
 MOST_SWEEPS = 60
 # Velocities that are so many times those at the beginning are no answer.
 FAR = 1e6
-# Velocities, as part of themselves, and gaps of 1 m or 1 rad: what is left then is rounding.
+# Velocities, as part of what they are sums of, and gaps of 1 m or 1 rad: what is left then is rounding.
 SETTLED, SHUT = 4e-15, 0.02 * CLOSED
 
 
@@ -57,6 +65,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     Notes
     -----
     u, w and f are improved in turn, some ten times; f by Ω⁺ of the gap, so that dependent rows share their force.
+    Dampers are measurement noise there as on a tree, in 𝓜 and in Ω.
     Source: Jay, "Symplectic partitioned Runge-Kutta methods for constrained Hamiltonian systems", SIAM J. Numer. Anal.
     33 (1996); Hairer, Lubich and Wanner, "Geometric Numerical Integration", VII.1.4.
     """
@@ -68,30 +77,39 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
             f"loop {loop.name} holds rates alone (it is non-holonomic), and there is nothing to be symplectic for; "
             "take method 'rk4', 'implicit' or 'euler'"
         )
+    stiff, drag = dragged(motion, half)
+    stiff_base = stiff.without_loops
     here = motion.kept.get("rattle")
-    if here is None or not np.array_equal(here.cut.q, _flat(q)):
-        here = Held.at(system, q)
+    if here is None or drag is not None or not np.array_equal(here.cut.q, _flat(q)):
+        here = Held.at(stiff, q)
     W = here.cut.W
-    p = lagrangian(base, q, v).momentum
+    carry, p = transport_of(base), lagrangian(base, q, v).momentum
     # begin with what is known here: the force that the loops have, and the acceleration that it leads to
     drift = loop_readings(system, _flat(q), _flat(v)).drift
-    free = _flat(solve_mass(base, q, generalised_force(motion, base, t, q, v)))
+    free = _flat(solve_mass(stiff_base, q, generalised_force(motion, base, t, q, v)))
     f = -_times(here.inverse, here.cut.of_rates(free) + drift)
     u = w = v + half * (free + _times(W, f)).reshape(v.shape)
-    last, most = np.inf, FAR * max(np.abs(u).max(initial=0.0), np.abs(v).max(initial=0.0))
+    # what rounding is a part of: near rest the velocities are a small difference of forces that hold each other
+    sizes = size_of_forces(motion, base, t, q, v) + np.abs(here.forces(f)).reshape(v.shape)
+    terms = half * solve_mass(stiff_base, q, sizes)
+    last, most = np.inf, FAR * max(np.abs(x).max(initial=0.0) for x in (u, v, terms))
     for sweep in range(MOST_SWEEPS):
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
-        mean, _ = transport(base, half * u, p + half * pull)
-        u_new = solve_mass(base, q, mean)
-        _, p_half = transport(base, half * u_new, p + half * pull)
+        mean, _ = carry(half * u, p + half * pull)
+        if drag is not None:
+            mean = mean + half * motion.resistance(u, drag)
+        u_new = solve_mass(stiff_base, q, mean)
+        if drag is not None:
+            pull = pull - motion.resistance(u_new - u, drag)
+        _, p_half = carry(half * u_new, p + half * pull)
         q_half = integrate(base, q, half * u_new)
-        mean, _ = transport(base, half * w, p_half)
+        mean, _ = carry(half * w, p_half)
         w_new = solve_mass(base, integrate(base, q_half, half * w), mean)
         q_end = integrate(base, q_half, half * w_new)
         if not max(np.abs(u_new).max(initial=0.0), np.abs(w_new).max(initial=0.0)) <= most:
             raise _too_long(system, h)
         gap = loop_readings(system, _flat(q_end)).gap
-        off = _change(base, q, (u_new - u, w_new - w), (u_new, w_new))
+        off = _change(base, q, (u_new - u, w_new - w), (u_new, w_new, terms))
         u, w, open_by = u_new, w_new, float(np.abs(gap).max(initial=0.0))
         worst = max(off / SETTLED, open_by / SHUT)
         if worst <= 1.0 or (worst >= 0.5 * last and off <= 100 * SETTLED and open_by <= CLOSED):
@@ -105,14 +123,15 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
             u, w = u + moved, w + moved
     else:
         raise _too_long(system, h)
-    work = motion.power(t, q, u)
-    _, p_end = transport(base, half * w, p_half)
-    v_free = solve_mass(base, q_end, p_end + half * generalised_force(motion, base, t + h, q_end, w))
+    power = motion.power(t, q, u)
+    _, p_end = carry(half * w, p_half)
+    force, power_end = force_and_power(motion, base, t + h, q_end, w)
+    v_free = solve_mass(base, q_end, p_end + half * force)
     end = motion.kept["rattle"] = Held.at(system, q_end)
     v_end = _flat(v_free)
     for _ in range(2):  # once more for what rounding left
         v_end = v_end - end.cut.response(_times(end.inverse, end.cut.of_rates(v_end)))
-    return Step(q_end, v_end.reshape(v.shape), half * (work + motion.power(t + h, q_end, w)))
+    return Step(q_end, v_end.reshape(v.shape), half * (power + power_end))
 
 
 class Held(NamedTuple):
@@ -141,7 +160,7 @@ def _flat(x: Array) -> Array:
 
 
 def _change(base: System, q: Array, changes: tuple[Array, ...], sizes: tuple[Array, ...]) -> float:
-    """How much velocities change, as part of themselves, in the metric 𝓜."""
+    """How much velocities change, as part of what they are sums of, in the metric 𝓜."""
     change = sum(kinetic_energy(base, q, x) for x in changes)
     size = sum(kinetic_energy(base, q, x) for x in sizes)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.multibody import System
+from kfdyn.errors import ShapeError
+from kfdyn.multibody import System, center_of_mass
 
 Array = NDArray[np.float64]
+
+# Of the energies, in ε: what sums over some bodies and steps leave.
+ROUNDING = 32 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """What :func:`simulate` returns; time is the first axis, a batch of motions the next ones.
+
+    Indexing chooses motions of a batch: ``fan[3]``, ``fan[:10]``, ``grid[0, -1]`` are trajectories, too.
 
     Attributes
     ----------
@@ -45,6 +52,12 @@ class Trajectory:
     0.0
     >>> fall.q.shape, fall.method, fall.steps
     ((61, 1), 'rk4', 60)
+
+    Three of them at once, and the last one of these:
+
+    >>> falls = kf.simulate(kf.models.pendulum(), [[0.5], [1.0], [1.5]], [0.0], np.linspace(0, 0.6, 61))
+    >>> falls.q.shape, falls[-1].q.shape
+    ((61, 3, 1), (61, 1))
     """
 
     system: System = field(repr=False)
@@ -76,9 +89,23 @@ class Trajectory:
 
     @property
     def worst_energy_drift(self) -> float:
-        """Largest |energy drift| of all times and motions, against the largest kinetic energy."""
-        size = float(self.kinetic.max(initial=0.0)) or 1.0
-        return float(np.abs(self.energy_drift).max(initial=0.0)) / size
+        """Largest |energy drift| of all times and motions, against the largest energy exchanged.
+
+        That is the largest of the kinetic energy, the change of the potential energy and the work. A drift that is
+        within the rounding of the energies themselves is 0: of a robot at rest there is nothing else.
+        """
+        sizes = (self.kinetic, self.potential - self.potential[:1], self.work)
+        worst, exchanged = _largest(self.energy_drift), max(map(_largest, sizes))
+        return worst / exchanged if worst > self._rounding and exchanged > 0 else 0.0
+
+    @property
+    def _rounding(self) -> float:
+        """What rounding may leave of the energies; a weight that bears on others has been added up to small heights."""
+        size = _largest(self.kinetic) + _largest(self.potential) + _largest(self.work)
+        if self.potential.any():  # else there is no weight
+            lever = np.linalg.norm(center_of_mass(self.system, self.q[0]), axis=-1).max(initial=0.0)
+            size += self.system.mass * float(np.linalg.norm(self.system.gravity) * lever)
+        return float(ROUNDING * size)
 
     def report(self) -> str:
         """Say in a few lines what was simulated and what drifted.
@@ -89,7 +116,7 @@ class Trajectory:
         >>> from kfdyn.dynamics.simulation.simulate import simulate
         >>> print(simulate(pendulum(), [1.0], [0.0], [0.0, 0.5, 1.0], substeps=100).report())
         pendulum: 1 s by rk4, 200 steps
-        energy drift    6.5e-11 of the largest kinetic energy
+        energy drift    6.5e-11 of the largest energy exchanged
         momentum change 3.0e+00 kg m²/s, 3.0e+00 kg m/s, as it must: the world holds what is fixed to it
         """
         many = self.t.size and self.q.shape[1:-1]
@@ -102,10 +129,9 @@ class Trajectory:
             if self._is_held
             else "an error if neither gravity nor anything else pushes from outside"
         )
-        return (
-            f"{what}\nenergy drift    {self.worst_energy_drift:.1e} of the largest kinetic energy"
-            f"\nmomentum change {angular:.1e} kg m²/s, {linear:.1e} kg m/s, {meaning}"
-        )
+        worst = self.worst_energy_drift
+        drift = f"{worst:.1e} of the largest energy exchanged" if worst else "none beyond rounding"
+        return f"{what}\nenergy drift    {drift}\nmomentum change {angular:.1e} kg m²/s, {linear:.1e} kg m/s, {meaning}"
 
     @property
     def _is_held(self) -> bool:
@@ -115,5 +141,38 @@ class Trajectory:
         held = any(None in (loop.frame_a, loop.frame_b) for loop in self.system.loops)
         return held or any(hinge.nv < 6 for hinge in roots)
 
+    def __getitem__(self, which: Any) -> Trajectory:
+        """Some motions of a batch; ``which`` indexes the axes between time and coordinates, by numbers and slices."""
+        lead = self.q.shape[1:-1]
+        every = which if isinstance(which, tuple) else (which,)
+        if len(every) > len(lead) or not all(isinstance(i, int | np.integer | slice) for i in every):
+            motions = f"motions {lead}" if lead else "one motion"
+            raise ShapeError(
+                f"this trajectory is of {motions}, chosen by as many numbers or slices, got [{which!r:.60}]; times "
+                "are the first axis of its arrays: take trajectory.q[i]"
+            )
+        names = ("q", "v", "tau", "kinetic", "potential", "work", "momentum")
+        chosen = {name: getattr(self, name)[(slice(None), *every)] for name in names}
+        return replace(self, system=_of_motions(self.system, lead, every), **chosen)
+
     def __repr__(self) -> str:
         return f"Trajectory({self.report()})"
+
+
+def _largest(x: Array) -> float:
+    return float(np.abs(x).max(initial=0.0))
+
+
+def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -> System:
+    """The system of some motions of a batch: contacts that each motion anchored of its own, at those alone."""
+    if not any(loop.anchor is not None and np.ndim(loop.anchor[1]) > 1 for loop in system.loops):
+        return system
+    loops = []
+    for loop in system.loops:
+        if loop.anchor is not None and np.ndim(loop.anchor[1]) > 1:
+            rotation, position = (x.reshape(*lead, *x.shape[1:])[which] for x in loop.anchor)
+            if position.ndim > 1:
+                rotation, position = rotation.reshape(-1, 3, 3), position.reshape(-1, 3)
+            loop = loop.anchored(rotation, position)
+        loops.append(loop)
+    return system.without_loops.with_loops(loops)

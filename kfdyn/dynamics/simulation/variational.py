@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.forest import hinge_without_inertia
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.simulation.equation import Motion
+from kfdyn.dynamics.simulation.equation import Motion, damped_key
+from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.dynamics.simulation.integrators import Step
-from kfdyn.errors import KfdynError, SingularError
+from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.armature import with_armature
 from kfdyn.multibody.entries import FINE, Later
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
+
+# Of exp(ad), and of what they add up to: |ad| = 2 leaves 2^40 / 40! = 1e-36.
+MOST_TERMS, LEFT = 40, 1e-18
+WEIGHTLESS = np.zeros(3)
+WEIGHTLESS.flags.writeable = False
 
 LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
 
@@ -74,8 +80,9 @@ def lagrangian(
         found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
         return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
     g = system.gravity if gravity is None else np.asarray(gravity, float)
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    if q.shape[:-1] != lead or v.shape[:-1] != lead:
+    lead = v.shape[:-1]
+    if q.shape[:-1] != lead:
+        lead = np.broadcast_shapes(q.shape[:-1], lead)
         q, v = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v))
     if g.ndim > 1:
         g = np.array(np.broadcast_to(g, (*lead, 3)))
@@ -121,10 +128,11 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     Notes
     -----
-    𝓜^-1 is applied once per iteration, some 5 to 10 times in either half: for the kick by one innovations factor,
-    for the move, where q changes, by forward dynamics. Where that contracts slowly Newton's steps take over, and where
-    they would lead astray the root is followed from h = 0 (:func:`.implicit_equations.settle`): of
-    several roots the step takes the one that this state leads to.
+    𝓜^-1 is applied once per iteration, some 3 to 10 times in either half, by forward dynamics. Dampers, and rates that
+    a :class:`.LinearFeedback` feeds back, are solved for with it (:func:`dragged`). Corrections count until they are
+    rounding of the forces and momenta that the velocity is a sum of, which at rest is all there is of it. Where that
+    contracts slowly Newton's steps take over, and where they would lead astray the root is followed from h = 0
+    (:func:`.implicit_equations.settle`): of several roots the step takes the one that this state leads to.
     Sources: Hairer, Lubich and Wanner, "Geometric numerical integration illustrated by the Störmer-Verlet
     method", Acta Numerica 12 (2003); Bou-Rabee and Marsden, "Hamilton-Pontryagin integrators on Lie
     groups", Foundations of Computational Mathematics 9 (2009).
@@ -142,31 +150,32 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
         return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
+    stiff, drag = dragged(motion, half)
+    carry = transport_of(system)
     p = lagrangian(system, q, v).momentum
 
-    def force(time: float, q_now: Array, u: Array) -> Array:
-        return generalised_force(motion, system, time, q_now, u)
-
-    solve_here = _inverse(system, q)
-
     def kick(u: Array, part: Array) -> Array:
-        mean, _ = transport(system, part * half * u, p + part * half * force(t, q, u))
-        return solve_here(mean)
+        mean, _ = carry(part * half * u, p + part * half * generalised_force(motion, system, t, q, u))
+        if drag is not None:
+            mean = mean + half * motion.resistance(u, drag)
+        return solve_mass(stiff, q, mean)
 
-    u = _settled(kick, system, q, v, "kick", h)
-    work = motion.power(t, q, u)
-    _, p_half = transport(system, half * u, p + half * force(t, q, u))
+    terms = half * solve_mass(stiff, q, size_of_forces(motion, system, t, q, v))
+    u = _settled(kick, system, q, v, terms, "kick", h)
+    force, power = force_and_power(motion, system, t, q, u)
+    _, p_half = carry(half * u, p + half * force)
     q_half = integrate(system, q, half * u)
 
     def move(w: Array, part: Array) -> Array:
-        mean, _ = transport(system, part * half * w, p_half)
+        mean, _ = carry(part * half * w, p_half)
         return solve_mass(system, integrate(system, q_half, part * half * w), mean)
 
-    w = _settled(move, system, q_half, solve_mass(system, q_half, p_half), "move", h)
-    _, p_end = transport(system, half * w, p_half)
+    start = solve_mass(system, q_half, p_half)
+    w = _settled(move, system, q_half, start, start, "move", h)
+    _, p_end = carry(half * w, p_half)
     q_end = integrate(system, q_half, half * w)
-    v_end = solve_mass(system, q_end, p_end + half * force(t + h, q_end, w))
-    return Step(q_end, v_end, half * (work + motion.power(t + h, q_end, w)))
+    force, power_end = force_and_power(motion, system, t + h, q_end, w)
+    return Step(q_end, solve_mass(system, q_end, p_end + half * force), half * (power + power_end))
 
 
 def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
@@ -175,24 +184,55 @@ def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Arr
     return tau + lagrangian(system, q, v, external, motion.gravity).force
 
 
+def force_and_power(motion: Motion, system: System, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    """:func:`generalised_force` (..., nv), and the power (...) of what is not in the energy; laws are asked once."""
+    driving, external = motion.driving(t, q, v), motion.external(t, q, v)
+    tau = driving - motion.resistance(v, motion.damping) + motion.spring(q)
+    force = tau + lagrangian(system, q, v, external, motion.gravity).force
+    return force, motion.power_of(driving, external, q, v, v)
+
+
+def size_of_forces(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
+    """Σ |f| (..., nv) of the forces that :func:`generalised_force` adds up: what its rounding is a part of."""
+    drag, external = motion.resistance(v, motion.damping), motion.external(t, q, v)
+    own = lagrangian(system, q, v, None, motion.gravity).force
+    size = np.abs(motion.driving(t, q, v)) + np.abs(drag) + np.abs(motion.spring(q)) + np.abs(own)
+    if external is not None:
+        size = size + np.abs(lagrangian(system, q, v, external, motion.gravity).force - own)
+    return size
+
+
+def dragged(motion: Motion, half: float) -> tuple[System, Array | None]:
+    """The system with R ← R + h/2 D, and D, of dampers and of the rates that a law feeds back; D is None if it is 0.
+
+    With h/2 D u on both sides of the kick's equation a damper of any stiffness is solved for at once, as measurement
+    noise (THEORY section 6), and the iteration is left with what is not linear.
+    """
+    if "drag" not in motion.kept:
+        drag, law = motion.damping, motion.torque
+        if isinstance(law, LinearFeedback) and not motion.system.couplings:
+            gain = law.gains[1]
+            drag = drag + np.maximum(gain if gain.ndim == 1 else np.diag(gain), 0.0)
+        motion.kept["drag"] = drag if drag.any() else None
+    drag = motion.kept["drag"]
+    if drag is None or half <= 0:
+        return motion.system, None
+    key = "dragged", damped_key(half)
+    if key not in motion.kept:
+        tree = motion.system.open_tree
+        motion.kept[key] = motion.system.like(with_armature(tree, tree.armature + half * drag))
+    return motion.kept[key], drag
+
+
 def solve_mass(system: System, q: Array, p: Array) -> Array:
-    """𝓜^-1(q) p, once: forward dynamics at rest and without gravity."""
-    return forward_dynamics(system, q, None, p, gravity=np.zeros(3))
+    """𝓜^-1(q) p: forward dynamics at rest and without gravity."""
+    return forward_dynamics(system, q, np.zeros(p.shape), p, None, WEIGHTLESS)
 
 
-def _inverse(system: System, q: Array) -> Callable[[Array], Array]:
-    """Return p ↦ 𝓜^-1(q) p for many p, by the innovations factor: (I − HψK)* D^-1 (I − HψK) (THEORY section 4)."""
-    from kfdyn.estimation import innovations_factor
-
-    if not system.is_tree:
-        return lambda p: solve_mass(system, q, p)
-    forest = as_forest(system, q)
-    try:
-        factor = innovations_factor(forest.ss)
-    except SingularError as error:
-        _, body = forest.where(error.node or 0)
-        raise hinge_without_inertia(system, body, error.output or 0) from None
-    return lambda p: forest.by_dof(factor.solve(forest.stack(p)))
+def transport_of(system: System) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """:func:`transport` of (step, p), where hinges have coordinates no call of anything."""
+    turns = (system.open_tree.layout.coordinates != Coordinates.SCREWS).any()
+    return partial(transport, system) if turns else lambda _, p: (p, p)
 
 
 def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
@@ -200,8 +240,6 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     from kfdyn.dynamics.recursions import lagrangian as sweeps
 
     layout = system.open_tree.layout
-    if not (layout.coordinates != Coordinates.SCREWS).any():
-        return p, p
     if system.couplings:  # coupled hinges have coordinates
         tree, e = system.open_tree, system._expansion
         step_tree, p_tree = np.zeros((2, *p.shape[:-1], tree.nv))
@@ -210,19 +248,29 @@ def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
         for x, y in zip(out, transport(tree, step_tree, p_tree)):
             x[..., e.here_v] = y[..., e.plain_v]
         return out[0], out[1]
-    steps = np.ascontiguousarray(np.broadcast_to(step, p.shape))
+    steps = np.ascontiguousarray(step if step.shape == p.shape else np.broadcast_to(step, p.shape))
+    terms = _terms(float(np.abs(steps).max(initial=0.0)))
     mean, moved = np.empty(p.shape), np.empty(p.shape)
     sweeps.transport(
-        layout.coordinates, layout.v_start, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
+        layout.coordinates, layout.v_start, terms, steps.reshape(-1), np.ascontiguousarray(p).reshape(-1),
         mean.reshape(-1), moved.reshape(-1),
     )  # fmt: skip
     return mean, moved
 
 
-def _settled(update: Update, system: System, q: Array, start: Array, name: str, h: float) -> Array:
+def _terms(largest: float) -> int:
+    """Terms of exp(ad) that count where no entry of a step is larger: |ad| ≤ |ω| + |v| ≤ √12 of it."""
+    left, n = 1.0, 0
+    while n < MOST_TERMS and not left < LEFT:  # nor where it is NaN
+        n += 1
+        left *= 3.5 * largest / n
+    return n
+
+
+def _settled(update: Update, system: System, q: Array, start: Array, terms: Array, name: str, h: float) -> Array:
     """Solve one half of the step; the length of a velocity is the root of twice its kinetic energy at q."""
     try:
-        return settle(update, lambda u: np.sqrt(2.0 * kinetic_energy(system, q, u)), start)
+        return settle(update, lambda u: np.sqrt(2.0 * kinetic_energy(system, q, u)), start, terms)
     except NoNearRoot as why:
         raise KfdynError(
             f"the implicit equations of the symplectic step have no solution near this state at h = {h:.3g}: the root "

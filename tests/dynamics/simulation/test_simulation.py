@@ -10,6 +10,7 @@ from scipy.special import ellipj, ellipk
 
 import kfdyn.multibody as mb
 from kfdyn.dynamics.simulation.adaptive import rates
+from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.simulate import ADAPTIVE, FIXED_STEP, simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody.hinge import Coordinates
@@ -222,7 +223,19 @@ def test_one_time_is_no_motion():
         ({"t": []}, ShapeError, "nt >= 1"),
         ({"q": [0.0]}, ShapeError, "q must have shape"),
         ({"v": [np.inf, 0.0]}, ModelError, "v has entries that are not finite"),
+        ({"q": [[0.0, 0.0], [np.nan, 0.0]]}, ModelError, r"q has entries.*the first is that at \[1, 0\], nan"),
         ({"torque": [1.0]}, ShapeError, "torque must have shape"),
+        ({"torque": np.zeros((2, 2))}, ShapeError, r"constant in time, samples at times t are kf\.LinearFeedback\("),
+        (
+            {"torque": np.zeros((2, 2)), "method": "symplectic"},
+            ShapeError,
+            r"constant in time, samples at times t are kf\.LinearFeedback\(",
+        ),
+        (
+            {"torque": LinearFeedback(mb.models.chain(2), kd=1.0)},
+            ModelError,
+            r"'chain\(2\)' has hinge 'joint_0' \(revolute\) where system 'double pendulum' has 'shoulder'",
+        ),
         ({"torque": lambda t, q, v: [1.0]}, ShapeError, r"torque\(t, q, v\) must have shape"),
         ({"torque": lambda t, q, v: [np.nan, 0.0]}, ModelError, r"torque\(t, q, v\) has entries that are not finite"),
         ({"torque": lambda t, q, v: np.zeros((3, 2))}, ShapeError, r"torque\(t, q, v\) has leading axes \(3,\)"),
