@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.forward import by_engine as forward_by_engine
+from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -130,12 +132,31 @@ def forward_dynamics_derivatives(
     if not system.is_tree:
         from kfdyn.dynamics.loops.coupled_derivatives import coupled_forward_derivatives
 
-        return ForwardDerivatives(*_filled(out, states, coupled_forward_derivatives(states)))
+        return ForwardDerivatives(*_filled(out, _shaped(states, coupled_forward_derivatives(states))))
     by, a = _matrices(states), np.empty((states.size, system.nv))
-    if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
-        forward_dynamics(system, states["q"], states.arrays.get("v"), states["tau"], None, states.arrays.get("gravity"))
-        raise overflow(system, "a derivative", **states.arrays)
-    return ForwardDerivatives(*_filled(out, states, by))
+    fine = known(FORWARD(system, states.size, *_given(states, "tau"), *by, a))
+    declined = np.zeros(states.size, dtype=bool) if fine else ~np.isfinite(by).all(axis=(0, 2, 3))
+    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), declined, _by_engine)))
+
+
+def _by_engine(states: States) -> dict[str, Array]:
+    """∂a/∂q = −𝓜⁻¹ ∂τ/∂q, ∂a/∂v = −𝓜⁻¹ ∂τ/∂v and 𝓜⁻¹ (size, nv, nv), with 𝓜 as the engine factorises it."""
+    from kfdyn.estimation import innovations_factor
+
+    system, nv = states.system, states.system.nv
+    q, v, _, gravity = states.part(slice(None))
+    (a,) = forward_by_engine(states).values()  # it names hinges without inertia
+    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
+    right, columns = -np.concatenate([dtau_dq, dtau_dv], axis=-1), np.empty((states.size, nv, 2 * nv))
+
+    def solve(part: slice) -> None:
+        size = part.stop - part.start
+        stacked = right[part].transpose(2, 0, 1).reshape(2 * nv, size * nv)
+        solved = innovations_factor(states.forest(part).ss).solve(stacked)
+        columns[part] = solved.reshape(2 * nv, size, nv).transpose(1, 2, 0)
+
+    states.in_parts(solve)
+    return {"∂a/∂q": columns[..., :nv], "∂a/∂v": columns[..., nv:], **inverse_by_engine(states)}
 
 
 def inverse_dynamics_derivatives(
@@ -206,11 +227,11 @@ def inverse_dynamics_derivatives(
     if not system.is_tree:
         from kfdyn.dynamics.loops.coupled_derivatives import coupled_inverse_derivatives
 
-        return InverseDerivatives(*_filled(out, states, coupled_inverse_derivatives(states, states["a"])))
+        return InverseDerivatives(*_filled(out, _shaped(states, coupled_inverse_derivatives(states, states["a"]))))
     by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
         raise overflow(system, "a derivative", **states.arrays)
-    return InverseDerivatives(*_filled(out, states, by))
+    return InverseDerivatives(*_filled(out, _shaped(states, by)))
 
 
 def _quick(
@@ -233,10 +254,8 @@ def _quick(
     return (by if out is None else out) if status == FINE else None
 
 
-def _filled(out: Sequence[Array] | None, states: States, by: Sequence[Array]) -> Sequence[Array]:
-    """The answers with the leading axes of the arguments, in ``out`` if that is given."""
-    shape = (*states.lead, states.system.nv, states.system.nv)
-    answers = [x.reshape(shape) for x in by]
+def _filled(out: Sequence[Array] | None, answers: Sequence[Array]) -> Sequence[Array]:
+    """The answers, in ``out`` if that is given."""
     if out is None:
         return answers
     if not hasattr(out, "__len__") or len(out) != 3:
@@ -261,6 +280,11 @@ def _expect_no_loops(system: System, function: str) -> None:
 
 def _matrices(states: States) -> list[Array]:
     return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(3)]
+
+
+def _shaped(states: States, by: Sequence[Array]) -> list[Array]:
+    """The matrices with the leading axes of the arguments."""
+    return [x.reshape((*states.lead, *x.shape[1:])) for x in by]
 
 
 def _given(states: States, third: str) -> list[Array]:

@@ -192,25 +192,32 @@ def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]
     return _flagged(out, known(MASS_MATRIX_INVERSE(states.system, states.size, _flat(states, "q"), out)))
 
 
-def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+def fused_hybrid_dynamics(
+    states: States, prescribed: NDArray[np.bool_]
+) -> tuple[tuple[Array, Array], NDArray[np.bool_]]:
     """All forces and accelerations (size, nv), given ``a`` where prescribed (nv,) and ``tau`` elsewhere.
 
-    None if a number that is given is not sound, or a free hinge has no inertia. What is not given is not looked at.
+    Flagged as in forward dynamics, hinges that are free being looked at. What is not given is not looked at.
     """
     tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
     given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
-    fine = HYBRID(states.system, states.size, *marks(model_of(states.system), prescribed), *given, tau, a)
-    return (tau, a) if known(fine) else None
+    fine = known(HYBRID(states.system, states.size, *marks(model_of(states.system), prescribed), *given, tau, a))
+    return (tau, a), _flagged(tau, fine)[1] | _flagged(a, fine)[1]
 
 
-def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64], positions: Array) -> Array | None:
-    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,).
-
-    None if a number is not sound or a hinge has no inertia.
-    """
+def fused_operational_space_compliance(
+    states: States, bodies: NDArray[np.int64], positions: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), flagged as in forward dynamics."""
     wide = 6 * len(bodies)
     out, of = _matrices(states, wide), _placed(model_of(states.system), states.system, bodies, positions)
-    return out if known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), out)) else None
+    return _flagged(out, known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), out)))
+
+
+def fused_of_dofs(entry: Later, states: States) -> tuple[Array, NDArray[np.bool_]]:
+    """A number for each dof (size, nv), flagged as in forward dynamics."""
+    out = np.empty((states.size, states.system.nv))
+    return _flagged(out, known(entry(states.system, states.size, _flat(states, "q"), out)))
 
 
 def marks(model: Model, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -254,7 +261,7 @@ def _matrices(states: States, wide: int) -> Array:
 
 
 def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
-    """The answers, and which of them are none."""
+    """The answers, and which of them (size,) are none."""
     if fine:
         return answers, np.zeros(len(answers), dtype=bool)
     return answers, np.asarray((~np.isfinite(answers)).any(axis=tuple(range(1, answers.ndim))))
