@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
+from kfdyn.dynamics.entries import as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
@@ -91,7 +92,8 @@ def forward_dynamics_derivatives(
         ``system.gravity`` if not given.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
-        not each other. For a large batch new memory may take as long as the derivatives themselves.
+        not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
+        derivatives themselves.
 
     Returns
     -------
@@ -134,9 +136,8 @@ def forward_dynamics_derivatives(
 
         return ForwardDerivatives(*_filled(out, _shaped(states, coupled_forward_derivatives(states))))
     by, a = _matrices(states), np.empty((states.size, system.nv))
-    fine = known(FORWARD(system, states.size, *_given(states, "tau"), *by, a))
-    declined = np.zeros(states.size, dtype=bool) if fine else ~np.isfinite(by).all(axis=(0, 2, 3))
-    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), declined, _by_engine)))
+    fine = known(FORWARD(system, states.size, *_given(states, "tau"), *(as_given(states, x) for x in (*by, a))))
+    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by), _by_engine)))
 
 
 def _by_engine(states: States) -> dict[str, Array]:
@@ -193,7 +194,8 @@ def inverse_dynamics_derivatives(
         ``system.gravity`` if not given.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
-        not each other. For a large batch new memory may take as long as the derivatives themselves.
+        not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
+        derivatives themselves.
 
     Returns
     -------
@@ -229,7 +231,7 @@ def inverse_dynamics_derivatives(
 
         return InverseDerivatives(*_filled(out, _shaped(states, coupled_inverse_derivatives(states, states["a"]))))
     by = _matrices(states)
-    if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
+    if not known(INVERSE(system, states.size, *_given(states, "a"), *(as_given(states, x) for x in by))):
         raise overflow(system, "a derivative", **states.arrays)
     return InverseDerivatives(*_filled(out, _shaped(states, by)))
 
@@ -289,6 +291,7 @@ def _shaped(states: States, by: Sequence[Array]) -> list[Array]:
 
 def _given(states: States, third: str) -> list[Array]:
     """Arguments q, v, the third, gravity, with their leading axes made one."""
-    v = states.arrays.get("v")
-    gravity = states.arrays.get("gravity", states.system.gravity)
-    return [states["q"], np.zeros((states.size, states.system.nv)) if v is None else v, states[third], gravity]
+    arrays, system = states.arrays, states.system
+    v, gravity = arrays.get("v", np.zeros((states.size, system.nv))), arrays.get("gravity")
+    given = [as_given(states, x) for x in (arrays["q"], v, arrays[third])]
+    return [*given, system.gravity if gravity is None else as_given(states, gravity)]

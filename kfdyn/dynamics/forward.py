@@ -65,7 +65,8 @@ def forward_dynamics(
         (minimal coordinates, O(N) for local loops, refuses a dead centre), "cut" updates the accelerations without
         loops through Ω (what "filter" does with loops), "proximal" gives the loops as information, little by little.
     out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------

@@ -57,7 +57,8 @@ def mass_matrix(
     method : {"composite", "columns", "operator", "covariance"}
         The first is fused, O(N depth), and the one to use; the others agree with it and are there to show why.
     out : (..., nv, nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------

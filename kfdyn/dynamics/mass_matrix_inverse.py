@@ -46,7 +46,8 @@ def mass_matrix_inverse(
     method : {"innovations", "engine", "blocks", "columns"}
         The first is the fastest and symmetric to the bit; all are O(N²) or O(N² depth).
     out : (..., nv, nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------

@@ -41,7 +41,8 @@ def operational_space_compliance(
     frames : str or sequence of str
         Names of bodies or of ``system.frames``; k of them, repetition allowed.
     out : (..., 6k, 6k) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------

@@ -69,17 +69,24 @@ class Later:
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
         entry, model = self._entry or self.entry, self._model(system)
-        alone = rows == 1 and model.specials is None and self._model is model_of and not self._checks.on
+        special = model.specials if model.specials is not None and _is_batch(entry, arrays) else None
+        alone = rows == 1 and special is None and self._model is model_of and not self._checks.on
         if alone and self.one(system, *arrays) is not None:
             return FINE
-        if model.specials is not None:
-            entry, arrays = model.specials.of(entry, arrays)
+        if special is not None:
+            entry, arrays = special.of(entry, arrays)
         status = entry(model, *arrays, rows=rows, effort=effort)
         if status >= 0:
             return status
         results = len(entry.results)
         given = [_contiguous(x) for x in arrays[:-results]]
         return entry(model, *given, *arrays[-results:], rows=rows, effort=effort)
+
+
+def _is_batch(entry: Entry, arrays: tuple[Any, ...]) -> bool:
+    """Whether the results have batch axes; without them it is one state, which no code of a system's own is for."""
+    results = entry.results
+    return bool(arrays[-len(results)].ndim > len(results[0].tail))
 
 
 def _contiguous(x: Any) -> Any:

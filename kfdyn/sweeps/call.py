@@ -16,7 +16,7 @@ UNFIT = -1000
 class Checks:
     """Whether every index is to be checked: KFDYN_CHECK, as it was when the package was first used."""
 
-    on = os.environ.get("KFDYN_CHECK", "") not in ("", "0")
+    on = os.environ.get("KFDYN_CHECK", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 class Tag(int):

@@ -1,5 +1,8 @@
 """R86:12-CTRL: closed loops whose error is a linear oscillator, known in closed form."""
 
+from contextlib import suppress
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +15,7 @@ import kfdyn.multibody as mb
 from kfdyn.dynamics import bias_forces, control, forward_dynamics, mass_matrix
 from kfdyn.dynamics.control import computed_torque, operational_space_control
 from kfdyn.dynamics.simulation.simulate import simulate
-from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix
 from kfdyn.sweeps.call import Checks
@@ -206,6 +209,25 @@ def test_bad_input_to_operational_space_control(change, error, match):
         operational_space_control(mb.models.puma560(), **{**given, **change})
 
 
+def one_sweep(call):
+    """What the one compiled call says, or None."""
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        quick = control._quick
+        patch.setattr(control, "_quick", lambda *given: said.append(quick(*given)) or said[0])
+        with suppress(KfdynError):
+            call()
+    return said[0]
+
+
+def many_calls(call):
+    """What the functions say of which a controller is made, all rows being declined by the compiled call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control, "_quick", lambda *_: None)
+        patch.setattr(control, "_swept", lambda _, s, of: (np.empty((s.size, s.system.nv)), np.ones(s.size, bool)))
+        return call()
+
+
 @settings(max_examples=10, deadline=None)
 @given(seeds, st.sampled_from([(), (3,), (2, 2)]), st.sampled_from([0, 1, 2]))
 def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
@@ -217,24 +239,21 @@ def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
     u, f, nv = rng.normal(size=(*lead, system.nv)), rng.normal(size=(*lead, system.n_bodies, 6)), system.nv
     kp = rng.normal(size=(nv,) * matrix) if matrix else 2.0
     wanted = kf.integrate(system, q, 0.3 * u), u, v, kp, 1.5, f
-    quick = control._quick_torque(system, q, v, *wanted, None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "_quick_torque", lambda *_: None)
-        close(quick, computed_torque(system, q, v, *wanted), 1e-13)
-    rows, frame = np.array([3, 0, 5], dtype=np.int64), system.body_names[-1]
+    torque = partial(computed_torque, system, q, v, *wanted)
+    close(one_sweep(torque), many_calls(torque), 1e-13)
+    rows, frame = [3, 0, 5], system.body_names[-1]
     kp = rng.normal(size=(3,) * matrix) if matrix else 2.0
     target = mb.Pose(rotation_vector_to_matrix(rng.normal(size=3)), rng.normal(size=3))
     motion = rng.normal(size=(2, 6))
-    quick = control._quick_control(system, q, v, frame, target, kp, 1.5, *motion, u, rows, f, None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "_quick_control", lambda *_: None)
-        try:
-            slow = operational_space_control(
-                system, q, v, frame, target, kp, 1.5, *motion, posture=u, axes=tuple(rows), external_forces=f
-            )
-        except SingularError:
-            assert quick is None
-            return
+    task = partial(
+        operational_space_control, system, q, v, frame, target, kp, 1.5, *motion, u, axes=rows, external_forces=f
+    )  # fmt: skip
+    quick = one_sweep(task)
+    try:
+        slow = many_calls(task)
+    except SingularError:
+        assert quick is None
+        return
     condition = np.linalg.cond(kf.operational_space_compliance(system, q, frame)[..., rows, :][..., rows]).max()
     if quick is None:
         assert condition > 1e8 / 40  # 36 of which the bound may be too careful
@@ -245,14 +264,13 @@ def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
 def test_one_sweep_with_every_index_checked(monkeypatch):
     arm, rng = mb.models.puma560(), np.random.default_rng(0)
     q, v = state(arm, rng, (2,))
-    target, rows = mb.frame_pose(arm, q[0] + 0.1, "link_6"), np.array([3, 4, 5], dtype=np.int64)
-    still = np.zeros(6)
+    target = mb.frame_pose(arm, q[0] + 0.1, "link_6")
 
     def both():
-        tau = control._quick_torque(arm, q, v, q + 0.1, v, v, 3.0, np.eye(6), None, None)
-        return tau, control._quick_control(arm, q, v, "link_6", target, 3.0, 1.0, still, still, None, rows, None, None)
+        yield one_sweep(lambda: computed_torque(arm, q, v, q + 0.1, v, v, 3.0, np.eye(6)))
+        yield one_sweep(lambda: operational_space_control(arm, q, v, "link_6", target, 3.0, 1.0, axes=(3, 4, 5)))
 
-    compiled = both()
+    compiled = list(both())
     monkeypatch.setattr(Checks, "on", True)
     for mine, theirs in zip(compiled, both()):
         close(mine, theirs, 1e-13)
@@ -274,8 +292,12 @@ def test_the_turn_to_a_target_near_half_a_revolution(angle):
 
 def test_a_target_that_is_no_rotation_goes_the_long_way():
     arm, q = mb.models.puma560(), np.full(6, 0.4)
-    rows, still = np.array([3, 4, 5], dtype=np.int64), np.zeros(6)
     for R in (np.diag([1.0, 1.0, -1.0]), 1.001 * np.eye(3)):
         target = mb.Pose(R, np.zeros(3))
-        given = (arm, q, still, "link_6", target, 1.0, 1.0, still, still, None, rows, None, None)
-        assert control._quick_control(*given) is None
+        task = partial(operational_space_control, arm, q, np.zeros(6), "link_6", target, 1.0, 1.0, axes=(3, 4, 5))
+        assert one_sweep(task) is None
+        with pytest.raises(ModelError, match=r"target\.rotation is "):
+            task()
+    target = mb.Pose(np.stack([np.eye(3), R]), np.zeros(3))
+    with pytest.raises(ModelError, match=r"target\.rotation\[1\] is "):
+        operational_space_control(arm, q, np.zeros(6), "link_6", target, 1.0, 1.0)
