@@ -276,6 +276,41 @@ def test_one_sweep_with_every_index_checked(monkeypatch):
         close(mine, theirs, 1e-13)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_and_broadcasts_have_the_bits_of_arrays(seed):
+    """And so has a state alone: one compiled call tells them all."""
+    system, rng = mb.models.random_tree(6, seed, branching=0.3), np.random.default_rng(seed)
+    frame = system.body_names[-1]
+    q, v = state(system, rng, (3,))
+    q_d, target = kf.integrate(system, q, 0.3 * v), mb.frame_pose(system, q[0], frame)
+
+    def both(q, v, q_d, target):
+        yield computed_torque(system, q, v, q_d, v, v, 2.0, 1.5)
+        yield operational_space_control(system, q, v, frame, target, 2.0, 1.5, axes=(5,))
+        yield kf.mass_matrix_logdet(system, q)
+
+    whole = list(both(q, v, q_d, target))
+    for other in (
+        both(q.tolist(), v.tolist(), q_d.tolist(), target),
+        both(q, v, q_d, mb.Pose(*(np.broadcast_to(x, (3, *x.shape)) for x in target))),
+        [np.stack(x) for x in zip(*(both(*own, target) for own in zip(q, v, q_d)))],
+    ):
+        for one, two in zip(whole, other):
+            np.testing.assert_array_equal(one, two)
+    at_rest = list(both(q, np.zeros_like(v), q_d, target))
+    for one, two in zip(at_rest, both(q, np.zeros(system.nv), q_d, target)):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("axes", [(3.9,), ("3",), (None,), 3, [[3, 4]], (float("nan"),)])
+def test_axes_are_whole_numbers(axes):
+    arm = mb.models.puma560()
+    with pytest.raises(ModelError, match="axes must be different numbers from 0 to 5"):
+        operational_space_control(
+            arm, np.zeros(6), np.zeros(6), "link_6", mb.Pose(np.eye(3), np.zeros(3)), 1, 1, axes=axes
+        )
+
+
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1.0, np.pi - 1e-7, np.pi])
 def test_the_turn_to_a_target_near_half_a_revolution(angle):
     """scipy's rotation vectors are the judge; at π either way round is right."""
