@@ -13,7 +13,9 @@ from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
+from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
+from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -145,6 +147,8 @@ def _by_engine(states: States) -> dict[str, Array]:
     from kfdyn.estimation import innovations_factor
 
     system, nv = states.system, states.system.nv
+    if not system.is_tree:
+        return _by_inverse(states)
     q, v, _, gravity = states.part(slice(None))
     (a,) = forward_by_engine(states).values()  # it names hinges without inertia
     dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
@@ -158,6 +162,15 @@ def _by_engine(states: States) -> dict[str, Array]:
 
     states.in_parts(solve)
     return {"∂a/∂q": columns[..., :nv], "∂a/∂v": columns[..., nv:], **inverse_by_engine(states)}
+
+
+def _by_inverse(states: States) -> dict[str, Array]:
+    """The same with couplings, whose forward dynamics and 𝓜⁻¹ have engines of their own."""
+    system = states.system
+    q, v, _, gravity = states.part(slice(None))
+    a, inverse = forward_dynamics(system, q, v, states["tau"], None, gravity), mass_matrix_inverse(system, q)
+    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
+    return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
 
 
 def inverse_dynamics_derivatives(

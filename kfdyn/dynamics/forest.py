@@ -135,7 +135,7 @@ class States:
 
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
-        if not 0 < own.size <= _DENSE or not self.size:
+        if not system.is_tree or not 0 < own.size <= _DENSE or not self.size:
             return
         M = fused_mass_matrix(States(system, self.lead, {"q": self["q"]}))
         if M is None or not np.isfinite(M).all():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
+from kfdyn.dynamics.derivatives import _by_engine as by_engine
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import SingularError
 
@@ -137,6 +138,16 @@ def test_a_hinge_that_never_has_inertia_is_at_no_state_in_particular():
     light = kf.System([kf.Body("tip", np.zeros((6, 6)), kf.Hinge.revolute([0, 0, 1]), hinge_name="turn")])
     with pytest.raises(SingularError, match=r"^hinge 'turn': nothing outboard of it has mass"):
         kf.forward_dynamics(light, np.zeros((4, 1)), None, np.zeros((4, 1)))
+
+
+def test_couplings_have_the_same_derivatives_by_their_inverse():
+    tree, rng = kf.models.random_tree(6, 5, hinges=("revolute", "prismatic")), np.random.default_rng(2)
+    pair = [kf.Coupling(tree.hinge_names[1:3], [1.0, -2.0], [0.0, 0.5])]
+    system = kf.System(tree.bodies, couplings=pair)
+    q, v, tau = rng.normal(size=(3, 4, system.nv))
+    expected = kf.forward_dynamics_derivatives(system, q, v, tau)
+    for found, other in zip(by_engine(States.of(system, q, v, tau=tau)).values(), expected):
+        np.testing.assert_allclose(found, other, rtol=0, atol=1e-11 * np.abs(other).max())
 
 
 def test_overflow_in_one_row_is_still_told():
