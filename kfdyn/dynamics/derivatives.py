@@ -26,8 +26,9 @@ from kfdyn.multibody.results import filled, straight
 
 Array = NDArray[np.float64]
 
-INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES")
-FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES")
+_GEARED = "kfdyn.dynamics.recursions.geared"
+INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES", geared=_GEARED)
+FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES", geared=_GEARED)
 
 
 class ForwardDerivatives(NamedTuple):
@@ -133,10 +134,6 @@ def forward_dynamics_derivatives(
     if quick is not None:
         return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.coupled_derivatives import coupled_forward_derivatives
-
-        return ForwardDerivatives(*_filled(out, _shaped(states, coupled_forward_derivatives(states))))
     by, a = _matrices(states), np.empty((states.size, system.nv))
     fine = known(FORWARD(system, states.size, *_given(states, "tau"), *(as_given(states, x) for x in (*by, a))))
     return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by), _by_engine)))
@@ -239,10 +236,6 @@ def inverse_dynamics_derivatives(
     if quick is not None:
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.coupled_derivatives import coupled_inverse_derivatives
-
-        return InverseDerivatives(*_filled(out, _shaped(states, coupled_inverse_derivatives(states, states["a"]))))
     by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *(as_given(states, x) for x in by))):
         raise overflow(system, "a derivative", **states.arrays)
@@ -253,7 +246,12 @@ def _quick(
     entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
 ) -> Sequence[Array] | None:
     """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words."""
-    if not system.is_tree or type(q) is not np.ndarray or not q.ndim:
+    found = None
+    if out is None:
+        found = entry.one(system, q, v, u, gravity) if system.is_tree else entry.constrained(system, q, v, u, gravity)
+    if found is not None:  # what loops call
+        return tuple(found[:3])
+    if type(q) is not np.ndarray or not q.ndim:
         return None
     if not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
         return None
