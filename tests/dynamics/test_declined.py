@@ -150,6 +150,30 @@ def test_couplings_have_the_same_derivatives_by_their_inverse():
         np.testing.assert_allclose(found, other, rtol=0, atol=1e-11 * np.abs(other).max())
 
 
+@pytest.mark.parametrize("angle", [NEAR, 1e-5])
+def test_a_coupled_wrist_close_to_its_lock(angle):
+    """−𝓜⁻¹ ∂τ/∂q by a dense solve; the other states keep their bits."""
+    arm, link = wrist(), np.diag([0.1, 0.2, 0.25, 1.0, 1.0, 1.0])
+    fingers = [
+        kf.Body("left", link, kf.Hinge.revolute([1, 0, 0]), "hand", position=[0.3, 0, 0]),
+        kf.Body("right", link, kf.Hinge.revolute([1, 0, 0]), "left", position=[0.3, 0.1, 0]),
+    ]
+    gear = kf.Coupling(["left", "right"], [1.0, -2.0])
+    system = kf.System([*arm.bodies, *fingers], couplings=[gear])
+    q, v, u = np.random.default_rng(3).uniform(0.5, 2.5, size=(3, 20, system.nv))
+    moved = q.copy()
+    moved[7, 1] = angle
+    usual, found = (kf.forward_dynamics_derivatives(system, x, v, u) for x in (q, moved))
+    others = np.arange(20) != 7
+    M, a = kf.mass_matrix(system, moved[7]), kf.forward_dynamics(system, moved[7], v[7], u[7])
+    tau = kf.inverse_dynamics_derivatives(system, moved[7], v[7], a)
+    expected = -np.linalg.solve(M, tau.dtau_dq), -np.linalg.solve(M, tau.dtau_dv), np.linalg.inv(M)
+    bound = 16 * np.finfo(float).eps * np.linalg.cond(M)
+    for before, after, dense in zip(usual, found, expected):
+        np.testing.assert_array_equal(after[others], before[others])
+        np.testing.assert_allclose(after[7], dense, rtol=0, atol=bound * np.abs(dense).max())
+
+
 def test_overflow_in_one_row_is_still_told():
     system = kf.models.double_pendulum()
     v = np.ones((5, 2))
