@@ -30,6 +30,13 @@ def checked(*arguments):
     assert " passed" in done.stdout or "[100%]" in done.stdout
 
 
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("yes", True), ("0", False), ("false", False), ("No", False)])
+def test_what_turns_it_on(value, on):
+    command = [sys.executable, "-c", "from kfdyn.sweeps.call import Checks; print(Checks.on)"]
+    told = os.environ | {"KFDYN_CHECK": value, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, env=told, capture_output=True, text=True).stdout.strip() == str(on)
+
+
 def test_a_sample_passes():
     checked(*SAMPLE)
 

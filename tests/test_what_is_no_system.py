@@ -32,3 +32,7 @@ def test_a_path_is_no_system(name):
         function("panda.urdf", **given)
     with pytest.raises(ModelError, match=r"system must be a kfdyn\.System, got None"):
         function(None, **given)
+    with pytest.raises(
+        ModelError, match=r"system must be a kfdyn\.System, got <class 'kfdyn\.multibody\.system\.System'>"
+    ):
+        function(kf.System, **given)

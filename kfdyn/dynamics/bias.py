@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import INVERSE, quick_inverse_dynamics
+from kfdyn.dynamics.entries import INVERSE
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -38,7 +38,8 @@ def bias_forces(
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
     out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -64,7 +65,4 @@ def bias_forces(
         from kfdyn.dynamics.loops.constrained import constrained_bias_forces
 
         return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))
-    quick = quick_inverse_dynamics(system, q, v, None, external_forces, gravity, out)
-    if quick is not None:
-        return quick if out is None else out
-    return inverse_dynamics(system, q, v, np.zeros(system.nv), external_forces, gravity, out=out)
+    return inverse_dynamics(system, q, v, None, external_forces, gravity, out=out)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
+from kfdyn.dynamics.entries import unanswered
+from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
@@ -28,16 +31,22 @@ from kfdyn.multibody import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.arguments import checked, configuration, expect_system
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.configuration import REACH_TOLERANCE
-from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.prepared import frame_of, model_of
 from kfdyn.spatial import matrix_to_rotation_vector
+from kfdyn.spatial._arrays import check_rotation
 
 Array = NDArray[np.float64]
 
 COMPUTED_TORQUE = Later("kfdyn.dynamics.recursions.control", "COMPUTED_TORQUE")
 OPERATIONAL_SPACE_CONTROL = Later("kfdyn.dynamics.recursions.control", "OPERATIONAL_SPACE_CONTROL")
+
+#: Trailing axes of arguments that do not depend on the robot.
+_TAILS = {"gravity": (3,), "rotation": (3, 3), "position": (3,), "velocity": (6,), "acceleration": (6,)}
+
+_AXES = "axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5)"
 
 STILL = (0.0,) * 6
 _STILL, _REACH = np.zeros(6), np.array([REACH_TOLERANCE])
@@ -94,15 +103,27 @@ def computed_torque(
     array([10.])
     """
     expect_system(system)
-    nv = system.nv
     if system.is_tree:
-        quick = _quick_torque(system, q, v, q_d, v_d, a_d, kp, kd, external_forces, gravity)
+        of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
+        quick = _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, external_forces, gravity))
         if quick is not None:
             return quick
-    error = difference(system, q, configuration(system, q_d, "q_d"))
-    rate = checked(system, v_d, (nv,), "v_d") - checked(system, v, (nv,), "v")
+    needed = {"v": v, "q_d": q_d, "v_d": v_d, "a_d": a_d}
+    states = _states(system, q, needed, {"external_forces": external_forces, "gravity": gravity})
+    by_parts = partial(_torque_by_parts, kp=kp, kd=kd)
+    if not system.is_tree:
+        return _shaped(states, by_parts(states))
+    tau, declined = _swept(COMPUTED_TORQUE, states, of)
+    return answered(states, (tau,), declined, by_parts, free=np.zeros(system.nv, dtype=bool))[0]
+
+
+def _torque_by_parts(states: States, kp: ArrayLike, kd: ArrayLike) -> dict[str, Array]:
+    """The same function by function, (size, nv): for systems that are no trees, and for the words where none is."""
+    system, nv = states.system, states.system.nv
+    q, v, (_, _, force, gravity) = states["q"], states["v"], states.part(slice(None))
+    error, rate = difference(system, q, states["q_d"]), states["v_d"] - v
     correction = _apply(kd, rate, nv, "kd") + _apply(kp, error, nv, "kp")
-    return inverse_dynamics(system, q, v, checked(system, a_d, (nv,), "a_d") + correction, external_forces, gravity)
+    return {"tau": inverse_dynamics(system, q, v, states["a_d"] + correction, force, gravity)}
 
 
 def operational_space_control(
@@ -178,33 +199,54 @@ def operational_space_control(
     True
     """
     expect_system(system)
-    rows, numbers = _rows(tuple(axes))
-    nv, m = system.nv, len(rows)
+    rows = _rows(axes)
     if system.is_tree:
-        quick = _quick_control(
-            system, q, v, frame, target, kp, kd, velocity, acceleration, posture, numbers, external_forces, gravity
-        )
+        _, path, arm, turn = frame_of(system, frame)
+        of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
+        motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
+        given = (q, v, *target, *motion, posture, external_forces, gravity)
+        quick = _quick(OPERATIONAL_SPACE_CONTROL, system, of, given)
         if quick is not None:
             return quick
-    now = frame_pose(system, q, frame)
-    R_d, p_d = target
-    turn = matrix_to_rotation_vector(
-        checked(system, R_d, (3, 3), "target.rotation") @ np.swapaxes(now.rotation, -1, -2)
+    rotation, position = target
+    rotation = check_rotation(checked(system, rotation, (3, 3), "target.rotation"), "target.rotation")
+    states = _states(
+        system,
+        q,
+        {"v": v, "rotation": rotation, "position": position, "velocity": velocity, "acceleration": acceleration},
+        {"posture": posture, "external_forces": external_forces, "gravity": gravity},
     )
-    shift = checked(system, p_d, (3,), "target.position") - now.position
-    turn, shift = np.broadcast_arrays(turn, shift)
-    error = np.concatenate([turn, shift], axis=-1)[..., rows]
-    rate = (checked(system, velocity, (6,), "velocity") - frame_velocity(system, q, v, frame))[..., rows]
-    wanted = checked(system, acceleration, (6,), "acceleration")[..., rows]
-    wanted = wanted + _apply(kd, rate, m, "kd") + _apply(kp, error, m, "kp")
+    by_parts = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
+    if not system.is_tree:
+        return _shaped(states, by_parts(states))
+    tau, declined = _swept(OPERATIONAL_SPACE_CONTROL, states, of)
+    return answered(states, (tau,), declined, by_parts)[0]
 
-    tau_0 = np.zeros(nv) if posture is None else checked(system, posture, (nv,), "posture")
-    a_0 = forward_dynamics(system, q, v, tau_0, external_forces, gravity)
+
+def _control_by_parts(
+    states: States, frame: str, rows: NDArray[np.int64], kp: ArrayLike, kd: ArrayLike
+) -> dict[str, Array]:
+    """The same function by function, (size, nv): for systems that are no trees, and for the words where none is.
+
+    And for frames that can hardly be moved along some axis, about which the compiled call is careful.
+    """
+    system, m = states.system, rows.size
+    q, v, (_, _, force, gravity) = states["q"], states["v"], states.part(slice(None))
+    if system.is_tree:
+        states.expect_invertible()  # it knows where the states are among the caller's
+    now = frame_pose(system, q, frame)
+    turn = matrix_to_rotation_vector(states["rotation"] @ np.swapaxes(now.rotation, -1, -2))
+    error = np.concatenate([turn, states["position"] - now.position], axis=-1)[..., rows]
+    rate = (states["velocity"] - frame_velocity(system, q, v, frame))[..., rows]
+    wanted = states["acceleration"][..., rows] + _apply(kd, rate, m, "kd") + _apply(kp, error, m, "kp")
+
+    tau_0 = states.arrays.get("posture", np.zeros((states.size, system.nv)))
+    a_0 = forward_dynamics(system, q, v, tau_0, force, gravity)
     J = jacobian(system, q, frame)[..., rows, :]
     Omega = operational_space_compliance(system, q, [frame])[..., rows, :][..., :, rows]
     free = (J @ a_0[..., None])[..., 0] + frame_bias_acceleration(system, q, v, frame)[..., rows]
     f = _solve(Omega, wanted - free, system, frame)
-    return tau_0 + (np.swapaxes(J, -1, -2) @ f[..., None])[..., 0]
+    return {"tau": tau_0 + (np.swapaxes(J, -1, -2) @ f[..., None])[..., 0]}
 
 
 def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
@@ -217,25 +259,6 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
     return np.asarray(np.linalg.solve(Omega, right[..., None])[..., 0], dtype=np.float64)
 
 
-def _quick_torque(
-    system: System, q: Any, v: Any, q_d: Any, v_d: Any, a_d: Any, kp: Any, kd: Any, force: Any, gravity: Any
-) -> Array | None:
-    """Computed torque in one compiled call, or None where the arguments are not plain arrays, or there is no answer."""
-    of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
-    return _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, force, gravity))
-
-
-def _quick_control(
-    system: System, q: Any, v: Any, frame: str, target: Any, kp: Any, kd: Any, velocity: Any, acceleration: Any,
-    posture: Any, rows: NDArray[np.int64], force: Any, gravity: Any,
-) -> Array | None:  # fmt: skip
-    """Operational space control in one compiled call, or None, as above."""
-    _, path, arm, turn = frame_of(system, frame)
-    of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
-    motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
-    return _quick(OPERATIONAL_SPACE_CONTROL, system, of, (q, v, *target, *motion, posture, force, gravity))
-
-
 def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...]) -> Array | None:
     """Torques by one compiled call, for arguments of which q is the first and gravity the last."""
     answer: Array | None = entry.one(system, *of, *given)
@@ -244,6 +267,33 @@ def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, 
         return answer
     tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if given[-1] is None else given[-1]
     return tau if entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau) == FINE else None
+
+
+def _states(system: System, q: Any, needed: dict[str, Any], optional: dict[str, Any]) -> States:
+    """Arguments of a controller, checked by name and broadcast; what is optional may be None."""
+    given = {"q": (configuration(system, q), 1)}
+    for name, value in (needed | optional).items():
+        if name == "q_d":
+            given[name] = (configuration(system, value, name), 1)
+        elif value is not None or name in needed:
+            tail = _TAILS.get(name) or ((system.n_bodies, 6) if name == "external_forces" else (system.nv,))
+            given[name] = (checked(system, value, tail, f"target.{name}" if name in Pose._fields else name), len(tail))
+    lead, arrays = batch(system, **given)
+    return States(system, lead, dict(zip(given, arrays)))
+
+
+def _swept(entry: Later, states: States, of: tuple[Any, ...]) -> tuple[Array, NDArray[np.bool_]]:
+    """Torques (size, nv) by one compiled call, and which of them (size,) it declines."""
+    system, tau = states.system, np.empty((states.size, states.system.nv))
+    given = [states.arrays.get(about.name) for about in entry.entry.given[:-1]]
+    gravity = states.arrays.get("gravity", system.gravity)
+    fine = known(entry(system, states.size, *of, *given, gravity, tau))
+    return tau, unanswered(fine, tau)
+
+
+def _shaped(states: States, answers: dict[str, Array]) -> Array:
+    (tau,) = answers.values()
+    return tau.reshape((*states.lead, *tau.shape[1:]))
 
 
 def _gains(kp: Any, kd: Any, size: int) -> tuple[int, Array]:
@@ -264,9 +314,17 @@ def _apply(gain: ArrayLike, error: Array, size: int, what: str) -> Array:
     return (K @ error[..., None])[..., 0] if K.ndim == 2 else K * error
 
 
+def _rows(axes: Sequence[int]) -> NDArray[np.int64]:
+    """Controlled rows of [angular; linear]."""
+    try:
+        return _checked_rows(tuple(axes))
+    except (TypeError, ValueError):  # no numbers, or no sequence
+        raise ModelError(f"{_AXES}, got {axes!r:.80}") from None
+
+
 @lru_cache(maxsize=100)
-def _rows(axes: tuple[int, ...]) -> tuple[list[int], NDArray[np.int64]]:
+def _checked_rows(axes: tuple[int, ...]) -> NDArray[np.int64]:
     rows = [int(i) for i in axes]
-    if not rows or len(set(rows)) < len(rows) or not all(0 <= i < 6 for i in rows):
-        raise ModelError(f"axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5), got {tuple(axes)}")
-    return rows, np.array(rows, dtype=np.int64)
+    if not rows or rows != list(axes) or len(set(rows)) < len(rows) or not all(0 <= i < 6 for i in rows):
+        raise ModelError(f"{_AXES}, got {axes}")
+    return np.array(rows, dtype=np.int64)

@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
+from kfdyn.dynamics.entries import as_given, unanswered
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
+from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -90,7 +95,8 @@ def forward_dynamics_derivatives(
         ``system.gravity`` if not given.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
-        not each other. For a large batch new memory may take as long as the derivatives themselves.
+        not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
+        derivatives themselves.
 
     Returns
     -------
@@ -129,14 +135,39 @@ def forward_dynamics_derivatives(
         return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
     by, a = _matrices(states), np.empty((states.size, system.nv))
-    if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
-        forward_dynamics(system, states["q"], states.arrays.get("v"), states["tau"], None, states.arrays.get("gravity"))
-        if not system.is_tree and np.isnan(a).any():  # the embedded filter has just found one
-            from kfdyn.dynamics.loops.coupled import without_inertia
+    fine = known(FORWARD(system, states.size, *_given(states, "tau"), *(as_given(states, x) for x in (*by, a))))
+    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by), _by_engine)))
 
-            raise without_inertia(system, "some hinges")
-        raise overflow(system, "a derivative", **states.arrays)
-    return ForwardDerivatives(*_filled(out, states, by))
+
+def _by_engine(states: States) -> dict[str, Array]:
+    """∂a/∂q = −𝓜⁻¹ ∂τ/∂q, ∂a/∂v = −𝓜⁻¹ ∂τ/∂v and 𝓜⁻¹ (size, nv, nv), with 𝓜 as the engine factorises it."""
+    from kfdyn.estimation import innovations_factor
+
+    system, nv = states.system, states.system.nv
+    if not system.is_tree:
+        return _by_inverse(states)
+    q, v, _, gravity = states.part(slice(None))
+    (a,) = forward_by_engine(states).values()  # it names hinges without inertia
+    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
+    right, columns = -np.concatenate([dtau_dq, dtau_dv], axis=-1), np.empty((states.size, nv, 2 * nv))
+
+    def solve(part: slice) -> None:
+        size = part.stop - part.start
+        stacked = right[part].transpose(2, 0, 1).reshape(2 * nv, size * nv)
+        solved = innovations_factor(states.forest(part).ss).solve(stacked)
+        columns[part] = solved.reshape(2 * nv, size, nv).transpose(1, 2, 0)
+
+    states.in_parts(solve)
+    return {"∂a/∂q": columns[..., :nv], "∂a/∂v": columns[..., nv:], **inverse_by_engine(states)}
+
+
+def _by_inverse(states: States) -> dict[str, Array]:
+    """The same with couplings, whose forward dynamics and 𝓜⁻¹ have engines of their own."""
+    system = states.system
+    q, v, _, gravity = states.part(slice(None))
+    a, inverse = forward_dynamics(system, q, v, states["tau"], None, gravity), mass_matrix_inverse(system, q)
+    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
+    return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
 
 
 def inverse_dynamics_derivatives(
@@ -173,7 +204,8 @@ def inverse_dynamics_derivatives(
         ``system.gravity`` if not given.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
-        not each other. For a large batch new memory may take as long as the derivatives themselves.
+        not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
+        derivatives themselves.
 
     Returns
     -------
@@ -205,9 +237,9 @@ def inverse_dynamics_derivatives(
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
     by = _matrices(states)
-    if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
+    if not known(INVERSE(system, states.size, *_given(states, "a"), *(as_given(states, x) for x in by))):
         raise overflow(system, "a derivative", **states.arrays)
-    return InverseDerivatives(*_filled(out, states, by))
+    return InverseDerivatives(*_filled(out, _shaped(states, by)))
 
 
 def _quick(
@@ -235,10 +267,8 @@ def _quick(
     return (by if out is None else out) if status == FINE else None
 
 
-def _filled(out: Sequence[Array] | None, states: States, by: Sequence[Array]) -> Sequence[Array]:
-    """The answers with the leading axes of the arguments, in ``out`` if that is given."""
-    shape = (*states.lead, states.system.nv, states.system.nv)
-    answers = [x.reshape(shape) for x in by]
+def _filled(out: Sequence[Array] | None, answers: Sequence[Array]) -> Sequence[Array]:
+    """The answers, in ``out`` if that is given."""
     if out is None:
         return answers
     if not hasattr(out, "__len__") or len(out) != 3:
@@ -265,8 +295,14 @@ def _matrices(states: States) -> list[Array]:
     return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(3)]
 
 
+def _shaped(states: States, by: Sequence[Array]) -> list[Array]:
+    """The matrices with the leading axes of the arguments."""
+    return [x.reshape((*states.lead, *x.shape[1:])) for x in by]
+
+
 def _given(states: States, third: str) -> list[Array]:
     """Arguments q, v, the third, gravity, with their leading axes made one."""
-    v = states.arrays.get("v")
-    gravity = states.arrays.get("gravity", states.system.gravity)
-    return [states["q"], np.zeros((states.size, states.system.nv)) if v is None else v, states[third], gravity]
+    arrays, system = states.arrays, states.system
+    v, gravity = arrays.get("v", np.zeros((states.size, system.nv))), arrays.get("gravity")
+    given = [as_given(states, x) for x in (arrays["q"], v, arrays[third])]
+    return [*given, system.gravity if gravity is None else as_given(states, gravity)]

@@ -143,9 +143,7 @@ def quick_cut_joint(
     return out if CUT_JOINT(system.open_tree, _rows(shape), *given, *out) == FINE else None
 
 
-def fused_cut_joint(
-    states: States, noise: Array | None = None, reference: Array | None = None
-) -> tuple[Array, Array, Array]:
+def fused_cut_joint(states: States) -> tuple[Array, Array, Array]:
     """Accelerations (size, nv), forces (size, Σr) and ranks (size,) of a tree with loops; NaN where not decided.
 
     The loops' rows are filtered as forces and change the innovations before the one scatter (THEORY section 12). Not
@@ -155,8 +153,10 @@ def fused_cut_joint(
     count = tables.of[0]
     out = np.empty((states.size, system.nv)), np.empty((states.size, count)), np.empty(states.size)
     given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
-    fine = known(CUT_JOINT(system.open_tree, states.size, *tables.of, *given, tables.ends, noise, reference, *out))
-    if not fine:  # answers that overflow are none
+    results = [as_given(states, x) for x in out]
+    if not known(
+        CUT_JOINT(system.open_tree, states.size, *tables.of, *given, tables.ends, None, None, *results)
+    ):  # answers that overflow are none
         out[2][~(np.isfinite(out[0]).all(axis=1) & np.isfinite(out[1]).all(axis=1))] = np.nan
     return out
 
@@ -170,47 +170,58 @@ def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:
     """
     a = np.empty((states.size, states.system.nv))
     given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
-    return _flagged(a, known(FORWARD(states.system, states.size, *given, a)))
+    return a, unanswered(known(FORWARD(states.system, states.size, *given, as_given(states, a))), a)
 
 
 def fused_inverse_dynamics(states: States) -> Array | None:
     """Generalised forces (size, nv) by Newton–Euler's two sweeps; None if a number is not sound. No ``a`` is a = 0."""
     tau = np.empty((states.size, states.system.nv))
     given = [_flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
-    return tau if known(INVERSE(states.system, states.size, *given, tau)) else None
+    return tau if known(INVERSE(states.system, states.size, *given, as_given(states, tau))) else None
 
 
 def fused_mass_matrix(states: States) -> Array | None:
     """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
     out = _matrices(states, states.system.nv)
-    return out if known(MASS_MATRIX(states.system, states.size, _flat(states, "q"), out)) else None
+    fine = known(MASS_MATRIX(states.system, states.size, _flat(states, "q"), as_given(states, out)))
+    return out if fine else None
 
 
 def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
     """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
     out = _matrices(states, states.system.nv)
-    return _flagged(out, known(MASS_MATRIX_INVERSE(states.system, states.size, _flat(states, "q"), out)))
+    fine = known(MASS_MATRIX_INVERSE(states.system, states.size, _flat(states, "q"), as_given(states, out)))
+    return out, unanswered(fine, out)
 
 
-def fused_hybrid_dynamics(states: States, prescribed: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+def fused_hybrid_dynamics(
+    states: States, prescribed: NDArray[np.bool_]
+) -> tuple[tuple[Array, Array], NDArray[np.bool_]]:
     """All forces and accelerations (size, nv), given ``a`` where prescribed (nv,) and ``tau`` elsewhere.
 
-    None if a number that is given is not sound, or a free hinge has no inertia. What is not given is not looked at.
+    Flagged as in forward dynamics, hinges that are free being looked at. What is not given is not looked at.
     """
     tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
     given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
-    fine = HYBRID(states.system, states.size, *marks(model_of(states.system), prescribed), *given, tau, a)
-    return (tau, a) if known(fine) else None
+    held, out = marks(model_of(states.system), prescribed), [as_given(states, x) for x in (tau, a)]
+    fine = known(HYBRID(states.system, states.size, *held, *given, *out))
+    return (tau, a), unanswered(fine, tau, a)
 
 
-def fused_operational_space_compliance(states: States, bodies: NDArray[np.int64], positions: Array) -> Array | None:
-    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,).
-
-    None if a number is not sound or a hinge has no inertia.
-    """
+def fused_operational_space_compliance(
+    states: States, bodies: NDArray[np.int64], positions: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), flagged as in forward dynamics."""
     wide = 6 * len(bodies)
     out, of = _matrices(states, wide), _placed(model_of(states.system), states.system, bodies, positions)
-    return out if known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), out)) else None
+    fine = known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), as_given(states, out)))
+    return out, unanswered(fine, out)
+
+
+def fused_of_dofs(entry: Later, states: States) -> tuple[Array, NDArray[np.bool_]]:
+    """A number for each dof (size, nv), flagged as in forward dynamics."""
+    out = np.empty((states.size, states.system.nv))
+    return out, unanswered(known(entry(states.system, states.size, _flat(states, "q"), as_given(states, out))), out)
 
 
 def marks(model: Model, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -253,18 +264,23 @@ def _matrices(states: States, wide: int) -> Array:
     return np.empty((states.size, wide, wide))
 
 
-def _flagged(answers: Array, fine: bool) -> tuple[Array, NDArray[np.bool_]]:
-    """The answers, and which of them are none."""
-    if fine:
-        return answers, np.zeros(len(answers), dtype=bool)
-    return answers, np.asarray((~np.isfinite(answers)).any(axis=tuple(range(1, answers.ndim))))
+def unanswered(fine: bool, *answers: Array) -> NDArray[np.bool_]:
+    """In which rows (size,) an entry has no answer; it has none to look for if its status was fine."""
+    lost = np.zeros(len(answers[0]), dtype=bool)
+    for x in () if fine else answers:
+        lost |= ~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
+    return lost
+
+
+def as_given(states: States, array: Array) -> Array:
+    """An array (size, ...), or its only row where the caller gave no leading axes: one state is no batch of one."""
+    return array if states.lead else array.reshape(array.shape[1:])
 
 
 def _flat(states: States, name: str) -> Array | None:
     """An argument with its leading axes made one; where not given, what stands for it."""
     if name in states.arrays:
-        array = states[name]
-        return array if name == "gravity" and array.ndim == 1 else array.reshape(states.size, *array.shape[1:])
+        return as_given(states, states[name])
     if name == "gravity":
         return states.system.gravity
-    return np.zeros((states.size, states.system.nv)) if name == "v" else None
+    return as_given(states, np.zeros((states.size, states.system.nv))) if name == "v" else None

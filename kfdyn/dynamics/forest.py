@@ -39,11 +39,14 @@ class States:
     arrays : dict
         ``q`` (size, nq); ``v``, ``tau``, ``a`` (size, nv), ``external_forces`` (size, n_bodies, 6) and
         ``gravity`` (size, 3) where given.
+    taken_from : (States, (size,) array of int) or None
+        Of which states these are some, and which: errors name a state by its place in what the caller gave.
     """
 
     system: System
     lead: tuple[int, ...]
     arrays: dict[str, Array]
+    taken_from: tuple[States, NDArray[np.int64]] | None = None
 
     @classmethod
     def of(
@@ -76,6 +79,18 @@ class States:
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
 
+    def only(self, rows: NDArray[np.int64]) -> States:
+        """Some of the states."""
+        arrays = {name: x[rows] for name, x in self.arrays.items()}
+        return States(self.system, (len(rows),), arrays, (self, rows))
+
+    def place(self, index: int) -> tuple[int, ...]:
+        """Where a state is among those that the caller gave."""
+        if self.taken_from is not None:
+            whole, rows = self.taken_from
+            return whole.place(int(rows[index]))
+        return tuple(map(int, np.unravel_index(index, self.lead))) if self.lead else ()
+
     def forest(self, part: slice) -> Forest:
         """The estimation problem of some of the states."""
         q, v, force, g = self.part(part)
@@ -93,7 +108,7 @@ class States:
     def in_parts(self, work: Callable[[slice], None], nodes: int = PART) -> None:
         """Call ``work`` for parts of some ``nodes`` bodies each, in threads; they must write to disjoint rows.
 
-        A hinge without inertia is reported in words of mechanics.
+        A hinge without inertia is reported in words of mechanics, at the first state that has one.
         """
         step = max(1, nodes // self.system.n_bodies)
         parts = [slice(at, min(at + step, self.size)) for at in range(0, self.size, step)]
@@ -101,8 +116,10 @@ class States:
         def run(part: slice) -> None:
             try:
                 work(part)
-            except SingularError as error:
-                raise self._in_mechanics(error, part.start) from None
+            except SingularError:
+                for at in range(part.start, part.stop):  # a forest is swept from its last tree on
+                    self._alone(work, at)
+                raise
 
         POOL.map(run, parts, max(1, min(threads(), len(parts) // 2)))
 
@@ -118,7 +135,7 @@ class States:
 
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
-        if not 0 < own.size <= _DENSE or not self.size:
+        if not system.is_tree or not 0 < own.size <= _DENSE or not self.size:
             return
         M = fused_mass_matrix(States(system, self.lead, {"q": self["q"]}))
         if M is None or not np.isfinite(M).all():
@@ -128,14 +145,14 @@ class States:
         if not (unit > 0).all():
             return  # a hinge that carries nothing at all is named by the filter
         values, vectors = np.linalg.eigh(M / (unit[:, :, None] * unit[:, None, :]))
-        worst = int(values[:, 0].argmin())
-        if values[worst, 0] > 4 * own.size * np.finfo(float).eps:
+        singular = values[:, 0] <= 4 * own.size * np.finfo(float).eps
+        if not singular.any():
             return
-        share = np.abs(vectors[worst, :, 0])
+        first = int(singular.argmax())
+        share = np.abs(vectors[first, :, 0])
         owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
         bodies = sorted({int(owner[own[i]]) for i in np.flatnonzero(share > 0.1 * share.max())})
-        where = tuple(map(int, np.unravel_index(worst, self.lead))) if self.lead else ()
-        raise hinges_without_inertia(system, bodies, where)
+        raise hinges_without_inertia(system, bodies, self.place(first))
 
     def _units(self) -> Array:
         """√(|ω|² tr J + |v|² m + armature) of each dof (size, nv), J and m of the composite body outboard of it."""
@@ -150,12 +167,14 @@ class States:
         along = [(H[..., a] ** 2).sum(-1) for a in (slice(0, 3), slice(3, 6))]
         return np.sqrt(along[0] * turning + along[1] * sliding / 3.0 + system.armature)
 
-    def _in_mechanics(self, error: SingularError, first: int) -> SingularError:
-        if error.node is None:  # said in words of mechanics already
-            return error
-        index, body = divmod(error.node, self.system.n_bodies)
-        where = np.unravel_index(first + index, self.lead) if self.lead else ()
-        return hinge_without_inertia(self.system, body, error.output or 0, tuple(map(int, where)))
+    def _alone(self, work: Callable[[slice], None], at: int) -> None:
+        """Work on one state; what is wrong with it is said in words of mechanics."""
+        try:
+            work(slice(at, at + 1))
+        except SingularError as error:
+            if error.node is None:  # said so already
+                raise
+            raise hinge_without_inertia(self.system, error.node, error.output or 0, self.place(at)) from None
 
 
 def hinge_without_inertia(system: System, body: int, output: int, where: tuple[int, ...] = ()) -> SingularError:
@@ -166,7 +185,7 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
     outboard = _outboard(system, body)
     if not (system.layout.mass[outboard] > 0).any() and not system.layout.J[outboard].any():
         message = (
-            f"{hinge}{at}: nothing outboard of it has mass, so its innovation variance is 0; give the tool a mass "
+            f"{hinge}: nothing outboard of it has mass, so its innovation variance is 0; give the tool a mass "
             "or the hinge an armature"
         )
     elif culprit := _indefinite(system, outboard):

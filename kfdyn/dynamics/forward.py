@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import FORWARD, fused_forward_dynamics, quick_forward_dynamics
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def forward_dynamics(
         (minimal coordinates, O(N) for local loops, refuses a dead centre), "cut" updates the accelerations without
         loops through Ω (what "filter" does with loops), "proximal" gives the loops as information, little by little.
     out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -120,19 +121,17 @@ def _checked(
         return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     if method == "filter":
-        a, singular = fused_forward_dynamics(states)
-        if not singular.any():
-            return a.reshape((*states.lead, system.nv))
-    # the engine names the hinge that has no inertia
-    a = expect_finite(system, _by_engine(system, states), "the acceleration", **states.arrays)
-    return a.reshape((*states.lead, system.nv))
+        a, declined = fused_forward_dynamics(states)
+    else:
+        a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
+    return answered(states, (a,), declined, by_engine)[0]
 
 
-def _by_engine(system: System, states: States) -> Array:
-    """The generic filter and smoother on the assembled forest, (size, nv)."""
+def by_engine(states: States) -> dict[str, Array]:
+    """Accelerations (size, nv) by the generic filter and smoother on the assembled forest."""
     from kfdyn.estimation import bryson_frazier, kalman_filter
 
-    a = np.empty((states.size, system.nv))
+    a = np.empty((states.size, states.system.nv))
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
@@ -140,8 +139,7 @@ def _by_engine(system: System, states: States) -> Array:
         a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
 
     states.in_parts(solve)
-    states.expect_invertible()
-    return a
+    return {"the acceleration": a}
 
 
 def dynamics_filter(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import fused_hybrid_dynamics, quick_hybrid_dynamics
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -96,21 +96,16 @@ def hybrid_dynamics(
     states = States.of(
         system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
     )  # fmt: skip
-    answers = fused_hybrid_dynamics(states, mask)
-    if answers is None:
-        answers = _by_engine(system, states, mask)  # it names the hinge that has no inertia
-        states.expect_invertible(~mask)
-        for what, answer in zip(("tau", "the acceleration"), answers):
-            expect_finite(system, answer, what, **states.arrays)
-    shape = (*states.lead, system.nv)
-    return answers[0].reshape(shape), answers[1].reshape(shape)
+    found, declined = fused_hybrid_dynamics(states, mask)
+    tau_all, a_all = answered(states, found, declined, lambda few: _by_engine(few, mask), ~mask)
+    return tau_all, a_all
 
 
-def _by_engine(system: System, states: States, mask: Mask) -> tuple[Array, Array]:
+def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
     """The generic filter and smoother on the assembled forest, (size, nv) each."""
     from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
 
-    tau_out, a_out = np.empty((states.size, system.nv)), np.empty((states.size, system.nv))
+    tau_out, a_out = (np.empty((states.size, states.system.nv)) for _ in range(2))
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
@@ -125,7 +120,7 @@ def _by_engine(system: System, states: States, mask: Mask) -> tuple[Array, Array
         tau_out[part] = np.where(mask, forest.by_dof(force), states["tau"][part])
 
     states.in_parts(solve)
-    return tau_out, a_out
+    return {"tau": tau_out, "the acceleration": a_out}
 
 
 def _constrained(

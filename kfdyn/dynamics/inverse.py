@@ -60,7 +60,8 @@ def inverse_dynamics(
     actuated : (nv,) of bool, optional
         With loops: which coordinates have a motor; all if not given.
     out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -102,15 +103,15 @@ def _checked(
     actuated: ArrayLike | None,
 ) -> Array:
     """The long way: arguments checked by name and broadcast."""
-    a = np.zeros(system.nv) if a is None else a
     if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_inverse_dynamics
 
-        return constrained_inverse_dynamics(system, q, v, a, external_forces, gravity, method, actuated)
+        rate = np.zeros(system.nv) if a is None else a
+        return constrained_inverse_dynamics(system, q, v, rate, external_forces, gravity, method, actuated)
     if actuated is not None:
         raise ModelError("actuated is for systems with loops: without them every coordinate has its own force")
     expect_method(method, ("newton_euler", "operators", "composite"), "inverse_dynamics")
-    states = States.of(system, q, v, external_forces, gravity, a=a)
+    states = States.of(system, q, v, external_forces, gravity, **({} if a is None else {"a": a}))
     if method == "newton_euler":
         fused = fused_inverse_dynamics(states)
         if fused is not None:
@@ -120,7 +121,7 @@ def _checked(
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
-        tau[part] = forest.by_dof(sweep(forest, forest.stack(states["a"][part])))
+        tau[part] = forest.by_dof(sweep(forest, forest.stack(0.0 if a is None else states["a"][part])))
 
     states.in_parts(solve)
     return expect_finite(system, tau, "tau", **states.arrays).reshape((*states.lead, system.nv))

@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import LOGDET_GRADIENT, quick_of_dofs
+from kfdyn.dynamics.declined import answered
+from kfdyn.dynamics.entries import LOGDET_GRADIENT, fused_of_dofs, quick_of_dofs
 from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -60,11 +61,18 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
         expect_system(system)
         expect_rigid(system, "mass_matrix_logdet_gradient")
         answer = quick_of_dofs(LOGDET_GRADIENT, system, q) if system.is_tree else None
-    return _by_blocks(system, q) if answer is None else answer
+    return _checked(system, q) if answer is None else answer
 
 
-def _by_blocks(system: System, q: ArrayLike) -> Array:
-    """The long way: arguments checked by name, the engine's own gradient, or the words why there is none.
+def _checked(system: System, q: ArrayLike) -> Array:
+    """The long way: arguments checked by name, and an answer, or the words why there is none."""
+    states = States.of(system, q)
+    gradient, declined = fused_of_dofs(LOGDET_GRADIENT, states)
+    return answered(states, (gradient,), declined, _by_blocks)[0]
+
+
+def _by_blocks(states: States) -> dict[str, Array]:
+    """The engine's own gradient, (size, nv).
 
     ::
 
@@ -74,8 +82,7 @@ def _by_blocks(system: System, q: ArrayLike) -> Array:
     """
     from kfdyn.estimation.riccati import riccati
 
-    states = States.of(system, q)
-    out = np.empty((states.size, system.nv))
+    system, out = states.system, np.empty((states.size, states.system.nv))
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
     inner = np.flatnonzero(np.asarray(system.parent) >= 0)
     earlier, later = _carried_pairs(system)
@@ -98,8 +105,7 @@ def _by_blocks(system: System, q: ArrayLike) -> Array:
         out[part] = 2.0 * gradient
 
     states.in_parts(work)
-    states.expect_invertible()
-    return out.reshape(*states.lead, system.nv)
+    return {"the gradient of the log-determinant": out}
 
 
 def _axial(Z: Array) -> Array:

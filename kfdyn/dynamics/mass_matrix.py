@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import (
     MASS_MATRIX,
     TRACE,
     VARIANCES,
     fused_mass_matrix,
+    fused_of_dofs,
     quick_mass_matrix,
     quick_of_dofs,
 )
@@ -55,7 +57,8 @@ def mass_matrix(
     method : {"composite", "columns", "operator", "covariance"}
         The first is fused, O(N depth), and the one to use; the others agree with it and are there to show why.
     out : (..., nv, nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -163,15 +166,25 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
 
             return constrained_logdet(system, q)
         d = quick_of_dofs(VARIANCES, system, q)
-    return _logdet_by_blocks(system, q) if d is None else np.asarray(np.log(d).sum(axis=-1))
+    return _logdet_checked(system, q) if d is None else _sum_of_logs(d)
 
 
-def _logdet_by_blocks(system: System, q: ArrayLike) -> Array:
-    """The long way: arguments checked by name, D(k) of whole hinges by the engine, or the words why there is none."""
+def _sum_of_logs(d: Array) -> Array:
+    return np.asarray(np.log(d).sum(axis=-1))
+
+
+def _logdet_checked(system: System, q: ArrayLike) -> Array:
+    """The long way: arguments checked by name, and an answer, or the words why there is none."""
+    states = States.of(system, q)
+    d, declined = fused_of_dofs(VARIANCES, states)
+    return answered(states, (_sum_of_logs(d),), declined, _logdet_by_blocks)[0]
+
+
+def _logdet_by_blocks(states: States) -> dict[str, Array]:
+    """D(k) of whole hinges by the engine, (size,)."""
     from kfdyn.estimation.riccati import riccati
 
-    states = States.of(system, q)
-    out = np.empty(states.size)
+    system, out = states.system, np.empty(states.size)
     own = np.diff(system.layout.v_start)
     owner = np.repeat(np.arange(system.n_bodies), own)
     within = np.arange(system.nv) - system.layout.v_start[owner]
@@ -182,8 +195,7 @@ def _logdet_by_blocks(system: System, q: ArrayLike) -> Array:
         out[part] = 2.0 * np.log(L[:, diagonal]).sum(axis=-1)
 
     states.in_parts(work)
-    states.expect_invertible()
-    return out.reshape(states.lead)
+    return {"the log-determinant of the mass matrix": out}
 
 
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import MASS_MATRIX_INVERSE, fused_mass_matrix_inverse, quick_mass_matrix_inverse
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
@@ -45,7 +46,8 @@ def mass_matrix_inverse(
     method : {"innovations", "engine", "blocks", "columns"}
         The first is the fastest and symmetric to the bit; all are O(N²) or O(N² depth).
     out : (..., nv, nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -85,17 +87,11 @@ def _checked(system: System, q: ArrayLike, method: Any) -> Array:
     expect_method(method, METHODS, "mass_matrix_inverse")
     states = States.of(system, q)
     if method == "innovations":
-        inverse, singular = fused_mass_matrix_inverse(states)
-        if not singular.any():
-            return inverse.reshape((*states.lead, system.nv, system.nv))
-        method = "engine"  # names the hinge that has no inertia
-    out = np.zeros((states.size, system.nv, system.nv))
-    work = {"engine": _by_factors, "blocks": _by_blocks, "columns": _by_columns}[method]
-    states.in_parts(lambda part: work(states, part, out))
-    states.expect_invertible()
-    return expect_finite(system, out, "the inverse of the mass matrix", q=q).reshape(
-        (*states.lead, system.nv, system.nv)
-    )
+        inverse, declined = fused_mass_matrix_inverse(states)
+    else:
+        inverse, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
+    work = {"blocks": _by_blocks, "columns": _by_columns}.get(method, _by_factors)
+    return answered(states, (inverse,), declined, lambda few: by_engine(few, work))[0]
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:
@@ -105,6 +101,13 @@ def _by_factors(states: States, part: slice, out: Array) -> None:
     ss = states.forest(part).ss
     tree = as_forest(states.system, states["q"][part.start]).ss  # lends its numbering
     dense_inverses(tree, riccati(ss), out[part])
+
+
+def by_engine(states: States, work: Callable[[States, slice, Array], None] = _by_factors) -> dict[str, Array]:
+    """𝓜⁻¹ (size, nv, nv) by the generic engine on the assembled forest."""
+    out = np.zeros((states.size, states.system.nv, states.system.nv))
+    states.in_parts(lambda part: work(states, part, out))
+    return {"the inverse of the mass matrix": out}
 
 
 def _by_blocks(states: States, part: slice, out: Array) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import fused_operational_space_compliance, quick_operational_space_compliance
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 from kfdyn.spatial import rigid_transform
 
@@ -41,7 +41,8 @@ def operational_space_compliance(
     frames : str or sequence of str
         Names of bodies or of ``system.frames``; k of them, repetition allowed.
     out : (..., 6k, 6k) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------
@@ -85,19 +86,16 @@ def operational_space_compliance(
     if quick is not None:
         return quick if out is None else out
     states = States.of(system, q)
-    Omega = fused_operational_space_compliance(states, bodies, positions)
-    if Omega is None:
-        Omega = _by_engine(system, states, bodies, positions)  # it names the hinge that has no inertia
-        states.expect_invertible()
-        expect_finite(system, Omega, "the compliance", q=q)
-    return filled(out, Omega.reshape((*states.lead, *Omega.shape[1:])))
+    Omega, declined = fused_operational_space_compliance(states, bodies, positions)
+    answers = answered(states, (Omega,), declined, lambda few: _by_engine(few, bodies, positions))
+    return filled(out, answers[0])
 
 
-def _by_engine(system: System, states: States, bodies: NDArray[np.int64], positions: Array) -> Array:
+def _by_engine(states: States, bodies: NDArray[np.int64], positions: Array) -> dict[str, Array]:
     """Ω(f, g) = φ*(f) cov(λ(f), λ(g)) φ(g), by the generic smoother on the assembled forest: (size, 6 k, 6 k)."""
     from kfdyn.estimation import Covariances
 
-    n, k = system.n_bodies, len(bodies)
+    n, k = states.system.n_bodies, len(bodies)
     out = np.zeros((states.size, k, 6, k, 6))
 
     def work(part: slice) -> None:
@@ -113,4 +111,4 @@ def _by_engine(system: System, states: States, bodies: NDArray[np.int64], positi
     states.in_parts(work)
     Omega = out.reshape(states.size, 6 * k, 6 * k)
     lower = np.tri(6 * k, dtype=bool)
-    return np.where(lower, Omega, Omega.swapaxes(1, 2))
+    return {"the compliance": np.where(lower, Omega, Omega.swapaxes(1, 2))}

@@ -155,8 +155,8 @@ class Filtered(FilterWords):
         With η ≠ 0 the centred innovations are used. O(N) (SKO "determinant"; THEORY section 4).
         """
         eps, nu = (self.eps, self.nu) if self.eta is None else (self.eps_centered, self.nu_centered)
-        # neither of the two warns of an overflow, which is told below
-        quadratic = np.vdot(eps, nu) if eps.ndim == 1 else np.einsum("...i,...i->...", eps, nu)
+        # one sum for one vector and for batches, so that both get the same bits; no warning of an overflow, told below
+        quadratic = np.einsum("...i,...i->...", eps, nu)
         constant = np.count_nonzero(self.observed) * _LOG_2PI + self.covariances.logdet
         return finite_likelihood(-0.5 * (constant + quadratic))
 

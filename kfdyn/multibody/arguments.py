@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 def expect_system(system: Any) -> None:
     """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
-    if not hasattr(system, "is_tree"):
+    if not hasattr(system, "is_tree") or isinstance(system, type):
         read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
         raise ModelError(f"system must be a kfdyn.System, got {system!r:.80}{read}")
 

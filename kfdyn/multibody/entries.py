@@ -86,11 +86,12 @@ class Later:
         if self.geared is not None and not system.is_tree:
             return self.geared(system, rows, *arrays, effort=effort)
         entry, model = self._entry or self.entry, self._model(system)
-        alone = rows == 1 and model.specials is None and self._slot and not self._checks.on
+        special = model.specials if model.specials is not None and _is_batch(entry, arrays) else None
+        alone = rows == 1 and special is None and self._slot and not self._checks.on
         if alone and self.one(system, *arrays) is not None:
             return FINE
-        if model.specials is not None:
-            entry, arrays = model.specials.of(entry, arrays)
+        if special is not None:
+            entry, arrays = special.of(entry, arrays)
         status = entry(model, *arrays, rows=rows, effort=effort)
         if status >= 0:
             return status
@@ -102,6 +103,12 @@ class Later:
 def has_gears(system: System) -> bool:
     """Whether a system has couplings and no loops, so that X is all between it and its tree."""
     return bool(system.couplings) and not system.loops
+
+
+def _is_batch(entry: Entry, arrays: tuple[Any, ...]) -> bool:
+    """Whether the results have batch axes; without them it is one state, which no code of a system's own is for."""
+    results = entry.results
+    return bool(arrays[-len(results)].ndim > len(results[0].tail))
 
 
 def _contiguous(x: Any) -> Any:

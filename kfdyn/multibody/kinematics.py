@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.multibody.arguments import checked, expect_system
 from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
 from kfdyn.multibody.prepared import frame_of
 from kfdyn.multibody.results import filled
@@ -90,17 +91,22 @@ def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Ar
     >>> frame_velocity(double_pendulum(), [0, 0], [3.0, 0.0], "lower").round(6)
     array([ 0.,  3.,  0., -3.,  0.,  0.])
     """
+    if v is None:  # at rest nothing moves, and somebody has forgotten it
+        expect_system(system)
+        checked(system, v, (system.nv,), "v")
     return _motion(system, q, v, None, frame, of_order=1)
 
 
-def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str) -> Array:
+def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> Array:
     """Classical acceleration α(k) = φ* α(p) + H* β̇ + η of a frame (R86 5.4-5.5), gravity not included.
 
     Parameters
     ----------
     system : System
         The robot.
-    q, v, a : (..., nq), (..., nv), (..., nv)
+    q : (..., nq)
+    v, a : (..., nv) or None
+        None is at rest, and a = 0.
     frame : str
         Name of a body or of one of ``system.frames``.
 
@@ -121,14 +127,16 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     return _motion(system, q, v, a, frame, of_order=2)
 
 
-def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
+def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, frame: str) -> Array:
     """Classical acceleration of a frame when a = 0: J̇ v, the sum of φ* η along its path (R86 5.6).
 
     Parameters
     ----------
     system : System
         The robot.
-    q, v : (..., nq), (..., nv)
+    q : (..., nq)
+    v : (..., nv) or None
+        None is at rest.
     frame : str
         Name of a body or of one of ``system.frames``.
 
@@ -161,7 +169,8 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
     frame
         Name of a body or of one of ``system.frames``.
     out : (..., 6, nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments.
+        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
+        mean nothing.
 
     Returns
     -------

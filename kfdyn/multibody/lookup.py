@@ -52,19 +52,19 @@ class Lookup:
 
     def hinge_index(self, hinge: str) -> int:
         """Index of the named hinge, which is the index of the body it carries."""
-        if hinge not in self._hinge:
+        if not isinstance(hinge, str) or hinge not in self._hinge:
             raise ModelError(f"system {self.name!r} has no hinge {hinge!r}" + hint(hinge, self._hinge))
         return self._hinge[hinge]
 
     def body_index(self, body: str) -> int:
         """Index of the named body."""
-        if body not in self._frame or body in self.frames:
+        if not isinstance(body, str) or body not in self._frame or body in self.frames:
             raise ModelError(f"system {self.name!r} has no body {body!r}" + hint(body, self.body_names))
         return self._frame[body][0]
 
     def locate(self, frame: str) -> tuple[int, Array, Array]:
         """Body index, rotation (3, 3) and position (3,) of the named frame or body."""
-        if frame not in self._frame:
+        if not isinstance(frame, str) or frame not in self._frame:
             raise ModelError(f"system {self.name!r} has no body or frame {frame!r}" + hint(frame, self._frame))
         return self._frame[frame]
 

@@ -145,11 +145,11 @@ def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
     """
     try:
         return system._kept[0].frames[frame]  # type: ignore[attr-defined]
-    except (AttributeError, KeyError):  # for the first time, or no tree
+    except (AttributeError, KeyError, TypeError):  # for the first time, or no tree, or no name
         expect_system(system)
         system = system.open_tree
         model = model_of(system)
-    known = model.frames.get(frame)
+    known = model.frames.get(frame) if isinstance(frame, str) else None
     if known is None:
         body, rotation, position = system.locate(frame)
         path = [body]

@@ -17,7 +17,7 @@ def straight(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:
 
     Rows are answered while others are still to be read, so that nothing that is given may change meanwhile.
     """
-    if not isinstance(out, np.ndarray):
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         return None
     plain = np.asarray(out)  # a memory map, for example, is seen as an array
     flags = plain.flags
@@ -34,11 +34,25 @@ def filled(out: Any, answer: Array) -> Array:
         return answer
     if not isinstance(out, np.ndarray):
         raise ModelError(f"out must be an array of NumPy's to write the answer to, got {type(out).__name__}")
+    if isinstance(out, np.ma.MaskedArray):
+        raise ModelError("out must be an array without a mask, which would hide the answer; give its data, out.data")
     if out.shape != answer.shape:
         raise ShapeError(f"out must have the shape of the answer, {answer.shape}, got {out.shape}")
     if out.dtype.kind != "f" or out.dtype.itemsize != 8:
         raise ModelError(f"out must be an array of float64, got {out.dtype}")
     if not out.flags.writeable:
         raise ModelError("out cannot be written to: it is read-only; give a copy of it")
+    if _overlaps_itself(out):
+        raise ModelError("out must have memory of its own for every number of the answer; rows of it share theirs")
     np.copyto(out, answer)
     return out
+
+
+def _overlaps_itself(out: Array) -> bool:
+    """Whether some entries may be the same memory: an axis does not step over all that the smaller steps reach."""
+    reach = out.itemsize
+    for step, extent in sorted((abs(step), extent) for step, extent in zip(out.strides, out.shape) if extent > 1):
+        if step < reach:
+            return True
+        reach += step * (extent - 1)
+    return False

@@ -14,7 +14,7 @@ from kfdyn.sweeps.wrapper import UNFIT, Array, Group, Real, Whole
 class Checks:
     """Whether every index is to be checked: KFDYN_CHECK, as it was when the package was first used."""
 
-    on = os.environ.get("KFDYN_CHECK", "") not in ("", "0")
+    on = os.environ.get("KFDYN_CHECK", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 class Tag(int):

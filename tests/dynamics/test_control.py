@@ -1,6 +1,8 @@
 """R86:12-CTRL: closed loops whose error is a linear oscillator, known in closed form."""
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import kfdyn.multibody as mb
 from kfdyn.dynamics import bias_forces, control, forward_dynamics, mass_matrix
 from kfdyn.dynamics.control import computed_torque, operational_space_control
 from kfdyn.dynamics.simulation.simulate import simulate
-from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix
 from kfdyn.sweeps.call import Checks
@@ -230,6 +232,25 @@ def test_a_singular_configuration_is_one_whatever_the_bodies_weigh(weight):
             assert np.isfinite(operational_space_control(arm, q, np.zeros(6), "link_6", target, 1.0, 1.0)).all()
 
 
+def one_sweep(call):
+    """What the one compiled call says, or None."""
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        quick = control._quick
+        patch.setattr(control, "_quick", lambda *given: said.append(quick(*given)) or said[0])
+        with suppress(KfdynError):
+            call()
+    return said[0]
+
+
+def many_calls(call):
+    """What the functions say of which a controller is made, all rows being declined by the compiled call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control, "_quick", lambda *_: None)
+        patch.setattr(control, "_swept", lambda _, s, of: (np.empty((s.size, s.system.nv)), np.ones(s.size, bool)))
+        return call()
+
+
 @settings(max_examples=10, deadline=None)
 @given(seeds, st.sampled_from([(), (3,), (2, 2)]), st.sampled_from([0, 1, 2]))
 def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
@@ -241,24 +262,21 @@ def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
     u, f, nv = rng.normal(size=(*lead, system.nv)), rng.normal(size=(*lead, system.n_bodies, 6)), system.nv
     kp = rng.normal(size=(nv,) * matrix) if matrix else 2.0
     wanted = kf.integrate(system, q, 0.3 * u), u, v, kp, 1.5, f
-    quick = control._quick_torque(system, q, v, *wanted, None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "_quick_torque", lambda *_: None)
-        close(quick, computed_torque(system, q, v, *wanted), 1e-13)
-    rows, frame = np.array([3, 0, 5], dtype=np.int64), system.body_names[-1]
+    torque = partial(computed_torque, system, q, v, *wanted)
+    close(one_sweep(torque), many_calls(torque), 1e-13)
+    rows, frame = [3, 0, 5], system.body_names[-1]
     kp = rng.normal(size=(3,) * matrix) if matrix else 2.0
     target = mb.Pose(rotation_vector_to_matrix(rng.normal(size=3)), rng.normal(size=3))
     motion = rng.normal(size=(2, 6))
-    quick = control._quick_control(system, q, v, frame, target, kp, 1.5, *motion, u, rows, f, None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "_quick_control", lambda *_: None)
-        try:
-            slow = operational_space_control(
-                system, q, v, frame, target, kp, 1.5, *motion, posture=u, axes=tuple(rows), external_forces=f
-            )
-        except SingularError:
-            assert quick is None
-            return
+    task = partial(
+        operational_space_control, system, q, v, frame, target, kp, 1.5, *motion, u, axes=rows, external_forces=f
+    )  # fmt: skip
+    quick = one_sweep(task)
+    try:
+        slow = many_calls(task)
+    except SingularError:
+        assert quick is None
+        return
     condition = np.linalg.cond(kf.operational_space_compliance(system, q, frame)[..., rows, :][..., rows]).max()
     if quick is None:
         assert condition > 1e8 / 40  # 36 of which the bound may be too careful
@@ -269,17 +287,51 @@ def test_one_sweep_and_many_calls_agree(seed, lead, matrix):
 def test_one_sweep_with_every_index_checked(monkeypatch):
     arm, rng = mb.models.puma560(), np.random.default_rng(0)
     q, v = state(arm, rng, (2,))
-    target, rows = mb.frame_pose(arm, q[0] + 0.1, "link_6"), np.array([3, 4, 5], dtype=np.int64)
-    still = np.zeros(6)
+    target = mb.frame_pose(arm, q[0] + 0.1, "link_6")
 
     def both():
-        tau = control._quick_torque(arm, q, v, q + 0.1, v, v, 3.0, np.eye(6), None, None)
-        return tau, control._quick_control(arm, q, v, "link_6", target, 3.0, 1.0, still, still, None, rows, None, None)
+        yield one_sweep(lambda: computed_torque(arm, q, v, q + 0.1, v, v, 3.0, np.eye(6)))
+        yield one_sweep(lambda: operational_space_control(arm, q, v, "link_6", target, 3.0, 1.0, axes=(3, 4, 5)))
 
-    compiled = both()
+    compiled = list(both())
     monkeypatch.setattr(Checks, "on", True)
     for mine, theirs in zip(compiled, both()):
         close(mine, theirs, 1e-13)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_and_broadcasts_have_the_bits_of_arrays(seed):
+    """And so has a state alone: one compiled call tells them all."""
+    system, rng = mb.models.random_tree(6, seed, branching=0.3), np.random.default_rng(seed)
+    frame = system.body_names[-1]
+    q, v = state(system, rng, (3,))
+    q_d, target = kf.integrate(system, q, 0.3 * v), mb.frame_pose(system, q[0], frame)
+
+    def both(q, v, q_d, target):
+        yield computed_torque(system, q, v, q_d, v, v, 2.0, 1.5)
+        yield operational_space_control(system, q, v, frame, target, 2.0, 1.5, axes=(5,))
+        yield kf.mass_matrix_logdet(system, q)
+
+    whole = list(both(q, v, q_d, target))
+    for other in (
+        both(q.tolist(), v.tolist(), q_d.tolist(), target),
+        both(q, v, q_d, mb.Pose(*(np.broadcast_to(x, (3, *x.shape)) for x in target))),
+        [np.stack(x) for x in zip(*(both(*own, target) for own in zip(q, v, q_d)))],
+    ):
+        for one, two in zip(whole, other):
+            np.testing.assert_array_equal(one, two)
+    at_rest = list(both(q, np.zeros_like(v), q_d, target))
+    for one, two in zip(at_rest, both(q, np.zeros(system.nv), q_d, target)):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("axes", [(3.9,), ("3",), (None,), 3, [[3, 4]], (float("nan"),)])
+def test_axes_are_whole_numbers(axes):
+    arm = mb.models.puma560()
+    with pytest.raises(ModelError, match="axes must be different numbers from 0 to 5"):
+        operational_space_control(
+            arm, np.zeros(6), np.zeros(6), "link_6", mb.Pose(np.eye(3), np.zeros(3)), 1, 1, axes=axes
+        )
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1.0, np.pi - 1e-7, np.pi])
@@ -298,8 +350,12 @@ def test_the_turn_to_a_target_near_half_a_revolution(angle):
 
 def test_a_target_that_is_no_rotation_goes_the_long_way():
     arm, q = mb.models.puma560(), np.full(6, 0.4)
-    rows, still = np.array([3, 4, 5], dtype=np.int64), np.zeros(6)
     for R in (np.diag([1.0, 1.0, -1.0]), 1.001 * np.eye(3)):
         target = mb.Pose(R, np.zeros(3))
-        given = (arm, q, still, "link_6", target, 1.0, 1.0, still, still, None, rows, None, None)
-        assert control._quick_control(*given) is None
+        task = partial(operational_space_control, arm, q, np.zeros(6), "link_6", target, 1.0, 1.0, axes=(3, 4, 5))
+        assert one_sweep(task) is None
+        with pytest.raises(ModelError, match=r"target\.rotation is "):
+            task()
+    target = mb.Pose(np.stack([np.eye(3), R]), np.zeros(3))
+    with pytest.raises(ModelError, match=r"target\.rotation\[1\] is "):
+        operational_space_control(arm, q, np.zeros(6), "link_6", target, 1.0, 1.0)

@@ -48,6 +48,31 @@ def test_kinetic_energy_wants_velocities():
             kf.kinetic_energy(system, q, None)
 
 
+def test_a_frames_velocity_wants_velocities_and_its_acceleration_does_not():
+    for system, q in (TREE, four_bar()):
+        frame, still = system.body_names[-1], np.zeros(system.nv)
+        with pytest.raises(ShapeError, match=r"^v must be an array of real numbers, got None"):
+            kf.frame_velocity(system, q, None, frame)
+        at_rest = kf.frame_acceleration(system, q, None, still + 1, frame)
+        np.testing.assert_array_equal(at_rest, kf.frame_acceleration(system, q, still, still + 1, frame))
+
+
+@pytest.mark.parametrize("frame", [["link_6"], {}, np.array(["link_6"]), None, 3], ids=str)
+def test_a_frame_is_a_name(frame):
+    system, q = TREE
+    for call in (
+        lambda: kf.jacobian(system, q, frame),
+        lambda: kf.frame_pose(system, q, frame),
+        lambda: kf.frame_velocity(system, q, Z, frame),
+        lambda: kf.operational_space_control(system, q, Z, frame, (np.eye(3), np.zeros(3)), 1.0, 1.0),
+        lambda: system.body_index(frame),
+    ):
+        with pytest.raises(ModelError, match="has no body"):
+            call()
+    with pytest.raises(ModelError, match="has no hinge"):
+        system.v_slice(frame)
+
+
 @pytest.mark.parametrize("method", ["newton_euler", "operators", "composite"])
 def test_no_acceleration_is_zero_for_inverse_dynamics(method):
     system, q = TREE

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
@@ -98,6 +99,9 @@ def test_out_may_overlap_arguments_in_part(call, state):
         (lambda a: np.zeros(a.shape, np.int64), ModelError, "out must be an array of float64, got int64"),
         (lambda a: np.zeros(a.shape).tolist(), ModelError, "out must be an array of NumPy's .* got"),
         (lambda a: np.broadcast_to(0.0, a.shape), ModelError, "out cannot be written to"),
+        (lambda a: np.ma.masked_all(a.shape), ModelError, r"out must be an array without a mask.*out\.data"),
+        (lambda a: as_strided(np.zeros(a.shape[-1]), a.shape, (0,) * a.ndim), ModelError, "memory of its own"),
+        (lambda a: as_strided(np.zeros(2 * a.size), a.shape, (4,) * a.ndim), ModelError, "memory of its own"),
     ],
 )
 def test_what_cannot_hold_the_answer_is_refused(call, state, wrong, error, match):

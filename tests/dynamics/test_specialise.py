@@ -99,8 +99,21 @@ def test_bits_do_not_depend_on_the_batch():
     whole = kf.forward_dynamics(own, q, v, u)
     for part in (slice(0, 1), slice(3, 8), slice(5, 14), slice(0, 699)):
         np.testing.assert_array_equal(kf.forward_dynamics(own, q[part], v[part], u[part]), whole[part])
-    alone = kf.forward_dynamics(own, q[4], v[4], u[4])  # one state takes the code that serves all robots
-    np.testing.assert_allclose(alone, whole[4], rtol=1e-10)
+
+
+def test_one_state_takes_the_code_that_serves_all_robots():
+    """However it is given; and a batch takes its own code, from lists, too."""
+    system = kf.models.puma560()
+    own = kf.specialise(system)
+    q, v, u = states(own, 5, right=False)
+    for name, one in answers(own, q[4], v[4], u[4]).items():
+        np.testing.assert_array_equal(one, answers(system, q[4], v[4], u[4])[name], err_msg=name)
+        np.testing.assert_array_equal(one, answers(own, *(x[4].tolist() for x in (q, v, u)))[name], err_msg=name)
+    for call in (kf.bias_forces, lambda s, q, v, **k: kf.inverse_dynamics(s, q, v, u[4], **k)):
+        np.testing.assert_array_equal(call(own, q[4], v[4], out=np.empty(6)), call(system, q[4], v[4]))
+    listed = answers(own, *(x.tolist() for x in (q, v, u)))
+    for name, many in answers(own, q, v, u).items():
+        np.testing.assert_array_equal(many, listed[name], err_msg=name)
 
 
 def test_large_robots_keep_the_sweep_that_serves_all():

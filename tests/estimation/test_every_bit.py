@@ -27,7 +27,7 @@ def answers(ss, T, eta):
     op, factor = kf.Operators(ss), kf.innovations_factor(ss)
     blocks = (filt.z, filt.z_plus, smooth.x, smooth.costate, smooth.costate_plus)
     products = (op.phi.forward(eta), op.psi.backward(eta), op.E_phi.forward(eta), op.Q.forward(eta))
-    return [filt.eps, filt.nu, smooth.a, factor.solve(T), *(b.flat for b in blocks), *products]
+    return [filt.eps, filt.nu, filt.llf, smooth.a, factor.solve(T), *(b.flat for b in blocks), *products]
 
 
 @pytest.mark.parametrize("kind", ["ragged", (1, 1), (6, 1), (6, 2)])
@@ -45,6 +45,15 @@ def test_the_bits_of_a_vector_depend_on_nothing_but_it(kind, monkeypatch):
         monkeypatch.setenv("KFDYN_NUM_THREADS", threads)
         for part, all_ in zip(answers(ss, T, eta), whole):
             np.testing.assert_array_equal(part, all_)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 12, 33, 257])
+def test_a_likelihood_alone_is_that_in_a_batch(steps):
+    ss = kf.StateSpace.chain([[0.9]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]], steps=steps)
+    T = np.random.default_rng(steps).normal(size=(50, steps))
+    whole = kf.kalman_filter(ss, T).llf
+    np.testing.assert_array_equal(whole, [kf.kalman_filter(ss, t).llf for t in T])
+    np.testing.assert_array_equal(whole.reshape(10, 5), kf.kalman_filter(ss, T.reshape(10, 5, steps)).llf)
 
 
 @pytest.mark.parametrize("method", ["block", "univariate"])
