@@ -51,7 +51,7 @@ CALM = settings(
 )
 settings.register_profile("mutants", CALM)
 # Plain numbers are some hundred times as slow as compiled code, and a mutant is dead at the first example that sees it.
-settings.register_profile("plain mutants", CALM, max_examples=8)
+settings.register_profile("plain mutants", CALM, max_examples=30)
 
 
 class Mutant(NamedTuple):

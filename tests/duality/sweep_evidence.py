@@ -120,9 +120,10 @@ def measure(results: list[Result]) -> dict[str, dict[str, Found]]:
             for r in entries:
                 for name in r.sweeps:  # several entries may ask for the same one
                     if name not in found:
-                        found[name] = [
-                            (m.kind, m.where, is_noticed(m, test, kind)) for m in chosen(r, name, kind, ran[name])
-                        ]
+                        mutants = list(chosen(r, name, kind, ran[name]))
+                        if not mutants:
+                            sys.exit(f"{r.id}: nothing of {name} can be broken")
+                        found[name] = [(m.kind, m.where, is_noticed(m, test, kind)) for m in mutants]
                 made = [one for name in r.sweeps for one in found[name]]
                 left = [f"{broken}: {where} ({kind})" for broken, where, noticed in made if not noticed]
                 out[r.id][kind] = Found(len(made), len(made) - len(left), left)
