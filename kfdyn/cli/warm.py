@@ -62,15 +62,19 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
                 kf.mass_matrix_logdet_gradient(system, q)
 
     def kinematics() -> None:
-        q, v, a = states(arm, ())
-        kf.jacobian(arm, q, tip)
-        kf.frame_pose(arm, q, tip)
-        kf.frame_acceleration(arm, q, v, a, tip)
-        kf.kinetic_energy(arm, q, v)
-        kf.potential_energy(arm, q)
-        kf.centroidal_momentum(arm, q, v)
+        geared = arm.with_couplings([kf.Coupling(arm.hinge_names[-2:], [1.0, -1.0])])
+        for system in (arm, geared):
+            q, v, a = states(system, ())
+            kf.jacobian(system, q, tip)
+            kf.frame_pose(system, q, tip)
+            kf.frame_velocity(system, q, v, tip)
+            kf.frame_acceleration(system, q, v, a, tip)
+            kf.kinetic_energy(system, q, v)
+            kf.potential_energy(system, q)
+            kf.center_of_mass(system, q)
+            kf.centroidal_momentum(system, q, v)
+            kf.operational_space_compliance(system, q, tip)
         kf.difference(tree, tree.neutral(), kf.integrate(tree, tree.neutral(), np.full(tree.nv, 0.1)))
-        kf.operational_space_compliance(arm, q, tip)
 
     def estimation() -> None:
         eye = np.eye(2)

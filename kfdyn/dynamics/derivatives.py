@@ -21,8 +21,9 @@ from kfdyn.multibody.results import filled, straight
 
 Array = NDArray[np.float64]
 
-INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES")
-FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES")
+_GEARED = "kfdyn.dynamics.recursions.geared"
+INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES", geared=_GEARED)
+FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES", geared=_GEARED)
 
 
 class ForwardDerivatives(NamedTuple):
@@ -127,13 +128,13 @@ def forward_dynamics_derivatives(
     if quick is not None:
         return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.coupled_derivatives import coupled_forward_derivatives
-
-        return ForwardDerivatives(*_filled(out, states, coupled_forward_derivatives(states)))
     by, a = _matrices(states), np.empty((states.size, system.nv))
     if not known(FORWARD(system, states.size, *_given(states, "tau"), *by, a)):
         forward_dynamics(system, states["q"], states.arrays.get("v"), states["tau"], None, states.arrays.get("gravity"))
+        if not system.is_tree and np.isnan(a).any():  # the embedded filter has just found one
+            from kfdyn.dynamics.loops.coupled import without_inertia
+
+            raise without_inertia(system, "some hinges")
         raise overflow(system, "a derivative", **states.arrays)
     return ForwardDerivatives(*_filled(out, states, by))
 
@@ -203,10 +204,6 @@ def inverse_dynamics_derivatives(
     if quick is not None:
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.coupled_derivatives import coupled_inverse_derivatives
-
-        return InverseDerivatives(*_filled(out, states, coupled_inverse_derivatives(states, states["a"])))
     by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *by)):
         raise overflow(system, "a derivative", **states.arrays)
@@ -217,7 +214,12 @@ def _quick(
     entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
 ) -> Sequence[Array] | None:
     """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words."""
-    if not system.is_tree or type(q) is not np.ndarray or not q.ndim:
+    found = None
+    if out is None:
+        found = entry.one(system, q, v, u, gravity) if system.is_tree else entry.constrained(system, q, v, u, gravity)
+    if found is not None:  # what loops call
+        return tuple(found[:3])
+    if type(q) is not np.ndarray or not q.ndim:
         return None
     if not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
         return None

@@ -251,10 +251,9 @@ def composite_inertias(ss: StateSpace) -> Blocks:
             f"composite_inertias takes a model, not a system: composite_inertias(as_estimation({ss.name!r}, q)), since "
             "what a hinge carries depends on where it stands"
         )
-    model, flat = ss.arrays, ss.Q.flat.copy()
-    phi = model.phi, model.phi_at
-    forward(model.order, model.parent, *phi, *phi, ss.n, ss.n, flat, model.Q_at, np.empty(ss.common.most_states**2))
-    return Blocks(flat, ss.n, ss.n)
+    phi, R = ss.phi.ragged, Blocks(ss.Q.flat.copy(), ss.n, ss.n)
+    forward(ss.tree.order, ss.tree.parent, phi, phi, R.ragged, np.empty(ss.common.most_states**2))
+    return R
 
 
 def _by_columns(states: States, out: Array) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
+from kfdyn.estimation.recursions.ragged import Ragged
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -91,6 +92,11 @@ class Blocks(Sequence[FloatArray]):
         """Whether nodes share blocks, so that the buffer holds fewer numbers than the blocks count."""
         counted = int(self.rows.sum() if self.cols is None else (self.rows * self.cols).sum())
         return self.flat.shape[-1] != counted
+
+    @property
+    def ragged(self) -> Ragged:
+        """Unbatched matrix blocks as the compiled sweeps take them."""
+        return Ragged(self.flat, self.offsets, self.rows, self.cols)
 
     def packed(self) -> Blocks:
         """The same blocks one after the other, each stored for itself."""

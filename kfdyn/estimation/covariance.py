@@ -123,19 +123,18 @@ class Covariances:
 
         ss, K = self.ss, self.riccati.K
         phi = ss.phi.packed()
-        flat = np.empty_like(phi.flat)
-        node_products(K.flat, K.offsets, ss.H.flat, ss.H.offsets, phi.rows, ss.m, ss.n, flat, phi.offsets)
-        return Transitions(ss.tree, phi.like(phi.flat - flat))
+        KH = phi.like(np.empty_like(phi.flat))
+        node_products(K.ragged, ss.H.ragged, KH.ragged)
+        return Transitions(ss.tree, phi.like(phi.flat - KH.flat))
 
     @cached_property
     def x(self) -> ForwardLyapunov:
         """State x; ``diagonal[k]`` is ℛ(k), in mechanics the composite body inertia."""
         from kfdyn.estimation.recursions.lyapunov import forward
 
-        ss, phi = self.ss, self.ss.phi
+        ss, phi = self.ss, self.ss.phi.ragged
         R = Blocks(ss.Q.flat.copy(), ss.n, ss.n)
-        steps, work = (phi.flat, phi.offsets), np.empty(ss.common.most_states**2)
-        forward(ss.tree.order, ss.tree.parent, *steps, *steps, ss.n, ss.n, R.flat, R.offsets, work)
+        forward(ss.tree.order, ss.tree.parent, phi, phi, R.ragged, np.empty(ss.common.most_states**2))
         return ForwardLyapunov(self.phi, self.phi, R)
 
     @cached_property

@@ -164,11 +164,16 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
 
 def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
     """L x, L* x, L⁻¹ x or L⁻* x for the block-diagonal Cholesky factor L of D; x is (..., Σm_k)."""
-    from kfdyn.estimation.recursions.inverse import apply_lower as kernel
+    if not inverse:
+        from kfdyn.estimation.operators import Operators
+
+        L = Operators(cov).block_diagonal(cov.D_factor)
+        return L.backward(x) if transposed else L.forward(x)
+    from kfdyn.estimation.recursions.inverse import divide_by_lower
 
     out = np.array(x, dtype=np.float64, order="C")
     if out.size:
-        kernel(cov.ss.address, cov.D_factor.flat, int(inverse), int(transposed), out.reshape(-1))
+        divide_by_lower(cov.ss.address, cov.D_factor.flat, int(transposed), out.reshape(-1))
     return out
 
 
@@ -177,12 +182,11 @@ def dense_inverses(tree: StateSpace, cov: Riccati, out: FloatArray) -> None:
 
     ``tree`` is one of them, which lends its numbering: the forest itself is a forest of one.
     """
+    from kfdyn.estimation.recursions.inverse import Columns
     from kfdyn.estimation.recursions.inverse import dense_inverses as kernel
-    from kfdyn.estimation.recursions.inverse import work_size
 
-    ss, work = cov.ss, np.empty(work_size(tree.n_states, tree.n_outputs, tree.common.most_states))
-    flats = ss.phi.flat, ss.H.flat, cov.observed, cov.D_factor.flat, cov.G.flat
-    kernel(tree.address, *flats, len(out), out.reshape(-1), work)
+    work = np.empty(Columns.size(tree.n_states, tree.n_outputs, tree.common.most_states))
+    kernel(tree.address, cov.ss.address, cov.flats, len(out), out.reshape(-1), work)
 
 
 def solve_D(cov: Riccati, eps: FloatArray) -> FloatArray:

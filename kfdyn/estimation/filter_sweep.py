@@ -54,12 +54,10 @@ def sweep(
     xi_step = -1 if xi is None else step_of(xi_rows, ss.n_states, rows)
     eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
     swept = gather.FilteredRows(T_rows, xi_rows, eta_rows, xi_step, eta_step, int(states), eps, nu, z, z_plus)
-    work = gather.filter_work(ss.n_states, ss.n_outputs, ss.common.most_states)
     over_rows(
         rows,
-        lambda lanes, first, last: gather.filter_states(
-            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.zeros(lanes * work)
-        ),
+        gather.Gather.size(ss.n_states, ss.n_outputs, ss.common.most_states),
+        lambda lanes, share: gather.filter_states(lanes, cov.sizes, ss.address, cov.flats, swept, share),
     )
     finite = sum_is_finite(found)
     if batch or not states:

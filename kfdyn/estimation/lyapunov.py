@@ -184,10 +184,7 @@ def _solved(
         expect_size(tree, "X", packed, rows, rows, "be square when B is not given")
     Y = Blocks(packed.spread(), rows, cols)
     work = np.empty(int(rows.max(initial=0)) * int(cols.max(initial=0)))  # as the largest block could have
-    sweep(
-        tree.order, tree.parent, left.steps.flat, left.steps.offsets, right.steps.flat, right.steps.offsets,
-        Y.rows, Y.cols, Y.flat, Y.offsets, work,
-    )  # fmt: skip
+    sweep(tree.order, tree.parent, left.steps.ragged, right.steps.ragged, Y.ragged, work)
     return left, right, Y
 
 

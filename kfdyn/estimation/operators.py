@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operator import Operator, Rows, identity
+from kfdyn.estimation.recursions.ragged import Parts, Ragged
 from kfdyn.estimation.riccati import Riccati, common_sizes, riccati
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -60,73 +62,21 @@ class Operators:
             lambda x: _swept(ss, x, given, inward=False),
         )
 
-    def _blocks(self, blocks: Blocks, rows: np.ndarray, cols: np.ndarray) -> Operator:
-        from kfdyn.estimation.recursions import products
-
-        def run(transposed: bool) -> Rows:
-            size = int((cols if transposed else rows)[-1])
-            most = max(int(np.diff(starts).max(initial=0)) for starts in (rows, cols))
-
-            def rows_of(x: FloatArray) -> FloatArray:
-                given, rows_x = as_rows(x), count_rows(x.shape[:-1])
-                y = np.zeros(rows_x * size)
-                over_rows(
-                    rows_x,
-                    lambda lanes, a, b: products.multiply_blocks(
-                        lanes,
-                        blocks.flat,
-                        blocks.offsets,
-                        rows,
-                        cols,
-                        int(transposed),
-                        given,
-                        a,
-                        b,
-                        y,
-                        most,
-                        np.zeros(lanes * products.pair_size(most)),
-                    ),
-                )
-                return y.reshape(*x.shape[:-1], size)
-
-            return rows_of
-
-        return Operator((int(rows[-1]), int(cols[-1])), run(False), run(True))
-
     def block_diagonal(self, blocks: Blocks) -> Operator:
         """Block-diagonal operator of unbatched matrix blocks."""
         if blocks.cols is None:
             raise ShapeError("a block-diagonal operator is made of matrices, not of vectors")
-        return self._blocks(blocks, offsets_of(blocks.rows), offsets_of(blocks.cols))
+        rows, cols = offsets_of(blocks.rows), offsets_of(blocks.cols)
+        return _of_blocks(blocks.ragged, (int(rows[-1]), int(cols[-1])), rows, cols)
 
     @cached_property
     def E_phi(self) -> Operator:
         """ℰ_φ: φ(p(k),k) at (p(k),k), nilpotent."""
-        from kfdyn.estimation.recursions import products
-
-        ss = self.ss
-
-        def run(transposed: bool) -> Rows:
-            def rows_of(x: FloatArray) -> FloatArray:
-                given, y = as_rows(x), np.zeros(x.size)
-                over_rows(
-                    count_rows(x.shape[:-1]),
-                    lambda lanes, a, b: products.step(
-                        lanes,
-                        ss.address,
-                        int(transposed),
-                        given,
-                        a,
-                        b,
-                        y,
-                        np.zeros(lanes * products.pair_size(ss.common.most_states)),
-                    ),
-                )
-                return y.reshape(x.shape)
-
-            return rows_of
-
-        return Operator((ss.n_states, ss.n_states), run(False), run(True))
+        ss, order, start = self.ss, self.ss.tree.order, self.ss.arrays.state
+        steps, parent = ss.phi.ragged, np.maximum(ss.tree.parent, 0)  # a root's block has no rows
+        arrays = (numbers[order] for numbers in (steps.at, steps.rows, steps.cols))  # sums as in every gather
+        shape = ss.n_states, ss.n_states
+        return _of_blocks(Ragged(steps.flat, *arrays), shape, start[parent[order]], start[order])
 
     @cached_property
     def phi(self) -> Operator:
@@ -251,15 +201,47 @@ def _swept(
     ss: StateSpace, x: FloatArray, given: tuple[FloatArray, int, int], *, inward: bool, weighted: bool = False
 ) -> FloatArray:
     """A x or A* x, see :func:`kfdyn.estimation.recursions.products.gather`; ``given`` are G, closed and strict."""
+    products, weigh = _products()
+    y = np.empty(x.size)
+    product = products.Product(as_rows(x), y, *given)
+    tags = (common_sizes(ss), weigh if weighted else None) if inward else (common_sizes(ss),)
+    kernel = products.gather if inward else products.scatter
+    over_rows(
+        count_rows(x.shape[:-1]),
+        products.Flow.size(ss.n_states, ss.common.most_states, ss.common.most_outputs),
+        lambda lanes, share: kernel(lanes, *tags, ss.address, product, share),
+    )
+    return y.reshape(x.shape)
+
+
+@cache
+def _products() -> Any:
+    """The module of the sweeps, and a tag: an import at each call would take as long as a short product."""
     from kfdyn.estimation.recursions import products
     from kfdyn.sweeps import Tag
 
-    known, y = as_rows(x), np.empty(x.size)
-    tags = (common_sizes(ss), Tag(1) if weighted else None) if inward else (common_sizes(ss),)
-    kernel = products.gather if inward else products.scatter
-    work = products.work_size(ss.n_states, ss.common.most_states, ss.common.most_outputs)
-    over_rows(
-        count_rows(x.shape[:-1]),
-        lambda lanes, a, b: kernel(lanes, *tags, ss.address, *given, known, a, b, y, np.zeros(lanes * work)),
-    )
-    return y.reshape(x.shape)
+    return products, Tag(1)
+
+
+def _of_blocks(blocks: Ragged, shape: tuple[int, int], rows: IntArray, cols: IntArray) -> Operator:
+    """The operator with block k of a Ragged at (rows[k], cols[k]) for every k, and zeros elsewhere."""
+    products, _ = _products()
+    work = products.pair_size(max(int(sizes.max(initial=0)) for sizes in (blocks.rows, blocks.cols)))
+
+    def run(turned: bool) -> Rows:
+        to, source = (cols, rows) if turned else (rows, cols)
+        height, width = shape[::-1] if turned else shape
+
+        def rows_of(x: FloatArray) -> FloatArray:
+            y = np.zeros((*x.shape[:-1], height))
+            known, found = Parts(as_rows(x), source, width), Parts(y.reshape(-1), to, height)
+            over_rows(
+                count_rows(x.shape[:-1]),
+                work,
+                lambda lanes, share: products.add_products(lanes, blocks, known, found, int(turned), share),
+            )
+            return y
+
+        return rows_of
+
+    return Operator(shape, run(False), run(True))

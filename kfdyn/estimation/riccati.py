@@ -103,11 +103,8 @@ class Riccati:
         from kfdyn.estimation.recursions import products
 
         ss = self.ss
-        flat = np.zeros(int((ss.phi.rows * ss.m).sum()))
-        K = Blocks(flat, ss.phi.rows, ss.m)
-        products.node_products(
-            ss.phi.flat, ss.phi.offsets, self.G.flat, self.G.offsets, ss.phi.rows, ss.n, ss.m, flat, K.offsets
-        )
+        K = Blocks(np.zeros(int((ss.phi.rows * ss.m).sum())), ss.phi.rows, ss.m)
+        products.node_products(ss.phi.ragged, self.G.ragged, K.ragged)
         return K
 
     @cached_property
@@ -124,9 +121,9 @@ class Riccati:
         ss = self.ss
         Lambda, S = np.empty_like(ss.Q.flat), np.empty_like(ss.Q.flat)
         if self._scatter(SMOOTHED, Lambda, S=S):
-            from kfdyn.estimation.recursions.rts import restore_cancelled, work_size
+            from kfdyn.estimation.recursions.rts import ByParent, restore_cancelled
 
-            work = np.empty(work_size(ss.common.most_states))
+            work = np.empty(ByParent.size(ss.common.most_states))
             restore_cancelled(ss.address, self.flats, Lambda, S, np.zeros(ss.n_states), work)
         result = SmoothedCovariances(ss.Q.like(frozen(Lambda)), ss.Q.like(frozen(S)))
         for name, blocks in (("Λ", result.Lambda), ("S", result.S)):
@@ -172,13 +169,13 @@ class Riccati:
 
     def _scatter(self, wanted: int, Lambda: FloatArray, **found: Any) -> int:
         """Fill Λ and what is wanted beside it; returns how many S have lost digits."""
-        from kfdyn.estimation.recursions.costate_covariances import Scattered, scatter_covariances, work_size
+        from kfdyn.estimation.recursions.costate_covariances import Scatter, Scattered, scatter_covariances
         from kfdyn.sweeps import Tag
 
         ss = self.ss
         arrays = dict.fromkeys(("S", "C", "phi", "H"), _NONE) | {"phi_at": _NOWHERE} | found
         tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
-        work = np.empty(work_size(ss.common.most_states, ss.common.most_outputs))
+        work = np.empty(Scatter.size(ss.common.most_states, ss.common.most_outputs))
         return scatter_covariances(*tags, ss.address, self.flats, Scattered(Lambda, **arrays), work)
 
 
@@ -248,25 +245,32 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     if method == "square_root":
         return _run_roots(ss, seen)
     sizes, gather = common_sizes(ss), _gather()
-    states, outputs = ss.Q.flat.size, ss.R.flat.size
-    found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
-    P, P_plus = found[:states], found[states : 2 * states]
-    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
-    P[:] = ss.Q.flat
-    L = np.empty(outputs)
+    found, flats = covariances_to_fill(ss, seen)
+    flats.P[:] = ss.Q.flat
     how = gather.ways["scalar" if ss.common.most_outputs <= 1 else method]
-    flats = gather.covariances(seen, P, P_plus, D, L, G)
-    work = np.empty(gather.work_size(ss.common.most_states, ss.common.most_outputs))
+    work = np.empty(gather.size(ss.common.most_states, ss.common.most_outputs))
     failed = gather.run(sizes, how, ss.address, flats, work)
     if failed >= 0:
         node = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
         output = failed - int(ss.arrays.output[node])
-        raise _not_positive(ss, node, output, ss.Q.like(P)[node], method, seen)
-    seen.flags.writeable = False
-    for array in (P, P_plus, D, L, G):
-        frozen(array)
+        raise _not_positive(ss, node, output, ss.Q.like(flats.P)[node], method, seen)
+    return finished(Riccati, ss, found, flats, sizes)
+
+
+def covariances_to_fill(ss: StateSpace, seen: BoolArray) -> tuple[FloatArray, Any]:
+    """Empty arrays for a gather; P, P⁺, D and G in one buffer, so that one look tells whether all is finite."""
+    states, outputs = ss.Q.flat.size, ss.R.flat.size
+    found = np.empty(2 * states + outputs + ss.H.flat.size)
+    P, P_plus = found[:states], found[states : 2 * states]
+    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
+    return found, _gather().covariances(seen, P, P_plus, D, np.empty(outputs), G)
+
+
+def finished(kind: type[Riccati], ss: StateSpace, found: FloatArray, flats: Any, *more: Any) -> Any:
+    """The result of a gather, whose arrays are read-only from now on, if all that was found is finite."""
+    seen, P, P_plus, D, L, G = map(frozen, flats)
     gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
-    result = Riccati(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, sizes)
+    result = kind(ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(L), gains, *more)
     result.__dict__["flats"] = flats
     if not sum_is_finite(found):
         for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
@@ -280,11 +284,11 @@ def _gather() -> Any:
     from types import SimpleNamespace
 
     from kfdyn.estimation.recursions.model import Covariances
-    from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, gather_covariances, work_size
+    from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, Gather, gather_covariances
     from kfdyn.sweeps import Tag
 
     ways = {"scalar": Tag(NONE), "block": Tag(BLOCK), "univariate": Tag(UNIVARIATE)}
-    return SimpleNamespace(run=gather_covariances, covariances=Covariances, work_size=work_size, ways=ways)
+    return SimpleNamespace(run=gather_covariances, covariances=Covariances, size=Gather.size, ways=ways)
 
 
 def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:

@@ -83,7 +83,7 @@ def root_of(blocks: Blocks) -> FloatArray:
     out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)
     lanes, size = side_by_side(blocks)
     work = np.empty(lanes * int(blocks.rows.max(initial=0)) ** 2)
-    if cholesky_roots(lanes, size, blocks.offsets, blocks.rows, blocks.flat, out, doubtful, work):
+    if cholesky_roots(lanes, size, blocks.ragged, out, doubtful, work):
         for nodes, stack in blocks.grouped():
             some, n = np.flatnonzero(doubtful[nodes]), stack.shape[1]
             if some.size:

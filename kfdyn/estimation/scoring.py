@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.lost_digits import warn_of_lost_digits, warn_of_the_worst
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operators import costates_of, states_of
+from kfdyn.estimation.recursions.ragged import Parts
 from kfdyn.estimation.riccati import Method, common_sizes
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
@@ -145,20 +146,23 @@ class Score:
 
     def _sum(self, share: float, base: Blocks, terms: list[tuple[float, _Parts, _Parts]]) -> Blocks:
         """share·base + Σ scale·x(k) y*(k) in the blocks of all nodes and batch entries."""
-        from kfdyn.estimation.recursions.score import add_outer
-        from kfdyn.sweeps import Tag
-
-        assert base.cols is not None
+        Sum, add_outer, based = _outer()
         batch = self.smooth.a.shape[:-1]
         rows, out = count_rows(batch), np.empty((*batch, int(base.offsets[-1])))
-        flat, based = out.reshape(-1), Tag(1)
         for scale, left, right in terms if rows else ():
-            add_outer(
-                (left.size, right.size), based, base.rows, base.cols, base.offsets, rows, scale,
-                as_rows(left.stacked), left.starts, as_rows(right.stacked), right.starts, share, base.flat, flat,
-            )  # fmt: skip
+            total = Sum(rows, share, scale, out.reshape(-1))
+            add_outer((left.size, right.size), based, base.ragged, left.flat, right.flat, total)
             based = None
         return base.like(out)
+
+
+@cache
+def _outer() -> Any:
+    """What sums are made by: an import at each call would take longer than a short sum."""
+    from kfdyn.estimation.recursions.score import Sum, add_outer
+    from kfdyn.sweeps import Tag
+
+    return Sum, add_outer, Tag(1)
 
 
 class _Parts(NamedTuple):
@@ -167,6 +171,11 @@ class _Parts(NamedTuple):
     stacked: FloatArray
     starts: IntArray
     size: Any
+
+    @property
+    def flat(self) -> Parts:
+        """As the compiled sweep takes them."""
+        return Parts(as_rows(self.stacked), self.starts, self.stacked.shape[-1])
 
 
 def score(

@@ -206,7 +206,7 @@ def sweep(
     cov: Riccati, nu: FloatArray, eta: FloatArray | None, z_plus: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """a, λ⁺, λ, x̂ of a batch of residuals ν; the last three are empty where the filter's z⁺ is not given."""
-    from kfdyn.estimation.recursions.states import SmoothedRows, smooth_costates, smoother_work
+    from kfdyn.estimation.recursions.states import Scatter, SmoothedRows, smooth_costates
 
     ss = cov.ss
     batch = nu.shape[:-1]
@@ -218,12 +218,10 @@ def sweep(
     plus, costate, x = (np.empty(z_rows.size) for _ in range(3))
     eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
     swept = SmoothedRows(nu_rows, eta_rows, eta_step, int(z_plus is not None), z_rows, a, plus, costate, x)
-    work = smoother_work(ss.n_states, ss.n_outputs, ss.common.most_states)
     over_rows(
         rows,
-        lambda lanes, first, last: smooth_costates(
-            lanes, cov.sizes, ss.address, cov.flats, swept, first, last, np.zeros(lanes * work)
-        ),
+        Scatter.size(ss.n_states, ss.n_outputs, ss.common.most_states),
+        lambda lanes, share: smooth_costates(lanes, cov.sizes, ss.address, cov.flats, swept, share),
     )
     stored = (*((0,) if z_plus is None else batch), ss.n_states)
     result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored), x.reshape(stored)

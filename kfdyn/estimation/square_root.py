@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.overflow import expect_finite_blocks, sum_is_finite
-from kfdyn.estimation.riccati import BoolArray, Riccati, SmoothedCovariances, common_sizes, frozen
+from kfdyn.estimation.overflow import expect_finite_blocks
+from kfdyn.estimation.riccati import (
+    BoolArray,
+    Riccati,
+    SmoothedCovariances,
+    common_sizes,
+    covariances_to_fill,
+    finished,
+    frozen,
+)
 from kfdyn.estimation.roots import noise_roots, of_seen
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.sweeps import as_rows, count_rows, over_rows
@@ -40,8 +48,6 @@ class RootRiccati(Riccati):
     """
 
     roots: Any = field(repr=False, default=None)
-    children: Any = field(repr=False, default=None)
-    groups: Any = field(repr=False, default=None)
 
     @cached_property
     def P_root(self) -> Blocks:
@@ -55,7 +61,7 @@ class RootRiccati(Riccati):
 
     def _unpacked(self, stored: FloatArray) -> Blocks:
         """Blocks whose columns the sweeps keep one after the other, each as high as a register."""
-        out, at = self.ss.Q.like(np.empty(self.ss.Q.flat.size)), self.children.own_at
+        out, at = self.ss.Q.like(np.empty(self.ss.Q.flat.size)), self.roots.own_at
         for nodes, some in out.grouped():
             n = some.shape[1]
             high = (at[nodes[0] + 1] - at[nodes[0]]) // max(n, 1)
@@ -72,7 +78,7 @@ class RootRiccati(Riccati):
         ss, steps, S = self.ss, self._step_back(covariances=True), np.empty(self.ss.Q.flat.size)
         self.__dict__["_steps"] = steps.M, steps.M_aside  # Z is used up here
         work = np.empty(scatter_work(ss.common.most_states))
-        scatter_roots(self.sizes, ss.address, self.children, self.roots, steps, S, work)
+        scatter_roots(self.sizes, ss.address, self.roots, steps, S, work)
         blocks = ss.Q.like(frozen(S))
         expect_finite_blocks(ss.tree, "S", blocks, ss.tree.order[::-1])
         return SmoothedCovariances(self.Lambda, blocks)
@@ -89,25 +95,23 @@ class RootRiccati(Riccati):
 
         ss, lanes, room = self.ss, _lanes(self.ss), self.roots.before.size
         of_roots = (self.roots.P_plus.size, room) if covariances else (0, 0)
-        M = np.empty(_room(self.children, self.children.step_at, self.sizes))
+        M = np.empty(int(self.roots.step_at[-1]))
         steps = Steps(M, np.empty(of_roots[0]), np.empty(room), np.empty(of_roots[1]))
         tags = lanes, self.sizes, Tag(1) if covariances else None
         work = np.empty(lanes * step_work(ss.common.most_states))
-        step_back(*tags, ss.address, self.children, self.groups, self.roots, steps, work)
+        step_back(*tags, ss.address, self.roots, steps, work)
         return steps
 
     def smooth_states(self, z: FloatArray, z_plus: FloatArray) -> FloatArray:
         """x̂ of a batch from the filter's z and z⁺, both (..., Σn_k)."""
-        from kfdyn.estimation.recursions.square_root_smoother import RootedRows, smooth_states, states_work
+        from kfdyn.estimation.recursions.square_root_smoother import Gaps, RootedRows, smooth_states
 
-        ss, steps = self.ss, self._steps
-        x, work = np.empty(z.size), states_work(ss.n_states, ss.common.most_states)
-        rows = RootedRows(as_rows(z), as_rows(z_plus), x)
+        ss, x = self.ss, np.empty(z.size)
+        rows = RootedRows(as_rows(z), as_rows(z_plus), x, *self._steps)
         over_rows(
             count_rows(z.shape[:-1]),
-            lambda lanes, first, last: smooth_states(
-                lanes, self.sizes, ss.address, self.children, *steps, rows, first, last, np.zeros(lanes * work)
-            ),
+            Gaps.size(ss.n_states, ss.common.most_states),
+            lambda lanes, share: smooth_states(lanes, self.sizes, ss.address, self.roots, rows, share),
         )
         out = x.reshape(z.shape)
         expect_finite_blocks(ss.tree, "x̂", ss.state_blocks(out), ss.tree.order[::-1])
@@ -124,35 +128,19 @@ class RootFailure(Exception):
 
 def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
     """Run the gather of the roots; raises RootFailure where some D(k) is singular."""
-    from kfdyn.estimation.recursions.model import Covariances
-    from kfdyn.estimation.recursions.square_root import Roots, gather_roots, gather_work
+    from kfdyn.estimation.recursions.square_root import gather_roots, gather_work
 
-    sizes = common_sizes(ss)
-    children, groups = _layout(ss, sizes)
-    Q_root, R_root = noise_roots(ss)
-    states, outputs, seen = ss.Q.flat.size, ss.R.flat.size, seen.copy()
-    found = np.empty(2 * states + outputs + ss.H.flat.size)  # in one buffer: one look tells whether all is finite
-    P, P_plus = found[:states], found[states : 2 * states]
-    D, G = found[2 * states : 2 * states + outputs], found[2 * states + outputs :]
-    kept, before = int(children.own_at[-1]), _room(children, children.before_at, sizes)
-    roots = Roots(Q_root, of_seen(ss, R_root, seen), np.empty(kept), np.empty(kept), np.empty(before))
-    flats = Covariances(seen, P, P_plus, D, np.empty(outputs), G)
+    sizes, seen = common_sizes(ss), seen.copy()
+    places, (Q_root, R_root) = _layout(ss, sizes), noise_roots(ss)
+    P_root, P_plus_root = np.empty((2, int(places.own_at[-1])))
+    before = np.empty(int(places.before_at[-1]))
+    roots = places._replace(Q=Q_root, R=of_seen(ss, R_root, seen), P=P_root, P_plus=P_plus_root, before=before)
+    found, flats = covariances_to_fill(ss, seen)
     work = np.empty(gather_work(ss.common.most_states, ss.common.most_outputs))
-    failed = gather_roots(sizes, ss.address, flats, roots, children, work)
+    failed = gather_roots(sizes, ss.address, flats, roots, work)
     if failed >= 0:
-        raise RootFailure(int(failed), ss.Q.like(P))
-    for array in flats:
-        frozen(array)
-    gains = Blocks(G, ss.n, ss.m, ss.H.offsets)
-    result = RootRiccati(
-        ss, seen, ss.Q.like(P), ss.Q.like(P_plus), ss.R.like(D), ss.R.like(flats.L), gains, sizes, roots, children,
-        groups,
-    )  # fmt: skip
-    result.__dict__["flats"] = flats
-    if not sum_is_finite(found):
-        for name, blocks in (("P", result.P), ("D", result.D), ("P⁺", result.P_plus), ("G", result.G)):
-            expect_finite_blocks(ss.tree, name, blocks, ss.tree.order)
-    return result
+        raise RootFailure(int(failed), ss.Q.like(flats.P))
+    return finished(RootRiccati, ss, found, flats, sizes, roots)
 
 
 def _lanes(ss: StateSpace) -> Any:
@@ -163,19 +151,14 @@ def _lanes(ss: StateSpace) -> Any:
     return Tag(1 if Checks.on or ss.common.most_states > _LARGEST_IN_LANES else machine().lanes)
 
 
-def _room(children: Any, at: Any, sizes: Any) -> int:
-    """Numbers of the blocks that begin at these places; where sizes are known, each node has one at its own."""
-    return int(at[-1] if sizes.n is None else children.own_at[-1])
-
-
-def _layout(ss: StateSpace, sizes: Any) -> tuple[Any, Any]:
-    """Where the blocks of a model's children lie, and which of them go side by side."""
-    from kfdyn.estimation.recursions.square_root_layout import Children, Groups, kinds, lay_out
+def _layout(ss: StateSpace, sizes: Any) -> Any:
+    """Where the roots of a model's nodes lie, and which children go side by side; its last five arrays are empty."""
+    from kfdyn.estimation.recursions.square_root_layout import Roots, kinds, lay_out
 
     N, lanes = len(ss), _lanes(ss)
     count = kinds(lanes, sizes.n is not None, ss.common.most_states)
-    own, before, step = np.empty((3, N + 1), dtype=int)
-    children = Children(own, before, step, np.empty(N, dtype=bool))
-    groups = Groups(np.empty(N, dtype=int), np.empty(count + 1, dtype=int))
-    lay_out(lanes, sizes, ss.address, children, groups, np.zeros(N, dtype=int), np.zeros(count, dtype=int))
-    return children, groups
+    (own, before, step), first = np.empty((3, N + 1), dtype=int), np.empty(N, dtype=bool)
+    members, starts, none = np.empty(N, dtype=int), np.empty(count + 1, dtype=int), np.empty(0)
+    roots = Roots(own, before, step, first, members, starts, none, none, none, none, none)
+    lay_out(lanes, sizes, ss.address, roots, np.zeros(N, dtype=int), np.zeros(count, dtype=int))
+    return roots

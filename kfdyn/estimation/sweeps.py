@@ -16,20 +16,23 @@ _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
 _PARTS = 4  # of each thread's rows: one that wakes late does fewer
 
 
-def over_rows(rows: int, sweep: Callable[[Any, int, int], object]) -> None:
-    """Call ``sweep(lanes, first, last)`` so that all rows are done: one alone, several in lanes, many in threads.
+def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> None:
+    """Call ``sweep(lanes, share)`` so that all rows are done: one alone, several in lanes, many in threads.
+
+    A :class:`~kfdyn.estimation.recursions.lanes.Share` is some of the rows, with a workspace of so many numbers for
+    each lane.
 
     The sweeps release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number; nor on the number of rows, since lanes keep the order of operations.
     """
-    one, lanes, checks = _lanes()
+    one, lanes, checks, Share = _lanes()
     if rows <= 1 or checks.on:
         if rows:
-            sweep(one, 0, rows)
+            sweep(one, Share(0, rows, np.zeros(numbers)))
         return
     workers = min(threads(), rows // _ROWS_PER_THREAD)
     if workers < 2:
-        sweep(lanes, 0, rows)
+        sweep(lanes, Share(0, rows, np.zeros(lanes * numbers)))
         return
     step = -(-rows // (_PARTS * workers * lanes)) * lanes
     left = [(first, min(first + step, rows)) for first in range(0, rows, step)]
@@ -40,18 +43,18 @@ def over_rows(rows: int, sweep: Callable[[Any, int, int], object]) -> None:
                 part = left.pop()
             except IndexError:  # another thread was quicker
                 return
-            sweep(lanes, *part)
+            sweep(lanes, Share(*part, np.zeros(lanes * numbers)))
 
     POOL.share(work, workers)
 
 
 @cache
 def _lanes() -> Any:
-    """One lane and many, as tags, and whether indices are checked: an import at each call would take longer."""
-    from kfdyn.estimation.recursions.lanes import LANES
+    """One lane and many, as tags, whether indices are checked, and Share: an import at each call would take longer."""
+    from kfdyn.estimation.recursions.lanes import LANES, Share
     from kfdyn.sweeps import Checks, Tag
 
-    return Tag(1), Tag(LANES), Checks
+    return Tag(1), Tag(LANES), Checks, Share
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:

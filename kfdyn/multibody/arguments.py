@@ -55,7 +55,9 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     expect_system(system)
     array = checked(system, q, (system.nq,), what)
     if not system.is_tree:
-        configuration(system.open_tree, system.positions(array), what)
+        with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+            every = system.positions(array)
+        configuration(system.open_tree, every, what)
         return array
     layout = system.layout
     turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)

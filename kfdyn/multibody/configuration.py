@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 # Far above the rounding of exp and log, far below any motion a hinge map was meant to forbid.
 REACH_TOLERANCE = 1e-9
+_TOLERANCE = np.array([REACH_TOLERANCE])
 
 
 def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
@@ -97,10 +98,14 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     expect_system(system)
     if not system.is_tree:
         return system.apart(q, q2)
-    lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
     left_inverse = model_of(system).left_inverse
+    one = DIFFERENCE.one
+    answer = one(system, left_inverse, _TOLERANCE, q, q2)
+    if answer is not None:  # what loops call
+        return answer
+    lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
     dv = np.empty((len(start), system.nv))
-    if not known(DIFFERENCE(system, len(start), left_inverse, np.array([REACH_TOLERANCE]), start, end, dv)):
+    if not known(DIFFERENCE(system, len(start), left_inverse, _TOLERANCE, start, end, dv)):
         raise ModelError(
             f"hinge {_unreachable(system, left_inverse, start, end)!r}: the two poses differ by a motion that its "
             "hinge map does not allow at constant velocity; go there by several integrate() steps"
@@ -135,10 +140,10 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
 
 def _unreachable(system: System, left_inverse: Array, start: Array, end: Array) -> str:
     """Name of the first hinge that does not lead from its part of q to that of q2."""
-    layout, dv, tolerance = system.layout, np.empty((len(start), system.nv)), np.array([REACH_TOLERANCE])
+    layout, dv = system.layout, np.empty((len(start), system.nv))
     for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
         own, there = slice(layout.q_start[k], layout.q_start[k + 1]), start.copy()
         there[:, own] = end[:, own]
-        if not known(DIFFERENCE(system, len(start), left_inverse, tolerance, start, there, dv)):
+        if not known(DIFFERENCE(system, len(start), left_inverse, _TOLERANCE, start, there, dv)):
             return system.hinge_names[k]
     raise AssertionError("every hinge leads there")

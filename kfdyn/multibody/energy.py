@@ -7,7 +7,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import FINE, KINETIC, MOMENT, MOMENTUM, POTENTIAL, known, reading
+from kfdyn.multibody.entries import (
+    CENTROIDAL,
+    FINE,
+    KINETIC,
+    MOMENT,
+    MOMENTUM,
+    MOMENTUM_ABOUT,
+    POTENTIAL,
+    known,
+    reading,
+)
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
 
@@ -38,11 +48,13 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     answer = one(system, q, v)
     if answer is not None:  # what loops call
         return answer
+    answer = KINETIC.constrained(system, q, v)
+    if answer is not None:
+        return answer
     expect_system(system)
-    if not system.is_tree:
-        own = kinetic_energy(*system.opened(q, v=v))
-        return sum((points.kinetic for points in system.beside(q, v)), own)
-    return reading(system, KINETIC, ((),), "the kinetic energy", q, v)[0]
+    rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
+    own = reading(rigid, KINETIC, ((),), "the kinetic energy", q_rigid, v_rigid)[0]
+    return sum((points.kinetic for points in system.beside(q, v)), own)
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -75,14 +87,19 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     answer = one(system, q, gravity)
     if answer is not None:  # what loops call
         return answer
+    answer = POTENTIAL.constrained(system, q, gravity)
+    if answer is not None:
+        return answer
     expect_system(system)
-    if system.is_tree and type(q) is np.ndarray and q.ndim > 1:  # a batch as it stands
+    system = system.without_loops
+    rigid = isinstance(system, System)
+    if rigid and type(q) is np.ndarray and q.ndim > 1:  # a batch as it stands
         energy = np.empty(q.shape[:-1])
         if POTENTIAL(system, energy.size, q, system.gravity if gravity is None else gravity, energy) == FINE:
             return energy
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     lead, (q_flat, g_flat) = batch(system, q=(configuration(system, q), 1), gravity=(g, 1))
-    if system.is_tree:
+    if rigid:
         energy = np.empty(len(q_flat))
         if not known(POTENTIAL(system, len(q_flat), q_flat, g if g.ndim == 1 else g_flat, energy)):
             raise overflow(system, "the potential energy", q=q_flat, gravity=g)
@@ -116,7 +133,11 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
     array([2., 0., 0.])
     """
-    com = _mass_centre(system, q)
+    one = MOMENT.one
+    moment = one(system, q)
+    if moment is None:
+        moment = MOMENT.constrained(system, q)
+    com = _mass_centre(system, q) if moment is None or not system.mass else moment / system.mass
     _require_mass(system)
     return com
 
@@ -146,7 +167,18 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> bool(np.abs(momentum(robot, drift.q, drift.v) - momentum(robot, q, v)).max() < 1e-6)
     True
     """
-    com, h = _momentum(system, q, v)
+    one = MOMENTUM.one
+    answer = one(system, q, v)
+    if answer is not None:  # what loops call
+        return answer
+    answer = MOMENTUM.constrained(system, q, v)
+    if answer is not None:
+        return answer
+    expect_system(system)
+    v = np.zeros(system.nv) if v is None else v  # at rest
+    if isinstance(system, System):
+        return reading(system, MOMENTUM, ((6,),), "the momentum", q, v)[0]
+    com, h = _with_points(system, q, v)
     with np.errstate(over="ignore", invalid="ignore"):  # told below
         turning = h[..., :3] + np.cross(com, h[..., 3:])
     return expect_finite(system, np.concatenate([turning, h[..., 3:]], axis=-1), "the momentum", q=q, v=v)
@@ -174,27 +206,36 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> centroidal_momentum(uniform_chain(1), [0.0], [12.0])
     array([0., 0., 1., 0., 6., 0.])
     """
-    _, h = _momentum(system, q, v)
+    one = CENTROIDAL.one
+    answer = one(system, q, v)
+    if answer is None:
+        answer = CENTROIDAL.constrained(system, q, v)
+    if answer is None:
+        expect_system(system)
+        v = np.zeros(system.nv) if v is None else v  # at rest
+        if isinstance(system, System):
+            answer = reading(system, CENTROIDAL, ((6,),), "the momentum", q, v)[0]
+        else:
+            answer = _with_points(system, q, v)[1]
     _require_mass(system)
-    return h
+    return answer
 
 
 def _mass_centre(system: System, q: ArrayLike) -> Array:
     """Mass centre (..., 3); the world's origin if there is no mass."""
     expect_system(system)
-    tree, q_tree = system.opened(q)
-    own = reading(tree, MOMENT, ((3,),), "the mass centre", q_tree)[0]
+    rigid, q_rigid = system.rigid_state(q)
+    own = reading(rigid, MOMENT, ((3,),), "the mass centre", q_rigid)[0]
     return sum((points.moment for points in system.beside(q)), own) / (system.mass or 1.0)
 
 
-def _momentum(system: System, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
-    """Mass centre, and momentum about it; no v is at rest."""
-    expect_system(system)
-    v_in = np.zeros(system.nv) if v is None else checked(system, v, (system.nv,), "v")
+def _with_points(system: System, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+    """Mass centre of bodies and of what moves beside them, and momentum about it."""
+    v_in = checked(system, v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
     com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
     tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
-    if not known(MOMENTUM(tree, len(q_flat), q_tree, v_tree, com, h)):
+    if not known(MOMENTUM_ABOUT(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
     h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))

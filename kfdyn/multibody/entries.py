@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.overflow import overflow
-from kfdyn.multibody.prepared import Model, address_of, in_own_frames, model_of
+from kfdyn.multibody.prepared import Model, gears_of, in_own_frames, model_of
 from kfdyn.multibody.results import straight
 from kfdyn.multibody.system import System
 
@@ -38,12 +38,16 @@ class Later:
         function tries, so it takes whatever that is given: what is no system, or no array as it should be, has no
         answer, and the long way finds the words. Specialised systems take it, too: to fetch straight-line code for a
         single state takes longer than to run it. Where every index is to be checked it never has an answer.
+    geared : Later or None
+        The same for systems with couplings, from the module that has it under the name of this one and ``GEARED_``.
     """
 
-    def __init__(self, module: str, name: str, model: Callable[[System], Model] = model_of) -> None:
+    def __init__(self, module: str, name: str, model: Callable[[System], Model] = model_of, geared: str = "") -> None:
         self._module, self._name, self._model = module, name, model
+        self._slot = "address" if model is model_of else "gears" if model is gears_of else ""
         self._entry: Entry | None = None
         self._checks: Any = None
+        self.geared = Later(geared, f"GEARED_{name}", gears_of) if geared else None
         self.one: Callable[..., Any] = self._first
 
     @property
@@ -57,19 +61,32 @@ class Later:
 
     def _first(self, system: Any, *arrays: Any) -> Any:
         """The first call, which compiles."""
-        return self.ready(system)(system, *arrays) if type(system) is System and system.is_tree else None
+        if type(system) is not System or (not system.is_tree if self._slot == "address" else not has_gears(system)):
+            return None
+        return self.ready(system)(system, *arrays)
 
     def ready(self, system: System) -> Callable[..., Any]:
-        """:attr:`one`, compiled, for a tree that is prepared: one that is not has no answer."""
-        entry, _ = self.entry, address_of(system)
+        """:attr:`one`, compiled, for a system that is prepared: one that is not has no answer."""
+        entry, _ = self.entry, self._model(system)
         if self.one == self._first:
-            self.one = (lambda *_: None) if self._checks.on else entry.single(System, "address")
+            self.one = (lambda *_: None) if self._checks.on else entry.single(System, self._slot)
         return self.one
+
+    def constrained(self, system: Any, *arrays: Any) -> Any:
+        """:attr:`one` of what does not depend on loops, for a system with couplings or loops; others have no answer."""
+        if type(system) is not System or system.is_tree:
+            return None
+        base = system.without_loops
+        if base.is_tree:
+            return self.one(base, *arrays)
+        return None if self.geared is None else self.geared.one(base, *arrays)
 
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
+        if self.geared is not None and not system.is_tree:
+            return self.geared(system, rows, *arrays, effort=effort)
         entry, model = self._entry or self.entry, self._model(system)
-        alone = rows == 1 and model.specials is None and self._model is model_of and not self._checks.on
+        alone = rows == 1 and model.specials is None and self._slot and not self._checks.on
         if alone and self.one(system, *arrays) is not None:
             return FINE
         if model.specials is not None:
@@ -80,6 +97,11 @@ class Later:
         results = len(entry.results)
         given = [_contiguous(x) for x in arrays[:-results]]
         return entry(model, *given, *arrays[-results:], rows=rows, effort=effort)
+
+
+def has_gears(system: System) -> bool:
+    """Whether a system has couplings and no loops, so that X is all between it and its tree."""
+    return bool(system.couplings) and not system.loops
 
 
 def _contiguous(x: Any) -> Any:
@@ -96,17 +118,22 @@ def known(status: int) -> bool:
     return status == FINE
 
 
-KINETIC = Later("kfdyn.multibody.recursions.energy", "KINETIC")
-POTENTIAL = Later("kfdyn.multibody.recursions.energy", "POTENTIAL")
-MOMENT = Later("kfdyn.multibody.recursions.energy", "MOMENT")
-JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN")
-POSE = Later("kfdyn.multibody.recursions.frames", "POSE")
-VELOCITY = Later("kfdyn.multibody.recursions.frames", "VELOCITY")
-ACCELERATION = Later("kfdyn.multibody.recursions.frames", "ACCELERATION")
+_GEARED = "kfdyn.multibody.recursions.geared"
+
+KINETIC = Later("kfdyn.multibody.recursions.energy", "KINETIC", geared=_GEARED)
+POTENTIAL = Later("kfdyn.multibody.recursions.energy", "POTENTIAL", geared=_GEARED)
+MOMENT = Later("kfdyn.multibody.recursions.energy", "MOMENT", geared=_GEARED)
+MOMENTUM = Later("kfdyn.multibody.recursions.energy", "MOMENTUM", geared=_GEARED)
+CENTROIDAL = Later("kfdyn.multibody.recursions.energy", "CENTROIDAL", geared=_GEARED)
+MOMENTUM_ABOUT = Later("kfdyn.multibody.recursions.energy", "MOMENTUM_ABOUT")
+JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN", geared=_GEARED)
+POSE = Later("kfdyn.multibody.recursions.frames", "POSE", geared=_GEARED)
+VELOCITY = Later("kfdyn.multibody.recursions.frames", "VELOCITY", geared=_GEARED)
+ACCELERATION = Later("kfdyn.multibody.recursions.frames", "ACCELERATION", geared=_GEARED)
+EXPAND = Later(_GEARED, "EXPAND", gears_of)
 LINK_TERMS = Later("kfdyn.multibody.recursions.links", "LINK_TERMS", in_own_frames)
 INTEGRATE = Later("kfdyn.multibody.recursions.displacement", "INTEGRATE")
 DIFFERENCE = Later("kfdyn.multibody.recursions.displacement", "DIFFERENCE")
-MOMENTUM = Later("kfdyn.multibody.recursions.energy", "MOMENTUM")
 
 
 def reading(
@@ -121,11 +148,14 @@ def reading(
 ) -> tuple[Array, ...]:
     """What an entry says (..., *tail) of configurations q (..., nq), and of v and a (..., nv) if it takes them.
 
+    Of a system with loops it says what is true without them.
+
     ``of`` is what the entry takes beside: a frame, for example. An entry looks at the numbers it is given and has no
     answer if one is not sound; then the checks find the words, or ``meaning`` has overflown. An answer goes to ``out``
     if compiled code can write to that. For one state callers try :attr:`Later.one` themselves: here every line costs.
     """
     expect_system(system)
+    system = system.without_loops
     if type(q) is ndarray and q.ndim:
         lead = q.shape[:-1]
         answers = tuple([_where(out, lead + tail, q, *more) for tail in tails])

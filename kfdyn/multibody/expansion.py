@@ -32,6 +32,20 @@ class Places(NamedTuple):
     hinges: tuple[Hinge, ...]
 
 
+class Rows(NamedTuple):
+    """X row by row, as ``recursions/geared.py`` reads it: sizes of q and v, where a row's terms start, columns, ratios.
+
+    Rows of positions, which have offsets, come before those of rates.
+    """
+
+    own_nq: int
+    own_nv: int
+    starts: Index
+    columns: Index
+    ratios: Array
+    offsets: Array
+
+
 class Expansion:
     """The way from the coordinates of a coupled system to those of its open tree.
 
@@ -101,16 +115,11 @@ class Expansion:
         out[..., self.own_v] = tau[..., self.coupled_v] @ self.block
         return out
 
-    def narrowed(self, M: Array) -> Array:
-        """X*MX (..., nv, nv) of any matrix of the open tree (..., nv_tree, nv_tree)."""
-        half = self.forces(M)
-        return np.swapaxes(self.forces(np.swapaxes(half, -1, -2)), -1, -2)
-
     def matrix(self, M: Array) -> Array:
         """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree), symmetric to the bit."""
         if not self.couplings:
             return M
-        whole = self.narrowed(M)
+        whole = np.swapaxes(self.forces(np.swapaxes(self.forces(M), -1, -2)), -1, -2)
         return 0.5 * (whole + np.swapaxes(whole, -1, -2))
 
     def contracted(self, q_tree: Array, coordinates: Array) -> Array:
@@ -141,6 +150,25 @@ class Expansion:
         X: Array = self.rates(np.eye(self.nv)).T.copy()
         X.flags.writeable = False
         return X
+
+    def rows(self) -> Rows:
+        """X of positions and of rates, its terms alone."""
+        starts, columns, ratios, offsets = [0], [], [], np.zeros(self.tree.nq)
+        offsets[self.coupled_q] = self.offset
+        for count, plain, here, coupled, own in (
+            (self.tree.nq, self.plain_q, self.here_q, self.coupled_q, self.own_q),
+            (self.tree.nv, self.plain_v, self.here_v, self.coupled_v, self.own_v),
+        ):
+            rows: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+            for i, j in zip(plain.tolist(), here.tolist()):
+                rows[i].append((j, 1.0))
+            for i, ratio in zip(coupled.tolist(), self.block):
+                rows[i] += [(int(own[k]), float(ratio[k])) for k in np.flatnonzero(ratio)]
+            for terms in rows:
+                columns += [j for j, _ in terms]
+                ratios += [ratio for _, ratio in terms]
+                starts.append(len(columns))
+        return Rows(self.nq, self.nv, np.array(starts), np.array(columns, dtype=np.int64), np.array(ratios), offsets)
 
     def expect_own(self, k: int, hinge: str, what: str) -> None:
         """Refuse a hinge that has no coordinate of its own in q or v."""

@@ -59,7 +59,10 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     answer = one(system, length, path, arm, turn, q)
     if answer is not None:  # what loops call
         return Pose._make(answer)
-    system, q = system.opened(q)
+    answer = POSE.constrained(system, *of, q)
+    if answer is not None:
+        return Pose._make(answer)
+    system, q = system.rigid_state(q)
     return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
 
 
@@ -181,10 +184,13 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
     answer = one(system, length, path, arm, q) if out is None else None
     if answer is not None:  # what loops call
         return answer
-    if not system.is_tree:
-        tree, q_tree = system.opened(q)
-        return filled(out, system.narrowed(q, jacobian(tree, q_tree, frame)))
     of = (length, path, arm)
+    answer = JACOBIAN.constrained(system, *of, q) if out is None else None
+    if answer is not None:
+        return answer
+    rigid, q_rigid = system.rigid_state(q)
+    if rigid is not system:
+        return filled(out, system.narrowed(q, jacobian(rigid, q_rigid, frame)))
     return filled(out, reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of, out=out)[0])
 
 
@@ -192,12 +198,17 @@ def _motion(
     system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
 ) -> Array:
     """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
-    of = length, path, arm, _ = frame_of(system, frame)
-    one = VELOCITY.one if of_order == 1 else ACCELERATION.one
+    length, path, arm, _ = frame_of(system, frame)
+    entry = VELOCITY if of_order == 1 else ACCELERATION
+    one = entry.one
     answer = one(system, length, path, arm, q, v) if of_order == 1 else one(system, length, path, arm, q, v, a)
     if answer is not None:  # what loops call
         return answer
-    system, q, v, a = system.opened(q, v=v, a=a)
+    of, more = (length, path, arm), (v,) if of_order == 1 else (v, a)
+    answer = entry.constrained(system, *of, q, *more)
+    if answer is not None:
+        return answer
+    system, q, v, a = system.rigid_state(q, v=v, a=a)
     v = np.zeros(system.nv) if v is None else v
-    entry, more, word = (VELOCITY, (v,), "velocity") if of_order == 1 else (ACCELERATION, (v, a), "acceleration")
-    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of[:3])[0]
+    more, word = ((v,), "velocity") if of_order == 1 else ((v, a), "acceleration")
+    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of)[0]

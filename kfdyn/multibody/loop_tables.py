@@ -19,7 +19,7 @@ from kfdyn.multibody.system import System
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_rows", "LOOP_ROWS")
+LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
 
 
 class LoopReadings(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,9 @@ class Opened:
 
     bodies: tuple[Body, ...]
     is_tree: bool
+    name: str
     nv: int
+    _coordinates: System
     _expansion: Expansion
     _open: System
 
@@ -41,8 +44,17 @@ class Opened:
         (..., nq of the open tree) array
         """
         from kfdyn.multibody.arguments import configuration
+        from kfdyn.multibody.entries import EXPAND, FINE
 
-        return self.positions(configuration(self, q))  # type: ignore[arg-type]  # it is a System
+        system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
+        answer: Array | None = EXPAND.one(system, q)
+        if answer is not None:  # what loops call
+            return answer
+        if not system.is_tree and type(q) is np.ndarray and q.ndim:
+            every = np.empty((*q.shape[:-1], system.open_tree.nq))
+            if EXPAND(system, math.prod(q.shape[:-1]), q, every) == FINE:
+                return every
+        return self.positions(configuration(system, q))
 
     def positions(self, q: Array) -> Array:
         """:meth:`expand` of numbers that were looked at."""
@@ -63,25 +75,47 @@ class Opened:
         ]
         return self._open, self.expand(q), *every
 
+    def rigid_state(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
+        """A state as one of rigid bodies, whose couplings entries know: itself. That of bodies that bend is opened."""
+        return self, q, *rates.values()
+
     def narrowed(self, q: ArrayLike, J: Array) -> Array:
         """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
         return J if self.is_tree else self._expansion.forces(J)
+
+    @property
+    def coordinates(self) -> System:
+        """A tree with the same coordinates: the hinges that have some of their own, each on the world, without bodies.
+
+        How q moves, and how far two q are apart, is told by these alone.
+        """
+        if self.is_tree:
+            return self  # type: ignore[return-value]  # it is a System
+        if not self._expansion.couplings:
+            return self._open
+        try:
+            return self._coordinates
+        except AttributeError:
+            from kfdyn.multibody.system import System
+
+            own = [
+                Body(body.name, np.zeros((6, 6)), body.hinge if kept else None, hinge_name=body.hinge_name)
+                for body, kept in zip(self.bodies, self._expansion.has_own)
+            ]
+            object.__setattr__(self, "_coordinates", System(own, name=self.name))
+            return self._coordinates
 
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """:func:`kfdyn.integrate` of a system with couplings or loops."""
         from kfdyn.multibody.configuration import integrate
 
-        tree, here, move = self.opened(q, dv=dv)
-        e = self._expansion
-        added = np.asarray(q, float)[..., e.own_q] + np.asarray(dv, float)[..., e.own_v]
-        return e.contracted(integrate(tree, here, move), added)
+        return integrate(self.coordinates, q, dv)
 
     def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
         """:func:`kfdyn.difference` of a system with couplings or loops."""
         from kfdyn.multibody.configuration import difference
 
-        every, e = difference(self._open, self.expand(q), self.expand(q2)), self._expansion
-        return e.kept(every, np.asarray(q2, float)[..., e.own_q] - np.asarray(q, float)[..., e.own_q])
+        return difference(self.coordinates, q, q2)
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""

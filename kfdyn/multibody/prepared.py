@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +24,8 @@ Index = NDArray[np.int64]
 
 # Numbers that a sweep may want for each body, dof and slot: forward dynamics and what needs less find room enough.
 _OF_BODY, _OF_DOF, _OF_SLOT, _LANES = 48, 16, 32, 8
+# The same for each pair of dofs of a tree with couplings, whose matrices are kept beside those they are made of.
+_OF_PAIR = 4
 
 _preparing = Lock()
 
@@ -36,7 +38,7 @@ class Model:
     size: int
     tables: dict[str, Any]
     place: Index
-    kept: tuple[object, ...]
+    kept: Any
     frames: dict[str, tuple[int, Index, Array, Array]]
     own_frames: list[Model]
     placed: dict[bytes, tuple[int, Index, Array, Index]]
@@ -45,7 +47,11 @@ class Model:
 
 
 def model_of(system: System) -> Model:
-    """The system as entries find it, made when first asked for."""
+    """The system as entries find it, made when first asked for: behind one address a table of addresses.
+
+    One number instead of a Layout, since each array that Python hands to compiled code costs time. Behind it is what
+    the sweeps would otherwise work out of the layout in every call, and room to work in.
+    """
     if not system.address:
         with _preparing:
             if not system.address:
@@ -67,13 +73,32 @@ def in_own_frames(system: System) -> Model:
     return model.own_frames[0]
 
 
-def address_of(system: System) -> int:
-    """Where compiled code finds the system: the address of a table of addresses.
+def gears_of(system: System) -> Model:
+    """A system with couplings as entries find it: its open tree, and X. It is found behind ``system.gears``."""
+    if not system.gears:
+        tree = model_of(system.open_tree)
+        with _preparing:
+            if not system.gears:
+                made = prepare_gears(system, tree)
+                system.keep(made.address, made)
+    return cast(Model, system._kept[0])
 
-    One number instead of a Layout, since each array that Python hands to compiled code costs time. Behind it is what
-    the sweeps would otherwise work out of the layout in every call, and room to work in.
-    """
-    return system.address or model_of(system).address
+
+def prepare_gears(system: System, tree: Model) -> Model:
+    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own."""
+    from kfdyn.multibody.recursions.geared import GEARED
+    from kfdyn.sweeps.records import address_of
+    from kfdyn.sweeps.special import Specials
+
+    nv = tree.tables["nv"]
+    own = np.empty(tree.tables["floats"] + _LANES * _OF_PAIR * nv * nv)
+    tables = {name: tree.tables[name] for name in GEARED.fields if name in tree.tables}
+    tables |= {"busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
+    tables |= system._expansion.rows()._asdict()
+    specials = None if tree.specials is None else Specials(tree.specials.size, tables)
+    return replace(
+        tree, address=GEARED.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials
+    )
 
 
 def prepare(system: System, turned: bool = True) -> Model:
@@ -95,12 +120,12 @@ def prepare(system: System, turned: bool = True) -> Model:
         "screws": layout.screws, "armature": layout.armature, "entries": entries, "busy": np.zeros(1, np.int64),
         "workspace": address_of(own), "floats": own.size, "gravity": system.gravity,
     }  # fmt: skip
-    address, kept = ROBOT.pack(**tables)
+    address = ROBOT.packed(**tables)
     tables["frames"] = real["frame"].reshape(-1, 3, 3)
     place = np.empty(n, np.int64)
     place[index["body"][1:]] = np.arange(1, n + 1)
     specials = Specials(max(n, system.nv), tables) if turned and system.is_specialised else None
-    return Model(address, n, tables, place, (own, *kept), {}, [], {}, _left_inverses(layout), specials)
+    return Model(address, n, tables, place, own, {}, [], {}, _left_inverses(layout), specials)
 
 
 def _left_inverses(layout: Layout) -> Array:

@@ -22,7 +22,8 @@ def specialise(system: System) -> System:
     Parameters
     ----------
     system : System
-        The robot; couplings and loops stay as they are, and the open tree below them is specialised.
+        The robot; couplings and loops stay as they are. One with couplings is specialised as a tree is, of one with
+        loops the open tree below them.
 
     Returns
     -------

@@ -83,7 +83,9 @@ class System(Lookup, Opened):
     layout : Layout
         The same facts as flat arrays for compiled code.
     address : int
-        Where compiled code finds, in this process, what it has prepared of the system; 0 before it has.
+        Where compiled code finds, in this process, what it has prepared of a tree; 0 before it has.
+    gears : int
+        The same of a system with couplings.
 
     Examples
     --------
@@ -95,6 +97,7 @@ class System(Lookup, Opened):
 
     __slots__ = (
         "_base",
+        "_coordinates",
         "_expansion",
         "_frame",
         "_hinge",
@@ -108,6 +111,7 @@ class System(Lookup, Opened):
         "damping",
         "effort",
         "frames",
+        "gears",
         "gravity",
         "hinge_names",
         "indefinite_inertia",
@@ -144,10 +148,12 @@ class System(Lookup, Opened):
     origin: Origin | None
     parent: NDArray[np.int64]
     address: int
+    gears: int
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_specialised: bool
     _base: System
+    _coordinates: System
     _kept: tuple[object, ...]
 
     def __init__(
@@ -217,6 +223,7 @@ class System(Lookup, Opened):
             ("is_tree", False),
             ("couplings", couplings),
             ("loops", loops),
+            ("gears", 0),
             ("nq", expansion.nq),
             ("nv", expansion.nv),
             ("_expansion", expansion),
@@ -351,7 +358,7 @@ class System(Lookup, Opened):
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
         put = super().__setattr__
         put("_kept", arrays)
-        put("address", address)
+        put("address" if self.is_tree else "gears", address)
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).

@@ -37,8 +37,8 @@ def plot_fit(
     lags : int
         Of the autocorrelation.
     entries : sequence of int, optional
-        Which series of a batch are drawn, counted in the flattened batch; the first ones that fill six rows if not
-        given.
+        Which series of a batch are drawn, counted in the flattened batch; if not given, the first ones with a
+        measurement that fill six rows.
 
     Returns
     -------
@@ -100,14 +100,19 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
         ss, rows, title = _of_series(fit)
         m, along = fit.model.outputs, "step"
     else:
-        fit.score  # noqa: B018  refuses a model that branches outward, and says what to do
-        ss, rows, title = fit.model, _all(fit._problem.objective.groups), "Measurements and the smoothed signal"
+        T = fit._problem.objective.T
+        # which refuses a model that branches outward, and says what to do
+        ss, rows, title = fit._inward, T.reshape(-1, T.shape[-1]), "Measurements and the smoothed signal"
         m = _outputs_of_a_chain(ss)
         along = "step" if m > 1 else "output"
-    chosen = list(range(min(len(rows), max(1, _MOST // m)))) if entries is None else [int(i) for i in entries]
+    measured = np.flatnonzero(~np.isnan(rows).all(axis=1)).tolist()
+    chosen = measured[: max(1, _MOST // m)] if entries is None else [int(i) for i in entries]
     wrong = [i for i in chosen if not 0 <= i < len(rows)]
     if wrong or not chosen:
         raise ModelError(f"entries must name some of the series 0 to {len(rows) - 1}; got {chosen}")
+    empty = [i for i in chosen if i not in measured]
+    if empty:
+        raise ModelError(f"series {empty[0]} has no measurement, so there is nothing to draw; leave it out of entries")
     found = smooth_batch(ss, rows[chosen])
     if len(chosen) < len(rows):
         title += f" ({len(chosen)} of {len(rows)} series)"
@@ -135,17 +140,12 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
 
 
 def _of_series(fit: Any) -> tuple[StateSpace, Any, str]:
-    from kfdyn.estimation.series.given import measured
+    from kfdyn.estimation.series.given import given_series
 
-    T = measured(fit.y, fit.model.outputs)
+    T, _ = given_series(fit.y, fit.model.outputs, fit.model.parts)
     rows = T.reshape(-1, T.shape[-1])
     ss = fit.model.state_space(fit.params, T.shape[-1] // fit.model.outputs)
     return ss, rows, " + ".join(part.kind for part in fit.model.parts)
-
-
-def _all(groups: list[Any]) -> Any:
-    """The series of all groups, one a row."""
-    return np.concatenate([T.reshape(-1, T.shape[-1]) for T in groups])
 
 
 def _outputs_of_a_chain(ss: StateSpace) -> int:

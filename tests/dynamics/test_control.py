@@ -1,5 +1,7 @@
 """R86:12-CTRL: closed loops whose error is a linear oscillator, known in closed form."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -204,6 +206,28 @@ def test_bad_input_to_operational_space_control(change, error, match):
     }
     with pytest.raises(error, match=match):
         operational_space_control(mb.models.puma560(), **{**given, **change})
+
+
+@pytest.mark.filterwarnings("ignore::kfdyn.spatial.TriangleInequalityWarning")  # published data
+@pytest.mark.parametrize("weight", [1e-6, 1.0, 1e6])
+def test_a_singular_configuration_is_one_whatever_the_bodies_weigh(weight):
+    """Near it all pivots of Ω are positive: what decides is the condition, which has no unit."""
+    arm = mb.models.puma560()
+    bodies = [
+        replace(body, inertia=weight * np.asarray(body.inertia), armature=weight * np.asarray(body.armature))
+        for body in arm.bodies
+    ]
+    arm, target = mb.System(bodies, arm.gravity, name=arm.name), mb.Pose(np.eye(3), np.zeros(3))
+    for bend, singular in ((0.3, False), (1e-6, True)):
+        q = np.array([0.4, 0.4, 0.4, 0.4, bend, 0.4])
+        J = kf.jacobian(arm, q, "link_6")
+        low, *_, high = np.linalg.eigvalsh(J @ np.linalg.solve(mass_matrix(arm, q), J.T))
+        assert (low < 1e-3 * control.SINGULAR * high) if singular else (low > 1e3 * control.SINGULAR * high)
+        if singular:
+            with pytest.raises(SingularError, match="cannot be accelerated along all"):
+                operational_space_control(arm, q, np.zeros(6), "link_6", target, 1.0, 1.0)
+        else:
+            assert np.isfinite(operational_space_control(arm, q, np.zeros(6), "link_6", target, 1.0, 1.0)).all()
 
 
 @settings(max_examples=10, deadline=None)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from kfdyn.estimation.recursions import dense, registers, triangular
 from kfdyn.estimation.recursions.dense import Block, Column
-from kfdyn.estimation.recursions.lanes import SPARE, Batch
+from kfdyn.estimation.recursions.lanes import Batch
 from kfdyn.sweeps import Tag, loop, size, sweep
 
 WAYS = ["compiled", "plain"]
@@ -29,8 +29,8 @@ def in_registers(n, A, S, B, x, y, out, vec):
     registers.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
     registers.multiply(results[3], s, a)
     registers.multiply(results[3], dense.Turned(a), results[3], symmetric=True)  # A* S A
-    dense.subtract_outer(results[4], results[4], left, right, False)
-    dense.subtract_outer(results[5], s, left, left, True)
+    dense.outer_sum(results[4], None, results[4], -1.0, left, right)
+    dense.subtract_outer(results[5], s, left, left)
     dense.subtract_pair(results[6], left, right)
     dense.combine(columns[0], right, a)
     dense.add_scaled(columns[1], columns[1], 3.0, right)
@@ -100,8 +100,8 @@ def vectors(known, A, S, x, y, out, vec):
     dense.combine(columns[0], left, a)
     dense.add_scaled(columns[1], left, -2.0, right)
     columns[2][0] = dense.dot(left, right)
-    dense.subtract_outer(first, s, left, right, False)
-    dense.subtract_outer(second, s, left, left, True)
+    dense.outer_sum(first, 2.0, s, -1.0, left, right)
+    dense.subtract_outer(second, s, left, left)
     dense.subtract_pair(second, left, right)
 
 
@@ -114,7 +114,7 @@ def test_vectors_and_outer_products(n, known, way):
     out, vec = np.zeros((2, n, n)), np.zeros((3, n))
     run(vectors, way, Tag(n) if known else None, A, S, x, y, out.reshape(-1), vec.reshape(-1))
     second = S - np.outer(x, x) - np.outer(x, y) - np.outer(y, x)
-    for got, right in zip((*vec[:2], *out), (A.T @ x, x - 2 * y, S - np.outer(x, y), second)):
+    for got, right in zip((*vec[:2], *out), (A.T @ x, x - 2 * y, 2 * S - np.outer(x, y), second)):
         assert_allclose(got, right, rtol=0, atol=1e-13 * (1 + np.abs(right).max()))
     assert_allclose(vec[2, 0], x @ y, rtol=0, atol=1e-12)
     assert (out[1] == out[1].T).all()
@@ -147,12 +147,20 @@ def test_factors_of_what_is_seen(m, way):
     assert run(factored, way, np.ones((3, 3)), np.empty((3, 3)), np.ones(3, bool), np.ones(3), 1e-14) == 1
 
 
+class Vectors(Batch):
+    """Room for three of them."""
+
+    @staticmethod
+    def layout(r, n):
+        return {"given": n, "result": r, "back": n}
+
+
 @sweep
 def in_lanes(lanes, known, C, x, y, L, out, work):
     """y − C x, back + 2 C* y and D⁻¹ y of every lane."""
     r, n = (known, known) if known is not None else C.shape
-    batch, k = Batch(lanes, work), known is not None
-    given, result, back = batch.numbers(n).part(0, n, k), batch.numbers(r).part(0, r, k), batch.numbers(n).part(0, n, k)
+    batch, k = Vectors(lanes, work, r, n), known is not None
+    given, result, back = batch.given.part(0, n, k), batch.result.part(0, r, k), batch.back.part(0, n, k)
     block, factor = Block(C.part(0), 0, r, n, k), Block(L.part(0), 0, r, r)
     batch.rows = (0, lanes)
     given.load(x, n)
@@ -174,10 +182,10 @@ def test_a_vector_gets_the_same_bits_however_many_go_with_it(n, known):
     L = np.tril(rng.normal(size=(n, n))) + 3.0 * np.eye(n)
     tag = Tag(n) if known else None
     many, one, plain = np.empty((16, 2 * n)), np.empty((16, 2 * n)), np.empty((16, 2 * n))
-    in_lanes(Tag(16), tag, C, x.reshape(-1), y.reshape(-1), L, many.reshape(-1), np.empty(16 * (3 * n + SPARE)))
+    in_lanes(Tag(16), tag, C, x.reshape(-1), y.reshape(-1), L, many.reshape(-1), np.empty(16 * Vectors.size(n, n)))
     for i in range(16):
         for answer, call in ((one, in_lanes), (plain, in_lanes.plain)):
-            call(Tag(1), tag, C, x[i], y[i], L, answer[i], np.empty(3 * n + SPARE))
+            call(Tag(1), tag, C, x[i], y[i], L, answer[i], np.empty(Vectors.size(n, n)))
     np.testing.assert_array_equal(one, many)
     right = np.hstack([2 * (x + y @ C), np.linalg.solve(L @ L.T, (y - x @ C.T).T).T])
     for got in (many, plain):

@@ -69,6 +69,54 @@ def test_every_series_of_a_batch_is_drawn_whatever_it_lacks():
     plt.close("all")
 
 
+def test_series_of_any_model_are_drawn_in_their_order_whatever_they_lack():
+    """Groups of equal gaps were drawn one after the other, under the numbers of others."""
+    import matplotlib.pyplot as plt
+
+    rng, one = np.random.default_rng(1), np.ones((1, 1))
+    y = np.cumsum(rng.normal(size=(5, 40)), axis=1) + 100.0 * np.arange(5)[:, None]
+    y[0, 5:9], y[2, 20:30], y[3] = np.nan, np.nan, np.nan
+    fit = kf.fit(
+        lambda t: kf.StateSpace.chain(one, one, t[0] * one, t[1] * one, steps=40), [1.0, 1.0], y, bounds=[(0, None)] * 2
+    )
+    rows = np.reshape(kf.viz.plot_fit(fit).axes, (4, 4))
+    for i, (series, innovations, *_) in zip([0, 1, 2, 4], rows):
+        assert series.get_ylabel() == f"series {i}"
+        np.testing.assert_array_equal(series.lines[0].get_ydata(), y[i])
+        seen = ~np.isnan(fit.residuals[i])
+        np.testing.assert_array_equal(innovations.lines[0].get_xdata(), np.flatnonzero(seen))
+        np.testing.assert_allclose(innovations.lines[0].get_ydata(), fit.residuals[i][seen])
+    with pytest.raises(ModelError, match="series 3 has no measurement"):
+        kf.viz.plot_fit(fit, entries=[3])
+    with_all = kf.fit(
+        lambda t: kf.StateSpace.chain(one, one, t[0] * one, t[1] * one, steps=40),
+        [1.0, 1.0], y[[0, 1, 2, 4]], bounds=[(0, None)] * 2,
+    )  # fmt: skip
+    np.testing.assert_allclose([fit.llf, *fit.params], [with_all.llf, *with_all.params], rtol=1e-9)
+    plt.close("all")
+
+
+def test_rows_that_dates_lack_are_gaps():
+    """They were closed up, so that the drawn signal was that of another model."""
+    import matplotlib.pyplot as plt
+
+    pd = pytest.importorskip("pandas")
+    index = pd.date_range("2024-03-01", periods=60, freq="D", tz="Europe/Berlin")
+    walks = np.cumsum(np.random.default_rng(2).normal(size=(60, 2)), axis=0)
+    full = pd.DataFrame(walks, index=index, columns=["a", "b"])
+    full.iloc[3:8, 0] = np.nan
+    model, some = kf.series.local_level(), full.drop(full.index[25:40])
+    fit = model.fit(some)
+    missing = full.copy()
+    missing.iloc[25:40] = np.nan
+    for (series, *_), name in zip(np.reshape(kf.viz.plot_fit(fit, steps=4).axes, (2, 4)), "ab"):
+        measured, signal, ahead = series.lines
+        np.testing.assert_array_equal(measured.get_ydata(), missing[name])
+        np.testing.assert_allclose(signal.get_ydata(), model.components(fit.params, missing[name].to_numpy())[0].mean)
+        np.testing.assert_array_equal(ahead.get_xdata(), np.arange(60, 64))
+    plt.close("all")
+
+
 def test_every_output_is_drawn():
     import matplotlib.pyplot as plt
 

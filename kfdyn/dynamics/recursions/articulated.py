@@ -4,6 +4,8 @@ What :mod:`kfdyn.estimation.recursions.page` calls a node is a body here, an out
 beforehand, so that ε is what THEORY section 3 calls SKO's.
 """
 
+from typing import Any, NamedTuple
+
 from kfdyn.estimation.recursions import page
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
@@ -15,7 +17,7 @@ from kfdyn.sweeps.control import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import Place, Value, local, now, number
+from kfdyn.sweeps.values import Place, local, now, spread
 
 #: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
 #: hinge or a slide it is φ g, what the parent sees of it.
@@ -36,12 +38,11 @@ LARGEST_GAIN = 2.0**20
 
 
 class Output(page.Output):
-    """One dof as an output of its node: h, noise, measurement, and what is kept of it."""
+    """One dof as an output of its node: h, noise, measurement, and what is kept of it; l of a hinge of one dof."""
 
-    def __init__(self, node, i, row, noise):
-        f = node.filter
-        self.node, self.i, self.row, self.noise, self.kept = node, i, row, noise, f.dofs[i]
-        self.lever = None
+    def __init__(self, node, i, row, noise, lever=None):
+        self.node, self.i, self.row, self.noise, self.lever = node, i, row, noise, lever
+        self.kept = node.filter.dofs[i]
 
     @property
     def measured(self):
@@ -83,47 +84,119 @@ class Passed:
         return self.gain.w.dot(self.parent.w) + self.gain.v.dot(self.parent.v)
 
 
+class Prior(NamedTuple):
+    """What a body is to the filter before its dofs are measured; z is None if nothing moves."""
+
+    P: Any
+    z: Any
+    rounding: Any
+
+
 class Filter(Swept):
-    """The workspace of a filter over a robot: bodies, rows of H, dofs, sums. z is gathered only if it is moving."""
+    """The workspace of a filter over a robot: bodies, rows of H, dofs, sums."""
 
     #: What a dof is to it, and whether those of a hinge are measured from the outermost on.
     output, outermost_first = Output, False
+    #: Whether z is gathered, too: not if the outward sweep was one at rest.
+    moving = True
 
-    def __init__(self, robot, row, work, moving=True):
+    def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.moving, self.dofs = moving, self.take_rows(DOF, robot.nv)
-        self.sums = self.take((robot.slots + 1) * SLOT.width)
-        self.slots = SLOT.rows(self.sums)
+        self.dofs, self.slots = self.take_rows(DOF, robot.nv), self.take_rows(SLOT, robot.slots + 1)
 
     def begin(self):
         """Slot 0 and the world."""
         super().begin()
-        clear(self.sums, SLOT.width)
+        clear(self.slots.memory, SLOT.width)
 
-    def gather(self, node_of=None):
+    def gather(self):
         """The filter, leaves to roots; the least d less rounding."""
         self.least = local(everything(self.robot, 1e300))
         for body in inward(self.robot):
-            (node_of or self.filtered)(body)
+            self.filtered(body)
         return now(self.least)
 
-    def filtered(self, body, node_of=None):
-        """Gather one body, a :class:`Node` unless it is another one."""
-        node = (node_of or Node)(self, body)
-        node.look()
+    def filtered(self, body, state=None):
+        """Gather one body, of which P and z may be known but for external forces and Pη."""
+        prior = self.prior(body, state)
         for kind in cases(body.kind, KINDS):
-            filter_node(node.of(kind))
+            filter_node(self.node(body, kind, prior))
 
-    def scatter(self, node_of=None):
+    def scatter(self):
         """The smoother, roots to leaves; the world's acceleration is −g."""
         put(self.work, WORK.place("eta") + 3, -vector(self.row.gravity))
         for body in outward(self.robot):
-            (node_of or self.smoothed)(body)
+            self.smoothed(body)
 
     def smoothed(self, body):
         """Scatter to one body."""
         for kind in cases(body.kind, KINDS):
-            smooth_node(Node(self, body).of(kind))
+            smooth_node(self.node(body, kind))
+
+    def node(self, body, kind, prior=None):
+        """A body as a node of its kind."""
+        return (One if kind in (REVOLUTE, SLIDE) else Many)(self, body, kind, prior)
+
+    def prior(self, body, state=None, prescribed=False):
+        """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force.
+
+        Unless something is prescribed and its acceleration part of η, η of a hinge of one dof on the world is 0.
+        """
+        P, z = state or self._whole(body)
+        if self.moving:
+            state = carried(z)
+            for _ in when(self.row.external_forces.given):
+                state.set(z - push_on(self.row, body))
+            for _ in when(True if prescribed else (body.parent != 0) | (body.kind > SLIDE)):
+                state.set(state.get() + P.applied(self.bodies[body.t].eta))
+            z = state.get()
+        return Prior(P, z, self._rounding(body, P))
+
+    def _whole(self, body):
+        """P, and z less external forces and Pη; no z if nothing moves."""
+        slot = self.slots[body.arrives]
+        M, p = inertia_of(body, self.work)
+        P = slot.P.plus_body(M, p, body.mass)
+        if not self.moving:
+            return P, None
+        omega, z = self.bodies[body.t].omega, slot.z
+        return P, Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
+
+    def _rounding(self, body, P):
+        """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
+
+        A part of a bound of the composite body's moment of inertia, which is a constant of the robot unless the body is
+        loose. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound,
+        since its rounding stays in P; so all mass counts, and not only what C tells to move along. Where very many
+        bodies are outboard that would be far too much, and most of the rounding has faded on its way: there C does
+        tell. Axis of the world by axis, √(moment) being what adds up: a planar chain that lies in two of them moves as
+        one heavy body out of its plane, and its hinges need not know. A revolute hinge adds its armature.
+        """
+        mass, moment = (everything(self.robot, 0.0) + x for x in (body.all_mass, body.all_moment))
+        masses, about, turning = carried(Vec3(mass, mass, mass)), carried(Vec3(moment, moment, moment)), carried(moment)
+        for _ in when(body.loose != 0):
+            J, C = body.moment.s, P.C.s
+            own = absolute(J[0]) + absolute(J[3]) + absolute(J[5])
+            outboard = self.slots[body.arrives].bound
+            about.set(Vec3(*(x + own for x in outboard)))
+            for _ in when(body.loose > 1):
+                masses.set(Vec3(*(smaller(mass, absolute(C[i])) for i in (0, 3, 5))))
+            x, y, z = about.get()
+            turning.set(x + y + z)
+        for _ in when((Body(self.robot, body.parent).loose != 0) & (body.parent != 0)):
+            x, y, z = (absolute(x) for x in self.bodies[body.t].l)
+            mx, my, mz = (root(m) for m in masses.get())
+            a, b, c = (root(m) for m in about.get())
+            a, b, c = a + my * z + mz * y, b + mz * x + mx * z, c + mx * y + my * x
+            self.slots[body.leaves].bound = self.slots[body.base].bound + Vec3(a * a, b * b, c * c)
+        for _ in when(body.kind == REVOLUTE):
+            for _ in when(body.loose != 0):
+                x, y, z = (absolute(x) for x in axis_of(body.t, self.work))
+                a, b, c = (root(m) for m in about.get())
+                side = x * a + y * b + z * c
+                turning.set(side * side)
+            turning.set(turning.get() + body.armature)
+        return ROUNDING * turning.get()
 
     def watch(self, margin):
         """Remember the least of what is left of d above rounding."""
@@ -136,116 +209,45 @@ class Filter(Swept):
 
 def everything(robot, x):
     """A number of the robot's kind."""
-    return Value(number(x, robot.lanes)) if Place.builder is not None else x
+    return spread(x, robot.lanes)
 
 
 class Node:
-    """A body as a node."""
+    """A body as a node; P and z are ``variables`` that may change in loops, or not."""
 
-    #: Whether a known acceleration is part of η: then η of a hinge on the world may not be 0.
-    prescribed = False
+    variables: type = carried
 
-    def __init__(self, filter_, body):
-        self.filter, self.body = filter_, body
+    def __init__(self, filter_, body, kind=None, known=None):
+        self.filter, self.body, self.kind, self.known = filter_, body, kind, known
         self.here = filter_.bodies[body.t]
 
-    def of(self, kind):
-        """The same as a node of its kind."""
-        node = self.seen_as(One if kind in (REVOLUTE, SLIDE) else Many)
-        node.kind = kind
-        return node
+    def prior(self):
+        """P, z."""
+        return self.variables(self.known.P, self.known.z)
 
-    def seen_as(self, node_of):
-        """The same as another node, which need not look again."""
-        node = node_of(self.filter, self.body)
-        node.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("P", "z", "rounding")})
-        return node
+    def arriving(self):
+        """λ⁺."""
+        return self.variables(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
 
-    def look(self):
-        """P = Σ φP⁺φ* + M and z = Σ φz⁺ + ξ + Pη with ξ = [ω × Jω; m ω × (ω × p)] − external force.
-
-        Unless something is prescribed, η of a hinge of one dof on the world is 0.
-        """
-        f, body, here = self.filter, self.body, self.here
-        P, z = self.whole()
-        self.P, self.z = P, None
-        if f.moving:
-            state = carried(z)
-            for _ in when(f.row.external_forces.given):
-                state.set(z - push_on(f.row, body))
-            known = (body.parent != 0) | (body.kind > SLIDE)
-            for _ in when(True if self.prescribed else known):
-                state.set(state.get() + P.applied(here.eta))
-            self.z = state.get()
-        self.rounding = self._bound(P)
-
-    def whole(self):
-        """P, and z less external forces and Pη; no z if nothing moves."""
-        f, body = self.filter, self.body
-        slot = f.slots[body.arrives]
-        M, p = inertia_of(body, f.work)
-        P = slot.P.plus_body(M, p, body.mass)
-        if not f.moving:
-            return P, None
-        omega, z = self.here.omega, slot.z
-        return P, Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
-
-    def _bound(self, P):
-        """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
-
-        A part of a bound of the composite body's moment of inertia, which is a constant of the robot unless the body is
-        loose. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound,
-        since its rounding stays in P; so all mass counts, and not only what C tells to move along. Where very many
-        bodies are outboard that would be far too much, and most of the rounding has faded on its way: there C does
-        tell. Axis of the world by axis, √(moment) being what adds up: a planar chain that lies in two of them moves as
-        one heavy body out of its plane, and its hinges need not know. A revolute hinge adds its armature.
-        """
-        f, body = self.filter, self.body
-        mass, moment = (everything(f.robot, 0.0) + x for x in (body.all_mass, body.all_moment))
-        masses, about, turning = carried(Vec3(mass, mass, mass)), carried(Vec3(moment, moment, moment)), carried(moment)
-        for _ in when(body.loose != 0):
-            J, C = body.moment.s, P.C.s
-            own = absolute(J[0]) + absolute(J[3]) + absolute(J[5])
-            outboard = f.slots[body.arrives].bound
-            about.set(Vec3(*(x + own for x in outboard)))
-            for _ in when(body.loose > 1):
-                masses.set(Vec3(*(smaller(mass, absolute(C[i])) for i in (0, 3, 5))))
-            x, y, z = about.get()
-            turning.set(x + y + z)
-        for _ in when((Body(f.robot, body.parent).loose != 0) & (body.parent != 0)):
-            x, y, z = (absolute(x) for x in self.here.l)
-            mx, my, mz = (root(m) for m in masses.get())
-            a, b, c = (root(m) for m in about.get())
-            a, b, c = a + my * z + mz * y, b + mz * x + mx * z, c + mx * y + my * x
-            f.slots[body.leaves].bound = f.slots[body.base].bound + Vec3(a * a, b * b, c * c)
-        for _ in when(body.kind == REVOLUTE):
-            for _ in when(body.loose != 0):
-                x, y, z = (absolute(x) for x in axis_of(body.t, f.work))
-                a, b, c = (root(m) for m in about.get())
-                side = x * a + y * b + z * c
-                turning.set(side * side)
-            turning.set(turning.get() + body.armature)
-        return ROUNDING * turning.get()
+    def leave(self, costate):
+        """λ + η, where η was."""
+        self.here.eta = self.here.eta + costate
 
 
 class One(Node):
     """A body on one rotation or one translation."""
 
-    def prior(self):
-        """P, z."""
-        return Straight(self.P, self.z)
+    variables = Straight
 
     def outputs(self, backwards=False):
         """The one dof."""
         f, body = self.filter, self.body
-        h = f.output(self, body.v, f.one_row(body, self.kind), body.armature)
-        h.lever = self.here.l
-        yield h
+        yield f.output(self, body.v, f.one_row(body, self.kind), body.armature, self.here.l)
 
     def watch(self, h, g, d):
         """Rounding of a turn is that of a moment of inertia, of a slide that of a mass."""
         body, turns = self.body, self.kind == REVOLUTE
-        margin = self.rounding if turns else ROUNDING * (body.all_mass + body.armature)
+        margin = self.known.rounding if turns else ROUNDING * (body.all_mass + body.armature)
         self.filter.watch(d - margin)
         along = g.w if turns else g.v
         self.filter.watch(LARGEST_GAIN - along.dot(along))
@@ -261,21 +263,9 @@ class One(Node):
                 if z is not None:
                     out.z = z if first else base.z + z
 
-    def arriving(self):
-        """λ⁺."""
-        return Straight(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
-
-    def leave(self, costate):
-        """λ + η, where η was."""
-        self.here.eta = self.here.eta + costate
-
 
 class Many(Node):
-    """A body on a hinge of any number of dofs: P and z are variables, since a loop changes them."""
-
-    def prior(self):
-        """P, z."""
-        return carried(self.P, self.z)
+    """A body on a hinge of any number of dofs."""
 
     def outputs(self, backwards=False):
         """The dofs."""
@@ -287,7 +277,7 @@ class Many(Node):
         """A dof that turns and slides may lose by both."""
         w, v = h.row.w, h.row.v
         weight = self.body.all_mass * v.dot(v) + h.noise
-        self.filter.watch(d - self.rounding * w.dot(w) - ROUNDING * weight)
+        self.filter.watch(d - self.known.rounding * w.dot(w) - ROUNDING * weight)
         self.filter.watch(LARGEST_GAIN - g.w.dot(g.w) * w.dot(w) - g.v.dot(g.v) * v.dot(v))
 
     def pass_on(self, P, z):
@@ -298,19 +288,11 @@ class Many(Node):
         """
         f, body, l = self.filter, self.body, self.here.l
         for _ in when(body.parent != 0):
-            spare = f.slots[f.robot.slots]
+            spare, sums = f.slots[f.robot.slots], f.slots.memory
             spare.P = P.shifted(l)
             if z is not None:
                 spare.z = z.force_shifted(l)
             start, base, out = (x * SLOT.width for x in (f.robot.slots, body.base, body.leaves))
             count = SLOT.place("bound") if z is not None else SLOT.place("z")
             for i in loop(count) if not isinstance(out, int) or Place.builder is None else range(count):
-                f.sums[out + i] = f.sums[base + i] + f.sums[start + i]
-
-    def arriving(self):
-        """λ⁺."""
-        return carried(self.filter.bodies[self.body.parent].eta.motion_shifted(self.here.l))
-
-    def leave(self, costate):
-        """λ + η, where η was."""
-        self.here.eta = costate + self.here.eta
+                sums[out + i] = sums[base + i] + sums[start + i]

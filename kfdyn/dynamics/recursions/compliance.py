@@ -27,8 +27,7 @@ class ForcePath(Filter):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.path, self.seen, self.answer = self.take(36), self.take(6), self.take(36)
-        self.X = SCREW.rows(self.path)
+        self.X, self.seen, self.answer = self.take_rows(SCREW, 6), self.take(6), self.take(36)
 
     def ends_at(self, t):
         """Whether a force is followed no farther than to body t."""
@@ -37,38 +36,32 @@ class ForcePath(Filter):
     def filter_force(self, t):
         """X = ψ(p, t) and S of unit forces on body t, p being the kept body next inboard, or the world; return p."""
         for i in range(36):
-            self.path[i] = 1.0 if i % 7 == 0 else 0.0
+            self.X.memory[i] = 1.0 if i % 7 == 0 else 0.0
             self.answer[i] = 0.0
         at, going = local(t), local(1)
         for _ in while_(lambda: going != 0):
             body = Body(self.robot, now(at))
             for kind in cases(body.kind, KINDS):
-                if kind in (REVOLUTE, SLIDE):
-                    h, l, gain = self.one_dof(body, kind)
-                    for c in loop(6):
-                        x = self.X[c].h
-                        seen = h.dot(x)
-                        self.seen[c] = seen
-                        self.X[c].h = x.force_shifted(l) - seen * gain
-                    self._add_answer(self.dofs[body.v].inverse)
-                else:
-                    self._filter_at_hinge(body)
+                self._cross(body, kind)
             at.set(body.parent)
             for _ in when(self.ends_at(body.parent)):
                 going.set(0)
         return now(at)
 
-    def _filter_at_hinge(self, body):
-        l = self.bodies[body.t].l
-        for i in dofs(self.robot, body):
+    def _cross(self, body, kind):
+        """x ← φ (x − g (h x)), dof by dof; of one dof φ g is what is known."""
+        alone, l = kind in (REVOLUTE, SLIDE), self.bodies[body.t].l
+        for i in (body.v,) if alone else dofs(self.robot, body):
+            h, gain = self.one_row(body, kind) if alone else self.rows_of_H[i].h, self.dofs[i].gain
             for c in loop(6):
                 x = self.X[c].h
-                seen = self.rows_of_H[i].h.dot(x)
+                seen = h.dot(x)
                 self.seen[c] = seen
-                self.X[c].h = x - seen * self.dofs[i].gain
+                self.X[c].h = (x.force_shifted(l) if alone else x) - seen * gain
             self._add_answer(self.dofs[i].inverse)
-        for c in loop(6):
-            self.X[c].h = self.X[c].h.force_shifted(l)
+        if not alone:
+            for c in loop(6):
+                self.X[c].h = self.X[c].h.force_shifted(l)
 
     def _add_answer(self, inverse):
         """S += (h x)* d⁻¹ (h x)."""
@@ -123,9 +116,10 @@ class Compliance(ForcePath):
 
     def _column_by(self, column, values, start, step):
         """Column of X times six numbers."""
-        total = self.path[column] * values[start]
+        X = self.X.memory
+        total = X[column] * values[start]
         for i in range(1, 6):
-            total = total + self.path[column + i] * values[start + step * i]
+            total = total + X[column + i] * values[start + step * i]
         return total
 
     def shift_block(self, f, g):

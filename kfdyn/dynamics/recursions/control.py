@@ -2,6 +2,7 @@
 
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import ForcePath, shift
+from kfdyn.dynamics.recursions.elimination import factor, solve_lower, solve_upper
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
 from kfdyn.multibody.recursions.displacement import REACH, Quaternion, difference
@@ -21,12 +22,13 @@ from kfdyn.multibody.recursions.swept import (
     six,
     sped,
     vector,
-)  # fmt: skip
+)
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, down, loop, when
+from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice
 
 #: A target's rotation is one to this; else the caller looks at it.
@@ -86,7 +88,7 @@ class Task(ForcePath):
         turn = quaternion_of(goal @ R.T).log()
         # the smoother's λ + η is the acceleration of the body, less g
         free = Spatial(fall.w, (fall.v + fall.w.cross(arm)) + omega.cross(omega.cross(arm)) + vector(row.gravity))
-        whole = self.path  # what the filter has left there is used up
+        whole = self.X.memory  # what the filter has left there is used up
         put(whole, 0, turn, vector(row.position) - place.get())
         put(whole, 6, six(row.velocity) - Spatial(omega, speed.get()), six(row.acceleration) - free)
         for i in loop(row.axes):
@@ -106,45 +108,37 @@ class Task(ForcePath):
         return Omega
 
     def solve(self, Omega):
-        """f = Ω⁻¹ wanted on the controlled axes, by Cholesky's factor; how far Ω is from singular.
+        """f = Ω⁻¹ wanted on the controlled axes, by L D L*; how far Ω is from singular.
 
-        1/√ of the pivots stand on the diagonal of L. trace Ω⁻¹ is the sum of the squares of L⁻¹.
+        trace Ω⁻¹ is the sum of the squares of L⁻¹, weighed by D⁻¹.
         """
-        m, rows, L, f, robot = self.row.axes, self.row.rows, self.L, self.f, self.robot
-        one, none = everything(robot, 1.0), zeros(robot).x
-        trace, inverse, least = carried(none), carried(none), carried(one)
-
-        def less(start, term, last, first=0):
-            total = carried(start)
-            for k in loop(last, first):
-                total.set(total.get() - term(k))
-            return total.get()
-
+        m, rows, L, f, column = self.row.axes, self.row.rows, self.L, self.f, self.column
+        none = everything(self.robot, 0.0)
+        trace, inverse, least = carried(none), carried(none), carried(none + 1.0)
         for i in loop(m):
-            for j in loop(i):
-                entry = Omega[6 * rows[i] + rows[j]]
-                L[6 * i + j] = less(entry, lambda k, i=i, j=j: L[6 * i + k] * L[6 * j + k], j) * L[6 * j + j]
-            own = Omega[6 * rows[i] + rows[i]]
-            d = less(own, lambda k, i=i: L[6 * i + k] * L[6 * i + k], i)
-            trace.set(trace.get() + own)
+            f[i] = self.wanted[i]
+            trace.set(trace.get() + Omega[7 * rows[i]])
+            for j in loop(i + 1):
+                L[m * i + j] = Omega[6 * rows[i] + rows[j]]
+
+        def inverted(j, d):
             least.set(smaller(least.get(), d))
-            L[6 * i + i] = 1.0 / root(choice(d > 0.0, d, 1.0))
-        for c in loop(m):  # columns of L⁻¹
+            return 1.0 / choice(d > 0.0, d, 1.0)
+
+        factor(L, m, inverted, f)
+        solve_upper(L, m, f)
+        for c in loop(m):
             for i in loop(m, c):
-                total = less(none, lambda k, i=i: L[6 * i + k] * self.column[k], i, c)
-                x = choice(i == c, one, total) * L[6 * i + i]
-                self.column[i] = x
-                inverse.set(inverse.get() + x * x)
-        for i in loop(m):
-            f[i] = less(self.wanted[i], lambda k, i=i: L[6 * i + k] * f[k], i) * L[6 * i + i]
-        for i in down(m):
-            f[i] = less(f[i], lambda k, i=i: L[6 * k + i] * f[k], m, i + 1) * L[6 * i + i]
+                column[i] = choice(i == c, none + 1.0, none)
+            solve_lower(L, m, column, c)
+            for i in loop(m, c):
+                inverse.set(inverse.get() + L[m * i + i] * column[i] * column[i])
         return smaller(least.get(), CONDITION - trace.get() * inverse.get())
 
     def push(self):
         """τ = τ₀ + J* f, inward along the path of the frame."""
-        robot, row, wrench = self.robot, self.row, self.path
-        put(wrench, 0, [zeros(robot).x] * 6)
+        robot, row, wrench = self.robot, self.row, self.X.memory
+        clear(wrench, 6)
         for i in loop(row.axes):
             wrench[row.rows[i]] = self.f[i]
         force = carried(six(wrench).force_shifted(self.arm()))
@@ -159,8 +153,7 @@ class Task(ForcePath):
 def operational_space_control(task):
     """τ₀ + J* Ω⁻¹ (α* − free acceleration): one filter gives the free acceleration and Ω, and J is never formed."""
     robot, row = task.robot, task.row
-    for i in loop(robot.nv):
-        task.tau[i] = zeros(robot).x
+    clear(task.tau, robot.nv)
     for _ in when(row.posture.given):
         for i in loop(robot.nv):
             task.tau[i] = row.posture[i]

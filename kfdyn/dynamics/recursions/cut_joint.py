@@ -12,19 +12,14 @@ a row of the batch has no answer here; the long way then finds the rank, or the 
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.dynamics.recursions.elimination import factor, solve_upper
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
-from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
-from kfdyn.multibody.recursions.outward import sweep_outward
-from kfdyn.multibody.recursions.robot import ROBOT, outward
+from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.workspace import Nowhere
-from kfdyn.sweeps.algebra import Vec3
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both, vector
 from kfdyn.sweeps.control import carried, loop, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice
 
 #: Pivots below this part of what they are made of are rounding; above the other they leave twelve digits.
@@ -37,21 +32,20 @@ CONSISTENT = 1e-7
 class CutRows(LoopRows):
     """The rows of the loops, filtered: beside what they show, Ω and what solves for the forces."""
 
-    def __init__(self, robot, row, f):
-        super().__init__(robot, row, f.rest)
-        self.filter, self.moving, self.bodies, self.rows_of_H = f, f.moving, f.bodies, f.rows_of_H
+    def __init__(self, f):
+        super().__init__(f.robot, f.row, f.rest)
+        self.filter, self.bodies, self.rows_of_H = f, f.bodies, f.rows_of_H
+
+    @property
+    def moving(self):
+        """Whether velocities are known, so that rows drift."""
+        return self.filter.moving
 
     @staticmethod
     def layout(robot, row):
         """The rows', what Ω's diagonal is made of before anything cancels, 1/√ of that, c − (J a + J̇v) or forces, Ω."""
         n = row.rows
         return {**LoopRows.layout(robot, row), "made_of": n, "scale": n, "force": n, "Omega": n * n}
-
-    @classmethod
-    def size(cls, robot, row):
-        """How many numbers it works in, with the filter."""
-        f = Filter(robot, row, Nowhere(), moving=False)
-        return f.taken + cls(robot, row, f).taken
 
     def write(self):
         """Begin a state, and filter its rows."""
@@ -82,7 +76,7 @@ class CutRows(LoopRows):
         """
         super()._walk(a, b, first, count)
         if self.moving:
-            g = Vec3(*(self.row.gravity[i] for i in range(3)))
+            g = vector(self.row.gravity)
             for c in loop(count):
                 out, pull = self.forces[first + c], self.columns[c].h.v + self.columns[MOST + c].h.v
                 out.drift = out.drift - pull.dot(g)
@@ -91,7 +85,7 @@ class CutRows(LoopRows):
         """Forces of the rows by L D L*, dependent ones left out; 1, or −1 where they are not found."""
         rows, Omega, scale, force, row = self.row.rows, self.Omega, self.scale, self.force, self.row
         none = everything(self.robot, 0.0)
-        fine, left, most, rank = (carried(none + x) for x in (1.0, 0.0, 0.0, 0.0))
+        fine, most, rank = (carried(none + x) for x in (1.0, 0.0, 0.0))
         for r in loop(rows):
             asked = carried(none - self.forces[r].drift)
             for _ in when(row.reference.given):
@@ -100,22 +94,22 @@ class CutRows(LoopRows):
             for _ in when(row.noise.given):
                 Omega[r * rows + r] += row.noise[r]
             made_of = self.made_of[r]
-            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, none + 1.0))
-            most.set(larger(most.get(), absolute(asked.get()) * scale[r]))
+            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, 1.0))
+            size = absolute(asked.get()) * scale[r]
+            most.set(choice(most.get() < size, size, most.get()))
 
         def inverted(j, pivot):
             part = (pivot * scale[j]) * scale[j]
             kept, dropped = part > REGULAR, part <= ROUNDING
-            fine.set(choice(kept | dropped, fine.get(), none - 1.0))
-            left.set(choice(kept, left.get(), larger(left.get(), absolute(force[j]) * scale[j])))
-            rank.set(rank.get() + choice(kept, none + 1.0, none))
-            return choice(kept, 1.0 / choice(kept, pivot, none + 1.0), none)
+            agrees = absolute(force[j]) * scale[j] <= CONSISTENT * most.get()
+            fine.set(choice(kept | (dropped & agrees), fine.get(), -1.0))
+            rank.set(choice(kept, rank.get() + 1.0, rank.get()))
+            return choice(kept, 1.0 / choice(kept, pivot, 1.0), 0.0)
 
         factor(Omega, rows, inverted, force)
         solve_upper(Omega, rows, force)
-        agree = left.get() <= CONSISTENT * most.get()
         row.rank[0] = rank.get()
-        return choice(agree, fine.get(), none - 1.0)
+        return fine.get()
 
     def innovate(self):
         """ν ← ν + D⁻¹E f."""
@@ -129,82 +123,64 @@ class CutRows(LoopRows):
             self.row.force[r] = self.force[r]
 
 
-def larger(a, b):
-    """The larger of two numbers, lane by lane."""
-    return choice(a < b, b, a)
+class CutJoint(Filter):
+    """The workspace: that of the filter, and the rows of the loops behind it."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.loops = CutRows(self)
+        self.take(self.loops.taken)
+
+    def begin(self):
+        """What stays from row to row."""
+        super().begin()
+        self.loops.begin()
 
 
-def cut_joint(robot, row, work):
+def cut_joint(f):
     """Accelerations and forces of a system with loops; beside forward dynamics some 40 flops a row and hinge."""
-    f = Filter(robot, row, work, moving=True)
-    sweep_outward(robot, row, f.work, f.H, moving=True)
+    f.sweep_outward()
     least = f.gather()
-    rows = CutRows(robot, row, f)
-    rows.write()
-    fine = rows.solve()
-    rows.innovate()
+    f.loops.write()
+    fine = f.loops.solve()
+    f.loops.innovate()
     f.scatter()
     return smaller(least, fine)
 
 
-def begin(robot, row, work):
-    """What stays from row to row."""
-    f = Filter(robot, row, work, moving=True)
-    f.begin()
-    CutRows(robot, row, f).begin()
-
-
-CUT_JOINT = Entry(
-    cut_joint,
-    ROBOT,
-    [
-        Q,
-        V,
-        Given("tau", ("nv",)),
-        FORCES,
-        GRAVITY,
-        ENDS,
-        Given("noise", ("rows",), optional=True),
-        Given("reference", ("rows",), optional=True),
-    ],
-    [Given("a", ("nv",)), Given("force", ("rows",)), Given("rank", ())],
-    CutRows.size,
-    begin,
-    LOOPS,
-)
-
-
-def loop_responses(robot, row, work):
+def loop_responses(f):
     """Ω = J𝓜⁻¹J*, what its diagonal is made of, and 𝓜⁻¹J* of the loops' rows: a scatter for each of them."""
-    f = Filter(robot, row, work, moving=False)
-    sweep_outward(robot, row, f.work, f.H, moving=False)
+    rows, row, nv, count, nothing = f.loops, f.row, f.robot.nv, f.row.rows, Spatial.zero()
+    f.sweep_outward(moving=False)
     least = f.gather()
-    rows = CutRows(robot, row, f)
     rows.write()
-    nv, count, nothing = robot.nv, row.rows, Spatial.zero()
     for r in loop(count):
         row.made_of[r] = rows.made_of[r]
         for c in loop(r + 1):
-            row.Omega[r * count + c] = rows.Omega[r * count + c]
-            row.Omega[c * count + r] = rows.Omega[r * count + c]
+            put_both(row.Omega, count, r, c, rows.Omega[r * count + c])
         for i in loop(nv):
             f.dofs[i].nu = f.dofs[i].inverse * rows.seen[r * nv + i]
-        for body in outward(robot):
+        for body in outward(f.robot):
             f.bodies[body.t].eta = nothing
-        f.row = Fields()  # where the scatter of the row's unit force puts its accelerations
-        f.row.a = row.response.part(r * nv)
-        for body in outward(robot):
+        f.row = changed(row, a=row.response.part(r * nv))  # where a scatter of the row's unit force answers
+        for body in outward(f.robot):
             f.smoothed(body)
     return least
 
 
-LOOP_RESPONSES = Entry(
+CUT_JOINT = entry(
+    cut_joint,
+    CutJoint,
+    [Q, V, TAU, FORCES, GRAVITY, ENDS, *(Given(name, ("rows",), optional=True) for name in ("noise", "reference"))],
+    [A, Given("force", ("rows",)), Given("rank", ())],
+    LOOPS,
+)
+
+LOOP_RESPONSES = entry(
     loop_responses,
-    ROBOT,
+    CutJoint,
     [Q, ENDS],
     [Given("Omega", ("rows", "rows")), Given("made_of", ("rows",)), Given("response", ("rows", "nv"))],
-    CutRows.size,
-    begin,
     LOOPS,
 )
 

@@ -6,6 +6,8 @@ that a robot far away loses no digits. A hinge of several screws is a chain of h
 ball or a free hinge is one step whose columns are fixed in the child.
 """
 
+from collections import namedtuple
+
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -17,7 +19,7 @@ from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice
 
 
-class Drag:
+class Drag(namedtuple("Drag", "X h")):
     """2 B = (v×*) I − I (v×) + (I v)×̄*: what a body that moves at v asks for when its velocity turns.
 
     Of a rigid body it is [[X, 0], [−2 h~, 0]], h the momentum, for what stands in the second column cancels (Jacobi's
@@ -25,9 +27,6 @@ class Drag:
     """
 
     SIZE = 12
-
-    def __init__(self, X, h):
-        self.X, self.h = X, h
 
     @classmethod
     def of(cls, numbers):
@@ -45,14 +44,6 @@ class Drag:
         for i, name in enumerate("xyz"):
             setattr(columns[i], name, getattr(columns[i], name) + along)
         return cls(Mat3.columns(*columns), h)
-
-    def numbers(self):
-        """X and h."""
-        return (self.X, self.h)
-
-    def like(self, numbers):
-        """A matrix of other numbers."""
-        return Drag(*numbers)
 
     def __add__(self, other):
         return Drag(self.X + other.X, self.h + other.h)
@@ -77,12 +68,12 @@ class Motion:
 
     def __init__(self, swept):
         self.swept, self.robot, self.row = swept, swept.robot, swept.row
-        self.memory = swept.take((self.robot.n + 1) * MOVED.width)
-        self.moved, self.columns = MOVED.rows(self.memory), swept.take_rows(COLUMN, self.robot.nv)
+        self.moved = swept.take_rows(MOVED, self.robot.n + 1)
+        self.columns = swept.take_rows(COLUMN, self.robot.nv)
 
     def begin(self):
         """The world is at rest."""
-        clear(self.memory, MOVED.width)
+        clear(self.moved.memory, MOVED.width)
 
     def run(self, a, keep, meanwhile=None):
         """Move all bodies at accelerations ``a[i]``; ``keep(body, inertia, drag, f)`` is told what is a body's own.

@@ -7,7 +7,9 @@ solved by its section 4). So a column begins at its own body, goes inward as z, 
 branches that it meets on its way see nothing of it but λ, and answer by z of their own unit measurements.
 """
 
-from kfdyn.dynamics.recursions.articulated import Node
+from collections import namedtuple
+
+from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.derivatives import Motion
 from kfdyn.dynamics.recursions.mass_matrix_inverse import Units
 from kfdyn.multibody.recursions.hinges import zeros
@@ -15,22 +17,19 @@ from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, childre
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, TAU, A, Q, V, changed, entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
+from kfdyn.sweeps.control import carried, cases, loop, when, while_
 from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import choice, local, now
 
 
-class Response:
+class Response(namedtuple("Response", "X Y")):
     """Z = [[X, 0], [Y, 0]]: the force that the filter makes of a velocity of all that is outboard. 18 numbers."""
 
     SIZE = 18
-
-    def __init__(self, X, Y):
-        self.X, self.Y = X, Y
 
     @classmethod
     def of(cls, numbers):
@@ -42,14 +41,6 @@ class Response:
         """2 B of a rigid body."""
         x, y, z = 2.0 * drag.h
         return cls(drag.X, Mat3(0.0 * x, z, -y, -z, 0.0 * x, x, y, -x, 0.0 * x))
-
-    def numbers(self):
-        """X and Y."""
-        return (self.X, self.Y)
-
-    def like(self, numbers):
-        """A matrix of other numbers."""
-        return Response(*numbers)
 
     def __add__(self, other):
         return Response(self.X + other.X, self.Y + other.Y)
@@ -86,15 +77,6 @@ KEPT = Record(P=Articulated, Z=Response, f=Spatial, by_q=Spatial, by_v=Spatial)
 GAIN = Record(gain=Spatial, seen=Vec3)
 
 
-class Remembered(Node):
-    """A body whose P is kept."""
-
-    def look(self):
-        """P and z as always."""
-        super().look()
-        self.filter.kept[self.body.t].P = self.P
-
-
 class ForwardDerivatives(Units):
     """The workspace: the filter with all its unit measurements, accelerations, the motion, and the columns' answers."""
 
@@ -112,21 +94,23 @@ class ForwardDerivatives(Units):
         for entries in self.answers:
             clear(entries, self.robot.nv * self.robot.nv)
 
-    def filtered(self, body):
-        """Gather one body."""
-        super().filtered(body, Remembered)
+    def prior(self, body, *more):
+        """As always, and P is kept."""
+        prior = super().prior(body, *more)
+        self.kept[body.t].P = prior.P
+        return prior
+
+    def filtered(self, body, *more):
+        """As always, and some of the results of rows before are copied."""
+        super().filtered(body, *more)
+        self.copies.some()
 
     def run(self):
         """Fill all three matrices, and the accelerations; the least d less rounding."""
         robot, row = self.robot, self.results
-        copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
+        self.copies = copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         self.sweep_outward()
-
-        def gather(body):
-            self.gather_columns(body)
-            copies.some()
-
-        least = self.gather(gather)
+        least = self.gather()
         self.scatter()
         self.scatter_columns()
         self.motion.run(self.a, self._keep)
@@ -181,7 +165,7 @@ class ForwardDerivatives(Units):
             *(Z @ w + P.applied(m.motion_shifted(x)).force_shifted(x) for w, m in zip(turning, pushed))
         )  # fmt: skip
         for i in dofs(self.robot, body):  # in a chain of screws those inboard of j feel that the force turns, too
-            before = carried(zeros(self.robot).x)
+            before = carried(everything(self.robot, 0.0))
             for _ in when((body.kind <= SCREWS) & (i < j)):
                 before.set(self.motion.columns[i].S.dot(push))
             self._inward(i, j, state, before.get())
@@ -209,11 +193,12 @@ class ForwardDerivatives(Units):
     def _inward(self, k, j, state, before):
         """ε = −S z, and z⁺ = z + g ε; ε waits where the answer will be."""
         S, gain, place = self.motion.columns[k].S, self.gains[k].gain, self._place(k, j)
-        by_q, by_v = state.get()
-        eps = _less_product(-before, S, by_q), _less_product(0.0, S, by_v)
-        for entries, e in zip(self.answers, eps):
-            entries[place] = e
-        state.set(by_q + eps[0] * gain, by_v + eps[1] * gain)
+        after = []
+        for entries, start, z in zip(self.answers, (-before, 0.0), state.get()):
+            eps = _less_product(start, S, z)
+            entries[place] = eps
+            after.append(z + eps * gain)
+        state.set(*after)
 
     def _outward(self, i, j, state, nu):
         """The answer a = ν − g λ, and λ + S a."""
@@ -227,36 +212,37 @@ class ForwardDerivatives(Units):
 
     def _path(self, body, j, state):
         """From the root to the body, its hinge included; branches that leave the path answer on the way."""
-        robot, at = self.robot, local(1)
-        for _ in while_(lambda: Body(robot, now(at)).end <= body.t):
-            at.set(Body(robot, now(at)).end)
-        for _ in while_(lambda: at <= body.t):
-            other = Body(robot, now(at))
-            for k in dofs(robot, other, backwards=True):
+        for other in path(self.robot, body):
+            for k in dofs(self.robot, other, backwards=True):
                 place = self._place(k, j)
                 self._outward(k, j, state, [entries[place] * self.dofs[k].inverse for entries in self.answers])
-            at.set(other.t + 1)
             for _ in when((other.snap >= 0) & (other.t != body.t)):
-                self._branches(other, body, j, state, at)
+                self._branches(other, body, j, state)
 
-    def _branches(self, other, body, j, state, at):
-        """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own, which is next."""
+    def _branches(self, other, body, j, state):
+        """a(i) = −z(i) λ of all branches of a body but the one that leads to the column's own."""
         x = self.motion.moved[other.t].x
         by_q, by_v = (costate.motion_shifted(x) for costate in state.get())
         for child in children(self.robot, other):
-            for leads in either((child.t <= body.t) & (body.t < child.end)):
-                if leads:
-                    at.set(child.t)
-                else:
-                    for c in loop(child.column_end, child.column):
-                        z = self.snapped[other.snap - other.own_end + c].h
-                        place = self._place(self.robot.entries[c], j)
-                        self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
+            for _ in when((body.t < child.t) | (child.end <= body.t)):
+                for i, z in self.kept_columns(other, child.column_end, child.column):
+                    place = self._place(i, j)
+                    self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
 
     def _leave(self, body, state):
         """Keep λ where branches will ask for it."""
         for _ in when(body.snap >= 0):
             self.kept[body.t].by_q, self.kept[body.t].by_v = state.get()
+
+
+def path(robot, body):
+    """Over the bodies from the root to this one, outward: of those counted before it, what has it outboard."""
+    at = local(1)
+    for _ in while_(lambda: at <= body.t):
+        other = Body(robot, now(at))
+        at.set(choice(other.end <= body.t, other.end, other.t + 1))
+        for _ in when(other.end > body.t):
+            yield other
 
 
 def forward_dynamics_derivatives(sweep):

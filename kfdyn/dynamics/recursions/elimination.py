@@ -34,3 +34,25 @@ def solve_upper(A, n, x):
         for i in loop(n, j + 1):
             total.set(total.get() - A[i * n + j] * x[i])
         x[j] = A[j * n + j] * total.get()
+
+
+def solve_rows(A, n, X, width, columns=None):
+    """X ← (L D L*)⁻¹X of a matrix (n, width), row by row, so that its columns are worked on side by side.
+
+    ``columns(j)``: only so many of row j are, where the others are 0 at first and nobody asks for them.
+    """
+    for j in loop(n):
+        for i in loop(n, j + 1):
+            _less(X, width, i, j, A[i * n + j] * A[j * n + j], width if columns is None else columns(j))
+    for j in down(n):
+        count = width if columns is None else columns(j)
+        for i in loop(n, j + 1):
+            _less(X, width, j, i, A[i * n + j], count)
+        for c in loop(count):
+            X[j * width + c] = A[j * n + j] * X[j * width + c]
+
+
+def _less(X, width, i, j, factor, count):
+    """Row i less ``factor`` times row j, in the first columns."""
+    for c in loop(count):
+        X[i * width + c] -= factor * X[j * width + c]

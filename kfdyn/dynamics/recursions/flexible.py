@@ -5,16 +5,16 @@ node of six without mass. So the hinge is served by the nodes of rigid bodies, a
 a body without mass and without dofs that passes on to the modes, too: Φ = [[0, Π*], [0, φ]].
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
+from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.dynamics.recursions.flexible_modes import Modes
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
+from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, attach, put, weigh
-from kfdyn.multibody.recursions.energy import Q, V
-from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
+from kfdyn.multibody.recursions.attachments import attach
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
+from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, put
 from kfdyn.sweeps.control import cases, either, loop, when
-from kfdyn.sweeps.entry import Entry, Given
 
 FORMS = (RIGID, BENT, ATTACHED)
 
@@ -26,76 +26,52 @@ class FlexibleFilter(Filter):
     modes_of = Modes
 
     def __init__(self, robot, row, work):
-        super().__init__(robot, row, work, moving=True)
-        self.bending = Bending(robot, row, self.rest)
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        return Filter.size(robot) + Bending.size(robot)
+        super().__init__(robot, row, work)
+        self.bending = Bending(robot, row, self.take(Bending.size(robot)))
 
     def sweep_outward(self):
         """R, l, ω, η of every body; Π of attachments, M_m and ξ of bodies that bend."""
-        prepare_sines(self.robot, self.row, self.work)
+        sweep = Outward(self.robot, self.row, self.work, self.H, moving=True)
+        sweep.prepare_sines()
         for body in outward(self.robot):
             form = self.bending.flex(body).form
             for attached in either(form == ATTACHED):
                 if attached:
                     attach(self.bending, body, self.work)
                 else:
-                    outward_body(self.robot, body, self.row, self.work, self.H, moving=True)
+                    sweep.reach(body)
                     for _ in when(form == BENT):
                         weigh(self.bending, body, self.work)
 
-    def gather(self):
-        """The filter over bodies of any form."""
-        return super().gather(self._gather_one)
-
-    def _gather_one(self, body):
+    def filtered(self, body, *more):
+        """Gather one body of any form; what the modes leave of one that bends is behind its hinge."""
         for form in cases(self.bending.flex(body).form, FORMS):
             if form == RIGID:
-                self.filtered(body)
+                super().filtered(body)
             elif form == BENT:
-                self.filtered(body, Behind)
+                super().filtered(body, self.modes_of(self, body).filtered())
             else:
-                node = Attachment(self, body)
-                node.look()
-                filter_node(node)
+                slot = self.slots[body.arrives]  # what its children pass on
+                filter_node(Attachment(self, body, known=self.prior(body, (slot.P, slot.z))))
 
-    def scatter(self):
-        """The smoother over bodies of any form."""
-        super().scatter(self._scatter_one)
-
-    def _scatter_one(self, body):
+    def smoothed(self, body):
+        """Scatter to one body of any form."""
         for form in cases(self.bending.flex(body).form, FORMS):
             if form == ATTACHED:
                 smooth_node(Attachment(self, body))
             else:
-                self.smoothed(body)
+                super().smoothed(body)
                 if form == BENT:
                     self.modes_of(self, body).smoothed()
-
-
-class Behind(Node):
-    """The hinge of a body that bends, behind its modes."""
-
-    def whole(self):
-        """P and z that the modes leave."""
-        return self.filter.modes_of(self.filter, self.body).filtered()
 
 
 class Attachment(Many):
     """A frame on a body that bends: no mass, no dofs, and Π beside φ."""
 
-    def __init__(self, filter_, body):
-        super().__init__(filter_, body)
+    def __init__(self, filter_, body, **more):
+        super().__init__(filter_, body, **more)
         self.flex = filter_.bending.flex(body)
         self.modes = filter_.modes_of(filter_, body)  # of the body it is on
-
-    def whole(self):
-        """What its children pass on."""
-        slot = self.filter.slots[self.body.arrives]
-        return slot.P, slot.z
 
     def outputs(self, backwards=False):
         """None."""
@@ -125,25 +101,14 @@ class Attachment(Many):
         return state
 
 
-def flexible_forward_dynamics(robot, row, work):
+def flexible_entry(recursion, workspace, *more):
+    """The entry of a recursion over robots with bodies that bend, else as all others are."""
+    return entry(recursion, workspace, *more, table=FLEXIBLE)
+
+
+def flexible_forward_dynamics(f):
     """a of hinges and modes: some n(n + 6)²/3 + 3p(n + 6)² operations more for a body of n modes and p points."""
-    f = FlexibleFilter(robot, row, work)
-    f.sweep_outward()
-    least = f.gather()
-    f.scatter()
-    return least
+    return forward_dynamics(f)
 
 
-def begin(robot, row, work):
-    """Slot 0 and the world stay as they are from row to row."""
-    FlexibleFilter(robot, row, work).begin()
-
-
-FLEXIBLE_FORWARD = Entry(
-    flexible_forward_dynamics,
-    FLEXIBLE,
-    [Q, V, Given("tau", ("nv",)), FORCES, GRAVITY],
-    [Given("a", ("nv",))],
-    lambda robot, row: FlexibleFilter.size(robot),
-    begin,
-)
+FLEXIBLE_FORWARD = flexible_entry(flexible_forward_dynamics, FlexibleFilter, [Q, V, TAU, FORCES, GRAVITY], [A])

@@ -4,12 +4,10 @@ A prescribed mode is a missing measurement as a prescribed dof of a hinge is: P 
 its force is read off what the measured ones leave, tau = h P⁺λ⁺ + h z⁺.
 """
 
-from kfdyn.dynamics.recursions.flexible import FlexibleFilter, begin
+from kfdyn.dynamics.recursions.flexible import FlexibleFilter, flexible_entry
 from kfdyn.dynamics.recursions.flexible_modes import Modes
-from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, answered
-from kfdyn.multibody.recursions.bending import FLEXIBLE
+from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, hybrid_dynamics
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.entry import Entry
 
 
 class HeldModes(Modes):
@@ -61,19 +59,9 @@ class FlexibleHybrid(FlexibleFilter, Hybrid):
     modes_of = HeldModes
 
 
-def flexible_hybrid_dynamics(robot, row, work):
+def flexible_hybrid_dynamics(f):
     """All of tau and a of hinges and modes, given tau of the free ones and a of those prescribed."""
-    f = FlexibleHybrid(robot, row, work)
-    f.sweep_outward()
-    return answered(f)
+    return hybrid_dynamics(f)
 
 
-FLEXIBLE_HYBRID = Entry(
-    flexible_hybrid_dynamics,
-    FLEXIBLE,
-    GIVEN,
-    ANSWERS,
-    lambda robot, row: FlexibleFilter.size(robot),
-    begin,
-    MARKS,
-)
+FLEXIBLE_HYBRID = flexible_entry(flexible_hybrid_dynamics, FlexibleHybrid, GIVEN, ANSWERS, MARKS)

@@ -3,14 +3,14 @@
 No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of modes and hinge, O(points · modes).
 """
 
-from kfdyn.dynamics.recursions.forward import FORCES, GRAVITY
-from kfdyn.dynamics.recursions.inverse import NewtonEuler, newton_euler
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, Bending, carried_frame
-from kfdyn.multibody.recursions.energy import Q, V
+from kfdyn.dynamics.recursions.flexible import flexible_entry
+from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
+from kfdyn.multibody.recursions.attachments import carried_frame
+from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.sweeps.control import carried, either, loop, when
-from kfdyn.sweeps.entry import Entry, Given
 
 
 class FlexibleNewtonEuler(NewtonEuler):
@@ -18,12 +18,7 @@ class FlexibleNewtonEuler(NewtonEuler):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.bending = Bending(robot, row, work.part(NewtonEuler.size(robot)))
-
-    @staticmethod
-    def size(robot):
-        """How many numbers it works in."""
-        return NewtonEuler.size(robot) + Bending.size(robot)
+        self.bending = Bending(robot, row, self.take(Bending.size(robot)))
 
     def modal(self, flex):
         """Of the body with these modes: their accelerations, and their forces."""
@@ -60,7 +55,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         n, (accelerations, forces) = flex.modes, self.modal(flex)
         bending.look(flex)
         for i in loop(n):
-            accelerations[i] = zeros(robot).x
+            accelerations[i] = 0.0
             for _ in when(self.row.a.given):
                 accelerations[i] = self.row.a[flex.v + i]
         for i in loop(n):
@@ -95,21 +90,11 @@ class FlexibleNewtonEuler(NewtonEuler):
                 self.row.tau[flex.v + i] = forces[i]
 
 
-def flexible_inverse_dynamics(robot, row, work):
+def flexible_inverse_dynamics(sweep):
     """tau of hinges and modes; without ``a`` that of a = 0, the bias. O(points · modes) a body."""
-    newton_euler(FlexibleNewtonEuler(robot, row, work))
+    inverse_dynamics(sweep)
 
 
-def begin(robot, row, work):
-    """Slot 0 and the world stay as they are from row to row."""
-    FlexibleNewtonEuler(robot, row, work).begin()
-
-
-FLEXIBLE_INVERSE = Entry(
-    flexible_inverse_dynamics,
-    FLEXIBLE,
-    [Q, V, Given("a", ("nv",), optional=True), FORCES, GRAVITY],
-    [Given("tau", ("nv",))],
-    lambda robot, row: FlexibleNewtonEuler.size(robot),
-    begin,
+FLEXIBLE_INVERSE = flexible_entry(
+    flexible_inverse_dynamics, FlexibleNewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU]
 )

@@ -6,6 +6,8 @@ workspace; as a mode is measured, its gain takes the place of its row and ν tha
 """
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING
+from kfdyn.estimation.recursions import page
+from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import OWN
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import carried, down, loop
@@ -46,34 +48,89 @@ class Modes:
         slot, own = self.filter.slots[self.body.arrives], OWN.rows(self.z.part(self.n))[0]
         return carried(slot.P.plus_body(own.moment, own.first, self.body.mass), slot.z + own.xi)
 
+    def outputs(self, backwards=False):
+        """The modes."""
+        for i in self.measured(backwards):
+            yield Mode(self, i)
+
+    def pass_on(self, P, z):
+        """What the modes leave to the hinge."""
+        self.left = P, z
+
+    def arriving(self):
+        """λ of the body behind its hinge."""
+        return Straight(self.filter.bodies[self.body.t].eta)
+
+    def leave(self, costate):
+        """Nothing: the modes' accelerations are in their places, and attachments meet them there."""
+
     def filtered(self):
-        """P and z that the modes leave to the hinge: d = P(i, i), g = P(·, i)/d, P − g d g*, z + g ε one by one."""
+        """P and z that the modes leave to the hinge."""
         for i in loop(self.n):
             self.before[i] = self.row(i)[i]
-        state = self.prior()
-        for i in self.measured():
-            row, u, (P, z) = self.row(i), self.six(i), state.get()
-            d, eps = row[i], self.filter.row.tau[self.flex.v + i] - self.z[i]
-            self.filter.watch(d - ROUNDING * self.before[i])  # rounding is a part of the d of before
-            inverse = 1.0 / d
-            for k, beside, first in self.met(i):
-                other, factor = self.row(k), inverse * beside
-                for l in loop(self.wide, first):
-                    other[l] -= factor * row[l]
-                self.z[k] += eps * factor
-            g = inverse * u
-            state.set(P.less(g, u).now(), z + eps * g)
-            for k in loop(self.wide, i + 1):
-                row[k] = inverse * row[k]
-            self.z[i] = eps * inverse
-        return state.get()
+        filter_node(self)
+        return self.left
 
     def smoothed(self):
-        """Accelerations a = ν − g*λ at λ of the body behind its hinge, the last measured first."""
-        costate = self.filter.bodies[self.body.t].eta
-        for i in self.measured(backwards=True):
-            row, total = self.row(i), carried(self.six(i).dot(costate))
-            for k in loop(self.n, i + 1):
-                total.set(total.get() + row[k] * self.z[k])
-            self.z[i] = self.z[i] - total.get()
-            self.filter.row.a[self.flex.v + i] = self.z[i]
+        """Accelerations of the modes, once the hinge has its own."""
+        smooth_node(self)
+
+
+class Mode(page.Output):
+    """A mode as an output; P, z and λ are those of the hinge, what modes have of them stands in the workspace."""
+
+    def __init__(self, modes, i):
+        self.modes, self.i, self.line = modes, i, modes.row(i)
+
+    def applied(self, P):
+        """P h*, a row of P."""
+        return self.modes.six(self.i)
+
+    def variance(self, u):
+        """P(i, i), of which rounding is a part of what it was before."""
+        d = self.line[self.i]
+        self.modes.filter.watch(d - ROUNDING * self.modes.before[self.i])
+        self.inverse = 1.0 / d
+        return d
+
+    def reduced(self, P, g, u):
+        """P − g d g*, rows of other modes in place."""
+        for k, beside, first in self.modes.met(self.i):
+            other, factor = self.modes.row(k), self.inverse * beside
+            for l in loop(self.modes.wide, first):
+                other[l] -= factor * self.line[l]
+        return P.less(g, u).now()
+
+    def innovation(self, z):
+        """ε = T − h z."""
+        modes = self.modes
+        return modes.filter.row.tau[modes.flex.v + self.i] - modes.z[self.i]
+
+    def corrected(self, z, g, eps):
+        """z + g ε, that of other modes in place."""
+        for k, beside, _ in self.modes.met(self.i):
+            self.modes.z[k] += eps * (self.inverse * beside)
+        return super().corrected(z, g, eps)
+
+    def keep(self, g, d, nu):
+        """The gain and ν, where the row and z were."""
+        for k in loop(self.modes.wide, self.i + 1):
+            self.line[k] = self.inverse * self.line[k]
+        self.modes.z[self.i] = nu
+
+    def response(self, costate):
+        """a = ν − g*λ, accelerations of modes that were measured later being part of λ."""
+        modes, total = self.modes, carried(self.modes.six(self.i).dot(costate))
+        for k in loop(modes.n, self.i + 1):
+            total.set(total.get() + self.line[k] * modes.z[k])
+        return modes.z[self.i] - total.get()
+
+    def answer(self, a):
+        """The acceleration, where ν was, and to the caller."""
+        modes = self.modes
+        modes.z[self.i] = a
+        modes.filter.row.a[modes.flex.v + self.i] = a
+
+    def excited(self, costate, a):
+        """The hinge's λ knows nothing of modes."""
+        return costate

@@ -4,7 +4,7 @@ H*a of a prescribed dof joins η, and its gain is 0. Its force is read off what 
 hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R a, of the same form as a free dof's acceleration.
 """
 
-from kfdyn.dynamics.recursions.articulated import Filter, Many, Node
+from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
 from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, A, Q, V, entry
@@ -18,10 +18,9 @@ class Held(Many):
 
     def outputs(self, backwards=False):
         """The free dofs."""
-        f = self.filter
-        for i in dofs(f.robot, self.body, backwards):
-            for _ in when(f.row.prescribed[i] == 0):
-                yield f.output(self, i, f.rows_of_H[i].h, f.robot.armature[i])
+        for h in super().outputs(backwards):
+            for _ in when(self.filter.row.prescribed[h.i] == 0):
+                yield h
 
     def given(self):
         """The prescribed dofs."""
@@ -60,16 +59,13 @@ class Hybrid(Filter):
             for _ in when(self.row.prescribed[i] != 0):
                 here.eta = here.eta + self.row.known[i] * self.rows_of_H[i].h
 
-    def filtered(self, body, node_of=None):
+    def filtered(self, body, state=None):
         """Gather one body, prescribed or not."""
         for held in either(self.row.held[body.t] != 0):
             if held:
-                node = (node_of or Node)(self, body)
-                node.prescribed = True
-                node.look()
-                filter_node(node.seen_as(Held))
+                filter_node(Held(self, body, known=self.prior(body, state, prescribed=True)))
             else:
-                super().filtered(body, node_of)
+                super().filtered(body, state)
 
     def smoothed(self, body):
         """Scatter to one body."""
@@ -82,13 +78,8 @@ class Hybrid(Filter):
 
 def hybrid_dynamics(f):
     """All of tau and a, given tau of the free dofs and a of those prescribed (SKO "hybrid"), dof by dof."""
-    f.sweep_outward()
-    return answered(f)
-
-
-def answered(f):
-    """Gather and scatter behind the outward sweep, and the answers that were given."""
     robot, row = f.robot, f.row
+    f.sweep_outward()
     for body in outward(robot):
         for _ in when(row.held[body.t] != 0):
             f.prescribe(body)

@@ -5,7 +5,7 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 """
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
-from kfdyn.multibody.recursions.hinges import cross_hinge
+from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, push_on, vector
@@ -27,14 +27,13 @@ class NewtonEuler(BodyFrames):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.motion, self.sum_memory = self.take((robot.n + 1) * MOTION.width), self.take(robot.slots * SUM.width)
-        self.bodies, self.sums = MOTION.rows(self.motion), SUM.rows(self.sum_memory)
+        self.bodies, self.sums = self.take_rows(MOTION, robot.n + 1), self.take_rows(SUM, robot.slots)
         self.orientations = self.take_rows(TURN, robot.n + 1)
 
     def begin(self):
         """Slot 0 and the world."""
-        clear(self.sum_memory, SUM.width)
-        clear(self.motion, MOTION.width)
+        clear(self.sums.memory, SUM.width)
+        clear(self.bodies.memory, MOTION.width)
         self.orientations[0].R = Mat3.identity()
 
     def one_row(self, body, kind):
@@ -65,7 +64,8 @@ class NewtonEuler(BodyFrames):
         """The same for hinges of any number of dofs: cross them in the parent's orientation, then turn."""
         row = self.row
         spin, acc = up.alpha, up.acc
-        R, l, omega, eta = cross_hinge(self.robot, body, row, body.rotation, body.position, up.omega, self.H, True)
+        moving = Hinges(self.robot, row, self.H, moving=True)
+        R, l, omega, eta = moving.cross(body, body.rotation, body.position, up.omega)
         state = carried(Spatial(eta.w + spin, (eta.v + acc).plus_cross(spin, l)))
         for _ in when(row.a.given):
             for i in dofs(self.robot, body):
@@ -108,16 +108,14 @@ class NewtonEuler(BodyFrames):
         f = self.bodies[body.t].force + self.sums[body.arrives].f
         for kind in cases(body.kind, KINDS):
             step = self.kept_step(body, kind)
+            turned = Spatial(step.out_of(f.w), step.out_of(f.v))
             if kind in (REVOLUTE, SLIDE):
                 self.feel(body.v, self.one_row(body, kind).dot(f), body.armature)
-                for _ in when(body.parent != 0):
-                    self.pass_on(body, step.l, Spatial(step.out_of(f.w), step.out_of(f.v)))
             else:
-                turned = Spatial(step.out_of(f.w), step.out_of(f.v))
                 for i in dofs(self.robot, body):
                     self.feel(i, self.rows_of_H[i].h.dot(turned), self.robot.armature[i])
-                for _ in when(body.parent != 0):
-                    self.pass_on(body, step.l, turned)
+            for _ in when(body.parent != 0):
+                self.sums[body.leaves].f = self.sums[body.base].f + turned.force_shifted(step.l)
 
     def feel(self, i, force, armature):
         """The generalised force of dof i."""
@@ -125,10 +123,6 @@ class NewtonEuler(BodyFrames):
         for _ in when(self.row.a.given):
             felt.set(force + armature * self.row.a[i])
         self.row.tau[i] = felt.get()
-
-    def pass_on(self, body, l, f):
-        """Add a force to the parent's sum."""
-        self.sums[body.leaves].f = self.sums[body.base].f + f.force_shifted(l)
 
 
 def inverse_dynamics(sweep):
@@ -147,8 +141,5 @@ def inverse_dynamics(sweep):
     for body in inward(robot):
         sweep.press(body)
 
-
-#: The same for those who make the workspace themselves.
-newton_euler = inverse_dynamics
 
 INVERSE = entry(inverse_dynamics, NewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU], unroll=10)

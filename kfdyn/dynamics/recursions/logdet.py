@@ -154,13 +154,12 @@ class Gradient(Filter):
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
         self.behind = self.take_rows(BEHIND, robot.nv + 1)  # one more, where a body without dofs may look
-        self.spread_memory = self.take((robot.n + 1) * SPREAD.width)
-        self.spread = SPREAD.rows(self.spread_memory)
+        self.spread = self.take_rows(SPREAD, robot.n + 1)
 
     def begin(self):
         """Slot 0, and the world, which does not move."""
         super().begin()
-        clear(self.spread_memory, SPREAD.width)
+        clear(self.spread.memory, SPREAD.width)
 
 
 def innovation_variances(f):

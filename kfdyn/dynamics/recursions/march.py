@@ -14,7 +14,6 @@ from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
-from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry, push_on
@@ -46,8 +45,7 @@ class March(Filter):
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
         self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
-        self.place_memory = self.take((robot.n + 1) * PLACE.width)
-        self.places = PLACE.rows(self.place_memory)
+        self.places = self.take_rows(PLACE, robot.n + 1)
         self.tau, self.total, self.a, self.way, self.rate = (self.take(robot.nv) for _ in range(5))
         self.reference = self.take(robot.nq)
         self.block = self.rest  # what goes from one stage to the next
@@ -58,7 +56,7 @@ class March(Filter):
     def begin(self):
         """The world, which stays as it is."""
         super().begin()
-        clear(self.place_memory, PLACE.width)
+        clear(self.places.memory, PLACE.width)
 
     def q(self, m):
         """Configuration of stage m."""
@@ -81,7 +79,7 @@ class March(Filter):
         state = changed(row, q=self.q(m), v=self.v(m), tau=self.total, a=self.a)
         least = forward_dynamics(Filter(robot, state, self.memory))
         stage, start, after, rate = STAGE.rows(row.tableau)[m], self.v(0), self.v(m + 1), self.v(m + self.plan.ahead)
-        weight, ahead, power = h * stage.b, h * stage.c, carried(zeros(robot).x)
+        weight, ahead, power = h * stage.b, h * stage.c, carried(everything(robot, 0.0))
         for i in loop(nv):
             a = self.a[i]
             after[i] = start[i] + ahead * a
@@ -90,7 +88,7 @@ class March(Filter):
             power.set(power.get() + (self.tau[i] - self.hinges[i].damping * rate[i]) * rate[i])
         for _ in when(row.external_forces.given):
             for body in outward(robot):
-                speed = Spatial(self.bodies[body.t].omega, speed_of(robot, body, state, self))
+                speed = Spatial(self.bodies[body.t].omega, speed_of(self, body, state.v))
                 power.set(power.get() + push_on(row, body).dot(speed))
         self.work_done[0] = self.work_done[0] + weight * power.get()
         return least
@@ -101,7 +99,7 @@ class March(Filter):
         width = plan.stages + 1
         base, known = row.plan[PLAN.width + m], choice(m + 2 < width, m + 2, width)
         for i in loop(robot.nv):
-            total = carried(zeros(robot).x)
+            total = carried(everything(robot, 0.0))
             for j in loop(known):
                 total.set(total.get() + row.weights[m * width + j] * self.v(j)[i])
             self.way[i] = h * total.get()
@@ -113,7 +111,7 @@ class March(Filter):
         fine, last = carried(everything(robot, 1.0)), self.q(self.plan.moves)
         for i in loop(robot.nv):
             x = v[i] + self.gained[i]
-            v[i], self.gained[i] = x, everything(robot, 0.0)
+            v[i], self.gained[i] = x, 0.0
             fine.set(choice(absolute(x) < OVERFLOW, fine.get(), -1.0))  # NaN is not less either
         for i in loop(robot.nq):
             q[i] = last[i]
@@ -127,7 +125,7 @@ class March(Filter):
             self.total[i] = self.tau[i] - self.hinges[i].drag * v[i]
         for _ in when(self.plan.springs != 0):
             for i in loop(self.robot.nq):
-                self.reference[i] = everything(self.robot, 0.0) + self.row.rest[i]
+                self.reference[i] = self.row.rest[i]
             self.deviate(m)
             for i in loop(self.robot.nv):
                 self.total[i] = self.total[i] + self.hinges[i].stiffness * self.way[i]
@@ -194,8 +192,8 @@ def march(m):
     for i in loop(robot.nq):
         m.q(0)[i] = row.q[i]
     for i in loop(robot.nv):
-        m.v(0)[i], m.gained[i] = row.v[i], everything(robot, 0.0)
-    m.work_done[0] = everything(robot, 0.0)
+        m.v(0)[i], m.gained[i] = row.v[i], 0.0
+    m.work_done[0] = 0.0
     m.write(0)
     for i in loop(row.nt, 1):
         start = row.times[i - 1]

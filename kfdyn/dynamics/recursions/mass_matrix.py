@@ -19,13 +19,12 @@ class Diagonal(Swept):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.sum_memory = self.take(robot.slots * COMPOSITE.width)
-        self.sums = COMPOSITE.rows(self.sum_memory)
+        self.sums = self.take_rows(COMPOSITE, robot.slots)
 
     def begin(self):
         """Slot 0 and the world."""
         super().begin()
-        clear(self.sum_memory, COMPOSITE.width)
+        clear(self.sums.memory, COMPOSITE.width)
 
     def weigh(self, body):
         """ℛ of a body, what its hinge asks of the hinges inboard of it, and ℛ(p) += φ ℛ φ* (R86 7.9)."""

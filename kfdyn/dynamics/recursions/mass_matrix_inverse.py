@@ -21,8 +21,7 @@ class Units(Filter):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.column_memory, self.kept_memory = self.take(robot.nv * 6), self.take(robot.snaps * 6)
-        self.columns, self.snapped = SCREW.rows(self.column_memory), SCREW.rows(self.kept_memory)
+        self.columns, self.snapped = self.take_rows(SCREW, robot.nv), self.take_rows(SCREW, robot.snaps)
         self.entries = row.matrix if robot.alone and hasattr(row, "matrix") else self.take(robot.nv * robot.nv)
 
     def begin(self):
@@ -30,13 +29,13 @@ class Units(Filter):
         super().begin()
         clear(self.entries, self.robot.nv * self.robot.nv)
 
-    def gather_columns(self, body):
+    def filtered(self, body, *more):
         """P of a body as always; then all columns outboard."""
-        self.filtered(body)
+        super().filtered(body, *more)
         for _ in when(body.snap >= 0):
             place = 6 * (body.snap - body.own_end)
             for c in loop(6 * body.column_end, 6 * body.own_end):
-                self.kept_memory[place + c] = self.column_memory[c]
+                self.snapped.memory[place + c] = self.columns.memory[c]
         for kind in cases(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 self._measure_one(body, kind)
@@ -72,7 +71,7 @@ class Units(Filter):
 
     def scatter_columns(self):
         """From nothing at the world on, body by body."""
-        clear(self.column_memory, 6 * self.robot.nv)
+        clear(self.columns.memory, 6 * self.robot.nv)
         for body in outward(self.robot):
             self._answer(body)
 
@@ -116,13 +115,16 @@ class Units(Filter):
 
     def _meet(self, body):
         """Entries between the branches that meet in a body."""
-        nv, place = self.robot.nv, body.snap - body.own_end
         for child in children(self.robot, body):
             for c in loop(child.column_end, child.column):
                 costate, i = self.columns[c].h, self.robot.entries[c]
-                for other in loop(body.column_end, child.column_end):
-                    rate = -self.snapped[place + other].h.dot(costate)
-                    put_both(self.entries, nv, i, self.robot.entries[other], rate)
+                for j, z in self.kept_columns(body, body.column_end, child.column_end):
+                    put_both(self.entries, self.robot.nv, i, j, -z.dot(costate))
+
+    def kept_columns(self, body, last, first):
+        """Over columns ``first`` … ``last`` outboard of a body that branches: the dof, and z as it was there."""
+        for c in loop(last, first):
+            yield self.robot.entries[c], self.snapped[body.snap - body.own_end + c].h
 
 
 def mass_matrix_inverse(units):
@@ -131,7 +133,7 @@ def mass_matrix_inverse(units):
     𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK) on unit vectors (SKO "mass-inverse"): O(N²), half of it by symmetry.
     """
     units.sweep_outward(moving=False)
-    least = units.gather(units.gather_columns)
+    least = units.gather()
     units.scatter_columns()
     units.row.matrix.copy(units.entries, units.robot.nv * units.robot.nv)
     return least

@@ -26,6 +26,23 @@ _NARROWEST = 1e-9  # of a parameter: no shorter step is tried
 _SHORTER, _LONGER = 12, 3  # times that a step is shortened where the parameter is 0 and has no size, and lengthened
 
 
+def expect_one_length(T: Any, name: str) -> None:
+    """Refuse a list of series that differ in length, and say how to give them."""
+    if isinstance(T, list | tuple):
+        lengths = sorted(
+            {
+                len(row)
+                for row in T
+                if hasattr(row, "__len__") and not isinstance(row, str) and getattr(row, "ndim", 1) > 0
+            }
+        )
+        if len(lengths) > 1:
+            raise ShapeError(
+                f"{name} holds series of different lengths, {lengths[0]} and {lengths[-1]}; fill the shorter ones up "
+                "with NaN, at the end where they stopped early, at the front where they began late"
+            )
+
+
 class Objective:
     """ℓ(θ) of all series of T and its gradient, by the score and the chain rule through ``build``.
 
@@ -37,8 +54,11 @@ class Objective:
     def __init__(self, build: Build, T: ArrayLike, derivative: Derivative | None = None) -> None:
         self.build, self.derivative = build, derivative
         self.constant = float(getattr(build, "constant", 0.0))
+        expect_one_length(T, "T")
         self.T = real_array(T, "T")
-        self.groups = list(by_pattern(self.T))
+        groups = list(by_pattern(self.T))
+        # a series without a measurement has the likelihood 1, though it leaves a flat state open
+        self.groups = [T for T in groups if not np.isnan(T).all()] or groups
         self.evaluations = 0
 
     @property

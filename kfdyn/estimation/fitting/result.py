@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kfdyn.estimation.fitting.problem import Problem
     from kfdyn.estimation.scoring import Score
 
+_ROUNDING = 1e-9  # information, in units in which 1 is usual, that differences of the score find where there is none
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified
 
 
@@ -132,7 +133,7 @@ class Fit:
         """Scale, eigenvalues and eigenvectors of the information of what is free."""
         free = self._free
         part, own = self._information[np.ix_(free, free)], self._problem.scale[free]
-        least = 1e-12 * max(1.0, np.abs(part * np.outer(own, own)).max(initial=0.0))
+        least = max(_ROUNDING / _UNKNOWN, 1e-12 * np.abs(part * np.outer(own, own)).max(initial=0.0))
         scale = np.sqrt(np.maximum(np.abs(np.diagonal(part)), least / own**2))
         values, vectors = np.linalg.eigh(part / np.outer(scale, scale)) if free.size else (np.zeros(0), np.eye(0))
         return scale, values, vectors

@@ -62,6 +62,11 @@ class Dual:
         """The posterior mean itself, (batch, n_k)."""
         return self.mean if self.about is None else self.mean.like(self.about + self.mean.flat)
 
+    @property
+    def Lambda(self) -> Blocks:
+        """Posterior covariance of x(k), (n_k, n_k): the Λ of the dual model."""
+        return self.smooth.Lambda
+
     @cached_property
     def S_by_roots(self) -> Blocks:
         """S of the dual model, (n_k, n_k), by arrays: no digit is lost, however unlike the informations are."""
@@ -106,7 +111,7 @@ def solve_dual(
     tree, flat_roots = model.tree, model.root_cov is None
     u = np.repeat(model.mean[None], len(y), axis=0)
     if about is not None:
-        y, u = _deviations(model, y, u, about)
+        y, u = deviations(model, y, u, about)
     noisy, exact, logdet = split_rows(tree, model.C, model.R, y, strong)
     A, B = model.A, model.B
     if exact or strong is not None:
@@ -125,7 +130,7 @@ def solve_dual(
     return Dual(smooth, Blocks(mean, model.n), noise, branches, noisy, solved, logdet, square, about)
 
 
-def _deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatArray) -> tuple[FloatArray, FloatArray]:
+def deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatArray) -> tuple[FloatArray, FloatArray]:
     """y − C x and u + A x(p) − x about states x: small differences, taken with as many digits as there are."""
     x = Blocks(about.astype(np.longdouble), model.n)
     outputs = Blocks(y.astype(np.longdouble), model.m)
@@ -181,8 +186,7 @@ def _smooth(
         if model.n.max(initial=0) > 1 and lost_digits(filt.covariances, _BY_ROOTS).error > _BY_ROOTS:
             filt = kalman_filter(ss, T.flat, xi.flat, eta, method="square_root")
     except SingularError as error:
-        if flat_roots and error.node in model.tree.roots:
-            expect_resolved(ss, error.node, _closed(ss, error.node), always=True)
+        name_direction(model, ss, error)
         raise
     if flat_roots:
         for k in model.tree.roots:
@@ -192,27 +196,33 @@ def _smooth(
 
 def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exact: bool) -> StateSpace:
     tree, n = model.tree, model.n
-    above = model.A.cols
-    assert above is not None
-    H, m = branches.B.flat.copy(), n.copy()
-    square = Blocks(H, n, n)
-    for nodes, b in square.grouped():
-        H[square.places(nodes, b[0].size)] = b.transpose(0, 2, 1).reshape(nodes.size, -1)
-    R = np.zeros(H.size)
-    R[_diagonal(n)] = 1.0
-    if model.root_cov is None:
-        H, R, m = _flat_roots(tree.roots, branches.B, H, R, n, exact)
-    phi = np.empty_like(branches.A.flat)
-    for nodes, a in branches.A.grouped():
-        if a.size:
-            phi[branches.A.places(nodes, a[0].size)] = a.transpose(0, 2, 1).reshape(nodes.size, -1)
+    H, R, m = hinges(model, branches, exact)
     Q = Blocks(np.zeros(int((n * n).sum())), n, n)
     for rows in noisy:
         size = rows.C.shape[2]
         np.add.at(
             Q.flat, Q.places(rows.at, size * size), np.einsum("gca,gcb->gab", rows.C, rows.C).reshape(-1, size**2)
         )
-    return StateSpace.trusted(tree, n, m, phi, H, Q.flat, R)
+    return StateSpace.trusted(tree, n, m, transposed(branches.A), H, Q.flat, R)
+
+
+def hinges(model: OutwardTree, branches: Branches, exact: bool) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """H = B* and R = 1 of the branches, flat, and their number of outputs; a flat root's are free."""
+    H, n = transposed(branches.B), model.n
+    R = np.zeros(H.size)
+    R[_diagonal(n)] = 1.0
+    if model.root_cov is None:
+        return _flat_roots(model.tree.roots, branches.B, H, R, n, exact)
+    return H, R, n.copy()
+
+
+def transposed(blocks: Blocks) -> FloatArray:
+    """The transposed blocks, flat."""
+    out = np.empty_like(blocks.flat)
+    for nodes, b in blocks.grouped():
+        if b.size:
+            out[blocks.places(nodes, b[0].size)] = b.transpose(0, 2, 1).reshape(nodes.size, -1)
+    return out
 
 
 def _flat_roots(
@@ -242,6 +252,12 @@ def _diagonal(n: np.ndarray) -> np.ndarray:
     nodes = np.repeat(np.arange(n.size), n)
     within = np.arange(nodes.size) - offsets_of(n)[nodes]
     return offsets_of(n * n)[nodes] + within * (n[nodes] + 1)
+
+
+def name_direction(model: OutwardTree, ss: StateSpace, error: SingularError) -> None:
+    """Say of a flat root that could not be filtered which direction of it the data do not resolve."""
+    if model.root_cov is None and error.node in model.tree.roots:
+        expect_resolved(ss, error.node, _closed(ss, error.node), always=True)
 
 
 def _closed(ss: StateSpace, root: int) -> FloatArray:

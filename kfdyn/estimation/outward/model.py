@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kfdyn.estimation.outward.batch import OutwardBatch
 
 _RANK = 1e-14  # of a correlation matrix: a smaller eigenvalue is rounding
+_FINE = 1e-5  # one below that would keep fewer than eleven digits
 
 
 class OutwardTree:
@@ -189,7 +190,6 @@ class OutwardTree:
         (array([3.]), array([[2.]]))
         """
         from kfdyn.estimation.outward.batch import OutwardBatch
-        from kfdyn.estimation.outward.dual import solve_dual
         from kfdyn.estimation.patterns import named, patterns
 
         data = real_array(y, "y")
@@ -203,15 +203,24 @@ class OutwardTree:
         table = data.reshape(math.prod(data.shape[:-1]), self.n_outputs)
         missing = np.isnan(table)
         if (missing == missing[:1]).all():
-            return OutwardPosterior(self, data.copy(), solve_dual(self, table, covariances), covariances)
+            return self._posterior(data.copy(), table, covariances)
         groups = []
         for entries in patterns(table):
             own = table[entries]
             try:
-                groups.append((entries, OutwardPosterior(self, own, solve_dual(self, own, covariances), covariances)))
+                groups.append((entries, self._posterior(own, own, covariances)))
             except SingularError as error:
                 raise named(int(entries[0]), data.shape[:-1], error) from None
         return OutwardBatch(self, data.copy(), tuple(groups))
+
+    def _posterior(self, y: FloatArray, table: FloatArray, covariances: bool) -> OutwardPosterior:
+        from kfdyn.estimation.outward.other_units import warn_of_lost_posterior
+        from kfdyn.estimation.outward.rooted import RootedDual, solve
+
+        post = OutwardPosterior(self, y, solve(self, table, covariances), covariances)
+        if isinstance(post.dual, RootedDual):
+            warn_of_lost_posterior(post)
+        return post
 
 
 def _packed(tree: Tree, name: str, blocks: BlockInput) -> Packed:
@@ -265,10 +274,25 @@ def _factors(W: Blocks, flat_roots: list[int]) -> Blocks:
         else:  # by eigenvalues in units of its own deviations: a Cholesky factor may mistake rounding for variance
             unit = np.where(scale > 0.0, scale, 1.0)
             value, vector = np.linalg.eigh(w / (unit[:, :, None] * unit[:, None, :]))
-            value = np.where(value > _RANK * n, value, 0.0)
-            b = unit[:, :, None] * vector * np.sqrt(value)[:, None, :]
+            there = value > _RANK * n
+            b = unit[:, :, None] * vector * np.sqrt(np.where(there, value, 0.0))[:, None, :]
+            fine = np.flatnonzero(there.all(axis=1) & (value[:, 0] < _FINE))
+            if fine.size:
+                own = unit[fine][:, :, None]
+                turn, size, _ = np.linalg.svd(_cholesky(w[fine]) / own)
+                b[fine] = own * turn * size[:, None, :]
         out[W.places(nodes, n * n)] = b.reshape(nodes.size, -1)
     factors = W.like(out)
     for k in flat_roots:
         factors[k][...] = np.eye(int(W.rows[k]))
     return factors
+
+
+def _cholesky(w: FloatArray) -> FloatArray:
+    """L with L L* = w (g, n, n), in as many digits as there are: of a small pivot a difference is all that is left."""
+    left = w.astype(np.longdouble)
+    out = np.zeros_like(left)
+    for j in range(w.shape[1]):
+        out[:, j:, j] = left[:, j:, j] / np.sqrt(np.maximum(left[:, j, j], np.finfo(float).tiny))[:, None]
+        left = left - out[:, :, None, j] * out[:, None, :, j]
+    return out.astype(float)

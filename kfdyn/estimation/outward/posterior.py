@@ -50,7 +50,7 @@ class OutwardPosterior:
     @cached_property
     def mean(self) -> Blocks:
         """Posterior mean of x(k), (..., n_k): the co-state of the dual model."""
-        flat = self.dual.mean.flat
+        flat = self.dual.whole_mean.flat
         return Blocks(flat.reshape(*self.y.shape[:-1], flat.shape[-1]), self.model.n)
 
     @property
@@ -58,7 +58,7 @@ class OutwardPosterior:
         """Posterior covariance of x(k), (n_k, n_k): the Λ of the dual model."""
         if not self.with_covariances:
             raise ModelError("the covariances were switched off; call smooth with covariances=True")
-        return self.dual.smooth.Lambda
+        return self.dual.Lambda
 
     @cached_property
     def std(self) -> Blocks:
@@ -81,8 +81,13 @@ class OutwardPosterior:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model."""
+        from kfdyn.estimation.outward.other_units import warn_of_lost_score
+        from kfdyn.estimation.outward.rooted import RootedDual
         from kfdyn.estimation.outward.score import outward_score
 
         if not self.with_covariances:
             raise ModelError("the score needs the covariances; call smooth with covariances=True")
-        return outward_score(self)
+        score = outward_score(self)
+        if isinstance(self.dual, RootedDual):
+            warn_of_lost_score(self, score)
+        return score

@@ -135,11 +135,13 @@ def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, f
     for c in np.unique(count).tolist():
         i = np.flatnonzero(count == c)
         part, size = value[i, o - c :], unit[i]
-        logdet = float(np.log(part).sum() + 2.0 * np.log(size).sum())
+        scale = 2.0 * float(np.log(size).sum())
         if c == o:
             L = np.linalg.cholesky(r[left[i]] / (size[:, :, None] * size[:, None, :]))
+            logdet = 2.0 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()) + scale
             yield left[i], False, np.linalg.inv(L) / size[:, None, :], logdet
             continue
+        logdet = float(np.log(part).sum()) + scale
         turn = vector[i].transpose(0, 2, 1) / size[:, None, :]
         yield left[i], False, turn[:, o - c :] / np.sqrt(part)[:, :, None], logdet
         yield left[i], True, turn[:, : o - c], 0.0

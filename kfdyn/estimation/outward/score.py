@@ -12,11 +12,13 @@ cancel; what the branch lets through does not::
 
     P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
 
-and where P⁺ is large beside what all others know, N is read off the square-root smoother.
+and where P⁺ is large beside what all others know, N is read off the square-root smoother. Of traits that are mixed and
+known very unequally everything is (:mod:`.rooted`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,10 +28,14 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.outward.exact import Solved
 from kfdyn.estimation.outward.flat_root import balanced, strong_at_roots
+from kfdyn.estimation.outward.responses import force_state_covariances
+from kfdyn.estimation.outward.rooted import RootedDual, solve_by_roots
 from kfdyn.estimation.outward.rows import Rows
 from kfdyn.estimation.outward.strong import STRONG, resolved, warn_of_lost_score
 
 if TYPE_CHECKING:
+    from kfdyn.estimation.outward.dual import Dual
+    from kfdyn.estimation.outward.model import OutwardTree
     from kfdyn.estimation.outward.posterior import OutwardPosterior
 
 _SHARP = 1e3  # trace of P W above which what a branch lets through is not the difference of larger numbers
@@ -81,15 +87,17 @@ class _Sums(NamedTuple):
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
     model = post.model
-    table = post.y.reshape(-1, post.y.shape[-1]) if post.y.ndim > 1 else post.y[None]
-    dual = resolved(model, table, post.dual)
+    found: dict[int, _RowScore] = {}
+    dual = _for_score(post)
     post = replace(post, dual=dual)
     _expect_one_step(post)
-    sums, P_plus = _branches(post)
-    warn_of_lost_score(model, dual)
-    found: dict[int, _RowScore] = {}
-    for rows in dual.noisy:
-        _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
+    if isinstance(dual, RootedDual):
+        sums = _by_roots(dual, model, found)
+    else:
+        sums, P_plus = _branches(post)
+        warn_of_lost_score(model, dual)
+        for rows in dual.noisy:
+            _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
     for step in reversed(dual.solved):
         score = _undo(post, step, sums, found)
         _keep(found, step.rows, score)
@@ -120,6 +128,17 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     return OutwardScore(A, W, C, R, u.flat)
 
 
+def _for_score(post: OutwardPosterior) -> Dual:
+    """The dual model with strong rows solved; by roots where that is not possible."""
+    if isinstance(post.dual, RootedDual):
+        return post.dual
+    table = post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1])
+    try:
+        return resolved(post.model, table, post.dual)
+    except ModelError:
+        return solve_by_roots(post.model, table)
+
+
 def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
     """Remember the gradients of rows, and give them to the group that they are a part of."""
     found[id(rows)] = score
@@ -131,6 +150,23 @@ def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
         found[id(rows.origin)] = _RowScore(*(np.zeros((v.shape[0], g, *v.shape[2:])) for v in score))
     for whole, part in zip(found[id(rows.origin)], score):
         whole[:, rows.place] = part
+
+
+def _by_roots(dual: RootedDual, model: OutwardTree, found: dict[int, _RowScore]) -> _Sums:
+    """Gradients of the branches and of the rows, all read off the square-root smoother."""
+    S, force = dual.smooth.S, dual.force
+    n = model.n
+    states, squares = int(n.sum()), int((n * n).sum())
+    covariances = force_state_covariances(dual)
+    for first, rows, seen in zip(dual.first_leaves, dual.noisy, covariances.rows):
+        nodes, c = first + np.arange(rows.at.size), rows.C.shape[1]
+        _keep(found, rows, _RowScore(-seen[None], _get(S, nodes, c, c)[None], _get(force, nodes, c)))
+    A = dual.branches.A
+    return _Sums(
+        Blocks(-covariances.branches.flat[None], A.rows, A.cols),
+        Blocks(S.flat[None, :squares].copy(), n, n),
+        Blocks(force.flat[:, :states].copy(), n),
+    )
 
 
 def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:

@@ -8,9 +8,7 @@ and ρ is one as well. Such rows are solved with the noise of the branch that ca
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from kfdyn.errors import LostDigitsWarning
 from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.lost_digits import TOLERABLE
+from kfdyn.estimation.outward.callers import caller, depth
 from kfdyn.estimation.riccati import BoolArray
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from kfdyn.estimation.outward.model import OutwardTree
     from kfdyn.estimation.outward.rows import Rows
 
-_PACKAGE, _HERE = (str(Path(__file__).parents[i]) for i in (2, 0))
 _EPS = float(np.finfo(float).eps)
 #: A row with less than this left of its noise is solved: half of the digits that the score may lose.
 STRONG = 1e-6
@@ -111,10 +109,8 @@ def _strong(dual: Dual, size: int) -> BoolArray:
 
 def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
     """Warn where fewer than five digits of the score are left; not if the package itself asks, as a fit does."""
-    frame = sys._getframe(1)
-    while frame.f_back and (frame.f_code.co_filename.startswith(_HERE) or "functools" in frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame.f_code.co_filename.startswith(_PACKAGE):
+    frame = caller()
+    if frame is None:
         return
     left = np.ones(len(model))
     flat = (model.tree.parent < 0) & (model.root_cov is None)
@@ -130,13 +126,5 @@ def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
         f"score.R, score.W and score.C there and outward of it have a relative error of about {min(error, 1.0):.0e}. "
         "Give the observations a larger noise R, or the branches a length",
         LostDigitsWarning,
-        stacklevel=_depth(frame),
+        stacklevel=depth(frame),
     )
-
-
-def _depth(frame: object) -> int:
-    """How many calls up a frame is, for the caller of this function."""
-    depth, at = 1, sys._getframe(1)
-    while at is not None and at is not frame:
-        depth, at = depth + 1, at.f_back  # type: ignore[assignment]
-    return depth

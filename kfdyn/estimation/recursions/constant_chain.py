@@ -12,15 +12,19 @@ from kfdyn.estimation.recursions.dense import Block, Column, add_scaled, combine
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
 from kfdyn.estimation.recursions.riccati_scalar import ScalarOutput
 from kfdyn.estimation.recursions.sparse import Sparse
+from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
 
 
 class Chain(NamedTuple):
-    """F by its entries that are not 0 and ``at`` their rows and columns; H, ``h_step`` 0 where all steps share it.
+    """A series of n states: F by its entries that are not 0 and ``at`` their rows and columns.
 
-    ``seen`` says which steps are measured; e = D^-½ε (steps, rows), the gains G and D are what is found of them.
+    Of H, ``h_step`` is 0 where all steps share it. ``seen`` says which steps are measured; e = D^-½ε (steps, rows), the
+    gains G and D are what is found of them.
     """
 
+    n: Any
+    rows: Any
     at: Any
     F: Any
     H: Any
@@ -31,31 +35,49 @@ class Chain(NamedTuple):
     D: Any
 
 
-@sweep(tags=0)
-def filter_chain(n, rows, chain, Q, P0, noise, y, start, work):
-    """Filter rows of y, (steps, rows); fills e, G and D; returns the step whose D is not positive, or −1.
+class Measured(NamedTuple):
+    """What is filtered: rows of y, (steps, rows), their means ``start`` at step 0, (n, rows); Q, P0 and the noise R."""
 
-    ``start`` (n, rows) are the means of step 0; ``work`` is for :func:`work_size` numbers.
+    y: Any
+    start: Any
+    Q: Any
+    P0: Any
+    noise: Any
+
+
+class Asked(NamedTuple):
+    """Sums over steps, all 0 at first: Σλλ* and ΣΛ over steps 1 …, then Σa² and ΣC, which are ``sums``.
+
+    ``entries`` are rows and columns of what is asked for of the two matrices, which a process noise with few variances
+    has few of; ``squares`` and ``Lambdas`` hold a number for each.
     """
-    sweep = Sweep(n, rows, chain, work)
-    sweep.Q, sweep.noise, sweep.y, sweep.failed = Block(Q, 0, n, n), noise, y, local(-1)
-    sweep.square.copy(Block(P0, 0, n, n))
-    sweep.flow.copy(Block(start, 0, n, rows))
+
+    entries: Any
+    squares: Any
+    Lambdas: Any
+    sums: Any
+
+
+@sweep(tags=0)
+def filter_chain(chain, given, work):
+    """Filter rows of y; fills e, G and D; returns the step whose D is not positive, or −1.
+
+    ``given`` is :class:`Measured`, ``work`` is for a :class:`Sweep`.
+    """
+    sweep, n = Sweep(chain, work), chain.n
+    sweep.given, sweep.Q, sweep.failed = given, Block(given.Q, 0, n, n), local(-1)
+    sweep.square.copy(Block(given.P0, 0, n, n))
+    sweep.flow.copy(Block(given.start, 0, n, chain.rows))
     for k in loop(chain.seen.size, until=sweep.failed):
         filter_node(Filtered(sweep, k))
     return sweep.failed
 
 
 @sweep(tags=0)
-def score_chain(n, rows, chain, entries, squares, Lambdas, sums, work):
-    """Smooth rows of e and sum the score: Σλλ* and ΣΛ over steps 1 …, then Σa² and ΣC.
-
-    ``entries`` are rows and columns of what is asked for of the two matrices, which a process noise with few variances
-    has few of; ``squares`` and ``Lambdas`` hold a number for each, ``sums`` two, all 0 at first; ``work`` is for
-    :func:`work_size` numbers.
-    """
-    sweep = Sweep(n, rows, chain, work)
-    sweep.entries, sweep.squares, sweep.Lambdas, sweep.sums = entries, squares, Lambdas, sums
+def score_chain(chain, asked, work):
+    """Smooth rows of e and sum the score, which is :class:`Asked`; ``work`` is for a :class:`Sweep`."""
+    sweep = Sweep(chain, work)
+    sweep.asked = asked
     sweep.square.clear()
     sweep.flow.clear()
     for k in down(chain.seen.size):
@@ -63,21 +85,21 @@ def score_chain(n, rows, chain, entries, squares, Lambdas, sums, work):
         smooth_covariance(Weighed(sweep, k))
 
 
-def work_size(n, rows):
-    """Numbers that both work in."""
-    return 2 * n * (n + rows) + 2 * n + 2 * rows
-
-
-class Sweep:
+class Sweep(Workspace):
     """The chain, and what goes along it: P and z, or Λ and λ."""
 
-    def __init__(self, n, rows, chain, work):
-        self.n, self.rows, self.chain, self.F = n, rows, chain, Sparse(chain.at, chain.F)
-        self.square, self.spare_square = (Block(work, i * n * n, n, n) for i in range(2))
-        rest = work.part(2 * n * n)
-        self.flow, self.spare_flow = (Block(rest, i * n * rows, n, rows) for i in range(2))
-        self.scratch = rest.part(2 * n * rows)
-        self.line, self.spare_line = (Column(self.scratch, 2 * n + i * rows, rows) for i in range(2))
+    def __init__(self, chain, work):
+        n, rows = chain.n, chain.rows
+        super().__init__(work, n, rows)
+        self.chain, self.F = chain, Sparse(chain.at, chain.F)
+        self.square, self.spare_square = (Block(self.squares, i * n * n, n, n) for i in range(2))
+        self.flow, self.spare_flow = (Block(self.flows, i * n * rows, n, rows) for i in range(2))
+        self.line, self.spare_line = (Column(self.lines, i * rows, rows) for i in range(2))
+
+    @staticmethod
+    def layout(n, rows):
+        """Of n states and so many rows."""
+        return {"squares": 2 * n * n, "flows": 2 * n * rows, "scratch": 2 * n, "lines": 2 * rows}
 
 
 class Step:
@@ -85,16 +107,16 @@ class Step:
 
     def __init__(self, sweep, k):
         self.sweep, self.k, self.seen = sweep, k, sweep.chain.seen[k]
-        self.h = Column(sweep.chain.H, k * sweep.chain.h_step, sweep.n)
-        self.g = Column(sweep.chain.G, k * sweep.n, sweep.n)
-        self.e = Column(sweep.chain.e, k * sweep.rows, sweep.rows)
+        n, rows = sweep.chain.n, sweep.chain.rows
+        self.h, self.g = Column(sweep.chain.H, k * sweep.chain.h_step, n), Column(sweep.chain.G, k * n, n)
+        self.e = Column(sweep.chain.e, k * rows, rows)
 
-    def asked(self):
-        """The entries of sums over steps 1 …: number, row and column."""
-        entries = self.sweep.entries
+    def add(self, sums, number):
+        """Add what is asked for of a matrix, by row and column, to sums over steps 1 …."""
+        entries = self.sweep.asked.entries
         for _ in when(self.k > 0):
-            for l in loop(self.sweep.squares.size):
-                yield l, entries[2 * l], entries[2 * l + 1]
+            for l in loop(sums.size):
+                sums[l] = sums[l] + number(entries[2 * l], entries[2 * l + 1])
 
 
 class Filtered(Step):
@@ -108,7 +130,7 @@ class Filtered(Step):
         """The one, if it is seen."""
         for there in either(self.seen):
             if there:
-                yield Measured(self)
+                yield Innovated(self)
             else:
                 self.sweep.chain.D[self.k] = 1.0
                 self.e.clear()
@@ -121,17 +143,17 @@ class Filtered(Step):
             sweep.F.multiply(z, sweep.spare_flow)
 
 
-class Measured(ScalarOutput):
+class Innovated(ScalarOutput):
     """The output of a step in the gather, of all rows."""
 
     def __init__(self, step):
-        super().__init__(step.h, step.sweep.noise, step.g, step.sweep.square, step.sweep.scratch)
+        super().__init__(step.h, step.sweep.given.noise, step.g, step.sweep.square, step.sweep.scratch)
         self.step, self.e = step, step.e
 
     def innovation(self, z):
         """ε = y − h z."""
         combine(self.e, self.h, z)
-        add_scaled(self.e, Column(self.step.sweep.y, self.step.k * self.e.size, self.e.size), -1.0, self.e)
+        add_scaled(self.e, Column(self.step.sweep.given.y, self.step.k * self.e.size, self.e.size), -1.0, self.e)
         return self.e
 
     def corrected(self, z, g, eps):
@@ -166,9 +188,7 @@ class Smoothed(Step):
 
     def leave(self, costate):
         """λλ* into the sum."""
-        squares = self.sweep.squares
-        for l, i, j in self.asked():
-            squares[l] = squares[l] + dot(costate.line(i), costate.line(j))
+        self.add(self.sweep.asked.squares, lambda i, j: dot(costate.line(i), costate.line(j)))
 
 
 class Answered(Output):
@@ -192,7 +212,8 @@ class Answered(Output):
 
     def answer(self, a):
         """a² into the sum."""
-        self.sweep.sums[0] = self.sweep.sums[0] + dot(a, a)
+        sums = self.sweep.asked.sums
+        sums[0] = sums[0] + dot(a, a)
 
 
 class Weighed(Step):
@@ -205,14 +226,12 @@ class Weighed(Step):
 
     def outputs(self, backwards=False):
         """The one, if it is seen; it leaves C behind."""
-        sweep = self.sweep
+        sweep, sums = self.sweep, self.sweep.asked.sums
         for _ in when(self.seen):
             output = ScalarWeigh(sweep.square, self.h, self.g, 1.0 / sweep.chain.D[self.k], sweep.scratch)
             yield output
-            sweep.sums[1] = sweep.sums[1] + output.inverse()
+            sums[1] = sums[1] + output.inverse()
 
     def leave(self, Lambda):
         """Λ into the sum."""
-        Lambdas = self.sweep.Lambdas
-        for l, i, j in self.asked():
-            Lambdas[l] = Lambdas[l] + Lambda[i, j]
+        self.add(self.sweep.asked.Lambdas, lambda i, j: Lambda[i, j])

@@ -15,6 +15,7 @@ from kfdyn.estimation.recursions.dense import (
 )
 from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.page import Straight, smooth_covariance
+from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either, loop
 from kfdyn.sweeps.values import choice, count, local
@@ -44,7 +45,7 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺,   C(k) = D⁻¹ + G* Λ⁺ G
 
     ``vectorial`` None leaves vector outputs out. ``found`` is a :class:`Scattered`, empty where nothing is wanted;
-    ``work`` is for :func:`work_size` numbers. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
+    ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
     """
     scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
@@ -57,11 +58,6 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
     return scatter.lost
 
 
-def work_size(n, m):
-    """Numbers that the scatter works in, with at most n states and m outputs to a node."""
-    return 3 * n * n + 3 * n * m + 2 * n + m
-
-
 def cancelled(P_plus, S):
     """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
     lost = local(0)
@@ -70,14 +66,17 @@ def cancelled(P_plus, S):
     return lost != 0
 
 
-class Scatter:
+class Scatter(Workspace):
     """The sweep: what it fills and where it works."""
 
     def __init__(self, model, known, found, wanted, work):
-        self.model, self.known, self.found, self.wanted, self.work = model, known, found, wanted, work
-        square = model.most * model.most
-        self.half, self.scratch = work.part(square), work.part(3 * square)
-        self.lost = local(0)
+        super().__init__(work, model.most, model.most_outputs)
+        self.model, self.known, self.found, self.wanted, self.lost = model, known, found, wanted, local(0)
+
+    @staticmethod
+    def layout(n, m):
+        """Of at most n states and m outputs to a node."""
+        return {"plus": n * n, "half": 2 * n * n, "scratch": 3 * n * m + 2 * n + m}
 
 
 class Weighed:
@@ -88,7 +87,7 @@ class Weighed:
         self.scatter, self.node, self.scratch = scatter, node, scatter.scratch
         self.H, self.G, self.L = node.H, node.gain(known.G), node.among(known.L)
         self.seen = Column(known.seen, node.output, node.m)
-        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.work, 0, node.n, node.n, node.known)
+        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.plus, 0, node.n, node.n, node.known)
         self.P_plus = node.square(known.P_plus)
 
     def arrive(self):

@@ -153,19 +153,17 @@ def add_scaled(y, base, c, x):
 
 
 @arithmetic(IN_ORDER)
-def subtract_outer(out, base, x, y, symmetric):
-    """out = base − x y*; where ``symmetric``, its lower triangle is computed and mirrored."""
+def subtract_outer(out, base, x, y):
+    """out = base − x y*, known to be symmetric: its lower triangle is computed and mirrored."""
     if out.known:
         row = y.row()
-        rows = [base.row(i) - c * row for i, c in enumerate(x.numbers())]
-        out.set_rows(mirrored(rows) if symmetric else rows)
+        out.set_rows(mirrored([base.row(i) - c * row for i, c in enumerate(x.numbers())]))
         return
     for i in loop(x.size):
-        for j in loop(i + 1 if symmetric else y.size):
+        for j in loop(i + 1):
             s = base[i, j] - x[i] * y[j]
             out[i, j] = s
-            if symmetric:
-                out[j, i] = s
+            out[j, i] = s
 
 
 @arithmetic(IN_ORDER)
@@ -216,6 +214,11 @@ def multiply(out, A, B, base=None, sign=1.0, symmetric=False):
                 out[j, i] = s
 
 
+def by_rows(S):
+    """A symmetric S as a right factor: in registers its rows are combined, in loops a sum runs along them."""
+    return S if S.known else Turned(S)
+
+
 @arithmetic(FAST)
 def add_congruence(out, A, S, work):
     """out += A S A* for A (r, n), symmetric S (n, n), out kept exactly symmetric. About 3rn² flops.
@@ -223,45 +226,37 @@ def add_congruence(out, A, S, work):
     ``work`` is for 2rn numbers.
     """
     r, n = A.shape
+    half, back = Block(work, 0, r, n, A.known), Turned(A)
     if A.known:
-        half, turned = Block(work, 0, r, n, True), Block(work, r * n, n, r, True)
-        registers.turn(turned, A)  # waits for nothing, so it costs no time while S is on its way
-        multiply(half, A, S)
-        multiply(out, half, turned, base=out, symmetric=True)
-        return
-    half = Block(work, 0, r, n)
-    multiply(half, A, Turned(S))
-    multiply(out, half, Turned(A), base=out, symmetric=True)
+        back = Block(work, r * n, n, r, True)
+        registers.turn(back, A)  # waits for nothing, so it costs no time while S is on its way
+    multiply(half, A, by_rows(S))
+    multiply(out, half, back, base=out, symmetric=True)
 
 
 @arithmetic(FAST)
 def transposed_congruence(out, A, S, work):
-    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; returns A* S. ``work`` is for 2rn numbers.
-
-    A is turned first, so that every sum runs along two rows: that is five times as fast where n is 13.
-    """
+    """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; returns A* S. ``work`` is for 2rn numbers."""
     r, n = A.shape
-    half = Block(work, 0, n, r, A.known)
-    if A.known:
-        multiply(half, Turned(A), S)
-        multiply(out, half, A, symmetric=True)
-        return half
-    turned = Block(work, n * r, n, r)
-    turned.copy(Turned(A))
-    multiply(half, turned, Turned(S))
-    multiply(out, half, Turned(turned), symmetric=True)
+    half, back = Block(work, 0, n, r, A.known), turned(A, work.part(n * r))
+    multiply(half, back, by_rows(S))
+    multiply(out, half, A if A.known else Turned(back), symmetric=True)
     return half
 
 
 @arithmetic(FAST)
 def negative_product(out, half, P, work):
     """out = −half* P for half (n, r), symmetric P (n, n); ``work`` is for rn numbers."""
-    if half.known:
-        multiply(out, Turned(half), P, sign=-1.0)
-        return
-    turned = Block(work, 0, *out.shape)
-    turned.copy(Turned(half))
-    multiply(out, turned, Turned(P), sign=-1.0)
+    multiply(out, turned(half, work), by_rows(P), sign=-1.0)
+
+
+def turned(A, work):
+    """A*; in loops a copy of it, so that every sum runs along two rows: that is five times as fast where n is 13."""
+    if A.known:
+        return Turned(A)
+    copied = Block(work, 0, A.shape[1], A.shape[0])
+    copied.copy(Turned(A))
+    return copied
 
 
 @arithmetic(FAST)

@@ -1,40 +1,35 @@
-"""Entries of 𝓜⁻¹ and products with the Cholesky factors of D."""
+"""Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
 from kfdyn.estimation.recursions.dense import Block, Column
-from kfdyn.estimation.recursions.model import ANY, MODEL, Covariances, Node
+from kfdyn.estimation.recursions.model import ANY, MODEL, Node
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
-from kfdyn.estimation.recursions.states import Filtered, Smoothed, States, filter_work
+from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
 from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import down, loop, when, while_
+from kfdyn.sweeps.control import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice, local, now
 
 
 @sweep(tags=0)
-def dense_inverses(tree, phi, H, seen, L, G, trees, out, work):
+def dense_inverses(tree, forest, covariances, trees, out, work):
     """Fill the symmetric 𝓜⁻¹ of every tree of a forest of equal trees, zeros given: (trees, m, m), flat.
 
     ``tree`` is a model that lends its numbering to the buffers of each tree of the forest, which lie one after the
-    other; ``work`` is for :func:`work_size` numbers.
+    other; ``work`` is for a :class:`Columns`.
     """
-    lent = MODEL.at(tree)
+    lent, forest = MODEL.at(tree), MODEL.at(forest)
     n_phi, n_H, n_R = (starts[lent.nodes] for starts in (lent.phi_at, lent.H_at, lent.R_at))
     outputs = lent.output[lent.nodes]
     for b in loop(trees):
         one = Fields()
         one.__dict__.update(lent.__dict__)
-        one.phi, one.H = phi.part(b * n_phi, n_phi), H.part(b * n_H, n_H)
-        known = Covariances(seen, None, None, None, L.part(b * n_R, n_R), G.part(b * n_H, n_H))
-        Columns(one, known, Block(out, b * outputs * outputs, outputs, outputs), work).fill()
+        one.phi, one.H = forest.phi.part(b * n_phi, n_phi), forest.H.part(b * n_H, n_H)
+        L, G = covariances.L.part(b * n_R, n_R), covariances.G.part(b * n_H, n_H)
+        Columns(one, covariances._replace(L=L, G=G), Block(out, b * outputs * outputs, outputs, outputs), work).fill()
 
 
-def work_size(states, outputs, most_states):
-    """Numbers that :func:`dense_inverses` works in: totals of one tree, and at most so many states to a node."""
-    return filter_work(states, outputs, most_states)
-
-
-class Columns(States):
+class Columns(Gather):
     """𝓜⁻¹ of one tree, one column after the other.
 
     The filter answers a unit measurement at node i only along the ancestors of i. The smoother then runs from the roots
@@ -43,8 +38,7 @@ class Columns(States):
 
     def __init__(self, model, covariances, out, work):
         super().__init__(1, model, covariances, None, work)
-        self.innovation, self.residual = (self.batch.numbers(self.n_outputs) for _ in range(2))
-        self.ahead, self.rate, self.out = self.batch.numbers(model.most), self.residual, out
+        self.rate, self.out = self.residual, out
 
     def fill(self):
         """All columns of what is seen."""
@@ -118,27 +112,13 @@ class Inboard(Smoothed):
 
 
 @sweep(tags=0)
-def apply_lower(model, L, inverse, transposed, x):
-    """x ← L x, L* x, L⁻¹ x or L⁻* x in place for every row and node."""
+def divide_by_lower(model, L, transposed, x):
+    """x ← L⁻¹ x or L⁻* x in place for every row and node."""
     model = MODEL.at(model)
     outputs = model.output[model.nodes]
     for row in loop(x.size // outputs):
         for k in loop(model.nodes):
             node = Node(model, ANY, k)
             factor, own = node.among(L), Column(x, row * outputs + node.output, node.m)
-            for _ in when((inverse != 0) & (transposed != 0)):
-                solve_lower_transposed(factor, own)
-            for _ in when((inverse != 0) & (transposed == 0)):
-                solve_lower(factor, own)
-            for _ in when((inverse == 0) & (transposed != 0)):
-                for i in loop(node.m):
-                    s = local(0.0)
-                    for j in loop(node.m, i):
-                        s += factor[j, i] * own[j]
-                    own[i] = s
-            for _ in when((inverse == 0) & (transposed == 0)):
-                for i in down(node.m):
-                    s = local(0.0)
-                    for j in loop(i + 1):
-                        s += factor[i, j] * own[j]
-                    own[i] = s
+            for back in either(transposed != 0):
+                (solve_lower_transposed if back else solve_lower)(factor, own)

@@ -3,11 +3,15 @@
 The order of operations is kept, and what is fused, so that a vector gets the same bits however many go with it.
 """
 
+from typing import Any, NamedTuple
+
+from kfdyn.estimation.recursions.dense import Turned
 from kfdyn.estimation.recursions.registers import Row, pieces, turned
+from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import Value, arithmetic, choice, local, no, number
+from kfdyn.sweeps.values import arithmetic, choice, local, no, number
 
 #: Numbers to ask for in addition to those that a sweep works in, which are aligned.
 SPARE = LINE
@@ -24,27 +28,36 @@ SIDE = 4
 
 def zero(lanes):
     """0 in every lane."""
-    return 0.0 if lanes == 1 else Value(number(0.0, lanes))
+    return 0.0 if lanes == 1 else number(0.0, lanes)
 
 
-def passes(lanes, first, last):
-    """Over the rows first … last, a lane for each: the first row and the number of rows of each pass."""
-    for at in loop(last, first, step=lanes):
-        yield at, 1 if lanes == 1 else choice(last - at < lanes, last - at, lanes)
+class Share(NamedTuple):
+    """Rows first … last of a batch, and the memory in which they are done."""
+
+    first: Any
+    last: Any
+    work: Any
 
 
-class Batch:
+class Batch(Workspace):
     """Workspace of numbers with lanes, and the rows of a pass that it exchanges them with."""
 
-    def __init__(self, lanes, work):
-        self.lanes, self.flat, self.used = lanes, work.aligned(), 0
-        self.rows = None
+    spare = SPARE
 
-    def numbers(self, count):
-        """So many numbers of the workspace."""
-        found = self.flat.part(self.used * self.lanes, count * self.lanes)
-        self.used = self.used + count
-        return Numbers(self, found, count)
+    def __init__(self, lanes, work, *sizes):
+        self.lanes, self.flat, self.rows = lanes, work.aligned(), None
+        super().__init__(self.flat, *sizes)
+
+    def part(self, work, start, count):
+        """So many numbers of the memory, with their lanes."""
+        return Numbers(self, work.part(start * self.lanes, count * self.lanes), count)
+
+    def passes(self, share):
+        """Over the rows of a share, a lane for each: ``rows`` are the first row and the number of rows of each pass."""
+        lanes, last = self.lanes, share.last
+        for at in loop(last, share.first, step=lanes):
+            self.rows = at, 1 if lanes == 1 else choice(last - at < lanes, last - at, lanes)
+            yield
 
 
 class Numbers:
@@ -105,11 +118,6 @@ class Numbers:
     @arithmetic(ALONE)
     def multiply(self, A, x, base=None, sign=1.0):
         """Become base ± A x for A (r, n); ``base`` None stands for zero."""
-        if self.known and x.known:
-            given = [x[j] for j in range(x.size)]
-            sums = sign * Row.of([_sum([A[i, j] for j in range(x.size)], given) for i in range(self.size)])
-            self.row = sums if base is None else base.row + sums
-            return
         if self.counted and x.counted:
             given = [x[j] for j in range(x.size)]
             for i in range(self.size):
@@ -125,22 +133,12 @@ class Numbers:
     @arithmetic(ALONE)
     def multiply_turned(self, A, x, base=None, sign=1.0):
         """Become base ± A* x for A (r, n); a symmetric A is best applied in this way."""
-        if self.known and x.known:
-            rows = [A.row(i).registers for i in range(x.size)]
-            sums = sign * Row([_sum(column, [x[i] for i in range(x.size)]) for column in zip(*rows)])
-            self.row = sums if base is None else base.row + sums
+        if not (self.known and x.known):
+            self.multiply(Turned(A), x, base, sign)
             return
-        if self.counted and x.counted:
-            given = [x[j] for j in range(x.size)]
-            for i in range(self.size):
-                s = sign * _sum([A[j, i] for j in range(x.size)], given)
-                self[i] = s if base is None else base[i] + s
-            return
-        for j in loop(A.shape[1]):
-            s = local(zero(self.batch.lanes))
-            for i in loop(A.shape[0]):
-                s.set(fused(A[i, j], x[i], s))
-            self[j] = sign * s if base is None else base[j] + sign * s
+        rows = [A.row(i).registers for i in range(x.size)]
+        sums = sign * Row([_sum(column, [x[i] for i in range(x.size)]) for column in zip(*rows)])
+        self.row = sums if base is None else base.row + sums
 
     @arithmetic(ALONE)
     def solve(self, L):

@@ -64,6 +64,18 @@ class Node:
         """A block (n, m): of G."""
         return Block(flat, self.H_at, self.n, self.m, self.known)
 
+    def states(self, numbers):
+        """Its part of what there is for all states."""
+        return numbers.part(self.state, self.n, self.known)
+
+    def outputs(self, numbers):
+        """Its part of what there is for all outputs."""
+        return numbers.part(self.output, self.m, self.one)
+
+    def one_state(self, numbers):
+        """As many numbers as it has states."""
+        return numbers.part(0, self.n, self.known)
+
     @property
     def H(self):
         """H(k), (m, n)."""

@@ -76,27 +76,27 @@ def larger(a, b):
     return choice(b > a, b, a)
 
 
-def triangularise(A, count, row, column, end, others, stop):
-    """Make the square of A that begins at (row, column) lower triangular: reflections mix its columns with others.
+def triangularise(A, count, corner, end, others):
+    """Make the square of A that begins at the corner (row, column) lower triangular: its columns mix with others.
 
-    Reflection s has its head in column ``column + s`` and takes ``others(s)`` … ``stop`` to zero in row ``row + s``;
+    Reflection s has its head at ``corner + s`` and takes the columns ``others(s)``, (first, stop), to zero in its row;
     all rows up to ``end`` go along. There are ``count`` of them. Diagonals come out positive or 0. What is left above
     the diagonal, and of the others in rows that are done, is not to be used. 4 flops for each number that is touched.
     """
     for s in loop(count):
-        i, h, first = row + s, column + s, others(s)
+        head, columns = (corner[0] + s, corner[1] + s), others(s)
         most = local(A.zero)
-        for j in loop(stop, first):
-            most.set(larger(most, absolute(A[i, j])))
-        graded = most > GRADED * absolute(A[i, h])
+        for j in loop(columns[1], columns[0]):
+            most.set(larger(most, absolute(A[head[0], j])))
+        graded = most > GRADED * absolute(A[head])
         for _ in when(anywhere(graded), likely=False):
-            _exchange(A, i, h, graded, most, end, first, stop)
-        _reflect(A, i, h, end, first, stop)
+            _exchange(A, head, end, columns, graded, most)
+        _reflect(A, head, end, columns)
 
 
-def _exchange(A, i, h, graded, most, end, first, stop):
-    """Bring the largest number of row i to column h, in the lanes that ask for it: from the first of equals."""
-    found = local(A.zero)
+def _exchange(A, head, end, columns, graded, most):
+    """Bring the largest number of a row to its head, in the lanes that ask for it: from the first of equals."""
+    (i, h), (first, stop), found = head, columns, local(A.zero)
     for j in loop(stop, first):
         here = graded & (absolute(A[i, j]) == most) & (found == 0.0)
         found.set(choice(here, 1.0, found))
@@ -107,9 +107,9 @@ def _exchange(A, i, h, graded, most, end, first, stop):
                 A[l, j] = choice(here, own, other)
 
 
-def _reflect(A, i, h, end, first, stop):
-    """All rows from i on along row i, of which the diagonal alone is left."""
-    norm, v = local(A.zero), A.spare
+def _reflect(A, head, end, columns):
+    """All rows from that of the head on along it, of which the diagonal alone is left."""
+    (i, h), (first, stop), norm, v = head, columns, local(A.zero), A.spare
     for j in loop(stop, first):
         x = A[i, j]
         v[j] = x
@@ -135,7 +135,7 @@ class Reflection:
 
     def __init__(self, d, norm):
         square = d * d + norm
-        self.d, self.some, self.negative = d, norm > 0.0, d < 0.0
+        self.d, self.square, self.some, self.negative = d, square, norm > 0.0, d < 0.0
         length = root(square)
         self.head = choice(self.negative, d - length, d + length)
         safe = square > 0.0

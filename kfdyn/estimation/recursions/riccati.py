@@ -27,8 +27,8 @@ def gather_covariances(sizes, how, model, covariances, work):
         D = H P H* + R,   G = P H* D⁻¹,   P⁺ = P − G D G*
 
     P arrives as a copy of Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any; ``model``
-    is its address, ``covariances`` are the arrays of :class:`Covariances`; ``work`` is for :func:`work_size`
-    numbers. Cost per node: 3n³ + O(n²m) flops.
+    is its address, ``covariances`` are the arrays of :class:`Covariances`; ``work`` is for a :class:`Gather`.
+    Cost per node: 3n³ + O(n²m) flops.
     """
     gather = Gather(MODEL.at(model), covariances, work)
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
@@ -38,8 +38,3 @@ def gather_covariances(sizes, how, model, covariances, work):
         ):
             filter_node((Scalar if alone else _WAYS[how])(gather, node))
     return gather.failed
-
-
-def work_size(n, m):
-    """Numbers that the gather works in, with at most n states and m outputs to a node."""
-    return 2 * n * n + n + (n + m) * (n + 2 * m)

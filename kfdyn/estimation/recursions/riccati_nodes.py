@@ -4,19 +4,23 @@ from kfdyn.estimation.recursions.dense import Block, Column, add_congruence
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations
+from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.values import local
 
 
-class Gather:
+class Gather(Workspace):
     """The sweep: what it fills, where it works, and the output that failed."""
 
     def __init__(self, model, found, work):
-        self.model, self.found = model, found
-        self.congruence, self.before = work, work.part(2 * model.most * model.most, model.most)
-        self.scratch = work.part(2 * model.most * model.most + model.most)
-        self.failed = local(-1)
+        super().__init__(work, model.most, model.most_outputs)
+        self.model, self.found, self.failed = model, found, local(-1)
+
+    @staticmethod
+    def layout(n, m):
+        """Of at most n states and m outputs to a node."""
+        return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m)}
 
 
 class Measured:
@@ -52,7 +56,7 @@ class Scalar(Measured):
     def outputs(self):
         """The output, of which D and its root are kept."""
         h, g = (Column(block.memory, 0, self.node.n, self.node.known) for block in (self.H, self.G))
-        output = Measurement(self, 0, h, self.R[0, 0], g, self.P, self.gather.scratch)
+        output = Measurement(self, 0, h, self.R[0, 0], g, self.gather.scratch)
         yield output
         self.D[0, 0], self.L[0, 0] = output.d, root(output.d)
 

@@ -30,19 +30,23 @@ class ScalarOutput(Output):
 
     def reduced(self, P, g, u):
         """P⁺ = P − u g*."""
-        subtract_outer(self.P_plus, P, u, g, True)
+        subtract_outer(self.P_plus, P, u, g)
         return self.P_plus
 
 
 class Measurement(ScalarOutput):
     """Output a of a node, whose variance must be more than rounding: ``d``, which is then kept."""
 
-    def __init__(self, node, a, h, r, gain, P, scratch):
+    def __init__(self, node, a, h, r, gain, scratch):
         super().__init__(h, r, gain, node.P_plus, scratch)
         self.node, self.a, self.before, self.scale = node, a, node.gather.before, local(r)
-        for i in loop(h.size):
+
+    def applied(self, P):
+        """u = P h*; variances before the measurement, and the size of what d is a sum of, are kept."""
+        for i in loop(self.h.size):
             self.before[i] = P[i, i]
-            self.scale += h[i] * h[i] * self.before[i]
+            self.scale += self.h[i] * self.h[i] * self.before[i]
+        return super().applied(P)
 
     def variance(self, u):
         """d = h u + r, if that is more than rounding."""

@@ -58,7 +58,7 @@ class Univariate(Measured):
         g = Column(self.rest, n, n, self.node.known)
         for a in loop(m, until=self.gather.failed):
             for _ in when(self.seen[a]):
-                output = Measurement(self, a, self.h.line(a), N[a, a], g, self.P_plus, self.rest)
+                output = Measurement(self, a, self.h.line(a), N[a, a], g, self.rest)
                 yield output
                 self._keep(a, g, root(output.d))
         for a in down(m):  # from the last row: row a needs the earlier ones as they were

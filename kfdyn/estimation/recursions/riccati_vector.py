@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.dense import Block, Turned, multiply
 from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.rounding import bound, flush
+from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
@@ -27,10 +27,7 @@ class All(Output):
         P, H, R, D, failed = node.P, node.H, node.R, node.D, local(-1)
         for a in loop(m, until=failed):
             for _ in when(node.seen[a]):
-                scale = local(R[a, a])
-                for i in loop(n):
-                    scale += H[a, i] * H[a, i] * P[i, i]
-                for _ in when(no(D[a, a] > bound(n) * scale)):
+                for _ in when(no(D[a, a] > bound(n) * scale(R[a, a], H.line(a), P))):
                     failed.set(a)
         for _ in when(failed < 0):
             failed.set(cholesky(D, node.L, node.seen, bound(n + m)))

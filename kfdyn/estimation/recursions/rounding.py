@@ -12,6 +12,14 @@ def bound(n):
     return 4 * EPS * real(n)
 
 
+def scale(r, h, P):
+    """r + Σ h_i² P_ii: the size of what the variance r + h P h* is a sum of."""
+    s = local(r)
+    for i in loop(h.size):
+        s += h[i] * h[i] * P[i, i]
+    return s
+
+
 def flush(before, P_plus):
     """Zero the rows of P⁺ that an exact measurement has left at rounding level, covariances included.
 

@@ -6,6 +6,7 @@ from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
@@ -16,19 +17,14 @@ from kfdyn.sweeps.values import choice, local
 def restore_cancelled(model, covariances, Lambda, S, errors, work):
     """Recompute the S of the nodes where it has lost digits, parents before children, wherever that rounds off less.
 
-    ``errors`` (Σn,), 0 before, is filled at these nodes: S_ij is known to about ε errors_i errors_j. ``work`` is for
-    :func:`work_size` numbers.
+    ``errors`` (Σn,), 0 before, is filled at these nodes: S_ij is known to about ε errors_i errors_j. ``work`` is for a
+    :class:`ByParent`.
     """
     model, known = MODEL.at(model), covariances
     for node in outward(model, ANY):
         for _ in when(node.parent >= 0):
             for _ in when(cancelled(node.square(known.P_plus), node.square(S))):
                 smooth_by_parent(node, known, Lambda, S, errors, work)
-
-
-def work_size(n):
-    """Numbers that it works in, with at most n states to a node."""
-    return 7 * n * n + 4 * n
 
 
 def smooth_by_parent(node, known, Lambda, S, errors, work):
@@ -56,7 +52,7 @@ def smooth_by_parent(node, known, Lambda, S, errors, work):
             error[i] = choice(gap > 0.0, larger(error[i], root(gap / EPS)), form.error[i])
 
 
-class ByParent:
+class ByParent(Workspace):
     """S(k) from S(p), without the difference of large numbers in P⁺ − P⁺Λ⁺P⁺.
 
     ::
@@ -72,15 +68,21 @@ class ByParent:
     def __init__(self, node, known, S, errors, work):
         self.node, self.known, self.above = node, known, node.above()
         n, r, most = node.n, self.above.n, node.model.most
-        square = most * most
-        shapes = (r, r), (n, r), (n, n), (r, r), (n, n)
-        self.L, self.J, self.E, self.W, self.S = (Block(work, i * square, *shape) for i, shape in enumerate(shapes))
-        self.spare = work.part(5 * square)
+        super().__init__(work, most)
+        shapes, sizes = ((r, r), (n, r), (n, n), (r, r), (n, n)), (r, r, r, n)
+        self.L, self.J, self.E, self.W, self.S = (
+            Block(self.blocks, i * most * most, *shape) for i, shape in enumerate(shapes)
+        )
         self.scale, self.row, self.error_p, self.error = (
-            Column(work, 7 * square + i * most, size) for i, size in enumerate((r, r, r, n))
+            Column(self.lines, i * most, size) for i, size in enumerate(sizes)
         )
         self.phi, self.own = node.step(self.above), node.square(known.P_plus)
         self.S_p, self.errors = self.above.square(S), errors
+
+    @staticmethod
+    def layout(n):
+        """Of at most n states to a node."""
+        return {"blocks": 5 * n * n, "half": 2 * n * n, "lines": 4 * n}
 
     def regular(self):
         """Whether P(p) is invertible; leaves its lower factor behind."""
@@ -106,10 +108,10 @@ class ByParent:
             j = model.children[at]
             for _ in when(j != self.node.k):
                 other = Node(model, ANY, j)
-                add_congruence(W, other.step(above), other.square(self.known.P_plus), self.spare)
+                add_congruence(W, other.step(above), other.square(self.known.P_plus), self.half)
         self.S.clear()
-        add_congruence(self.S, E, self.own, self.spare)
-        add_congruence(self.S, J, W, self.spare)
+        add_congruence(self.S, E, self.own, self.half)
+        add_congruence(self.S, J, W, self.half)
 
     def weigh(self):
         """Leave the bounds of rounding behind: ``error`` (n,)."""

@@ -1,25 +1,37 @@
 """What the score adds to the smoother for every T: outer products of a node's vectors, no recursion."""
 
+from typing import Any, NamedTuple
+
 from kfdyn.estimation.recursions.dense import Block, Column, outer_sum
+from kfdyn.estimation.recursions.ragged import Parts, Ragged
 from kfdyn.sweeps import loop, size, sweep, when
 
 
-@sweep(tags=2)
-def add_outer(tags, based, heights, widths, at, rows, scale, left, left_at, right, right_at, share, base, out):
-    """Put β b(k) + c x(k) y*(k) into the blocks of every node and row; x and y lie at their places in their rows.
+class Sum(NamedTuple):
+    """β b + c x y* of so many rows: β is ``share``, c is ``scale``; in ``out`` are the blocks of row after row."""
 
-    ``heights`` and ``widths`` are the sizes of the blocks, which lie at ``at``; ``tags`` are the sizes where all nodes
-    share them. ``base`` is the same for all rows, β is ``share``; where ``based`` is None, c x y* is added to what is
-    there already.
+    rows: Any
+    share: Any
+    scale: Any
+    out: Any
+
+
+@sweep(tags=2)
+def add_outer(tags, based, base: Ragged, left: Parts, right: Parts, total):
+    """Put β b(k) + c x(k) y*(k) into the blocks of every node and row, x and y the parts of a node.
+
+    ``tags`` are the rows and columns of the blocks b where all nodes share them. These are the same for all rows; where
+    ``based`` is None, c x y* is added to what is there already.
     """
-    left_size, right_size, out_size = left.size // rows, right.size // rows, out.size // rows
     known = tags[0] is not None and tags[1] is not None
-    for b in loop(rows):
-        for k in loop(heights.size):
-            for _ in when((heights[k] > 0) & (widths[k] > 0)):
-                h, w = size(tags[0], heights[k]), size(tags[1], widths[k])
-                block = Block(out, b * out_size + at[k], h, w, known)
-                x = Column(left, b * left_size + left_at[k], h, known)
-                y = Column(right, b * right_size + right_at[k], w, known)
-                before = block if based is None else Block(base, at[k], h, w, known)
-                outer_sum(block, None if based is None else share, before, scale, x, y)
+    # not the widths that are passed: with them compiled code for small blocks takes twice as long
+    left_size, right_size, out_size = (flat.size // total.rows for flat in (left.flat, right.flat, total.out))
+    for b in loop(total.rows):
+        for k in loop(base.rows.size):
+            for _ in when((base.rows[k] > 0) & (base.cols[k] > 0)):
+                h, w = size(tags[0], base.rows[k]), size(tags[1], base.cols[k])
+                block = Block(total.out, b * out_size + base.at[k], h, w, known)
+                x = Column(left.flat, b * left_size + left.at[k], h, known)
+                y = Column(right.flat, b * right_size + right.at[k], w, known)
+                before = block if based is None else Block(base.flat, base.at[k], h, w, known)
+                outer_sum(block, None if based is None else total.share, before, total.scale, x, y)

@@ -1,6 +1,6 @@
 """A transition that is mostly zeros: products with its entries, row by row, since that is how memory is fast."""
 
-from kfdyn.estimation.recursions.dense import add_scaled
+from kfdyn.estimation.recursions.dense import Turned, add_scaled
 from kfdyn.sweeps.control import loop
 
 
@@ -27,16 +27,13 @@ class Sparse:
         """S ← base + F S F*, or base + F* S F, exactly symmetric; ``base`` None stands for 0."""
         spare.clear()
         self.add_product(spare, S, turned)
-        n = S.shape[0]
-        for i in loop(n):
-            for j in loop(n):
-                S[i, j] = spare[j, i]
+        S.copy(Turned(spare))
         if base is None:
             spare.clear()
         else:
             spare.copy(base)
         self.add_product(spare, S, turned)
-        for i in loop(n):
+        for i in loop(S.shape[0]):
             for j in loop(i + 1):
                 S[i, j] = spare[i, j]
                 S[j, i] = spare[i, j]

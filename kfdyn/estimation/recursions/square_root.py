@@ -7,8 +7,6 @@ reflects would carry the page's words and none of its meaning. What the two shar
 the filter of vectors takes from either.
 """
 
-from typing import Any, NamedTuple
-
 from kfdyn.estimation.recursions.columns import (
     Stored,
     absorb,
@@ -21,14 +19,14 @@ from kfdyn.estimation.recursions.columns import (
     put_square,
 )
 from kfdyn.estimation.recursions.model import MODEL, inward
-from kfdyn.estimation.recursions.reflections import Array, array_size, triangularise, whole
+from kfdyn.estimation.recursions.reflections import Array, Reflection, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
-from kfdyn.estimation.recursions.rounding import EPS
-from kfdyn.estimation.recursions.square_root_layout import above_block, own_block
+from kfdyn.estimation.recursions.rounding import EPS, scale
+from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
-from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
 
@@ -36,21 +34,8 @@ from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
 _ROUNDING = 4.0 * EPS
 
 
-class Roots(NamedTuple):
-    """Roots of the noise, Q^½ and R^½, lower triangular, row by row; P^½ and P⁺^½ (:class:`~.columns.Stored`).
-
-    ``before`` holds P(p)^½ as each child found it that was not the first.
-    """
-
-    Q: Any
-    R: Any
-    P: Any
-    P_plus: Any
-    before: Any
-
-
 @sweep(tags=1)
-def gather_roots(sizes, model, found, roots, children, work):
+def gather_roots(sizes, model, found, roots: Roots, work):
     """Fill P, P⁺, D and their roots, and G, of every node, leaves to roots.
 
     ::
@@ -64,19 +49,18 @@ def gather_roots(sizes, model, found, roots, children, work):
     """
     failed, model = local(-1), MODEL.at(model)
     for node in inward(model, sizes):
-        copy(own_block(roots.P, node, children), node.square(roots.Q))
+        copy(roots.own(roots.P, node), node.square(roots.Q))
     for node in inward(model, sizes, until=failed):
-        S, own = own_block(roots.P, node, children), own_block(roots.P_plus, node, children)
         if in_registers(node) and node.one:
-            _measure_one(node, S, own, found, roots, failed)
+            _measure_one(node, found, roots, failed)
         else:
-            _measure_all(node, S, own, found, roots, work, failed)
+            _measure_all(node, found, roots, work, failed)
         for _ in when(node.parent >= 0):
             above = node.above()
-            total, kept = own_block(roots.P, above, children), above_block(roots.before, node, above, children)
-            for _ in when(no(children.first[node.k])):
+            total, kept = roots.own(roots.P, above), roots.above(roots.before, node, above)
+            for _ in when(no(roots.first[node.k])):
                 copy(kept, total)
-            _predict(node, above, own, total, work)
+            _predict(node, above, roots.own(roots.P_plus, node), total, work)
     return failed
 
 
@@ -87,24 +71,24 @@ def gather_work(n, m):
 
 
 @arithmetic(LANEWISE)
-def _measure_one(node, S, own, found, roots, failed):
+def _measure_one(node, found, roots, failed):
     """A scalar output in registers: one reflection, of the row (r, f = h P^½), along which P^½ goes."""
+    S, own = roots.own(roots.P, node), roots.own(roots.P_plus, node)
     n, columns, h, r = node.n, S.columns(), node.H.numbers(0), node.among(roots.R)[0, 0]
-    D, L, G = node.among(found.D), node.among(found.L), node.gain(found.G)
-    put_square(node.square(found.P), columns)
+    P, D, L, G = node.square(found.P), node.among(found.D), node.among(found.L), node.gain(found.G)
+    put_square(P, columns)
     f = [_sum([h[i] * S[i, j] for i in range(j, n)]) for j in range(n)]
     for there in either(found.seen[node.output]):
         if there:
             d, head, v, right = largest_first(r, blank(n), f, columns)
-            w, square = combined(v, right), d * d + _sum([x * x for x in v])
-            length = root(square)
-            size = r * r + _sum([x * x * P for x, P in zip(h, _squares(n, columns))])
-            for _ in when(no(length > _ROUNDING * (n + 1.0) * root(size))):
+            w, along = combined(v, right), Reflection(d, _sum([x * x for x in v]))
+            size = root(scale(r * r, node.H.line(0), P))
+            for _ in when(no(along.length > _ROUNDING * (n + 1.0) * size)):
                 failed.set(choice(failed < 0, node.output, failed))
-            safe = choice(square > 0.0, square, 1.0)
-            t = (w + choice(d < 0.0, d - length, d + length) * head) * (1.0 / (safe + absolute(d) * length))
+            t = along.share(head, w)
             right = [column - t * x for column, x in zip(right, v)]
-            gain, D[0, 0], L[0, 0] = (w + d * head) * (1.0 / safe), square, length
+            D[0, 0], L[0, 0] = along.square, along.length
+            gain = (w + d * head) * (1.0 / choice(along.square > 0.0, along.square, 1.0))
         else:
             u = combined(f, columns)
             right, gain, L[0, 0] = columns, blank(n), 1.0
@@ -114,11 +98,6 @@ def _measure_one(node, S, own, found, roots, failed):
         put_square(node.square(found.P_plus), right)
 
 
-def _squares(n, columns):
-    """The diagonal of P."""
-    return numbers_of(combined([1.0] * n, [column * column for column in columns]), n)
-
-
 def _sum(terms):
     """The sum in rounds."""
     while len(terms) > 1:
@@ -126,9 +105,9 @@ def _sum(terms):
     return terms[0]
 
 
-def _measure_all(node, S, own, found, roots, work, failed):
+def _measure_all(node, found, roots, work, failed):
     """All outputs of a node in memory."""
-    n, m = node.n, node.m
+    n, m, S, own = node.n, node.m, roots.own(roots.P, node), roots.own(roots.P_plus, node)
     P, D, L, G = node.square(found.P), node.among(found.D), node.among(found.L), node.gain(found.G)
     H, noise, seen = node.H, node.among(roots.R), found.seen.part(node.output)
     put_product(P, S, work)
@@ -145,13 +124,11 @@ def _measure_all(node, S, own, found, roots, work, failed):
             for i in loop(n):
                 s += H[a, i] * S[i, j]
             A[a, m + j] = choice(seen[a], s, 0.0)
-        for i in loop(n):
-            total += H[a, i] * H[a, i] * P[i, i]
-        size[a] = _ROUNDING * root(total)
+        size[a] = _ROUNDING * root(scale(total, H.line(a), P))
     for i in loop(n):
         for j in loop(n):
             A[m + i, m + j] = S[i, j]
-    triangularise(A, m, 0, 0, m + n, lambda s: m, m + n)
+    triangularise(A, m, (0, 0), m + n, lambda s: (m, m + n))
     for a in loop(m):
         for _ in when(seen[a] & no(A[a, a] > size[a] * real(n + m))):
             failed.set(choice(failed < 0, node.output + a, failed))

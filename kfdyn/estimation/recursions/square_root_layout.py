@@ -1,4 +1,4 @@
-"""Where the roots of a model's nodes lie, and which children go side by side."""
+"""The roots of a model's nodes, where they lie, and which children go side by side."""
 
 from typing import Any, NamedTuple
 
@@ -10,43 +10,45 @@ from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.values import choice, local
 
 
-class Children(NamedTuple):
-    """Where each node's roots (n, n), (n_p, n_p) and (n, n_p) begin, and the end; is it its parent's first child?"""
+class Roots(NamedTuple):
+    """Roots of the noise, Q^½ and R^½, lower triangular, row by row; P^½ and P⁺^½ (:class:`~.columns.Stored`).
+
+    ``before`` holds P(p)^½ as each child found it that was not the first. ``own_at``, ``before_at`` and ``step_at`` are
+    where each node's blocks (n, n), (n_p, n_p) and (n, n_p) begin, and the end; ``first``: is it its parent's first
+    child? Children of the same sizes are together: ``members`` from ``starts[g]`` to ``starts[g + 1]``.
+    """
 
     own_at: Any
     before_at: Any
     step_at: Any
     first: Any
+    members: Any
+    starts: Any
+    Q: Any
+    R: Any
+    P: Any
+    P_plus: Any
+    before: Any
 
+    def own(self, flat, node):
+        """The root (n, n) of a node."""
+        return _block(flat, node, node.n, node.n, self.own_at)
 
-def own_block(flat, node, children):
-    """The root (n, n) of a node."""
-    return _block(flat, node, node.n, node.n, children.own_at)
+    def step(self, flat, node, above):
+        """What leads from a parent to a child, (n, n_p)."""
+        return _block(flat, node, node.n, above.n, self.step_at)
 
-
-def step_block(flat, node, above, children):
-    """What leads from a parent to a child, (n, n_p)."""
-    return _block(flat, node, node.n, above.n, children.step_at)
-
-
-def above_block(flat, node, above, children):
-    """A root (n_p, n_p) of a parent, one for each child."""
-    return _block(flat, node, above.n, above.n, children.before_at)
+    def above(self, flat, node, above):
+        """A root (n_p, n_p) of a parent, one for each child."""
+        return _block(flat, node, above.n, above.n, self.before_at)
 
 
 def _block(flat, node, rows, columns, at):
     return Stored(flat, node.k * (rows * height(rows)) if node.known else at[node.k], rows, columns, node.known)
 
 
-class Groups(NamedTuple):
-    """Children of the same sizes together: ``members`` from ``starts[g]`` to ``starts[g + 1]``."""
-
-    members: Any
-    starts: Any
-
-
 @sweep(tags=2)
-def lay_out(lanes, sizes, model, children, groups, marks, counts):
+def lay_out(lanes, sizes, model, roots, marks, counts):
     """Find where each child's blocks begin, whether it is its parent's first in order, and who shares its sizes.
 
     ``marks`` are as many zeros as nodes, ``counts`` :func:`kinds` zeros.
@@ -55,34 +57,37 @@ def lay_out(lanes, sizes, model, children, groups, marks, counts):
     own, before, step = local(0), local(0), local(0)
     for k in loop(model.nodes):
         node = Node(model, sizes, k)
-        children.own_at[k], children.before_at[k], children.step_at[k] = own, before, step
-        children.first[k] = False
-        high = height(node.n) if node.known else whole(node.n)
-        own += node.n * high
+        roots.own_at[k], roots.before_at[k], roots.step_at[k] = own, before, step
+        roots.first[k] = False
+        own += node.n * (height(node.n) if node.known else whole(node.n))
+        if node.known:  # a root has room for what it has not, so that all are found without a look
+            before.set(own)
+            step.set(own)
+            continue
         for _ in when(node.parent >= 0):
             r = node.above().n
-            before += r * (high if node.known else whole(r))
-            step += r * high
-    children.own_at[model.nodes], children.before_at[model.nodes], children.step_at[model.nodes] = own, before, step
+            before += r * whole(r)
+            step += r * whole(node.n)
+    roots.own_at[model.nodes], roots.before_at[model.nodes], roots.step_at[model.nodes] = own, before, step
     for i in loop(model.nodes):
         k = model.order[i]
         p = model.parent[k]
         for _ in when(p >= 0):
-            children.first[k] = marks[p] == 0
+            roots.first[k] = marks[p] == 0
             marks[p] = 1
-            kind = _kind(lanes, sizes, model, children, k)
+            kind = _kind(lanes, Node(model, sizes, k), roots)
             counts[kind] = counts[kind] + 1
     at = local(0)
     for kind in loop(counts.size):
-        groups.starts[kind] = at
+        roots.starts[kind] = at
         at += counts[kind]
-        counts[kind] = groups.starts[kind]
-    groups.starts[counts.size] = at
+        counts[kind] = roots.starts[kind]
+    roots.starts[counts.size] = at
     for i in loop(model.nodes):
         k = model.order[i]
         for _ in when(model.parent[k] >= 0):
-            kind = _kind(lanes, sizes, model, children, k)
-            groups.members[counts[kind]] = k
+            kind = _kind(lanes, Node(model, sizes, k), roots)
+            roots.members[counts[kind]] = k
             counts[kind] = counts[kind] + 1
 
 
@@ -91,9 +96,8 @@ def kinds(lanes, known, most):
     return 2 if known or lanes == 1 else 2 * (most + 1) ** 2
 
 
-def _kind(lanes, sizes, model, children, k):
-    later = choice(children.first[k], 0, 1)
-    if lanes == 1 or sizes.n is not None:
+def _kind(lanes, node, roots):
+    later = choice(roots.first[node.k], 0, 1)
+    if lanes == 1 or node.known:
         return later
-    node = Node(model, sizes, k)
-    return 2 * (node.n * (model.most + 1) + node.above().n) + later
+    return 2 * (node.n * (node.model.most + 1) + node.above().n) + later

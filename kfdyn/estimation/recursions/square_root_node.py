@@ -47,7 +47,7 @@ def absorb_product(S, B, C, out, work):
             A.set_part(i, j, S.part(i, j))
     for j in loop(n):
         put_combination(A, r + j, B, lambda l, j=j: C[l, j])
-    triangularise(A, r, 0, 0, r, lambda s: r, r + n)
+    triangularise(A, r, (0, 0), r, lambda s: (r, r + n))
     for j in loop(r):
         for i in loop(r):
             out[i, j] = choice(j > i, 0.0, A[i, j])

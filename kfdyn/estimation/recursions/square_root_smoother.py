@@ -11,11 +11,12 @@ Sums of squares alone: nothing cancels.
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
+from kfdyn.estimation.recursions.lanes import Batch
 from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.reflections import array_size
-from kfdyn.estimation.recursions.square_root_layout import above_block, own_block, step_block
+from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, put_product
+from kfdyn.estimation.recursions.square_root_steps import Steps
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.memory import LINE
@@ -23,23 +24,23 @@ from kfdyn.sweeps.values import no
 
 
 @sweep(tags=1)
-def scatter_roots(sizes, model, children, roots, steps, S, work):
+def scatter_roots(sizes, model, roots: Roots, steps: Steps, S, work):
     """Fill S of every node, roots to leaves; Z of a node becomes a root of S, then of the sum, and is used up.
 
     ``work`` holds :func:`scatter_work` numbers. Some 5n³ flops a node, twice that for one not its parent's first.
     """
     for node in outward(MODEL.at(model), sizes):
-        C = own_block(steps.Z, node, children)
+        C = roots.own(steps.Z, node)
         for inner in either(node.parent >= 0):
             if inner:
                 above = node.above()
-                total = own_block(steps.Z, above, children)
-                absorb_product(C, step_block(steps.M, node, above, children), total, C, work)
-                for _ in when(no(children.first[node.k])):
-                    M, Z = (above_block(x, node, above, children) for x in (steps.M_aside, steps.Z_aside))
+                total = roots.own(steps.Z, above)
+                absorb_product(C, roots.step(steps.M, node, above), total, C, work)
+                for _ in when(no(roots.first[node.k])):
+                    M, Z = (roots.above(x, node, above) for x in (steps.M_aside, steps.Z_aside))
                     absorb_product(Z, M, total, total, work)
             else:
-                copy(C, own_block(roots.P_plus, node, children))
+                copy(C, roots.own(roots.P_plus, node))
         put_product(node.square(S), C, work)
 
 
@@ -49,36 +50,35 @@ def scatter_work(n):
 
 
 class RootedRows(NamedTuple):
-    """Rows that are smoothed, flat: z and z⁺ of the filter, and x̂."""
+    """Rows that are smoothed, flat: z and z⁺ of the filter, and x̂; and M, M', by which they are."""
 
     z: Any
     z_plus: Any
     x: Any
+    M: Any
+    M_aside: Any
 
 
 @sweep(tags=2)
-def smooth_states(lanes, sizes, model, children, M, M_aside, rows, first, last, work):
-    """Fill x̂ = z⁺ + M (ŝ − z(s)) of rows first … last, roots to leaves.
+def smooth_states(lanes, sizes, model, roots, rows, share):
+    """Fill x̂ = z⁺ + M (ŝ − z(s)) of a share of rows, roots to leaves.
 
-    ``work`` is for :func:`states_work` numbers with so many lanes; it carries x̂ − z of the sums. 2n² flops a node and
-    row, twice that for a node that was not its parent's first.
+    The workspace is a :class:`Gaps`. 2n² flops a node and row, twice that for a node that was not its parent's first.
     """
     model = MODEL.at(model)
     total = model.state[model.nodes]
-    batch = Batch(lanes, work)
-    gap, state, other = batch.numbers(total), batch.numbers(model.most), batch.numbers(model.most)
-    for pass_ in passes(lanes, first, last):
-        batch.rows = pass_
+    gaps = Gaps(lanes, share.work, total, model.most)
+    for _ in gaps.passes(share):
         for node in outward(model, sizes):
-            x, own = state.part(0, node.n, node.known), gap.part(node.state, node.n, node.known)
+            x, own = node.one_state(gaps.state), node.states(gaps.sums)
             x.load(rows.z_plus, total, node.state)
             for _ in when(node.parent >= 0):
                 above = node.above()
-                sums = gap.part(above.state, above.n, above.known)
-                x.multiply_turned(step_block(M, node, above, children).turned(), sums, base=x)
-                for _ in when(no(children.first[node.k])):
-                    moved = other.part(0, above.n, above.known)
-                    moved.multiply_turned(above_block(M_aside, node, above, children).turned(), sums)
+                sums = above.states(gaps.sums)
+                x.multiply_turned(roots.step(rows.M, node, above).turned(), sums, base=x)
+                for _ in when(no(roots.first[node.k])):
+                    moved = above.one_state(gaps.moved)
+                    moved.multiply_turned(roots.above(rows.M_aside, node, above).turned(), sums)
                     sums.copy(moved)
             x.store(rows.x, total, node.state)
             own.load(rows.z, total, node.state)
@@ -86,6 +86,10 @@ def smooth_states(lanes, sizes, model, children, M, M_aside, rows, first, last, 
                 own[i] = x[i] - own[i]
 
 
-def states_work(states, most):
-    """Numbers that :func:`smooth_states` works in, with so many states, at most so many to a node."""
-    return states + 2 * most + SPARE
+class Gaps(Batch):
+    """x̂ − z of the sums; x̂ of a node, and a sum before a child was added to it."""
+
+    @staticmethod
+    def layout(states, n):
+        """Of so many states in all, and at most n to a node."""
+        return {"sums": states, "state": n, "moved": n}

@@ -17,7 +17,7 @@ from kfdyn.estimation.recursions.lanes import SPARE
 from kfdyn.estimation.recursions.model import MODEL, Node
 from kfdyn.estimation.recursions.reflections import Array, array_size, larger, triangularise, whole
 from kfdyn.estimation.recursions.rounding import EPS
-from kfdyn.estimation.recursions.square_root_layout import above_block, own_block, step_block
+from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import absolute
@@ -35,18 +35,18 @@ class Steps(NamedTuple):
 
 
 @sweep(tags=3)
-def step_back(lanes, sizes, covariances, model, children, groups, roots, steps, work):
-    """Fill M and M' of every child, and Z and Z' unless ``covariances`` is None.
+def step_back(lanes, sizes, rooted, model, roots: Roots, steps, work):
+    """Fill M and M' of every child, and Z and Z' unless ``rooted`` is None.
 
     ``work`` is for :func:`step_work` numbers with so many lanes. Some 10n³ flops a node, and 8n³ more for one that was
     not its parent's first.
     """
     model, work = MODEL.at(model), work.aligned()
-    for g in loop(groups.starts.size - 1):
-        for at, apart in passes(lanes, groups.starts[g], groups.starts[g + 1]):
-            nodes = [Node(model, sizes, groups.members[at + l * apart]) for l in range(lanes)]
-            for alone in either(children.first[nodes[0].k]):
-                _step(lanes, nodes, alone, covariances is not None, children, roots, steps, work)
+    for g in loop(roots.starts.size - 1):
+        for at, apart in passes(lanes, roots.starts[g], roots.starts[g + 1]):
+            nodes = [Node(model, sizes, roots.members[at + l * apart]) for l in range(lanes)]
+            for alone in either(roots.first[nodes[0].k]):
+                Step(nodes, alone, roots, work).fill(steps, rooted is not None)
 
 
 def step_work(n):
@@ -54,50 +54,105 @@ def step_work(n):
     return array_size(3 * n + 8, 2 * n) + n + 4 + array_size(2 * n + 8, n) + SPARE
 
 
-def _step(lanes, nodes, alone, rooted, children, roots, steps, work):
-    above = [node.above() for node in nodes]
-    pairs = list(zip(nodes, above))
-    n, r = nodes[0].n, above[0].n
-    wide = r + (n if alone else choice(n > r, n, r))
-    # where the rows of x(k) begin: with a chunk, so that reflections touch no other
-    here = whole(r) if lanes == 1 else r
-    aside = here + (whole(n) if lanes == 1 else n)
-    rows = here + n if alone else aside + r
-    A = Array(work, lanes, rows, wide)
-    own = Side([own_block(roots.P_plus, node, children) for node in nodes])
-    if alone:
-        kept = Side([parent.square(roots.Q) for parent in above])
-    else:
-        kept = Side([above_block(roots.before, *pair, children) for pair in pairs])
-    phi = Side([node.step(parent) for node, parent in pairs])
-    A.clear()
-    for i in loop(n):
-        for j in loop(n):
-            A[here + i, r + j] = own[i, j]
-    for i in loop(r):
-        for j in loop(i + 1):
-            x = kept[i, j]
-            A[i, j] = x
-            if not alone:
-                A[aside + i, j] = x
-        for l in loop(n):
-            x = phi[i, l]
-            for j in loop(n):
-                A[i, r + j] = A[i, r + j] + x * A[here + l, r + j]
-    triangularise(A, r, 0, 0, rows, lambda s: r, r + n)
-    pivot = work.part((A.used + wide) * lanes).lanes(lanes)
-    M = Array(work.part((A.used + wide + whole(r)) * lanes), lanes, rows - here, r)
-    irregular = _pivots(A, r, pivot)
-    _divide(A, r, here, rows, pivot, M)
-    _put(n, r, Side([step_block(steps.M, *pair, children) for pair in pairs]), lambda i, j: M[i, j])
-    if rooted:
-        _finish(A, n, r, here, r + n, pivot, irregular, Side([own_block(steps.Z, node, children) for node in nodes]))
-    if not alone:
-        back = Side([above_block(steps.M_aside, *pair, children) for pair in pairs])
-        _put(r, r, back, lambda i, j: M[aside - here + i, j])
+class Step:
+    """Children of the same sizes, one in each lane, and the array above; ``alone``: each is its parent's first."""
+
+    def __init__(self, nodes, alone, roots, work):
+        lanes, above = len(nodes), [node.above() for node in nodes]
+        self.pairs, self.alone, self.roots = list(zip(nodes, above)), alone, roots
+        n, r = self.n, self.r = nodes[0].n, above[0].n
+        self.wide = r + (n if alone else choice(n > r, n, r))
+        # where the rows of x(k) begin: with a chunk, so that reflections touch no other
+        self.here = whole(r) if lanes == 1 else r
+        self.aside = self.here + (whole(n) if lanes == 1 else n)
+        self.rows = self.here + n if alone else self.aside + r
+        self.A = Array(work, lanes, self.rows, self.wide)
+        rest = work.part((self.A.used + self.wide) * lanes)
+        self.pivot, self.M = rest.lanes(lanes), Array(rest.part(whole(r) * lanes), lanes, self.rows - self.here, r)
+
+    def own(self, flat):
+        """Roots (n, n) of the children."""
+        return Side([self.roots.own(flat, node) for node, _ in self.pairs])
+
+    def above(self, flat):
+        """Roots (n_p, n_p) of their parents."""
+        return Side([self.roots.above(flat, *pair) for pair in self.pairs])
+
+    def fill(self, steps, rooted):
+        """M and M', and Z and Z' if they are ``rooted``."""
+        n, r, M = self.n, self.r, self.M
+        self.put_sum()
+        triangularise(self.A, r, (0, 0), self.rows, lambda s: (r, r + n))
+        irregular = self.invert_diagonal()
+        self.divide()
+        _put(n, r, Side([self.roots.step(steps.M, *pair) for pair in self.pairs]), lambda i, j: M[i, j])
         if rooted:
-            Z = Side([above_block(steps.Z_aside, *pair, children) for pair in pairs])
-            _finish(A, r, r, aside, wide, pivot, irregular, Z)
+            self.finish(n, self.here, r + n, irregular, self.own(steps.Z))
+        if not self.alone:
+            _put(r, r, self.above(steps.M_aside), lambda i, j: M[self.aside - self.here + i, j])
+            if rooted:
+                self.finish(r, self.aside, self.wide, irregular, self.above(steps.Z_aside))
+
+    def put_sum(self):
+        """The array, as it is before reflections."""
+        A, n, r, here = self.A, self.n, self.r, self.here
+        own, phi = self.own(self.roots.P_plus), Side([node.step(parent) for node, parent in self.pairs])
+        if self.alone:
+            kept = Side([parent.square(self.roots.Q) for _, parent in self.pairs])
+        else:
+            kept = self.above(self.roots.before)
+        A.clear()
+        for i in loop(n):
+            for j in loop(n):
+                A[here + i, r + j] = own[i, j]
+        for i in loop(r):
+            for j in loop(i + 1):
+                x = kept[i, j]
+                A[i, j] = x
+                if not self.alone:
+                    A[self.aside + i, j] = x
+            for l in loop(n):
+                x = phi[i, l]
+                for j in loop(n):
+                    A[i, r + j] = A[i, r + j] + x * A[here + l, r + j]
+
+    def invert_diagonal(self):
+        """One over the diagonal of P(s)^½; 0 where that is no more than rounding of its row. Whether some are 0."""
+        A, r = self.A, self.r
+        least = local(A.zero + 1.0)
+        for i in loop(r):
+            d = absolute(A[i, i])
+            most = local(d)
+            for l in loop(i):
+                most.set(larger(most, absolute(A[i, l])))
+            good = d > 32.0 * EPS * real(r) * most
+            self.pivot[i] = choice(good, 1.0 / choice(good, A[i, i], 1.0), 0.0 * d)
+            least.set(choice(good, least, 0.0 * d))
+        return least == 0.0
+
+    def divide(self):
+        """M P(s)^½ = Y: in the range of P(s), where that is singular."""
+        A, M, r, here = self.A, self.M, self.r, self.here
+        for i in loop(self.rows - here):
+            for j in down(r):
+                s = local(A[here + i, j])
+                for l in loop(r, j + 1):
+                    s -= M[i, l] * A[l, j]
+                M[i, j] = s * self.pivot[j]
+
+    def finish(self, n, row, stop, irregular, out):
+        """Keep Z, the n rows from ``row`` on and the columns from r to ``stop``, as a lower triangular root.
+
+        A column of Y without a pivot says nothing of the sum, so it stays as unknown as it was: it is one more of Z.
+        """
+        A, r, pivot = self.A, self.r, self.pivot
+        triangularise(A, n, (row, r), row + n, lambda s: (r + s + 1, stop))
+        for _ in when(anywhere(irregular), likely=False):
+            for i in loop(n):
+                for j in loop(r):
+                    A[row + i, j] = choice(pivot[j] == 0.0, A[row + i, j], A.zero)
+            triangularise(A, n, (row, r), row + n, lambda s: (0, r))
+        _put(n, n, out, lambda i, j: choice(j > i, A.zero, A[row + i, r + j]))
 
 
 def _put(n, r, out, number):
@@ -123,41 +178,3 @@ class Side:
     def __setitem__(self, place, value):
         for l, block in enumerate(self.blocks):
             block[place] = lane(value, l)
-
-
-def _pivots(A, r, pivot):
-    """One over the diagonal of P(s)^½; 0 where that is no more than rounding of its row. Whether some are 0."""
-    least = local(A.zero + 1.0)
-    for i in loop(r):
-        d = absolute(A[i, i])
-        most = local(d)
-        for l in loop(i):
-            most.set(larger(most, absolute(A[i, l])))
-        good = d > 32.0 * EPS * real(r) * most
-        pivot[i] = choice(good, 1.0 / choice(good, A[i, i], 1.0), 0.0 * d)
-        least.set(choice(good, least, 0.0 * d))
-    return least == 0.0
-
-
-def _divide(A, r, here, rows, pivot, M):
-    """M P(s)^½ = Y: in the range of P(s), where that is singular."""
-    for i in loop(rows - here):
-        for j in down(r):
-            s = local(A[here + i, j])
-            for l in loop(r, j + 1):
-                s -= M[i, l] * A[l, j]
-            M[i, j] = s * pivot[j]
-
-
-def _finish(A, n, r, row, stop, pivot, irregular, out):
-    """Keep Z, the n rows from ``row`` on and the columns from r on, as a lower triangular root.
-
-    A column of Y without a pivot says nothing of the sum, so it stays as unknown as it was: it is one more of Z.
-    """
-    triangularise(A, n, row, r, row + n, lambda s: r + s + 1, stop)
-    for _ in when(anywhere(irregular), likely=False):
-        for i in loop(n):
-            for j in loop(r):
-                A[row + i, j] = choice(pivot[j] == 0.0, A[row + i, j], A.zero)
-        triangularise(A, n, row, r, row + n, lambda s: 0, r)
-    _put(n, n, out, lambda i, j: choice(j > i, A.zero, A[row + i, r + j]))

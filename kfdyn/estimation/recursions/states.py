@@ -6,7 +6,7 @@ All outputs of a node are one output of the page, whose gain and variance are kn
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.dense import Column
-from kfdyn.estimation.recursions.lanes import SPARE, Batch, passes
+from kfdyn.estimation.recursions.lanes import Batch
 from kfdyn.estimation.recursions.model import MODEL, inward, outward
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.sweeps import sweep
@@ -47,8 +47,8 @@ class SmoothedRows(NamedTuple):
 
 
 @sweep(tags=2)
-def filter_states(lanes, sizes, model, covariances, rows, first, last, work):
-    """Run rows first … last of T through the filter; fills ε, ν, and z, z⁺ where they are stored.
+def filter_states(lanes, sizes, model, covariances, rows, share):
+    """Run rows of T through the filter; fills ε, ν, and z, z⁺ where they are stored.
 
     ::
 
@@ -56,36 +56,26 @@ def filter_states(lanes, sizes, model, covariances, rows, first, last, work):
         ε(k)  = T − H z,   ν = D⁻¹ ε
         z⁺(k) = z + G ε + P⁺ η(k)
 
-    All rows lie flat, one after the other; ``work`` is for :func:`filter_work` numbers with so many lanes. Cost per
-    node and vector: 2n² + 4nm flops, and 2n² more with η.
+    All rows lie flat, one after the other; the workspace is a :class:`Gather`. Cost per node and vector: 2n² + 4nm
+    flops, and 2n² more with η.
     """
-    sweep = States(lanes, MODEL.at(model), covariances, rows, work)
-    sweep.innovation = sweep.batch.numbers(sweep.n_outputs)  # T, then ε
-    sweep.residual = sweep.batch.numbers(sweep.n_outputs)
-    sweep.ahead = sweep.batch.numbers(sweep.model.most)
-    given = sweep.rows
-    for pass_ in passes(lanes, first, last):
-        sweep.batch.rows = pass_
-        for known in either(given.xi_step >= 0):  # Σ φ z⁺ of the children plus ξ
+    sweep = Gather(lanes, MODEL.at(model), covariances, rows, share.work)
+    for _ in sweep.passes(share):
+        for known in either(rows.xi_step >= 0):  # Σ φ z⁺ of the children plus ξ
             if known:
-                sweep.flow.load(given.xi, sweep.n_states, step=given.xi_step)
+                sweep.flow.load(rows.xi, sweep.n_states, step=rows.xi_step)
             else:
                 sweep.flow.clear()
-        sweep.innovation.load(given.T, sweep.n_outputs)
+        sweep.innovation.load(rows.T, sweep.n_outputs)
         for node in inward(sweep.model, sizes):
             filter_node(Filtered(sweep, node))
-        sweep.innovation.store(given.eps, sweep.n_outputs)
-        sweep.residual.store(given.nu, sweep.n_outputs)
-
-
-def filter_work(states, outputs, most):
-    """Numbers that the gather works in, with the given totals and at most so many states to a node."""
-    return states + 2 * outputs + 2 * most + SPARE
+        sweep.innovation.store(rows.eps, sweep.n_outputs)
+        sweep.residual.store(rows.nu, sweep.n_outputs)
 
 
 @sweep(tags=2)
-def smooth_costates(lanes, sizes, model, covariances, rows, first, last, work):
-    """Run rows first … last of ν through the smoother; fills a, and λ⁺, λ, x̂ where they are stored.
+def smooth_costates(lanes, sizes, model, covariances, rows, share):
+    """Run rows of ν through the smoother; fills a, and λ⁺, λ, x̂ where they are stored.
 
     ::
 
@@ -94,33 +84,42 @@ def smooth_costates(lanes, sizes, model, covariances, rows, first, last, work):
         λ(k)  = λ⁺ + η + H* a
         x̂(k)  = z⁺ + P⁺ λ⁺
 
-    Rows lie flat, as in the filter; ``work`` is for :func:`smoother_work` numbers with so many lanes. Cost per node and
-    vector: 2n² + 4nm flops, and 2n² more for x̂.
+    Rows lie flat, as in the filter; the workspace is a :class:`Scatter`. Cost per node and vector: 2n² + 4nm flops, and
+    2n² more for x̂.
     """
-    sweep = States(lanes, MODEL.at(model), covariances, rows, work)
-    sweep.rate = sweep.batch.numbers(sweep.n_outputs)  # ν, then a
-    for pass_ in passes(lanes, first, last):
-        sweep.batch.rows = pass_
-        sweep.rate.load(sweep.rows.nu, sweep.n_outputs)
+    sweep = Scatter(lanes, MODEL.at(model), covariances, rows, share.work)
+    for _ in sweep.passes(share):
+        sweep.rate.load(rows.nu, sweep.n_outputs)
         for node in outward(sweep.model, sizes):
             smooth_node(Smoothed(sweep, node))
-        sweep.rate.store(sweep.rows.a, sweep.n_outputs)
+        sweep.rate.store(rows.a, sweep.n_outputs)
 
 
-def smoother_work(states, outputs, most):
-    """Numbers that the scatter works in, with the given totals and at most so many states to a node."""
-    return states + outputs + most + SPARE
-
-
-class States:
+class States(Batch):
     """A sweep of vectors: the model, what is known of it, the rows, and the workspace."""
 
     def __init__(self, lanes, model, known, rows, work):
-        self.model, self.covariances, self.rows = model, known, rows
+        self.model, self.covariances, self.given = model, known, rows
         self.n_states, self.n_outputs = model.state[model.nodes], model.output[model.nodes]
-        self.batch = Batch(lanes, work)
-        self.flow = self.batch.numbers(self.n_states)  # z of every node, or λ
-        self.known = self.batch.numbers(model.most)
+        super().__init__(lanes, work, self.n_states, self.n_outputs, model.most)
+
+
+class Gather(States):
+    """z of every node; T, which becomes ε; ν; η and z⁺ of one node."""
+
+    @staticmethod
+    def layout(states, outputs, n):
+        """Of so many in all, and at most n states to a node."""
+        return {"flow": states, "known": n, "innovation": outputs, "residual": outputs, "ahead": n}
+
+
+class Scatter(States):
+    """λ of every node; η of one; ν, which becomes a."""
+
+    @staticmethod
+    def layout(states, outputs, n):
+        """Of so many in all, and at most n states to a node."""
+        return {"flow": states, "known": n, "rate": outputs}
 
 
 class Place:
@@ -128,8 +127,7 @@ class Place:
 
     def __init__(self, sweep, node):
         self.sweep, self.node = sweep, node
-        self.own = sweep.flow.part(node.state, node.n, node.known)
-        self.known = sweep.known.part(0, node.n, node.known)
+        self.own, self.known = node.states(sweep.flow), node.one_state(sweep.known)
 
     @property
     def P_plus(self):
@@ -139,7 +137,7 @@ class Place:
     def above(self):
         """φ, and what flows at the parent."""
         above = self.node.above()
-        return self.node.step(above), self.sweep.flow.part(above.state, above.n, above.known)
+        return self.node.step(above), above.states(self.sweep.flow)
 
     def store(self, numbers, rows, base=None):
         """Write numbers of the node's states to the caller's rows, added to those of ``base`` if given."""
@@ -159,7 +157,7 @@ class Filtered(Place):
 
     def pass_on(self, P, ahead):
         """z⁺ + P⁺η, kept, and φ times it into the parent's sum."""
-        rows = self.sweep.rows
+        rows = self.sweep.given
         for _ in when(rows.eta_step >= 0):
             self.known.load(rows.eta, self.sweep.n_states, self.node.state, rows.eta_step)
             ahead.multiply_turned(self.P_plus, self.known, base=ahead)
@@ -176,7 +174,7 @@ class Smoothed(Place):
 
     def arriving(self):
         """λ⁺ + η; λ⁺ and x̂ are kept."""
-        rows, own, n_states, at = self.sweep.rows, self.own, self.sweep.n_states, self.node.state
+        rows, own, n_states, at = self.sweep.given, self.own, self.sweep.n_states, self.node.state
         self.costate_plus()
         for _ in when(rows.stored != 0):
             self.store(own, rows.costate_plus)
@@ -198,8 +196,8 @@ class Smoothed(Place):
 
     def leave(self, costate):
         """λ, kept; its children find it where it is."""
-        for _ in when(self.sweep.rows.stored != 0):
-            self.store(costate, self.sweep.rows.costate)
+        for _ in when(self.sweep.given.stored != 0):
+            self.store(costate, self.sweep.given.costate)
 
 
 class Outputs(Output):
@@ -209,37 +207,33 @@ class Outputs(Output):
         self.sweep, self.node, self.covariances = place.sweep, place.node, place.sweep.covariances
         self.H, self.gain = self.node.H, self.node.gain(self.covariances.G)
 
-    def own(self, numbers):
-        """The node's part of what there is for all outputs."""
-        return numbers.part(self.node.output, self.node.m, self.node.one)
-
     def known(self):
         """G and D, by its factor."""
         return self.gain, self.node.among(self.covariances.L)
 
     def innovation(self, z):
         """ε = T − H z, 0 where T is missing."""
-        eps = self.own(self.sweep.innovation)
+        eps = self.node.outputs(self.sweep.innovation)
         eps.multiply(self.H, z, base=eps, sign=-1.0)
         eps.erase(Column(self.covariances.seen, self.node.output, self.node.m))
         return eps
 
     def corrected(self, z, G, eps):
         """z⁺ = z + G ε, in a place of its own."""
-        ahead = self.sweep.ahead.part(0, self.node.n, self.node.known)
+        ahead = self.node.one_state(self.sweep.ahead)
         ahead.multiply(G, eps, base=z)
         return ahead
 
     def residual(self, eps, L):
         """ν = D⁻¹ ε."""
-        nu = self.own(self.sweep.residual)
+        nu = self.node.outputs(self.sweep.residual)
         nu.copy(eps)
         nu.solve(L)
         return nu
 
     def response(self, costate):
         """a = ν − G*λ."""
-        a = self.own(self.sweep.rate)
+        a = self.node.outputs(self.sweep.rate)
         a.multiply_turned(self.gain, costate, base=a, sign=-1.0)
         return a
 

@@ -1,6 +1,7 @@
 """Lower triangular roots of covariances, by elimination, of one block or of several in lanes; and solutions."""
 
 from kfdyn.estimation.recursions.lanes import zero
+from kfdyn.estimation.recursions.ragged import Ragged
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, loop, size, when
 from kfdyn.sweeps.functions import root
@@ -12,16 +13,16 @@ REGULAR = 1e-13
 
 
 @sweep(tags=2)
-def cholesky_roots(lanes, tag, at, sizes, blocks, roots, doubtful, work):
+def cholesky_roots(lanes, tag, blocks: Ragged, roots, doubtful, work):
     """Fill lower triangular roots of covariances; marks blocks with a pivot that may be rounding, and counts them.
 
     ``tag`` is the size that all blocks share, or None; then there is one lane. ``work`` is for n² numbers with so many
     lanes. A pivot of 0 with nothing below it is an exact root of zeros.
     """
     marked = local(0)
-    for first, apart in passes(lanes, 0, sizes.size):
-        n = size(tag, sizes[first])
-        given, out = (Column(memory.part(0), at[first], apart * n * n, lanes) for memory in (blocks, roots))
+    for first, apart in passes(lanes, 0, blocks.rows.size):
+        n, at = size(tag, blocks.rows[first]), blocks.at[first]
+        given, out = (Column(flat.part(0), at, apart * n * n, lanes) for flat in (blocks.flat, roots))
         L, bad = work.lanes(lanes), local(zero(lanes))
         for i in loop(n):
             for j in loop(i + 1):

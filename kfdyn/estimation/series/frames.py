@@ -8,6 +8,7 @@ import numpy as np
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.fitting.objective import expect_one_length
 
 
 def is_pandas(y: Any) -> bool:
@@ -20,6 +21,7 @@ def values_of(y: Any) -> FloatArray:
     if isinstance(y, np.ma.MaskedArray):  # whose numbers under the mask would be taken as measured
         y = np.ma.filled(y.astype(float), np.nan)
     if not is_pandas(y):
+        expect_one_length(y, "y")
         return real_array(y, "y")
     try:
         return real_array(y.to_numpy(dtype=float, na_value=np.nan), "y")

@@ -45,8 +45,15 @@ def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
     if smoothness not in _ORDERS:
         raise ModelError(f"smoothness must be 0.5, 1.5 or 2.5, got {smoothness!r}")
     when = real_array(times, "times")
-    if when.ndim != 1 or not np.isfinite(when).all() or (np.diff(when) <= 0).any():
-        raise ShapeError("times must be a vector of increasing numbers")
+    if when.ndim != 1 or not np.isfinite(when).all():
+        raise ShapeError(f"times must be a vector of finite, increasing numbers; got shape {when.shape}")
+    back = np.flatnonzero(np.diff(when) <= 0)
+    if back.size:
+        i = int(back[0])
+        raise ShapeError(
+            f"times must be increasing, but {when[i + 1]:.12g} follows {when[i]:.12g} at place {i + 1}: sort times and "
+            "series together, and take the mean of measurements at one time"
+        )
     span = float(when[-1] - when[0]) if when.size > 1 else 1.0
     part = Part(
         "matern", ("matern.variance", "matern.length"), ((0.0, None), (0.0, None)),

@@ -61,16 +61,16 @@ class QuickSeries:
 
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
-        from kfdyn.estimation.recursions.constant_chain import Chain, filter_chain, score_chain, work_size
+        from kfdyn.estimation.recursions.constant_chain import Asked, Chain, Measured, Sweep, filter_chain, score_chain
 
         data, n, steps = self.data(T), self.n, self.steps
         if not data.seen_count:  # nothing measured says nothing
             return 0.0, np.zeros(theta.size)
         S, rows = data.series, data.series + self.flat.size
-        e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(work_size(n, rows))
-        chain = Chain(self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
-        Q, P0, noise = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
-        failed = filter_chain(n, rows, chain, Q, P0, noise, data.y, data.start, work)
+        e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(Sweep.size(n, rows))
+        chain = Chain(n, rows, self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
+        variances = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
+        failed = filter_chain(chain, Measured(data.y, data.start, *variances), work)
         if failed >= 0:
             raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
         found = resolve(e.reshape(steps, rows), S)
@@ -80,8 +80,8 @@ class QuickSeries:
         many = self.slopes.shape[1]
         out = np.zeros(2 * many + 2)
         squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
-        e = found.mixed().reshape(-1)
-        score_chain(n, rows, chain._replace(e=e), self.entries, squares, Lambdas, sums, work)
+        chain = chain._replace(e=found.mixed().reshape(-1))
+        score_chain(chain, Asked(self.entries, squares, Lambdas, sums), work)
         noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
         return llf, self.slopes @ (squares - S * Lambdas) + noise * self.dR
 

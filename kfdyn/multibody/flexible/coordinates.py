@@ -70,6 +70,8 @@ class FlexibleCoordinates(FlexibleLookup):
             out.append(whole)
         return (self.tree, self.positions(here), *out)
 
+    rigid_state = opened
+
     def narrowed(self, q: ArrayLike, J: Array) -> Array:
         """J X (..., nv) of rows J (..., nv of the tree)."""
         return np.asarray(J @ self.expansion(q))

@@ -1,18 +1,16 @@
-"""Bodies that bend in the outward sweep: where their attachments are, and what their own points weigh.
+"""Bodies that bend in the outward sweep: where their points are, and what these weigh.
 
 A body's points are :class:`~kfdyn.multibody.flexible.condensed.Condensed`; numbers of a point or an attachment are r,
 then Ψ of every mode, then B of every pair of them where there is one (THEORY section 17).
 """
 
-from typing import NamedTuple
-
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.robot import ROBOT
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
+from kfdyn.multibody.recursions.swept import put, vector
+from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.control import carried, loop, when
-from kfdyn.sweeps.functions import root, sine_cosine
 from kfdyn.sweeps.records import Record, Table
 from kfdyn.sweeps.values import choice
 
@@ -94,99 +92,6 @@ class Bending:
             put(self.psi, 3 * i, shape)
             state.set(s + (0.5 * eta) * (straight + shape), ds + rate * shape, bent + rate * curved.get())
         return state.get()
-
-
-def vector(memory, at):
-    """Three numbers."""
-    return Vec3(*(memory[at + i] for i in range(3)))
-
-
-def put(memory, at, x):
-    """Keep a vector, or a spatial one."""
-    for i, number in enumerate(x if isinstance(x, Vec3) else [*x.w, *x.v]):
-        memory[at + i] = number
-
-
-class Carried(NamedTuple):
-    """A frame on a body that bends, in that body's axes: where it is, and what η̇ does to it."""
-
-    R: Mat3
-    l: Vec3
-    spin: Vec3
-    slide: Vec3
-    drift: Spatial
-
-
-def carried_frame(bending, body, turn=lambda x: x):
-    """Where the modes have a frame; Π of them is kept, each column ``turn``-ed to the axes it is wanted in.
-
-    With θ = Π_ωη the frame is turned by exp(θ~), whose angular velocity is J_l θ̇ in the body's axes.
-    """
-    flex = bending.flex(body)
-    n, numbers = flex.modes, bending.robot.numbers
-    bending.look(flex)
-    s, ds, bent = bending.point(flex, flex.numbers)
-    turns = flex.numbers + 3 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
-    state = carried(zeros(bending.robot), zeros(bending.robot))
-    for i in loop(n):
-        theta, dtheta = state.get()
-        shape = vector(numbers, turns + 3 * i)
-        state.set(theta + bending.eta[i] * shape, dtheta + bending.rate[i] * shape)
-    theta, dtheta = state.get()
-    a, b, da, db = exponential(theta)
-    for i in loop(n):
-        turned = swept(theta, vector(numbers, turns + 3 * i), a, b)
-        put(bending.kept, flex.map + 6 * i, Spatial(turn(turned), turn(bending.shape(i))))
-    once = theta.cross(dtheta)
-    along, twice = theta.dot(dtheta), theta.cross(once)
-    drift = b * dtheta.cross(once) + along * (da * once + db * twice)
-    R = turned_by(theta, a, b) @ body.rotation
-    return Carried(R, s, swept(theta, dtheta, a, b), ds, Spatial(drift, bent))
-
-
-def attach(bending, body, work):
-    """R, l, ω and η of a frame on a body that bends, and Π of its modes, world orientation."""
-    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
-    R, omega = up.R, up.omega
-    frame = carried_frame(bending, body, lambda x: R @ x)
-    l, spin, slide = R @ frame.l, R @ frame.spin, R @ frame.slide
-    here.R, here.l, here.omega = R @ frame.R, l, omega + spin
-    push = omega.cross(omega.cross(l) + 2.0 * slide) + R @ frame.drift.v
-    here.eta = Spatial((R @ frame.drift.w).plus_cross(omega, spin), push)
-
-
-def swept(theta, x, a, b):
-    """J_l x = x + a θ × x + b θ × (θ × x)."""
-    once = theta.cross(x)
-    return x + a * once + b * theta.cross(once)
-
-
-def turned_by(theta, a, b):
-    """exp(θ~) = 1 + (sin t/t) θ~ + a θ~², column by column; sin t/t = 1 − b t²."""
-    c = 1.0 - b * theta.dot(theta)
-    columns = []
-    for e in (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)):
-        once = theta.cross(e)
-        columns.append(e + c * once + a * theta.cross(once))
-    return Mat3.columns(*columns)
-
-
-def exponential(theta):
-    """a = (1 − cos t)/t², b = (t − sin t)/t³, and a'/t, b'/t; by series where t is small."""
-    t2 = theta.dot(theta)
-    small = t2 < 1e-2
-    t = root(choice(small, 1.0, t2))
-    s, c = sine_cosine(t)
-    inverse = 1.0 / (t * t)
-    a, b = (1.0 - c) * inverse, (t - s) * inverse / t
-    da, db = (s / t - 2.0 * a) * inverse, (a - 3.0 * b) * inverse
-    x = choice(small, t2, 0.0)
-    return (
-        choice(small, 1 / 2 - x * (1 / 24 - x * (1 / 720 - x * (1 / 40320 - x * (1 / 3628800)))), a),
-        choice(small, 1 / 6 - x * (1 / 120 - x * (1 / 5040 - x * (1 / 362880 - x * (1 / 39916800)))), b),
-        choice(small, -1 / 12 + x * (1 / 180 - x * (1 / 6720 - x * (1 / 453600 - x * (1 / 47900160)))), da),
-        choice(small, -1 / 60 + x * (1 / 1260 - x * (1 / 60480 - x * (1 / 4989600 - x * (1 / 622702080)))), db),
-    )
 
 
 def weigh(bending, body, work):

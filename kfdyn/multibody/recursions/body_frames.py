@@ -3,7 +3,7 @@
 Turning a few vectors from body to body costs less than turning every body's inertia to the world's orientation.
 """
 
-from kfdyn.multibody.recursions.hinges import cross_hinge, zeros
+from kfdyn.multibody.recursions.hinges import Hinges, zeros
 from kfdyn.multibody.recursions.outward import sines, turned_frame
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREW, SLIDE, screw_of
 from kfdyn.multibody.recursions.workspace import Workspace
@@ -102,8 +102,8 @@ class BodyFrames(Workspace):
         if kind == SLIDE:
             hinge.l = body.position + row.q[body.q] * (body.rotation @ screw_of(self.robot, body.v).v)
             return self.kept_step(body, kind)
-        none = zeros(self.robot)
-        return Rotated(*cross_hinge(self.robot, body, row, body.rotation, body.position, none, self.H, False)[:2])
+        still = Hinges(self.robot, row, self.H, moving=False)
+        return Rotated(*still.cross(body, body.rotation, body.position, zeros(self.robot))[:2])
 
     def kept_step(self, body, kind):
         """The same again, from what was kept."""

@@ -1,7 +1,7 @@
 """Motion on the configuration space: q moved by dv, and the dv between two q."""
 
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, screw_of
+from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, quaternion_of, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, entry, put, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
@@ -93,7 +93,7 @@ def _twist(robot, body, dv):
 def _move_pose(robot, body, q, dv, out):
     twist = _twist(robot, body, dv)
     w, u = twist.w, twist.v
-    place = body.q + choice(body.kind == POSE, 3, 0)
+    place = quaternion_of(body)
     e = Quaternion.read(q, place)
     for _ in when(body.kind == POSE):
         f, g = exp_coefficients(root(w.dot(w)))
@@ -130,7 +130,7 @@ def difference(sweep):
 
 def _between(robot, row, body):
     """Dv of a quaternion or a pose; how far within the tolerance its hinge reaches."""
-    place = body.q + choice(body.kind == POSE, 3, 0)
+    place = quaternion_of(body)
     back = Quaternion.read(row.q, place).inverse()
     w, lin = (back * Quaternion.read(row.q2, place)).log(), carried(zeros(robot))
     for _ in when(body.kind == POSE):

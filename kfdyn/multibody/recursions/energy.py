@@ -10,6 +10,7 @@ from kfdyn.sweeps.control import carried, cases
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.values import choice, local, now
 
 #: Position of a body, and velocity of its origin.
 PLACE = Record(x=Vec3, speed=Vec3)
@@ -39,23 +40,28 @@ class Placed(Swept):
 
     def velocity_of(self, body):
         """V of a body at its origin, of which the linear part is kept for its children."""
-        return Spatial(self.bodies[body.t].omega, speed_of(self.robot, body, self.row, self))
+        return Spatial(self.bodies[body.t].omega, speed_of(self, body, self.row.v))
 
 
-def speed_of(robot, body, row, swept):
+def speed_of(swept, body, v):
     """Velocity of a body's origin, kept for its children."""
-    speed = sped(swept, body, swept.places[body.parent].speed, row.v)
+    speed = sped(swept, body, swept.places[body.parent].speed, v)
     swept.places[body.t].speed = speed
     return speed
 
 
 def mass_moment(swept):
     """Σ m c: the mass centre times the mass."""
-    robot, total = swept.robot, carried(zeros(swept.robot))
     swept.sweep_outward(moving=False)
-    for body in outward(robot):
+    put(swept.row.moment, 0, _moment(swept))
+
+
+def _moment(swept):
+    """Σ m c of bodies that are swept."""
+    total = carried(zeros(swept.robot))
+    for body in outward(swept.robot):
         total.set(total.get() + (body.mass * swept.place_of(body) + swept.bodies[body.t].R @ body.first))
-    put(swept.row.moment, 0, total.get())
+    return total.get()
 
 
 class Fall(BodyFrames):
@@ -101,17 +107,44 @@ def kinetic_energy(swept):
 
 
 def momentum(swept):
-    """Momentum of the bodies about the mass centre: φ from each body's origin to it, times M(k) V(k) (R86 3.2)."""
-    robot, row = swept.robot, swept.row
-    total, centre = carried(Spatial(zeros(robot), zeros(robot))), vector(row.centre)
+    """Momentum of the bodies about the world's origin."""
+    centre, about = _centroidal(swept)
+    put(swept.row.momentum, 0, about.force_shifted(centre))
+
+
+def centroidal_momentum(swept):
+    """Momentum of the bodies about their mass centre."""
+    put(swept.row.momentum, 0, _centroidal(swept)[1])
+
+
+def momentum_about(swept):
+    """Momentum of the bodies about a point that is given: their mass centre with what moves beside them."""
     swept.sweep_outward(moving=True)
-    for body in outward(robot):
+    put(swept.row.momentum, 0, _momentum(swept, vector(swept.row.centre)))
+
+
+def _centroidal(swept):
+    """Mass centre, or the world's origin if there is no mass, and momentum about it."""
+    mass = local(0.0)
+    for body in outward(swept.robot):
+        mass += body.mass
+    swept.sweep_outward(moving=True)
+    centre = (1.0 / choice(mass == 0.0, 1.0, now(mass))) * _moment(swept)
+    return centre, _momentum(swept, centre)
+
+
+def _momentum(swept, centre):
+    """Σ φ M(k) V(k), φ from each body's origin to the point (R86 3.2)."""
+    total = carried(Spatial(zeros(swept.robot), zeros(swept.robot)))
+    for body in outward(swept.robot):
         own = swept.inertia(body) @ swept.velocity_of(body)
         total.set(total.get() + own.force_shifted(swept.place_of(body) - centre))
-    put(row.momentum, 0, total.get())
+    return total.get()
 
 
 MOMENT = entry(mass_moment, Placed, [Q], [Given("moment", (3,))])
 POTENTIAL = entry(potential_energy, Fall, [Q, GRAVITY], [Given("energy", ())])
 KINETIC = entry(kinetic_energy, Placed, [Q, V], [Given("energy", ())])
-MOMENTUM = entry(momentum, Placed, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))])
+MOMENTUM = entry(momentum, Placed, [Q, V], [Given("momentum", (6,))])
+CENTROIDAL = entry(centroidal_momentum, Placed, [Q, V], [Given("momentum", (6,))])
+MOMENTUM_ABOUT = entry(momentum_about, Placed, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))])

@@ -5,12 +5,12 @@ turned there.
 """
 
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import along, outward_body, prepare_sines
+from kfdyn.multibody.recursions.outward import Outward, along
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, Swept, V, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Mat3
-from kfdyn.sweeps.control import carried, when
+from kfdyn.sweeps.control import carried, flattened, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 
@@ -20,9 +20,10 @@ class Path(Swept):
 
     def sweep_outward(self, moving):
         """Outward along the path."""
-        prepare_sines(self.robot, self.row, self.work, self.row.path)
+        sweep = Outward(self.robot, self.row, self.work, self.H, moving)
+        sweep.prepare_sines(self.row.path)
         for body in self.along():
-            outward_body(self.robot, body, self.row, self.work, self.H, moving)
+            sweep.reach(body)
         self.last = self.bodies[self.row.path[self.row.length - 1]]
         self.lever = self.last.R @ vector(self.row.arm)  # from the last body's origin to the frame's
 
@@ -53,7 +54,7 @@ def jacobian(path):
         l = lever.get()  # from the body to the frame
         for i, h in path.rows(body):
             column = h.motion_shifted(l)
-            for j, x in enumerate([*column.w, *column.v]):
+            for j, x in enumerate(flattened(column)):
                 path.entries[j * nv + i] = x
         lever.set(l + path.bodies[body.t].l)
     row.J.copy(path.entries, 6 * nv)

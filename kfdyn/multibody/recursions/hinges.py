@@ -1,11 +1,11 @@
 """A hinge of any kind, seen in one fixed orientation: where it leads, its rows of H, its bias acceleration."""
 
-from kfdyn.multibody.recursions.robot import POSE, SCREW, SCREWS, dofs, screw_of
+from kfdyn.multibody.recursions.robot import POSE, SCREW, SCREWS, dofs, quaternion_of, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, either, loop, when
 from kfdyn.sweeps.functions import sine_cosine
-from kfdyn.sweeps.values import Place, Value, choice, number
+from kfdyn.sweeps.values import Place, spread
 
 
 def across(omega, eta, l, h):
@@ -41,77 +41,70 @@ def from_quaternion(x, y, z, w):
 
 def zeros(robot):
     """A vector of numbers of the robot's kind that are 0 and may change."""
-    o = Value(number(0.0, robot.lanes)) if Place.builder is not None else 0.0
+    o = spread(0.0, robot.lanes)
     return Vec3(o, o, o)
 
 
-def cross_hinge(robot, body, row, R, l, omega, H, moving):
-    """From the hinge frame R, l away from the parent's origin, to the body's: R, l, ω, and η.
+class Hinges:
+    """A robot's hinges, as a sweep crosses them: rows of H go to ``H``; unless it is moving, ω and η are no matter."""
 
-    Rows of H go to ``H``. Without ``moving`` ω and η are not looked at.
-    """
-    none = zeros(robot)
-    still = Spatial(none, none)
-    eta = across(omega, still, l, Spatial.zero())[1] if moving else still
-    state = carried(R + _nothing(none), l + none, omega + none, eta)
-    for screws in either(body.kind <= SCREWS):
-        if screws:
-            for i in dofs(robot, body):
-                _cross_screw(robot, body, row, i, state, H, moving)
-        else:
-            _cross_quaternion(robot, body, row, state, H, moving)
-    return state.get()
+    def __init__(self, robot, row, H, moving):
+        self.robot, self.row, self.rows_of_H, self.moving = robot, row, SCREW.rows(H), moving
 
+    def cross(self, body, R, l, omega):
+        """From the hinge frame R, l away from the parent's origin, to the body's: R, l, ω, and η."""
+        none = zeros(self.robot)
+        still = Spatial(none, none)
+        eta = across(omega, still, l, Spatial.zero())[1] if self.moving else still
+        state = carried(R + Mat3(*([none.x] * 9)), l + none, omega + none, eta)
+        for screws in either(body.kind <= SCREWS):
+            if screws:
+                for i in dofs(self.robot, body):
+                    self._cross_screw(body, i, state)
+            else:
+                self._cross_quaternion(body, state)
+        return state.get()
 
-def _nothing(none):
-    return Mat3(*([none.x] * 9))
+    def _cross_screw(self, body, i, state):
+        """One screw after the other, as through mass-less bodies."""
+        R, total, omega, eta = state.get()
+        axis, slide = screw_of(self.robot, i).numbers()
+        angle, h = self.row.q[body.q + i - body.v], self.rows_of_H
+        h[i].h = Spatial(R @ axis, R @ slide)
+        turns = (axis.x != 0.0) | (axis.y != 0.0) | (axis.z != 0.0)
+        slides = (slide.x != 0.0) | (slide.y != 0.0) | (slide.z != 0.0)
+        lever = carried(zeros(self.robot))
+        s, c = sine_cosine(angle)
+        for _ in when(slides):
+            # exp of a screw: l = (angle + (1 − cos) a~ + (angle − sin) a~a~) slide; where nothing turns, a is 0
+            n = axis.cross(slide)
+            lever.set(R @ (slide * angle + (n * (1.0 - c) + axis.cross(n) * (angle - s))))
+        back = carried(R)
+        for _ in when(turns):
+            back.set(turned(R, axis, s, c))
+        l = lever.get()
+        for _ in when(slides):  # the origin moves on by l: this row and the earlier ones of the hinge are shifted, φ*
+            for j in loop(i + 1, body.v) if Place.builder is None or not isinstance(i, int) else range(body.v, i + 1):
+                h[j].h = h[j].h.motion_shifted(l)
+        if self.moving:
+            omega, eta = across(omega, eta, l, self.row.v[i] * h[i].h)
+        state.set(back.get(), total + l, omega, eta)
 
-
-def _cross_screw(robot, body, row, i, state, H, moving):
-    """One screw after the other, as through mass-less bodies."""
-    R, total, omega, eta = state.get()
-    axis, slide = (lambda h: (h.w, h.v))(screw_of(robot, i))
-    angle, none = row.q[body.q + i - body.v], zeros(robot)
-    h = SCREW.rows(H)
-    h[i].h = Spatial(R @ axis, R @ slide)
-    turns = (axis.x != 0.0) | (axis.y != 0.0) | (axis.z != 0.0)
-    slides = (slide.x != 0.0) | (slide.y != 0.0) | (slide.z != 0.0)
-    lever = carried(none)
-    s, c = sine_cosine(angle)
-    for _ in when(slides):
-        # exp of a screw: l = (angle + (1 − cos) a~ + (angle − sin) a~a~) slide; where nothing turns, a is 0
-        n = axis.cross(slide)
-        lever.set(R @ (slide * angle + (n * (1.0 - c) + axis.cross(n) * (angle - s))))
-    back = carried(R)
-    for _ in when(turns):
-        back.set(turned(R, axis, s, c))
-    l = lever.get()
-    for _ in when(slides):  # the origin moves on by l: this row and the earlier ones of the hinge are shifted, φ*
-        for j in loop(i + 1, body.v) if Place.builder is None or not isinstance(i, int) else range(body.v, i + 1):
-            h[j].h = h[j].h.motion_shifted(l)
-    if moving:
-        omega, eta = across(omega, eta, l, row.v[i] * h[i].h)
-    state.set(back.get(), total + l, omega, eta)
-
-
-def _cross_quaternion(robot, body, row, state, H, moving):
-    R, total, omega, eta = state.get()
-    none = zeros(robot)
-    lever, h = carried(none), SCREW.rows(H)
-    for _ in when(body.kind == POSE):
-        lever.set(R @ Vec3(*(row.q[body.q + i] for i in range(3))))
-    l = lever.get()
-    place = body.q + choice(body.kind == POSE, 3, 0)
-    R = R @ from_quaternion(*(row.q[place + i] for i in range(4)))
-    motion = carried(Spatial(none, none))
-    for i in dofs(robot, body):
-        screw = screw_of(robot, i)
-        h[i].h = Spatial(R @ screw.w, R @ screw.v)
-        if moving:
-            motion.set(motion.get() + row.v[i] * h[i].h)
-    if moving:
-        omega, eta = across(omega, eta, l, motion.get())
-    state.set(R, total + l, omega, eta)
-
-
-__all__ = ["across", "cross_hinge", "from_quaternion", "turned", "zeros"]
+    def _cross_quaternion(self, body, state):
+        R, total, omega, eta = state.get()
+        q, none = self.row.q, zeros(self.robot)
+        lever, h = carried(none), self.rows_of_H
+        for _ in when(body.kind == POSE):
+            lever.set(R @ Vec3(*(q[body.q + i] for i in range(3))))
+        l = lever.get()
+        place = quaternion_of(body)
+        R = R @ from_quaternion(*(q[place + i] for i in range(4)))
+        motion = carried(Spatial(none, none))
+        for i in dofs(self.robot, body):
+            screw = screw_of(self.robot, i)
+            h[i].h = Spatial(R @ screw.w, R @ screw.v)
+            if self.moving:
+                motion.set(motion.get() + self.row.v[i] * h[i].h)
+        if self.moving:
+            omega, eta = across(omega, eta, l, motion.get())
+        state.set(R, total + l, omega, eta)

@@ -24,17 +24,8 @@ def _write(swept, body):
     put(row.V, 6 * k, swept.velocity_of(body))
     for i, h in swept.rows(body):
         put(row.H, 6 * i, h)
-    # M(k) = [[J, m p~], [−m p~, m 1]], symmetric to the bit  (R86 3.1)
-    J, p, m = inertia.J.s, inertia.p, inertia.m
-    put(row.M, 36 * k, [
-        J[0], J[1], J[2], 0.0, -p.z, p.y,
-        J[1], J[3], J[4], p.z, 0.0, -p.x,
-        J[2], J[4], J[5], -p.y, p.x, 0.0,
-        0.0, p.z, -p.y, m, 0.0, 0.0,
-        -p.z, 0.0, p.x, 0.0, m, 0.0,
-        p.y, -p.x, 0.0, 0.0, 0.0, m,
-    ])  # fmt: skip
-    xi = carried(Spatial(omega.cross(inertia.J @ omega), omega.cross(omega.cross(p))))  # less f_ext  (R86 4.4)
+    put(row.M, 36 * k, *inertia.rows())
+    xi = carried(inertia.bias(omega))
     for _ in when(row.external_forces.given):
         xi.set(xi.get() - push_on(row, body))
     for _ in when(body.parent == 0):

@@ -4,16 +4,14 @@ A row of a loop is K_a V_a + K_b V_b; K_a*, K_b* are forces on its two ends. Car
 hinge, they show every dof its part of the row, h x: that is a row of J. Where the two ways meet they go on as one.
 """
 
-from kfdyn.multibody.recursions.energy import PLACE, Q, V, speed_of
-from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, axis_of, place_world, sweep_outward
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, ROBOT, SCREW, SLIDE, Body, dofs, outward
+from kfdyn.multibody.recursions.energy import PLACE, speed_of
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import Reached, put
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
-from kfdyn.sweeps.entry import Entry, Given, Parameter
-from kfdyn.sweeps.functions import arc_tangent, root
+from kfdyn.sweeps.control import cases, either, loop, when, while_
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice, local, now, real
@@ -57,7 +55,7 @@ class End:
             self.inward = self.omega.cross(here.omega.cross(arm) + (at.speed - own.speed))
 
 
-class LoopRows(Workspace):
+class LoopRows(Reached, Workspace):
     """The rows of all loops of a robot whose outward sweep is done, ``bodies`` and ``rows_of_H``."""
 
     #: Whether velocities are known, so that rows drift.
@@ -81,7 +79,7 @@ class LoopRows(Workspace):
         for body in outward(self.robot):
             self.places[body.t].x = self.places[body.parent].x + self.bodies[body.t].l
             if self.moving:
-                speed_of(self.robot, body, self.row, self)
+                speed_of(self, body, self.row.v)
         for i in loop(self.row.loops):
             one = LOOP.rows(self.row.loop_table)[i]
             self._put_forces(one, End(self, one.a, one.at_a, 2 * i), End(self, one.b, one.at_b, 2 * i + 1))
@@ -91,8 +89,7 @@ class LoopRows(Workspace):
         """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.relative_motion.relative_rows`."""
         holds = real(one.holds)
         d = holds * (b.x - a.x)
-        for i, x in enumerate([*a.R.m, *b.R.m]):
-            self.axes[i] = x
+        put(self.axes, 0, a.R, b.R)
         if self.moving:
             turn = b.omega - a.omega
             turns = a.axes.cross(turn)
@@ -153,9 +150,7 @@ class LoopRows(Workspace):
         for kind in cases(body.kind, KINDS):
             alone = kind in (REVOLUTE, SLIDE)
             for i in (body.v,) if alone else dofs(self.robot, body):
-                h, none = self.rows_of_H[i].h, Vec3.zero()  # what is known to be 0 is never multiplied
-                if alone:
-                    h = Spatial(axis_of(body.t, self.bodies.memory), none) if kind == REVOLUTE else Spatial(none, h.v)
+                h = self.one_row(body, kind) if alone else self.rows_of_H[i].h
                 turns, slides = h.w.dot(h.w), h.v.dot(h.v)
                 for c in loop(count):
                     x, lost = self.columns[side + c].h, self.lost[c]
@@ -182,90 +177,6 @@ class LoopRows(Workspace):
         """All rows of a loop have been shown to dof i."""
 
 
-class Readings(LoopRows):
-    """The rows alone: an outward sweep before them in the same workspace."""
-
-    @staticmethod
-    def layout(robot, row):
-        """The outward sweep's, that of rows, and what their squares are made of."""
-        swept = {"bodies": (WORK, robot.n + 1), "rows_of_H": (SCREW, robot.nv)}
-        return {**swept, **LoopRows.layout(robot, row), "made_of": row.rows * robot.nv}
-
-    def begin(self):
-        """What stays from row to row."""
-        super().begin()
-        place_world(self.bodies.memory)
-        clear(self.made_of, self.row.rows * self.robot.nv)
-
-    def show(self, r, i, x, seen, size):
-        """Keep the size, too."""
-        self.made_of[r * self.robot.nv + i] = size
-        return super().show(r, i, x, seen, size)
-
-    def _put_forces(self, one, a, b):
-        """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
-        super()._put_forces(one, a, b)
-        apart, turned = b.x - a.x, carried(zeros(self.robot))
-        for most in either(one.angular == 3):
-            if most:  # sin angle · axis is half of what is skew in R_b R_a*
-                x, y, z = (a.R.column(i).cross(b.R.column(i)) for i in range(3))
-                cosine = 0.5 * (sum(a.R.column(i).dot(b.R.column(i)) for i in range(3)) - 1.0)
-                turned.set(_rotation(0.5 * (x + y + z), cosine))
-            else:
-                for _ in when(one.angular == 2):
-                    x, y = self._axis(one.third), self._axis(one.third, 9)
-                    turned.set(_rotation(x.cross(y), x.dot(y)))
-        for r in loop(one.last, one.first):
-            row = ROW.rows(self.row.row_table)[r]
-            for kind in cases(row.kind, (ANGULAR, LINEAR, ACROSS)):
-                if kind == ACROSS:
-                    self.row.gap[r] = -self._axis(row.j).dot(self._axis(row.k, 9))
-                else:
-                    self.row.gap[r] = self._axis(row.i).dot(apart if kind == LINEAR else turned.get())
-
-
-def _rotation(sine, cosine):
-    """Angle · axis of sin angle · axis and cos angle."""
-    size = root(sine.dot(sine))
-    tiny, opposite = size < 1e-12, (size < 1e-6) & (cosine < 0.0)
-    safe = choice(tiny, size + 1.0, size)
-    ratio = choice(tiny, safe / safe, arc_tangent(size, cosine) / safe)
-    return choice(opposite, safe * float("nan"), ratio) * sine
-
-
-def loop_rows(robot, row, work):
-    """J, what its squares are made of, J̇v, and the gaps of the rows of all loops; O(depth) a row."""
-    rows = Readings(robot, row, work)
-    sweep_outward(robot, row, rows.bodies.memory, rows.rows_of_H.memory, moving=True)
-    rows.write()
-    row.J.copy(rows.seen, row.rows * robot.nv)
-    row.made_of.copy(rows.made_of, row.rows * robot.nv)
-    for r in loop(row.rows):
-        forces = rows.forces[r]
-        row.drift[r] = forces.drift
-        for i, x in enumerate([*forces.on_a.w, *forces.on_a.v, *forces.on_b.w, *forces.on_b.v]):
-            row.forces[12 * r + i] = x
-
-
 #: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
 LOOPS = [Parameter("rows", "n"), Parameter("loops", "n"), Parameter("loop_table", "i"), Parameter("row_table", "i")]
 ENDS = Given("ends", ("loops", 24), shared=True)
-
-LOOP_ROWS = Entry(
-    loop_rows,
-    ROBOT,
-    [Q, V, ENDS],
-    [
-        Given("J", ("rows", "nv")),
-        Given("made_of", ("rows", "nv")),
-        Given("drift", ("rows",)),
-        Given("gap", ("rows",)),
-        Given("forces", ("rows", 12)),
-    ],
-    Readings.size,
-    Readings.start,
-    LOOPS,
-    may_overflow=False,
-)
-
-__all__ = ["ENDS", "LOOPS", "LOOP_ROWS", "LoopRows"]

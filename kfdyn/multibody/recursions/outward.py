@@ -1,7 +1,7 @@
 """The outward sweep in world orientation: orientation, l, angular velocity and bias acceleration of every body."""
 
-from kfdyn.multibody.recursions.hinges import cross_hinge
-from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, outward, screw_of
+from kfdyn.multibody.recursions.hinges import Hinges
+from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control import carried, cases, loop, when
@@ -22,25 +22,69 @@ def place_world(work):
     WORK.rows(work)[0].R = Mat3.identity()
 
 
+class Outward(Hinges):
+    """An outward sweep: R, l, ω, η of bodies go to ``work``, rows of H of other hinges than revolute ones to ``H``."""
+
+    def __init__(self, robot, row, work, H, moving):
+        super().__init__(robot, row, H, moving)
+        self.work, self.bodies = work, WORK.rows(work)
+
+    def run(self):
+        """All bodies; about 150 flops for a revolute hinge.
+
+        Sines and cosines come first: each is a long chain of operations, and here the processor does those of several
+        bodies side by side.
+        """
+        self.prepare_sines()
+        for body in outward(self.robot):
+            self.reach(body)
+
+    def prepare_sines(self, path=None):
+        """Sines and cosines of the angles of all revolute hinges, or of those on a path, where η will be."""
+        sines(self.robot, self.row, self._put_sine, path)
+
+    def _sine_of(self, t):
+        return t * WORK.width + WORK.place("eta")
+
+    def _put_sine(self, t, s, c):
+        place = self._sine_of(t)
+        self.work[place], self.work[place + 1] = s, c
+
+    def reach(self, body):
+        """One body, given its parent."""
+        here, up, row, moving = self.bodies[body.t], self.bodies[body.parent], self.row, self.moving
+        R = up.R
+        l = R @ body.position
+        omega = up.omega if moving else Vec3.zero()
+        for kind in cases(body.kind, KINDS):
+            if kind == REVOLUTE:
+                place = self._sine_of(body.t)
+                O = turned_frame(body, R, self.work[place], self.work[place + 1])
+                here.R, here.l = O, l
+                if moving:  # R86 5.1–5.6 with H* = [z; 0]
+                    spin = row.v[body.v] * O.column(2)
+                    here.eta = Spatial(omega.cross(spin), omega.cross(omega.cross(l)))
+                    here.omega = omega + spin
+            elif kind == SLIDE:
+                O = R @ body.rotation
+                z = O @ screw_of(self.robot, body.v).v
+                l_now = l + row.q[body.q] * z
+                here.R, here.l = O, l_now
+                self.rows_of_H[body.v].h = Spatial(Vec3.zero(), z)
+                if moving:  # H* = [0; z]: Coriolis' acceleration beside the centripetal one
+                    slide = (2.0 * row.v[body.v]) * z
+                    here.eta = Spatial(Vec3.zero(), omega.cross(omega.cross(l_now) + slide))
+                    here.omega = omega
+            else:
+                O, l_now, omega_now, eta = self.cross(body, R @ body.rotation, l, omega)
+                here.R, here.l = O, l_now
+                if moving:
+                    here.omega, here.eta = omega_now, eta
+
+
 def sweep_outward(robot, row, work, H, moving):
-    """Fill R, l, ω, η of every body; about 150 flops for a revolute hinge.
-
-    Rows of H of other hinges than revolute ones go to ``H``. Sines and cosines come first: each is a long chain of
-    operations, and here the processor does those of several bodies side by side.
-    """
-    prepare_sines(robot, row, work)
-    for body in outward(robot):
-        outward_body(robot, body, row, work, H, moving)
-
-
-def prepare_sines(robot, row, work, path=None):
-    """Sines and cosines of the angles of all revolute hinges, or of those on a path, where η will be."""
-
-    def put(t, s, c):
-        place = t * WORK.width + WORK.place("eta")
-        work[place], work[place + 1] = s, c
-
-    sines(robot, row, put, path)
+    """R, l of all bodies and rows of H, and if they are moving ω and η."""
+    Outward(robot, row, work, H, moving).run()
 
 
 def sines(robot, row, put, path=None):
@@ -71,38 +115,6 @@ def along(robot, path, length):
     """Over the bodies of a path, outward."""
     for i in loop(length):
         yield Body(robot, path[i])
-
-
-def outward_body(robot, body, row, work, H, moving):
-    """One body, given its parent."""
-    here, up = WORK.rows(work)[body.t], WORK.rows(work)[body.parent]
-    R = up.R
-    l = R @ body.position
-    omega = up.omega if moving else Vec3.zero()
-    for kind in cases(body.kind, KINDS):
-        if kind == REVOLUTE:
-            place = body.t * WORK.width + WORK.place("eta")
-            O = turned_frame(body, R, work[place], work[place + 1])
-            here.R, here.l = O, l
-            if moving:  # R86 5.1–5.6 with H* = [z; 0]
-                spin = row.v[body.v] * O.column(2)
-                here.eta = Spatial(omega.cross(spin), omega.cross(omega.cross(l)))
-                here.omega = omega + spin
-        elif kind == SLIDE:
-            O = R @ body.rotation
-            z = O @ screw_of(robot, body.v).v
-            l_now = l + row.q[body.q] * z
-            here.R, here.l = O, l_now
-            SCREW.rows(H)[body.v].h = Spatial(Vec3.zero(), z)
-            if moving:  # H* = [0; z]: Coriolis' acceleration beside the centripetal one
-                slide = (2.0 * row.v[body.v]) * z
-                here.eta = Spatial(Vec3.zero(), omega.cross(omega.cross(l_now) + slide))
-                here.omega = omega
-        else:
-            O, l_now, omega_now, eta = cross_hinge(robot, body, row, R @ body.rotation, l, omega, H, moving)
-            here.R, here.l = O, l_now
-            if moving:
-                here.omega, here.eta = omega_now, eta
 
 
 def mixed(c, s, x, y):

@@ -121,16 +121,25 @@ def screw_of(robot, i):
     return SCREW.rows(robot.screws)[i].h
 
 
-def configuration_is_sound(robot, row, q, first, last, width):
-    """Whether rows first … last of q are finite and their quaternions of unit length."""
-    fine = local(finite(q, first * width, last * width))
-    for _ in when(fine & (robot.nq != robot.nv)):  # each quaternion is one number longer than its velocity
-        for body in outward(robot):
-            for _ in when(body.kind >= BALL):
-                place = body.q + choice(body.kind == POSE, 3, 0)  # its position comes first
-                for b in loop(last, first):
-                    at = b * width + place
-                    x, y, z, w = (q[at + i] for i in range(4))
-                    length = root(x * x + y * y + z * z + w * w)
-                    fine.set(fine & (absolute(length - 1.0) <= QUATERNION_TOLERANCE))
-    return unboxed(fine)
+def quaternion_of(body):
+    """Where the quaternion of a ball or of a pose is in q: the position comes first."""
+    return body.q + choice(body.kind == POSE, 3, 0)
+
+
+def soundness(own=lambda robot, i: i):
+    """What looks at rows first … last of q: they are finite, and quaternions of unit length; q_i is at ``own(i)``."""
+
+    def is_sound(robot, row, q, first, last, width):
+        fine = local(finite(q, first * width, last * width))
+        for _ in when(fine & (robot.nq != robot.nv)):  # each quaternion is one number longer than its velocity
+            for body in outward(robot):
+                for _ in when(body.kind >= BALL):
+                    place = own(robot, quaternion_of(body))
+                    for b in loop(last, first):
+                        at = b * width + place
+                        x, y, z, w = (q[at + i] for i in range(4))
+                        length = root(x * x + y * y + z * z + w * w)
+                        fine.set(fine & (absolute(length - 1.0) <= QUATERNION_TOLERANCE))
+        return unboxed(fine)
+
+    return is_sound

@@ -84,6 +84,22 @@ class Rigid:
         """M h*, of a row of H or of a motion."""
         return Spatial((self.J @ h.w).plus_cross(self.p, h.v), (self.m * h.v).plus_cross(h.w, self.p))
 
+    def rows(self):
+        """M = [[J, m p~], [−m p~, m 1]], row by row, symmetric to the bit  (R86 3.1)."""
+        J, p, m = self.J.s, self.p, self.m
+        return [
+            [J[0], J[1], J[2], 0.0, -p.z, p.y],
+            [J[1], J[3], J[4], p.z, 0.0, -p.x],
+            [J[2], J[4], J[5], -p.y, p.x, 0.0],
+            [0.0, p.z, -p.y, m, 0.0, 0.0],
+            [-p.z, 0.0, p.x, 0.0, m, 0.0],
+            [p.y, -p.x, 0.0, 0.0, 0.0, m],
+        ]
+
+    def bias(self, omega):
+        """ξ at angular velocity ω, without external forces (R86 4.4)."""
+        return Spatial(omega.cross(self.J @ omega), omega.cross(omega.cross(self.p)))
+
     def shifted(self, l):
         """φ M φ*, by the parallel axis theorem: J + 2 r·l 1 − r l* − l r* with r = p + m l / 2."""
         r, s = self.p + (0.5 * self.m) * l, self.J.s

@@ -3,16 +3,16 @@
 Also what most of them are given, and how an entry is made of one.
 """
 
-from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of, place_world, sweep_outward
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, configuration_is_sound, dofs
+from kfdyn.multibody.recursions.outward import WORK, Outward, axis_of, inertia_of, place_world
+from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs, soundness
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, either, flattened, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Entry, Given, Options
 from kfdyn.sweeps.records import Fields
 
-Q = Given("q", ("nq",), sound=configuration_is_sound)
+Q = Given("q", ("nq",), sound=soundness())
 V = Given("v", ("nv",))
 A = Given("a", ("nv",))
 TAU = Given("tau", ("nv",))
@@ -20,7 +20,31 @@ FORCES = Given("external_forces", ("n", 6), optional=True)
 GRAVITY = Given("gravity", (3,), shared=True, own=True)
 
 
-class Swept(Workspace):
+class Reached:
+    """What an outward sweep has filled: ``bodies`` of a robot, and ``rows_of_H``."""
+
+    def one_row(self, body, kind):
+        """The row of H of a hinge of one dof; what is 0 in it is known to be, and no sum or product has it."""
+        none = Vec3.zero()
+        if kind == REVOLUTE:
+            return Spatial(axis_of(body.t, self.bodies.memory), none)
+        return Spatial(none, self.rows_of_H[body.v].h.v)
+
+    def rows(self, body):
+        """Over the dofs of a body, and their rows of H."""
+        for revolute in either(body.kind == REVOLUTE):
+            if revolute:
+                yield body.v, self.one_row(body, REVOLUTE)
+            else:
+                for i in dofs(self.robot, body):
+                    yield i, self.rows_of_H[i].h
+
+    def inertia(self, body):
+        """M of a body about its hinge point, world orientation."""
+        return Rigid(*inertia_of(body, self.bodies.memory), body.mass)
+
+
+class Swept(Reached, Workspace):
     """Bodies and rows of H, as the outward sweep fills them."""
 
     def __init__(self, robot, row, work):
@@ -35,27 +59,7 @@ class Swept(Workspace):
     def sweep_outward(self, moving=True):
         """R and l of every body, and if it is moving ω and η."""
         self.moving = moving
-        sweep_outward(self.robot, self.row, self.work, self.H, moving)
-
-    def one_row(self, body, kind):
-        """The row of H of a hinge of one dof; what is 0 in it is known to be, and no sum or product has it."""
-        none = Vec3.zero()
-        if kind == REVOLUTE:
-            return Spatial(axis_of(body.t, self.work), none)
-        return Spatial(none, self.rows_of_H[body.v].h.v)
-
-    def rows(self, body):
-        """Over the dofs of a body, and their rows of H."""
-        for revolute in either(body.kind == REVOLUTE):
-            if revolute:
-                yield body.v, self.one_row(body, REVOLUTE)
-            else:
-                for i in dofs(self.robot, body):
-                    yield i, self.rows_of_H[i].h
-
-    def inertia(self, body):
-        """M of a body about its hinge point, world orientation."""
-        return Rigid(*inertia_of(body, self.work), body.mass)
+        Outward(self.robot, self.row, self.work, self.H, moving).run()
 
 
 def sped(swept, body, speed, v):
@@ -101,11 +105,11 @@ def changed(row, **others):
     return state
 
 
-def entry(recursion, workspace, given, results, parameters=(), **options):
+def entry(recursion, workspace, given, results, parameters=(), table=ROBOT, **options):
     """The entry of ``recursion(sweep)``, ``sweep`` being a workspace of this class; the rest as in :class:`Entry`."""
 
     def run(robot, row, work):
         return recursion(workspace(robot, row, work))
 
     run.__name__, run.__module__ = recursion.__name__, recursion.__module__
-    return Entry(run, ROBOT, given, results, workspace.size, workspace.start, parameters, **options)
+    return Entry(run, table, [*parameters, *given], results, workspace, Options(**options))

@@ -10,8 +10,10 @@ from test_coupled import close, coupled_tree
 
 import kfdyn as kf
 from kfdyn.dynamics.loops import geared
-from kfdyn.errors import KfdynError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.errors import KfdynError, SingularError
+from kfdyn.multibody.prepared import gears_of
+from kfdyn.sweeps import Checks
+from kfdyn.sweeps.special import Special
 
 
 def calls(system, q, v, u, force):
@@ -49,8 +51,7 @@ def test_beside_the_embedded_filter_in_every_way_of_running(seed, mass):
         one = geared.quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
         np.testing.assert_array_equal(one, got[4])
         plain = np.empty_like(got)
-        given = geared.gears(system)
-        assert later.entry.plain(model_of(system.open_tree), *given, q, *more, plain) == 1
+        assert later.entry.plain(gears_of(system), q, *more, plain) == 1
         close(plain, got, 1e-12, 100 * condition)
 
 
@@ -92,3 +93,34 @@ def test_what_is_wrong_gets_words():
                     f(system, states) if f is not kf.bias_forces else f(system, states, np.zeros(7))
     with pytest.raises(KfdynError):
         kf.forward_dynamics(system, q, np.zeros(6), np.zeros(7))
+
+
+@pytest.mark.skipif(Checks.on, reason="where every index is checked no code is compiled")
+def test_specialised_systems_keep_their_couplings():
+    """Straight-line code in which X is known: the same answers, and the same words where there are none."""
+    tree = kf.models.chain(5, seed=3)
+    system = tree.with_couplings([kf.Coupling(tree.hinge_names[1:4], [[1.0, 0.0], [-2.0, 0.5], [0.0, 1.0]], 0.3)])
+    own, rng = kf.specialise(system), np.random.default_rng(0)
+    q, v, u = rng.normal(size=(3, 12, system.nv))
+    for call, args in (
+        (kf.forward_dynamics, (q, v, u)),
+        (kf.inverse_dynamics, (q, v, u)),
+        (kf.mass_matrix, (q,)),
+        (kf.mass_matrix_inverse, (q,)),
+        (kf.inverse_dynamics_derivatives, (q, v, u)),
+    ):
+        for one, other in zip(np.atleast_1d(call(own, *args)), np.atleast_1d(call(system, *args))):
+            close(one, other, 1e-12)
+    made = {entry.name for entry in gears_of(own).specials._made.values() if isinstance(entry, Special)}
+    assert made == {
+        "geared_forward_dynamics",
+        "geared_inverse_dynamics",
+        "geared_mass_matrix",
+        "geared_mass_matrix_inverse",
+        "geared_inverse_dynamics_derivatives",
+    }
+    turn = kf.Hinge.revolute([0, 0, 1])
+    bodies = [kf.Body("arm", np.eye(6), turn), *(kf.Body(n, np.zeros((6, 6)), turn, "arm") for n in ("a", "b"))]
+    light = kf.specialise(kf.System(bodies, couplings=[kf.Coupling(["a", "b"], [1.0, 3.0])]))
+    with pytest.raises(SingularError, match="'a'"):
+        kf.forward_dynamics(light, *np.zeros((3, 9, 2)))

@@ -162,3 +162,10 @@ def test_variances_whose_covariance_is_beyond_a_double():
     assert_allclose(there.stderr / 1e300, here.stderr, rtol=1e-3)
     free = int(np.flatnonzero(~there.at_bound)[0])
     assert np.isinf(there.cov_params[free, free]) and there.summary()
+
+
+def test_one_measurement_of_a_flat_level_identifies_nothing():
+    """Rounding of the score's differences passed for information: a standard error of 735,177 was reported."""
+    fit = kf.series.local_level().fit([3.0])
+    assert np.isnan(fit.stderr).all()
+    assert sorted(fit.unidentified) == ["+1 level", "+1 noise"]

@@ -380,3 +380,14 @@ def test_what_a_mask_hides_is_missing():
     fit = S.local_level().fit(masked)
     assert_allclose(fit.params, S.local_level().fit(np.where(hidden, np.nan, y)).params, rtol=1e-12)
     assert fit.n_observed == 86 and fit.forecast(2).mean.max() < 2000
+
+
+def test_series_of_different_lengths_and_equal_times_get_a_cure():
+    with pytest.raises(
+        ShapeError, match=r"y holds series of different lengths, 2 and 3; fill the shorter ones up with NaN"
+    ):
+        kf.series.local_level().fit([[1.0, 2.0, 3.0], [1.0, 2.0]])
+    with pytest.raises(ShapeError, match="T holds series of different lengths, 2 and 5"):
+        kf.fit(lambda t: None, [1.0], [np.zeros(2), np.zeros(5)])
+    with pytest.raises(ShapeError, match="1 follows 1 at place 2: sort times and series together, and take the mean"):
+        kf.series.matern(1.5, [0.0, 1.0, 1.0, 2.0])

@@ -7,14 +7,14 @@ the world. With Y = XZ', W = 𝒦⁻¹ + YX* the covariance of w = (q̈, m), and
     var f = diag(C + [A, −C] Z [A, −C]*)                                                          THEORY section 11
 """
 
-from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
+from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.dynamics.recursions.sensing.workspace import Sensing
-from kfdyn.multibody.recursions.energy import Q
-from kfdyn.multibody.recursions.robot import ROBOT, outward
+from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.control import either, flattened, loop, when
-from kfdyn.sweeps.entry import Entry, Parameter
+from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
@@ -40,41 +40,21 @@ class Deviations(Sensing):
         super().begin()
         clear(self.Z, COVARIANCE)
 
-    # -- what the gather leaves
-
-    def keep_pair(self, body, node, r, X, K, M):
-        """𝒦⁻¹ too; and A and C as they still are."""
-        super().keep_pair(body, node, r, X, K, M)
-        for i, x in enumerate((K[0], K[1], K[1], K[2])):
-            self.inverse[node.inverse + i] = x
-        self._keep(body, M)
-
-    def keep_general(self, body, node, count, wide):
-        """𝒦⁻¹ stands behind X; A and C."""
-        inverse = self.inverse.part(node.inverse)
-        for i in loop(count):
-            for j in loop(count):
-                inverse[count * i + j] = self.matrix[wide * i + count + 12 + j]
-        self._keep(body, Message(self.here))
-
-    def _kept(self, body):
-        """A and C of a body, every entry."""
-        kept = self.kept.part(KEPT * body.t)
-        return Block(kept, 0, symmetric=False, packed=False), Block(kept, 36, symmetric=False, packed=False)
-
-    def _keep(self, body, M):
+    def keep_message(self, body, M):
+        """A and C of a body as they still are, every entry."""
         for block, kept in zip((M.A, M.C), self._kept(body)):
             for a, b in EVERY:
                 kept[a, b] = block[a, b]
 
-    # -- the way back
+    def _kept(self, body):
+        kept = self.kept.part(KEPT * body.t)
+        return Block(kept, 0, symmetric=False, packed=False), Block(kept, 36, symmetric=False, packed=False)
 
-    def scatter(self, body, node):
-        """Z of a body from that of its parent, and the variances of what belongs to it."""
+    def scatter(self, of):
+        """Z of a body with these unknowns from that of its parent, and the variances of what belongs to it."""
+        body, node, m, count = of.body, of.node, of.m, of.count
         Z, up = (Covariance(self.Z.part(COVARIANCE * t)) for t in (body.t, body.parent))
         Z.move(up, self.bodies[body.t].l)
-        m = body.v_end - body.v
-        count = m + node.rows_end - node.rows
         W = self.inverse.part(node.inverse)
         for i in loop(count):
             Y = Z @ self._solved(node, i)
@@ -83,37 +63,39 @@ class Deviations(Sensing):
             for j in loop(count):
                 W[count * i + j] += dot(Y, self._solved(node, j))
         for i in loop(count):
-            D = self._column(body, node, m, count, i, 0.5)
+            D = self._column(of, i, 0.5)
             for of_dof in either(i < m):
-                E = flattened(self.H[body.v + i].h) if of_dof else flattened(self.S[node.rows + i - m].h)
-                Z.add_product(E, D, of_dof)
+                E = self.rows_of_H[body.v + i].h if of_dof else self.S[node.rows + i - m].h
+                Z.add_product(flattened(E), D, of_dof)
         for i in loop(m):
-            across = self._column(body, node, m, count, i, 1.0)
-            self._of_dof(body, body.v + i, flattened(self.H[body.v + i].h), Z, W[count * i + i], across)
+            self._of_dof(of, i, Z)
         self._of_body(body, node, Z)
 
     def _solved(self, node, i):
         X = self.X[node.unknowns + i]
         return flattened((X.alpha, X.lam))
 
-    def _column(self, body, node, m, count, i, share):
+    def _column(self, of, i, share):
         """−Y_i + share Σ_j W_ij E_j."""
+        body, node, m, count = of.body, of.node, of.m, of.count
         W, out = self.inverse.part(node.inverse + count * i), [local(-self.Y[12 * i + c]) for c in range(12)]
         for j in loop(m):
-            for c, x in enumerate(flattened(self.H[body.v + j].h)):
+            for c, x in enumerate(flattened(self.rows_of_H[body.v + j].h)):
                 out[c] += (share * W[j]) * x
         for j in loop(count - m):
             for c, x in enumerate(flattened(self.S[node.rows + j].h)):
                 out[6 + c] += (share * W[m + j]) * x
         return [now(x) for x in out]
 
-    def _of_dof(self, body, i, h, Z, variance, across):
-        """Of q̈_i, and of tau_i = H f + R q̈; ``across`` is cov((α, λ), q̈_i)."""
-        (A, C), e = self._kept(body), self.robot.armature[i]
-        self.a[i] = deviation(variance)
+    def _of_dof(self, of, i, Z):
+        """Of q̈_i, and of tau_i = H f + R q̈."""
+        k, across = of.body.v + i, self._column(of, i, 1.0)  # cov((α, λ), q̈_i)
+        variance, h = self.inverse[of.node.inverse + of.count * i + i], flattened(self.rows_of_H[k].h)
+        (A, C), e = self._kept(of.body), self.robot.armature[k]
+        self.a[k] = deviation(variance)
         Ch = C @ h
         t = A.back(h) + [-x for x in Ch]
-        self.tau[i] = deviation(dot(h, Ch) + Z.quadratic(t) + e * (2.0 * dot(t, across) + e * variance))
+        self.tau[k] = deviation(dot(h, Ch) + Z.quadratic(t) + e * (2.0 * dot(t, across) + e * variance))
 
     def _of_body(self, body, node, Z):
         """Of α, f and the external force."""
@@ -123,7 +105,7 @@ class Deviations(Sensing):
             t = [kept[6 * c + b] for b in SIX] + [-kept[36 + 6 * c + b] for b in SIX]
             self.f.memory[6 * k + c] = deviation(kept[36 + 7 * c] + Z.quadratic(t))
         for _ in when(self.row.n_x != 0):
-            C = Message(self.here).C
+            C = Message(self).C
             for a, b in UPPER:
                 C[a, b] = 0.0
             self.spread(body, node)
@@ -174,14 +156,13 @@ def deviation(variance):
     return root(choice(variance > 0.0, variance, 0.0))
 
 
-def deviate(robot, row, work):
+def deviate(s):
     """Standard deviations of all quantities. About 2500 flops for a body on one dof with one reading."""
-    s = Deviations(robot, row, work)
-    least = gather(s)
-    for body in outward(robot):
-        s.scatter(body, s.nodes[body.t])
+    least = s.gather()
+    for body in outward(s.robot):
+        s.scatter(Unknowns(s, body))
     s.answer()
     return least
 
 
-DEVIATE = Entry(deviate, ROBOT, [Q], ANSWERS, Deviations.size, Deviations.start, [*PROGRAM, Parameter("n_x", "n")])
+DEVIATE = entry(deviate, Deviations, [Q], ANSWERS, [*PROGRAM, Parameter("n_x", "n")])

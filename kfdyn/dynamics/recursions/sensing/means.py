@@ -1,17 +1,15 @@
 """The means in compiled lanes: the gather, a scatter of accelerations and multipliers, and a gather of forces."""
 
-from kfdyn.dynamics.recursions.forward import GRAVITY
-from kfdyn.dynamics.recursions.sensing.gather import gather
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.workspace import Sensing
-from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.robot import ROBOT, SCREW, dofs, inward, outward
+from kfdyn.multibody.recursions.robot import SCREW, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, loop, when
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import local, now
 
@@ -41,7 +39,7 @@ class Means(Sensing):
             return w
 
         for i in dofs(self.robot, body):
-            self.a[i] = answered(moved, self.H[i].h)
+            self.a[i] = answered(moved, self.rows_of_H[i].h)
         for i in loop(node.rows_end, node.rows):
             pull = answered(pulled, self.S[i].h)
             for _ in when(row.n_m != 0):
@@ -64,7 +62,7 @@ class Means(Sensing):
     def press(self, body):
         """f = Σφf + Mα + ξ − x, and tau = H f + R q̈; then α counts gravity again."""
         k, up, here, omega = body.body, self.number(body.parent), self.bodies[body.t], self.bodies[body.t].omega
-        (J, p), alpha = inertia_of(body, self.bodies.memory), self.alpha[k].h
+        (J, p), alpha = inertia_of(body, self.work), self.alpha[k].h
         moment = (J @ alpha.w).plus_cross(p, alpha.v).plus_cross(omega, J @ omega)
         push = (body.mass * alpha.v).plus_cross(alpha.w, p) + omega.cross(omega.cross(p))
         whole = carried(self.f[k].h + Spatial(moment, push))
@@ -72,20 +70,19 @@ class Means(Sensing):
             whole.set(whole.get() - self.x[k].h)
         f = whole.get()
         for i in dofs(self.robot, body):
-            self.tau[i] = self.H[i].h.dot(f) + self.robot.armature[i] * self.a[i]
+            self.tau[i] = self.rows_of_H[i].h.dot(f) + self.robot.armature[i] * self.a[i]
         self.f[k].h, self.f[up].h = f, self.f[up].h + f.force_shifted(here.l)
-        self.alpha[k].h = Spatial(alpha.w, alpha.v + Vec3(*(self.row.gravity[i] for i in range(3))))
+        self.alpha[k].h = Spatial(alpha.w, alpha.v + vector(self.row.gravity))
 
 
-def sense(robot, row, work):
+def sense(s):
     """Means of accelerations and forces. About 1500 flops for a body on one dof with one reading."""
-    s, n = Means(robot, row, work), robot.n
-    least = gather(s)
-    s.alpha[n].h, s.lam[n].h = Spatial(Vec3.zero(), Vec3(*(-row.gravity[i] for i in range(3)))), Spatial.zero()
-    for body in outward(robot):
+    row, n, least = s.row, s.robot.n, s.gather()
+    s.alpha[n].h, s.lam[n].h = Spatial(Vec3.zero(), -vector(row.gravity)), Spatial.zero()
+    for body in outward(s.robot):
         s.smooth(body, s.nodes[body.t])
     clear(s.f.memory, 6 * (n + 1))
-    for body in inward(robot):
+    for body in inward(s.robot):
         s.press(body)
     s.answer()
     row.lam.copy(s.lam.memory, 6 * row.n_lam)
@@ -93,12 +90,10 @@ def sense(robot, row, work):
 
 
 #: λ, m and pivots are told or not as external forces are: 0 of them where nobody asks.
-SENSE = Entry(
+SENSE = entry(
     sense,
-    ROBOT,
+    Means,
     [Q, V, Given("y", ("n_readings",)), GRAVITY],
     [*ANSWERS, Given("lam", ("n_lam", 6)), Given("m", ("n_m",)), Given("pivot", ("n_pivot",))],
-    Means.size,
-    Means.start,
     [*PROGRAM, *(Parameter(name, "n") for name in ("n_x", "n_lam", "n_m", "n_pivot"))],
 )

@@ -5,7 +5,7 @@ readings, for covariances alone, γ is left out.
 """
 
 from kfdyn.multibody.recursions.outward import inertia_of
-from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.sweeps.control import either, flattened, when
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
@@ -68,14 +68,14 @@ def _shifted(numbers, shift):
 
 
 class Message:
-    """J, A (row of λ, column of α) and C of a message; γ_α and γ_λ are at ALPHA and LAMBDA.
+    """J, A (row of λ, column of α) and C of the message that is worked on; γ_α and γ_λ are at ALPHA and LAMBDA.
 
     ``quiet``: nothing is known of accelerations, so that J and γ_α are 0 and not there, and A is symmetric.
     """
 
-    def __init__(self, memory, quiet=False):
-        self.memory, self.quiet = memory, quiet
-        self.J, self.A, self.C = Block(memory, 0), Block(memory, 21, quiet, False), Block(memory, 57)
+    def __init__(self, s, quiet=False):
+        self.s, self.memory, self.quiet = s, s.here, quiet
+        self.J, self.A, self.C = Block(s.here, 0), Block(s.here, 21, quiet, False), Block(s.here, 57)
         self.blocks = (self.A, self.C) if quiet else (self.A, self.C, self.J)
         self.vectors = (LAMBDA,) if quiet else (LAMBDA, ALPHA)
 
@@ -83,54 +83,46 @@ class Message:
         """γ_α or γ_λ."""
         return [self.memory[at + c] for c in SIX]
 
+    def arrive(self, body):
+        """What is outboard, with the body's own inertia and bias force."""
+        s, slot = self.s, self.s.slots.part(MESSAGE * body.arrives)
+        inertia = Rigid(*inertia_of(body, s.work), body.mass)
+        rows = inertia.rows()
+        for block in self.blocks:
+            for a, b in block.pairs:
+                block[a, b] = slot[block.at(a, b)] + (rows[a][b] if block is self.A else 0.0)
+        if s.means:
+            xi = flattened(inertia.bias(s.bodies[body.t].omega))
+            for at in self.vectors:
+                for i in SIX:
+                    self.memory[at + i] = slot[at + i] + (xi[i] if at == LAMBDA else 0.0)
 
-def arrive(s, body, quiet):
-    """The message of what is outboard with the body's own inertia and bias force."""
-    M, slot = Message(s.here, quiet), s.slots.part(MESSAGE * body.arrives)
-    moment, p = inertia_of(body, s.bodies.memory)
-    m, J = body.mass, moment.s
-    inertia = [
-        [J[0], J[1], J[2], 0.0, -p.z, p.y], [J[1], J[3], J[4], p.z, 0.0, -p.x], [J[2], J[4], J[5], -p.y, p.x, 0.0],
-        [0.0, p.z, -p.y, m, 0.0, 0.0], [-p.z, 0.0, p.x, 0.0, m, 0.0], [p.y, -p.x, 0.0, 0.0, 0.0, m],
-    ]  # fmt: skip
-    for block in M.blocks:
-        for a, b in block.pairs:
-            block[a, b] = slot[block.at(a, b)] + (inertia[a][b] if block is M.A else 0.0)
-    if s.means:
-        omega = s.bodies[body.t].omega
-        xi = (*omega.cross(moment @ omega), *omega.cross(omega.cross(p)))
-        for at in M.vectors:
-            for i in SIX:
-                s.here[at + i] = slot[at + i] + (xi[i] if at == LAMBDA else 0.0)
+    def leave(self, body):
+        """γ += Γ[:, α]η, and the message shifted into the parent's sum, of A all entries."""
+        s, here, A = self.s, self.s.bodies[body.t], self.A
+        base, out = (s.slots.part(MESSAGE * slot) for slot in (body.base, body.leaves))
 
+        def shift(x):
+            return x.force_shifted(here.l)
 
-def leave(s, body, quiet):
-    """γ += Γ[:, α]η, and the message shifted into the parent's sum, of A all entries."""
-    here, M = s.bodies[body.t], Message(s.here, quiet)
-    base, out = s.slots.part(MESSAGE * body.base), s.slots.part(MESSAGE * body.leaves)
+        moved = []
+        for block in self.blocks:
+            rows = block.moved(shift)
+            for a, b in EVERY if block is A else UPPER:
+                place = A.start + 6 * a + b if block is A else block.at(a, b)
+                moved.append((place, rows[min(a, b)][max(a, b)] if block.symmetric else rows[a][b]))
+        if s.means:
+            eta = here.eta
+            for at, block in zip(self.vectors, (A, self.J)):
+                force = [x + y for x, y in zip(self.vector(at), block @ flattened(eta))]
+                moved += enumerate(_shifted(force, shift), at)
+        for first in either(body.base == 0):  # nothing yet: what a chain always does
+            for place, x in moved:
+                out[place] = x if first else base[place] + x
 
-    def shift(x):
-        return x.force_shifted(here.l)
-
-    moved = []
-    for block in M.blocks:
-        rows = block.moved(shift)
-        for a, b in EVERY if block is M.A else UPPER:
-            place = M.A.start + 6 * a + b if block is M.A else block.at(a, b)
-            moved.append((place, rows[min(a, b)][max(a, b)] if block.symmetric else rows[a][b]))
-    if s.means:
-        eta = here.eta
-        for at, block in zip(M.vectors, (M.A, M.J)):
-            force = [x + y for x, y in zip(M.vector(at), block @ flattened(eta))]
-            moved += enumerate(_shifted(force, shift), at)
-    for first in either(body.base == 0):  # nothing yet: what a chain always does
-        for place, x in moved:
-            out[place] = x if first else base[place] + x
-
-
-def pass_unknown(s, body):
-    """The parent's J and γ_α stay as they are: nothing outboard of here tells of accelerations."""
-    base, out = s.slots.part(MESSAGE * body.base), s.slots.part(MESSAGE * body.leaves)
-    for _ in when(body.base != body.leaves):
-        for i in [*range(21), *range(ALPHA, ALPHA + 6 if s.means else ALPHA)]:
-            out[i] = base[i]
+    def pass_unknown(self, body):
+        """The parent's J and γ_α stay as they are: nothing outboard of here tells of accelerations."""
+        base, out = (self.s.slots.part(MESSAGE * slot) for slot in (body.base, body.leaves))
+        for _ in when(body.base != body.leaves):
+            for i in [*range(21), *range(ALPHA, ALPHA + 6 if self.s.means else ALPHA)]:
+                out[i] = base[i]

@@ -1,31 +1,20 @@
-"""Where the sweeps of sensors work, and what enters at a body: readings of its acceleration, pushes, rows of forces."""
+"""The gather of messages, and what enters at a body: readings of its acceleration, pushes, rows of forces."""
 
+from kfdyn.dynamics.recursions.articulated import everything
+from kfdyn.dynamics.recursions.sensing import tables
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, MESSAGE, SIX, UPPER, Block, Message, total
-from kfdyn.dynamics.recursions.sensing.tables import (
-    FORCE,
-    FRAME,
-    MATRIX,
-    NODE,
-    OWN,
-    PUSH,
-    ROW,
-    SOLVED,
-    TORQUE,
-    TURNING,
-    WEIGHTS,
-)
+from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.outward import WORK, place_world
-from kfdyn.multibody.recursions.robot import INDEX, SCREW
+from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, inward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.workspace import Workspace
+from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, flattened, loop, when
+from kfdyn.sweeps.control import carried, cases, either, flattened, loop, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, local, now
 
 
-class Sensing(Workspace):
+class Sensing(Swept):
     """The program, and where its sweeps work."""
 
     #: Whether readings go with the matrices.
@@ -33,26 +22,62 @@ class Sensing(Workspace):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.nodes, self.rows, self.own = NODE.rows(row.nodes), ROW.rows(row.rows), OWN.rows(row.own)
-        self.pushes, self.frames = PUSH.rows(row.push), FRAME.rows(row.frames)
+        self.nodes, self.measured = tables.NODE.rows(row.nodes), tables.ROW.rows(row.rows)
+        self.own = tables.OWN.rows(row.own)
+        self.pushes, self.frames = tables.PUSH.rows(row.push), tables.FRAME.rows(row.frames)
 
     @staticmethod
     def layout(robot, row):
-        """Bodies, rows of H, messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node.
+        """Messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node.
 
         Then answers: α, f and external forces in the system's order and then the world's, q̈ and tau.
         """
         n, nv, most = robot.n + 1, robot.nv, row.most
         return {
-            "bodies": (WORK, n), "H": (SCREW, nv), "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE,
-            "S": (SCREW, row.n_rows), "X": (SOLVED, row.n_unknowns), "columns": 12 * most,
-            "matrix": most * (2 * most + 13), "alpha": (SCREW, n), "f": (SCREW, n), "x": (SCREW, n), "a": nv, "tau": nv,
+            "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE, "S": (SCREW, row.n_rows),
+            "X": (tables.SOLVED, row.n_unknowns), "columns": 12 * most, "matrix": most * (2 * most + 13),
+            "alpha": (SCREW, n), "f": (SCREW, n), "x": (SCREW, n), "a": nv, "tau": nv,
         }  # fmt: skip
 
     def begin(self):
         """Slot 0 and the world."""
-        place_world(self.bodies.memory)
+        super().begin()
         clear(self.slots, MESSAGE)
+
+    def gather(self):
+        """From the tips to the base, eliminate unknowns; the least that a pivot is above what it may not fall below."""
+        self.sweep_outward(self.means)
+        self.least = local(everything(self.robot, 1e300))
+        for body in inward(self.robot):
+            node = self.nodes[body.t]
+            for _ in when(body.kind == REVOLUTE):
+                self.rows_of_H[body.v].h = self.one_row(body, REVOLUTE)
+            for quiet in either(node.way >= tables.QUIET):
+                unknowns = Unknowns(self, body, quiet)
+                message = unknowns.message
+                message.arrive(body)
+                if not quiet:
+                    for _ in when(node.seen_end > node.seen):
+                        self.inform(body, node)
+                self.spread(body, node)
+                for simple in (True,) if quiet else either(node.way == tables.PAIR):
+                    if simple:
+                        self._eliminate_pair(unknowns)
+                    else:
+                        unknowns.eliminate()
+                for _ in when(body.parent != 0):
+                    message.leave(body)
+                    if quiet:
+                        for _ in when(node.way == tables.QUIET):
+                            message.pass_unknown(body)
+        return now(self.least)
+
+    def _eliminate_pair(self, unknowns):
+        """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
+        body = unknowns.body
+        for turns in either(body.kind == REVOLUTE) if self.means else (False,):
+            h = self.one_row(body, REVOLUTE) if turns else self.rows_of_H[body.v].h
+            unknowns.eliminate_pair(flattened(h))
 
     def answer(self):
         """Copy what was found to where it was asked for."""
@@ -72,39 +97,30 @@ class Sensing(Workspace):
         """A body's number in the system; the world comes last."""
         return choice(t == 0, self.robot.n, INDEX.rows(self.robot.index)[t].body)
 
-    def turned(self, body, numbers):
+    def turned(self, body, x):
         """Two vectors of a body's axes in the world's."""
-        R, x = self.bodies[body.t].R, Spatial.of(numbers)
+        R = self.bodies[body.t].R
         return Spatial(R @ x.w, R @ x.v)
 
     def keep_row_of_S(self, body, i):
         """S of row i: the dof's row of H, a force in the body's axes turned, or nothing."""
-        one, S = self.rows[i], self.S[i]
+        one, S = self.measured[i], self.S[i]
         S.h = Spatial.zero()
-        for _ in when(one.kind == TORQUE):
-            S.h = self.row.scale[2 * i] * self.H[one.at].h
-        for _ in when(one.kind == FORCE):
-            S.h = self.turned(body, [self.row.numbers[one.S + c] for c in SIX])
-
-    def keep_pair(self, body, node, r, X, K, M):
-        """Of an elimination of one dof and one row what the way back needs: S = r, and X; not 𝒦⁻¹ and the message M."""
-        self.S[node.rows].h = r
-        for i, x in enumerate(X):
-            self.keep_solved(node.unknowns + i, x)
+        for _ in when(one.kind == tables.TORQUE):
+            S.h = self.row.scale[2 * i] * self.rows_of_H[one.at].h
+        for _ in when(one.kind == tables.FORCE):
+            S.h = self.turned(body, six(self.row.numbers, one.S))
 
     def keep_solved(self, i, x):
         """X of an unknown: twelve numbers, and one if there are readings."""
         for c, number in enumerate(x):
-            self.X.memory[SOLVED.width * i + c] = number
-
-    def keep_general(self, body, node, count, wide):
-        """Of any elimination, whose S and X are kept: nothing more."""
+            self.X.memory[tables.SOLVED.width * i + c] = number
 
     def inform(self, body, node):
         """J += K*R⁻¹K and γ_α −= K*R⁻¹(y − offset): constants of the body, turned."""
         row, here, R = self.row, self.here, self.bodies[body.t].R
         fixed = row.numbers.part(node.inform)
-        K, J = Block(fixed, MATRIX), Message(here).J
+        K, J = Block(fixed, tables.MATRIX), Message(self).J
         for left, right in ((0, 0), (0, 3), (3, 3)):
             turned = R @ Mat3(*(K[left + a, right + b] for a in range(3) for b in range(3))) @ R.T
             for a in range(3):
@@ -114,12 +130,12 @@ class Sensing(Workspace):
             return
         w = R.turned_back(self.bodies[body.t].omega)
         products = (w.x * w.x, w.x * w.y, w.x * w.z, w.y * w.y, w.y * w.z, w.z * w.z)
-        h = [local(total(fixed[TURNING + 6 * c + i] * x for i, x in enumerate(products))) for c in SIX]
+        h = [local(total(fixed[tables.TURNING + 6 * c + i] * x for i, x in enumerate(products))) for c in SIX]
         for i in loop(node.seen_end, node.seen):
             y = row.y[row.seen[i]]
             for c in SIX:
-                h[c] += fixed[WEIGHTS + 6 * (i - node.seen) + c] * y
-        for c, x in enumerate(flattened(self.turned(body, [now(x) for x in h]))):
+                h[c] += fixed[tables.WEIGHTS + 6 * (i - node.seen) + c] * y
+        for c, x in enumerate(flattened(self.turned(body, Spatial.of([now(x) for x in h])))):
             here[ALPHA + c] -= x
 
     def push_column(self, body, one):
@@ -133,7 +149,7 @@ class Sensing(Workspace):
 
     def spread(self, body, node):
         """C += PΣP* and γ_λ −= Pμ of external forces."""
-        C = Message(self.here).C
+        C = Message(self).C
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
             p = flattened(self.push_column(body, one))

@@ -1,0 +1,220 @@
+"""Trees whose hinges are geared: the recursions of trees, run in the coordinates that couplings leave.
+
+    q_tree = X q + offset,   v_tree = X v,   a_tree = X a,   X constant                         THEORY section 12
+
+What a tree answers dof by dof is dual to its rates, so that X leads back: J X, X*tau, X*𝓜X. No recursion is written
+again for this: around that of the tree its q, v and a are expanded, and its answers narrowed, in the same workspace.
+"""
+
+from sys import float_info
+
+from kfdyn.multibody.recursions import energy, frames
+from kfdyn.multibody.recursions.hinges import zeros
+from kfdyn.multibody.recursions.robot import ROBOT, soundness
+from kfdyn.multibody.recursions.swept import Q, changed
+from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
+from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.entry import Entry, Given, Options, Space
+from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.records import Table
+from kfdyn.sweeps.values import choice
+
+#: The tables of a tree; sizes of q and v that couplings leave; and X, rows for positions before those for rates. Row i
+#: has terms starts[i] … of ``columns`` and ``ratios``; positions have offsets.
+GEARED = Table(**ROBOT.fields, own_nq=int, own_nv=int, starts=(int,), columns=(int,), ratios=(float,), offsets=(float,))
+
+#: The largest double.
+LARGEST = float_info.max
+
+#: Results that are symmetric matrices.
+SYMMETRIC = ("matrix", "by_a")
+
+_OWN = {"nq": "own_nq", "nv": "own_nv"}
+
+
+class Expansion:
+    """X of a robot."""
+
+    def __init__(self, robot):
+        self.robot = robot
+
+    def terms(self, i):
+        """Over column and ratio of the terms of row i."""
+        robot = self.robot
+        for s in loop(robot.starts[i + 1], robot.starts[i]):
+            yield robot.columns[s], robot.ratios[s]
+
+    def positions(self, q, out):
+        """X q + offset; 1, or −1 where one of these is more than a double holds, and then 0."""
+        fine = carried(zeros(self.robot).x + 1.0)
+        for i in loop(self.robot.nq):
+            x = self._row(i, q) + self.robot.offsets[i]
+            holds = absolute(x) <= LARGEST
+            out[i] = choice(holds, x, 0.0)
+            fine.set(choice(holds, fine.get(), -1.0))
+        return fine.get()
+
+    def rates(self, v, out):
+        """X v."""
+        for i in loop(self.robot.nv):
+            out[i] = self._row(self.robot.nq + i, v)
+
+    def _row(self, i, given):
+        total = carried(zeros(self.robot).x)
+        for column, ratio in self.terms(i):
+            total.set(total.get() + ratio * given[column])
+        return total.get()
+
+    def rows(self, J, count, out):
+        """J X of so many rows J; one of them is a force, X*tau."""
+        nv, own = self.robot.nv, self.robot.own_nv
+        clear(out, count * own)
+        for i in loop(nv):
+            for column, ratio in self.terms(self.robot.nq + i):
+                for r in range(count):
+                    out[r * own + column] += ratio * J[r * nv + i]
+
+    def matrix(self, M, out, symmetric):
+        """X*MX, symmetric to the bit where M is: entries that mirror each other get what they get at the same time.
+
+        Of a symmetric M only what is on and below the diagonal is read.
+        """
+        nq, nv, own = self.robot.nq, self.robot.nv, self.robot.own_nv
+        clear(out, own * own)
+        for i in loop(nv):
+            for j in loop(i + 1):
+                entry = M[i * nv + j]
+                mirrored = entry if symmetric else M[j * nv + i]
+                for column, ratio in self.terms(nq + i):
+                    for other, by in self.terms(nq + j):
+                        term = (ratio * by) * entry
+                        out[column * own + other] += term
+                        for _ in when(i != j):
+                            out[other * own + column] += term if symmetric else (ratio * by) * mirrored
+
+
+class Kept:
+    """What a recursion answers, kept in a workspace."""
+
+    given = True
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __getitem__(self, i):
+        return self.numbers[i]
+
+    def __setitem__(self, i, value):
+        self.numbers[i] = value
+
+    def copy(self, numbers, count):
+        """Take the numbers where they are: they are in the same workspace, and stay until they are looked at."""
+        if numbers is not self:
+            self.numbers = numbers
+
+
+class Around(Workspace):
+    """A recursion over a tree, given to an ``entry``, and the workspace around its own.
+
+    ``tree`` is the row as that recursion sees it.
+    """
+
+    def __init__(self, entry, robot, row, work):
+        super().__init__(robot, row, work)
+        self.entry, self.X = entry, Expansion(robot)
+        sizes = {"nq": robot.nq, "nv": robot.nv}
+        self.expanded = {x.name: self.take(sizes[x.tail[0]]) for x in entry.given if x.tail in (("nq",), ("nv",))}
+        self.kept, self.narrowed = {}, {}
+        for about in entry.results:
+            if "nv" in about.tail:
+                count, own = (_product(about.tail, nv) for nv in (robot.nv, robot.own_nv))
+                self.kept[about.name], self.narrowed[about.name] = Kept(self.take(count)), self.take(own)
+        self.tree = changed(row, late=None, **self.expanded, **self.kept)
+
+    @property
+    def size(self):
+        """How many numbers both work in."""
+        return self.taken + self.entry.workspace.size(self.robot, self.tree)
+
+    def begin(self):
+        """What stays from row to row."""
+        self.entry.workspace.start(self.robot, self.tree, self.rest)
+
+    def run(self):
+        """Expand, run, narrow; positive where all went well."""
+        for about in self.entry.given:
+            if about.name in self.expanded:
+                given, out = getattr(self.row, about.name), self.expanded[about.name]
+                out.given = given.given
+                if about.tail == ("nq",):
+                    fine = self.X.positions(given, out)
+                else:
+                    for _ in when(given.given):
+                        self.X.rates(given, out)
+        swept = self.entry.recursion(self.robot, self.tree, self.rest)
+        for about in self.entry.results:
+            if about.name in self.kept:
+                numbers, out = self.kept[about.name], self.narrowed[about.name]
+                if about.tail == ("nv", "nv"):
+                    self.X.matrix(numbers, out, about.name in SYMMETRIC)
+                else:
+                    self.X.rows(numbers, _product(about.tail[:-1]), out)
+                getattr(self.row, about.name).copy(out, _product(about.tail, self.robot.own_nv))
+        return fine if swept is None else smaller(fine, swept)
+
+
+def _product(tail, nv=1):
+    count = 1
+    for extent in tail:
+        count = count * (nv if extent == "nv" else extent)
+    return count
+
+
+#: No hinge with a quaternion is geared: its columns stay side by side.
+_is_sound = soundness(lambda robot, i: robot.columns[robot.starts[i]])
+
+
+def own(about):
+    """What is given or answered, in the coordinates that couplings leave."""
+    return about._replace(tail=tuple(_OWN.get(x, x) for x in about.tail), sound=about.sound and _is_sound)
+
+
+def geared(entry, module):
+    """The same entry for robots with couplings, its code written in ``module``.
+
+    One of the arrays that it is given is q. Whatever it answers with the robot's dofs must be dual to rates: forces,
+    rows of Jacobians, and matrices that lead from rates to forces. Accelerations are not.
+    """
+
+    def run(robot, row, work):
+        return Around(entry, robot, row, work).run()
+
+    def size(robot, row):
+        return Around(entry, robot, row, Nowhere()).size
+
+    def begin(robot, row, work):
+        Around(entry, robot, row, work).begin()
+
+    run.__name__, run.__module__ = f"geared_{entry.name}", module
+    given, results = ([own(about) for about in some] for some in (entry.given, entry.results))
+    options = Options(block=entry.options.block, unroll=entry.options.unroll)
+    return Entry(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
+
+
+def expand(robot, row, work):
+    """X q + offset."""
+    return Expansion(robot).positions(row.q, row.positions)
+
+
+EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
+
+GEARED_JACOBIAN = geared(frames.JACOBIAN, __name__)
+GEARED_POSE = geared(frames.POSE, __name__)
+GEARED_VELOCITY = geared(frames.VELOCITY, __name__)
+GEARED_ACCELERATION = geared(frames.ACCELERATION, __name__)
+GEARED_KINETIC = geared(energy.KINETIC, __name__)
+GEARED_POTENTIAL = geared(energy.POTENTIAL, __name__)
+GEARED_MOMENT = geared(energy.MOMENT, __name__)
+GEARED_MOMENTUM = geared(energy.MOMENTUM, __name__)
+GEARED_CENTROIDAL = geared(energy.CENTROIDAL, __name__)

@@ -1,0 +1,155 @@
+"""Traits mixed by A, C or W whose variances differ by up to 1e16, beside a dense normal in 250 digits.
+
+The gradient is that of the normal density, ∂ℓ/∂V = ½(vv* − V⁻¹) with v = V⁻¹(y − mean), led back to every block: no
+sweep, no square root, no differences.
+"""
+
+import warnings
+
+import mpmath as mp
+import numpy as np
+import pytest
+from mixed_cases import errors, exact_answer, mixed
+
+import kfdyn as kf
+from kfdyn.errors import LostDigitsWarning
+
+TOLERABLE = 1e-5
+
+
+def answer(case):
+    """The posterior with its score, and what was said of lost digits."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        post = case.model().smooth(case.y)
+        _ = post.score
+    assert all(issubclass(w.category, LostDigitsWarning) for w in told)
+    return post, [str(w.message) for w in told]
+
+
+@pytest.mark.parametrize("first", range(0, 96, 12))
+def test_every_answer_is_right(first):
+    """Variances from 1e-14 to 3 and noises from 1e-16 on, in random directions: eight of 96 were wrong in silence."""
+    for seed in range(first, first + 12):
+        case = mixed(seed, -14, -16)
+        try:
+            post, told = answer(case)
+        except kf.errors.SingularError:  # data that leave a flat root open
+            assert max(mp.mpf(x) for x in np.diag(exact_answer(case).cov[-1])) > 1e40
+            continue
+        found = errors(case, post)
+        assert max(found.values()) <= 1e-6, (seed, found)
+        assert not told, (seed, told)
+
+
+@pytest.mark.parametrize("seed", [25, 67, 147, 155, 165, 199])
+def test_scores_that_were_wrong_by_up_to_1e13(seed):
+    case = mixed(seed, -14, -16)
+    post, told = answer(case)
+    found = errors(case, post)
+    assert max(found.values()) <= 1e-6, found
+    assert not told
+
+
+@pytest.mark.parametrize("seed", [21, 77, 79, 109, 121, 127, 133, 135, 140, 336])
+def test_likelihoods_and_covariances_that_were_wrong_by_up_to_1e_3(seed):
+    case = mixed(seed, -14, -16)
+    post, _ = answer(case)
+    found = errors(case, post)
+    assert max(found.values()) <= 1e-6, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_what_is_lost_beyond_that_is_said(first):
+    """Variances down to 1e-20 and noises to 1e-24: of 338 trees 17 have fewer than five digits, and are told of, unless
+    four and a half are left."""
+    for seed in range(first, first + 50):
+        try:
+            case = mixed(seed, -20, -24)
+            post, told = answer(case)
+        except (np.linalg.LinAlgError, kf.errors.SingularError):
+            continue
+        found = errors(case, post)
+        assert told or max(found.values()) <= 3.0 * TOLERABLE, (seed, found)
+
+
+@pytest.mark.parametrize("seed", [51, 147, 165, 223, 235, 398])
+def test_lost_digits_are_said_and_where(seed):
+    case = mixed(seed, -20, -24)
+    with pytest.warns(LostDigitsWarning, match=r"loses about \d+ of its 16 digits at node \d") as told:
+        _ = case.model().smooth(case.y).score
+    assert all(w.filename == __file__ for w in told)
+    assert max(errors(case, answer(case)[0]).values()) > TOLERABLE
+
+
+def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):
+    from kfdyn.estimation.outward import other_units
+
+    case = mixed(51, -20, -24)
+
+    def build(theta):
+        return case._replace(W=[np.exp(theta[0]) * w for w in case.W]).model()
+
+    def never(post):
+        raise AssertionError("the package asked for a second opinion")
+
+    monkeypatch.setattr(other_units, "_in_other_units", never)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(kf.fit(build, [0.0], case.y).llf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tree_in_other_units_is_the_same_tree(seed):
+    """The other tree's posterior, led back, is the dense normal's; else warnings would be false ones."""
+    from outward_cases import random_outward
+
+    from kfdyn.estimation.outward.other_units import _in_other_units, _posterior_differences, _score_differences
+
+    case = random_outward(seed, seed % 2 == 0)
+    try:
+        post = case.model().smooth(case.y)
+        score = post.score
+        other = _in_other_units(post)
+        found = [*_posterior_differences(post, other), *_score_differences(post, score, other)]
+    except (kf.errors.SingularError, kf.errors.ModelError):
+        return
+    assert max(d.error for d in found) < 1e-6, found
+
+
+def test_ordinary_models_get_no_warning():
+    """Brownian traits with correlations and units of their own, exact tips and noises of 1e-10 of the rate."""
+    rng = np.random.default_rng(5)
+    tree = kf.Phylogeny.from_newick("(((A:1,B:0.5)x:2,(C:0.1,D:3)y:1)z:0.3,(E:1,F:1e-3)w:2);")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for trial in range(60):
+            L = rng.normal(size=(3, 3)) * 10.0 ** rng.uniform(-6, 6, size=3)[:, None]
+            rate, part = L @ L.T, (0.0, 1e-10, 1e-6, 0.1)[trial % 4]
+            y = tree.traits({tip: L @ rng.normal(size=3) for tip in "ABCDEF"})
+            _ = tree.brownian(rate, error=part * np.diag(rate)).smooth(y).score
+
+
+def test_batches_are_solved_together():
+    case = mixed(155, -14, -16)
+    rows = np.stack([case.y, 2.0 * case.y])
+    post, one = case.model().smooth(rows), case.model().smooth(2.0 * case.y)
+    np.testing.assert_allclose(post.llf[1], one.llf, rtol=1e-12)
+    np.testing.assert_allclose(post.score.R.flat[1], one.score.R.flat, rtol=1e-6)
+    np.testing.assert_allclose(post.mean.flat[1], one.mean.flat, rtol=1e-12)
+
+
+def test_no_covariances_no_score():
+    case = mixed(155, -14, -16)
+    post = case.model().smooth(case.y, covariances=False)
+    assert abs(post.llf - float(exact_answer(case).llf)) < 1e-6 * abs(post.llf)
+    with pytest.raises(kf.errors.ModelError, match="switched off"):
+        _ = post.cov
+
+
+@pytest.mark.parametrize("batch", [(0,), (3, 0)])
+def test_no_series_is_a_batch_too(batch):
+    case = mixed(155, -14, -16)
+    post = case.model().smooth(np.zeros((*batch, case.y.size)))
+    assert post.llf.shape == batch and post.score.W.flat.shape[:-1] == batch
