@@ -24,13 +24,13 @@ import sys
 import textwrap
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.estimation import StateSpace
@@ -42,7 +42,16 @@ EVIDENCE = ROOT / "kfdyn" / "duality" / "atlas_evidence.json"
 PER_KIND, MOST, SECONDS = 2, 6, 240
 
 # No shrinking: that a test fails is enough.
-settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
+CALM = settings(
+    phases=(Phase.explicit, Phase.generate),
+    derandomize=True,
+    database=None,
+    deadline=None,  # a busy machine is not a mutant
+    suppress_health_check=list(HealthCheck),
+)
+settings.register_profile("mutants", CALM)
+# Plain numbers are some hundred times as slow as compiled code, and a mutant is dead at the first example that sees it.
+settings.register_profile("plain mutants", CALM, max_examples=30)
 
 
 class Mutant(NamedTuple):
@@ -121,16 +130,42 @@ class _Arithmetic(ast.NodeVisitor):
         self.generic_visit(node)
 
 
+class _Formulas(_Arithmetic):
+    """The same in a recursion, where algebra is written in calls, too: ``x.dot(y)``, ``P.less(g, u)``.
+
+    Algebra in memory says its formula in arguments: base − A x is ``multiply(A, x, base=base, sign=-1.0)``.
+    """
+
+    PRODUCTS, SUMS = ("dot", "applied"), ("plus", "less", "plus_cross", "less_symmetric", "plus_body")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        method = getattr(node.func, "attr", None)
+        if method in self.PRODUCTS:
+            self.found.append(("factor", node))
+        elif method in self.SUMS:
+            self.found.append(("dropped term", node))
+        super().visit_Call(node)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg == "sign" and isinstance(node.value, ast.UnaryOp):
+            self.found.append(("sign", node))
+        elif node.arg == "base" and not isinstance(node.value, ast.Constant):
+            self.found.append(("dropped term", node))
+        self.generic_visit(node)
+
+
 def _broken(kind: str, node: Any) -> ast.AST:
     """The node with one thing wrong in it."""
     if kind == "refusal":
         return ast.Pass()
+    if isinstance(node, ast.keyword):
+        return ast.keyword(node.arg, node.value.operand if kind == "sign" else ast.Constant(None))
     if kind == "sign":
         if isinstance(node, ast.UnaryOp):
             return node.operand
         return ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
     if kind == "dropped term":
-        return node.left
+        return node.func.value if isinstance(node, ast.Call) else node.left
     if kind == "factor":
         return ast.BinOp(node, ast.Mult(), ast.Constant(1.01))
     return node.value  # the transpose forgotten
@@ -145,22 +180,29 @@ class _Replace(ast.NodeTransformer):
         return _broken(self.kind, node) if getattr(node, "mark", None) == self.at else node
 
 
-def line_mutants(function: Any) -> Iterator[Mutant]:
-    """A few of each kind, spread over the function's own lines."""
+def places(function: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """The tree of a function, and what could be broken in it."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
-        return
+        return None, []
     body = tree.body[0]
     if not isinstance(body, ast.FunctionDef):
-        return
+        return None, []
     body.decorator_list = []
-    places = _Arithmetic()
+    arithmetic = _Formulas() if ".recursions." in function.__module__ else _Arithmetic()
     for line in body.body:
-        places.visit(line)
+        arithmetic.visit(line)
+    return tree, arithmetic.found
+
+
+def line_mutants(function: Any, wanted: Callable[[Any], bool] = lambda node: True) -> Iterator[Mutant]:
+    """A few of each kind, spread over those of the function's own lines that are wanted."""
+    tree, found = places(function)
     by_kind = defaultdict(list)
-    for i, (kind, node) in enumerate(places.found):
-        by_kind[kind].append((i, node))
+    for i, (kind, node) in enumerate(found):
+        if wanted(node):
+            by_kind[kind].append((i, node))
     rng = random.Random(function.__qualname__)
     for kind, found in by_kind.items():
         for i, node in rng.sample(found, min(PER_KIND, len(found))):
@@ -275,19 +317,20 @@ def mutants(result: Result) -> list[Mutant]:
 # ---- running tests
 
 
+def test_of(nodeid: str) -> str:
+    """The test function of one of its cases."""
+    return nodeid.partition("[")[0]
+
+
 class _Outcome:
     """Which test functions failed, and which code ran in each, fixtures included."""
 
     def __init__(self, watched: dict[Any, str]) -> None:
         self.watched, self.ran, self.failed, self.passed = watched, defaultdict(set), set(), set()
 
-    @staticmethod
-    def name(item: Any) -> str:
-        return item.nodeid.partition("[")[0]
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
-        test = self.name(item)
+        test = test_of(item.nodeid)
         if not self.watched:
             return (yield)
         seen = self.ran[test]
@@ -303,18 +346,18 @@ class _Outcome:
             sys.setprofile(None)
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        if self.name(item) in self.failed:
+        if test_of(item.nodeid) in self.failed:
             pytest.skip("failed already for another parameter")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        test = report.nodeid.partition("[")[0]
+        test = test_of(report.nodeid)
         if report.failed:
             self.failed.add(test)
         elif report.passed and report.when == "call":
             self.passed.add(test)
 
 
-def run(tests: list[str], watched: dict[Any, str] | None = None) -> _Outcome:
+def run(tests: list[str], watched: dict[Any, str] | None = None, plugins: Sequence[Any] = ()) -> _Outcome:
     """Run the tests in this process, silently."""
     outcome = _Outcome(watched or {})
     options = [
@@ -334,7 +377,9 @@ def run(tests: list[str], watched: dict[Any, str] | None = None) -> _Outcome:
     kept = [os.dup(1), os.dup(2)]
     os.dup2(silent, 1), os.dup2(silent, 2)
     try:
-        pytest.main([*options, "--rootdir", str(ROOT), *(str(ROOT / test) for test in tests)], plugins=[outcome])
+        pytest.main(
+            [*options, "--rootdir", str(ROOT), *(str(ROOT / test) for test in tests)], plugins=[outcome, *plugins]
+        )
     finally:
         os.dup2(kept[0], 1), os.dup2(kept[1], 2)
         for fd in (*kept, silent):
@@ -343,12 +388,16 @@ def run(tests: list[str], watched: dict[Any, str] | None = None) -> _Outcome:
 
 
 def in_a_copy(work: Callable[[], Any], seconds: int) -> Any:
-    """What ``work`` returns in a fork of this process; None if it takes too long or dies."""
+    """What ``work`` returns in a fork of this process; None if it takes too long or dies.
+
+    Seconds of the processor count: the machine may have more to do.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(8 * seconds)  # for one that waits for ever
         try:
             answer = json.dumps(work()).encode()
             os.write(write, answer)
@@ -366,7 +415,7 @@ def in_a_copy(work: Callable[[], Any], seconds: int) -> Any:
 
 def measure(results: list[Result], tell: Callable[[str], None] = lambda line: None) -> dict[str, dict[str, Any]]:
     """Evidence by id: whether the test passes and runs the code, mutants made, mutants killed, survivors."""
-    settings.load_profile("mutants")
+    os.environ["KFDYN_EXAMPLES"] = "mutants"  # conftest.py loads this profile
     codes = {f.__code__: f.__qualname__ for r in results for f in named(r)}
     tests = sorted({r.test for r in results})
     start = time.perf_counter()

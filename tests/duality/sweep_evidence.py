@@ -3,8 +3,9 @@
 python tests/duality/sweep_evidence.py [--ids R86:12-NUM ...]      adds to kfdyn/duality/atlas_evidence.json
 
 What the atlas names often hands its work to a recursion in the language of sweeps (``atlas_sweeps.toml`` says which).
-There its lines are broken as those of other code are. Plain numbers need no compiler, so that every mutant runs as it
-stands; one a function is compiled besides, without what a cache has kept of the sound code.
+There its lines are broken as those of other code are, where the named test runs them. Plain numbers need no compiler,
+so that every mutant runs as it stands; one a function is compiled besides, without what a cache has kept of the sound
+code. A recursion in which the test runs nothing that could be broken proves nothing: that is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,16 +22,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from atlas_evidence import EVIDENCE, ROOT, SECONDS, Mutant, functions, in_a_copy, line_mutants, run
-from hypothesis import Phase, settings
+from atlas_evidence import EVIDENCE, SECONDS, Mutant, in_a_copy, line_mutants, run
+from atlas_trace import Texts, traced
 
 from kfdyn.duality.atlas import Result, atlas
+from kfdyn.sweeps import Checks
 
 PER_FUNCTION = 4
-# Plain numbers are some hundred times as slow as compiled code, and a mutant is dead at the first example that sees it.
-settings.register_profile(
-    "plain mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None, max_examples=5
-)
 
 
 class Found(NamedTuple):
@@ -42,86 +39,118 @@ class Found(NamedTuple):
     survivors: list[str]
 
 
-def chosen(result: Result, kind: str) -> Iterator[Mutant]:
-    """A few mutants of every function, the same ones every time; of code that is compiled one a function."""
-    for name in result.sweeps:
-        for function in functions(result.resolve(name)):
-            made = list(line_mutants(function))
-            count = min(len(made), PER_FUNCTION if kind == "plain" else 1)
-            yield from random.Random(function.__qualname__).sample(made, count)
+# ---- the evidence
 
 
-def measure(results: list[Result], kind: str) -> dict[str, Any]:
-    """Survivors and counts by id, in this process, which has run nothing yet."""
-    settings.load_profile("plain mutants" if kind == "plain" else "mutants")
-    out: dict[str, Any] = {}
-    for tests, group in groupby(sorted(results, key=lambda r: (r.test, r.code)), key=lambda r: r.test):
+def prepare(kind: str) -> None:
+    """Let this process, which has run nothing yet, use plain numbers or compile."""
+    os.environ["KFDYN_EXAMPLES"] = "plain mutants" if kind == "plain" else "mutants"  # conftest.py loads this profile
+    Checks.on = kind == "plain"
+
+
+def formulas(results: list[Result], test: str) -> dict[str, list[Any]]:
+    """Where the recursions that are named have formulas that the test runs on plain numbers, by name."""
+
+    def work() -> dict[str, list[Any]]:
+        prepare("plain")
+        texts = Texts()
+        named = {name: texts.behind(r, name) for r in results for name in r.sweeps}
+        with traced(texts):
+            run([test])
+        return {name: [sorted(text.ran) for text in some] for name, some in named.items()}
+
+    found = in_a_copy(work, 2 * SECONDS)
+    if found is None:
+        sys.exit(f"{test} does not end on plain numbers")
+    for r in results:
+        for name in r.sweeps:
+            if not any(found[name]):
+                sys.exit(f"{r.id}: {test} runs nothing of {name} that could be broken")
+    return found
+
+
+def chosen(result: Result, name: str, kind: str, ran: list[Any]) -> Iterator[Mutant]:
+    """A few mutants of every function that runs, the same ones every time; of code that is compiled one a function."""
+    for text, seen in zip(Texts().behind(result, name), ran):
+        text.ran = {tuple(place) for place in seen}
+        made = list(line_mutants(text.function, text.was_run))
+        count = min(len(made), PER_FUNCTION if kind == "plain" else 1)
+        yield from random.Random(text.function.__qualname__).sample(made, count)
+
+
+def passes(test: str, kind: str) -> None:
+    """Fail with words if a test proves nothing as it is, in a copy: this process must not hold compiled code."""
+
+    def work() -> float:
+        prepare(kind)
+        outcome = run([test])
+        return time.process_time() if test in outcome.passed and test not in outcome.failed else -1.0
+
+    before = time.process_time()
+    spent = in_a_copy(work, SECONDS)
+    if spent is None or spent < 0:
+        sys.exit(f"{test} does not pass within {SECONDS} s as {kind} code, so it can prove nothing")
+    if spent - before > SECONDS / 4:
+        sys.exit(f"{test} takes {spent - before:.0f} s as {kind} code: a slow mutant could not be told from a dead one")
+
+
+def is_noticed(mutant: Mutant, test: str, kind: str) -> bool:
+    """Whether the test fails, hangs or dies of it."""
+
+    def work() -> bool:
+        prepare(kind)
+        with tempfile.TemporaryDirectory() as empty:
+            os.environ["KFDYN_CACHE_DIR"] = empty  # the sound code is not to be found there
+            mutant.apply()
+            return test in run([test]).failed
+
+    return in_a_copy(work, SECONDS) is not False
+
+
+def measure(results: list[Result]) -> dict[str, dict[str, Found]]:
+    """Survivors and counts by id and kind; this process runs no recursion itself."""
+    out: dict[str, dict[str, Found]] = {r.id: {} for r in results}
+    for test, group in groupby(sorted(results, key=lambda r: r.test or ""), key=lambda r: r.test or ""):
         entries = list(group)
         start = time.perf_counter()
-
-        def sound(test: str = tests) -> list[bool]:
-            outcome = run([test])
-            return [test in outcome.passed and test not in outcome.failed]
-
-        # in a copy as well: this process must not hold compiled code that a mutant would then not change
-        if in_a_copy(sound, SECONDS) != [True]:
-            sys.exit(f"{tests} does not pass within {SECONDS} s as {kind} code, so it can prove nothing")
-        spent = time.perf_counter() - start
-        if spent > SECONDS / 4:
-            sys.exit(f"{tests} takes {spent:.0f} s as {kind} code: a slow mutant could not be told from a dead one")
+        ran = formulas(entries, test)
+        for kind in ("plain", "compiled"):
+            passes(test, kind)
+            found = {}
+            for r in entries:
+                for name in r.sweeps:  # several entries may ask for the same one
+                    if name not in found:
+                        mutants = list(chosen(r, name, kind, ran[name]))
+                        if not mutants:
+                            sys.exit(f"{r.id}: nothing of {name} can be broken")
+                        found[name] = [(m.kind, m.where, is_noticed(m, test, kind)) for m in mutants]
+                made = [one for name in r.sweeps for one in found[name]]
+                left = [f"{broken}: {where} ({kind})" for broken, where, noticed in made if not noticed]
+                out[r.id][kind] = Found(len(made), len(made) - len(left), left)
         for r in entries:
-            killed, survivors, count = 0, [], 0
-            for mutant in chosen(r, kind):
-
-                def work(mutant: Mutant = mutant, test: str = tests) -> bool:
-                    with tempfile.TemporaryDirectory() as empty:
-                        os.environ["KFDYN_CACHE_DIR"] = empty  # the sound code is not to be found there
-                        mutant.apply()
-                        return test in run([test]).failed
-
-                count += 1
-                if in_a_copy(work, SECONDS) is False:
-                    survivors.append(f"{mutant.kind}: {mutant.where} ({kind})")
-                else:
-                    killed += 1
-            out[r.id] = Found(count, killed, survivors)
-        told = ", ".join(f"{r.id} {out[r.id].killed}/{out[r.id].mutants}" for r in entries)
-        print(f"{kind}: {told}  ({time.perf_counter() - start:.0f} s)", file=sys.stderr, flush=True)
+            told = ", ".join(
+                f"{one.killed}/{one.mutants} {kind} {one.survivors or ''}" for kind, one in out[r.id].items()
+            )
+            print(f"{r.id}: {told}  ({time.perf_counter() - start:.0f} s)", file=sys.stderr, flush=True)
     return out
-
-
-def in_its_own_process(kind: str, ids: list[str]) -> dict[str, Any]:
-    """Measure where KFDYN_CHECK is set from the start, or nowhere."""
-    told = os.environ | {"KFDYN_CHECK": "1" if kind == "plain" else "", "PYTHONPATH": str(ROOT), "KFDYN_QUIET": "1"}
-    done = subprocess.run(
-        [sys.executable, __file__, "--here", kind, "--ids", *ids], cwd=ROOT, env=told, stdout=subprocess.PIPE, text=True
-    )
-    if done.returncode:
-        sys.exit(done.returncode)
-    return json.loads(done.stdout)
 
 
 def main() -> None:
     """Measure and write, or fail if something survives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ids", nargs="*", help="only these")
-    parser.add_argument("--here", choices=("plain", "compiled"), help="in this process; print what was found")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something survives")
     asked = parser.parse_args()
     results = [r for r in atlas().values() if r.sweeps and (not asked.ids or r.id in asked.ids)]
-    if asked.here:
-        print(json.dumps(measure(results, asked.here)))
-        return
-    ids = [r.id for r in results]
-    found = {kind: in_its_own_process(kind, ids) for kind in ("plain", "compiled")}
-    left = [text for of_kind in found.values() for one in of_kind.values() for text in Found(*one).survivors]
+    found = measure(results)
+    left = [text for of_entry in found.values() for one in of_entry.values() for text in one.survivors]
     if asked.check:
         sys.exit(f"not noticed: {left}" if left else 0)
     known = json.loads(Path(EVIDENCE).read_text(encoding="utf-8"))
-    for key in ids:
-        known[key]["recursions"] = {kind: dict(zip(Found._fields, found[kind][key])) for kind in found}
+    for key, of_entry in found.items():
+        known[key]["recursions"] = {kind: one._asdict() for kind, one in of_entry.items()}
     Path(EVIDENCE).write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{len(ids)} entries have recursions behind them; not noticed: {left}")
+    print(f"{len(found)} entries have recursions behind them; not noticed: {left}")
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ def test_code_and_test_exist_and_the_test_names_the_id(result):
     assert re.search(re.escape(result.id) + r"(?![\w-])(?![.,]\d)", text), f"{result.test} does not name {result.id}"
 
 
-def measured_again(*arguments, **told):
+def measured_again(*arguments):
     """Break the code of some entries and run their tests, as ``make atlas`` does for all."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | told,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
@@ -88,17 +88,42 @@ def test_every_mutant_of_a_recursion_is_killed():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", ["plain", "compiled"])
-def test_a_mutant_that_changes_nothing_survives(kind):
+@pytest.mark.parametrize("kind", ["code", "recursions"])
+def test_nothing_is_named_in_vain(kind):
+    """Every test comes by the code of its entries, and by a formula of each of their recursions; nothing is broken."""
+    done = measured_again("tests/duality/atlas_trace.py", kind)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_named_in_vain_is_found():
+    """A recursion that another recursion's test does not run; one that has no formula; code that is not called."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests/duality')\n"
+        "from dataclasses import replace\n"
+        "import atlas_trace as tool\n"
+        "one = tool.atlas()['R86:5.1-5.3']\n"
+        "moved = ('kfdyn.estimation.recursions.lyapunov.upward', 'kfdyn.multibody.recursions.frames.frame_velocity')\n"
+        "found = tool.named_in_vain([replace(one, sweeps=(*one.sweeps, *moved))], 'recursions')\n"
+        "assert [text.split()[1] for text in found] == list(moved), found\n"
+        "found = tool.named_in_vain([one, replace(one, code='kfdyn.draw')], 'code')\n"
+        "assert [text.split()[1] for text in found] == ['kfdyn.draw'], found\n"
+    )
+    done = measured_again("-c", code)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_mutant_that_changes_nothing_survives():
     """Else death would mean nothing, neither of plain numbers nor of compiled code."""
     code = (
         "import sys; sys.path.insert(0, 'tests/duality')\n"
         "import sweep_evidence as tool\n"
-        "tool.chosen = lambda result, kind: [tool.Mutant('none', 'nowhere', lambda: None)]\n"
-        f"found = tool.measure([tool.atlas()['R86:5.1-5.3']], '{kind}')['R86:5.1-5.3']\n"
-        "assert found.mutants == 1 and found.killed == 0, found\n"
+        "tool.chosen = lambda result, name, kind, ran: [tool.Mutant('none', 'nowhere', lambda: None)]\n"
+        "one = tool.atlas()['R86:5.1-5.3']\n"
+        "found = tool.measure([one])[one.id]\n"
+        "assert set(found) == {'plain', 'compiled'}\n"
+        "assert all(part.mutants == len(one.sweeps) and part.killed == 0 for part in found.values()), found\n"
     )
-    done = measured_again("-c", code, KFDYN_CHECK="1" if kind == "plain" else "")
+    done = measured_again("-c", code)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

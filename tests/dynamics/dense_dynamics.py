@@ -6,7 +6,9 @@ from multibody_cases import newton_euler
 
 import kfdyn.multibody as mb
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(
+    deadline=None, max_examples=min(25, settings.default.max_examples)
+)  # fewer where a profile wants fewer
 
 
 def dense_mass_matrix(system, q):

@@ -20,8 +20,8 @@ from kfdyn.estimation.dense import DenseModel
 D_MIN = 0.05
 
 seeds = st.integers(0, 2**32 - 1)
-fast = settings(max_examples=40, deadline=None)
-few = settings(max_examples=12, deadline=None)
+fast = settings(max_examples=min(40, settings.default.max_examples), deadline=None)  # fewer where a profile wants fewer
+few = settings(max_examples=min(12, settings.default.max_examples), deadline=None)
 
 
 class Case(NamedTuple):

@@ -49,6 +49,7 @@ def test_ten_thousand_steps(n, m, prior):
     assert fast.rank == m if prior == "stationary" else fast.rank >= m
     assert largest_error(fast, *reference(F, H, Q, R, start, 10_000)) < 1e-10
     assert 0 < fast.settled < 1000
+    assert kf.fast_gain(F, H, Q, R, start, 1).flops == 8 * n**3  # no more than the first increment
     limit = solve_discrete_are(F.T, H.T, Q, R)
     settled = limit @ H.T @ np.linalg.inv(H @ limit @ H.T + R)
     np.testing.assert_allclose(fast.gain(9_999), settled, rtol=1e-8, atol=1e-10)  # scipy's solver has ten digits

@@ -198,6 +198,10 @@ def test_orderings(case):
         for big, small in pairs:
             scale = max(1.0, np.abs(big).max())
             assert np.linalg.eigvalsh(big - small).min() > -1e-12 * scale
+        seen = ~np.isnan(case.ss.output_blocks(case.T)[k])
+        H, R = case.ss.H[k][seen], case.ss.R[k][np.ix_(seen, seen)]
+        U = cov.P[k] @ H.T
+        close(cov.P[k] - cov.P_plus[k], U @ np.linalg.solve(H @ U + R, U.T))  # no more and no less than is measured
 
 
 def test_batch():
