@@ -62,7 +62,7 @@ def test_speeds_are_those_that_were_measured():
     path = ROOT / "docs" / "readme_speed.py"
     speed = importlib.util.module_from_spec(importlib.util.spec_from_file_location("readme_speed", path))
     speed.__spec__.loader.exec_module(speed)
-    assert speed.filled(ROOT / "README.md") == README  # the pages' own: tests/docs/test_numbers.py
+    assert speed.filled(ROOT / "README.md") == README  # the pages' own: tests/docs/test_recorded_numbers.py
 
 
 def row(name):
