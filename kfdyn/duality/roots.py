@@ -111,14 +111,16 @@ def _log_density(x: Array, d: int, n: int, upper: bool) -> Array:
     return np.asarray(constant + weight + value)
 
 
-def root_limit(p: float, d: int, n: int) -> float:
-    """Largest root, of S, that has probability p."""
+def root_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
+    """Largest root, of S, that has probability p; or the smallest."""
     from scipy.optimize import brentq
 
-    def excess(z: float) -> float:
-        return float(np.log(max(root_tail(n + z * np.sqrt(2 * n), d, n, upper=True), 1e-300) / p))
+    side = 1 if upper else -1
 
-    low = 2 * np.sqrt(d)
-    while excess(low) > 0:
-        low *= 1.3
-    return float(1 + brentq(excess, low / 1.3 / 2, low, xtol=1e-3) * np.sqrt(2 / n))
+    def excess(z: float) -> float:
+        return float(np.log(max(root_tail(n + side * z * np.sqrt(2 * n), d, n, upper=upper), 1e-300) / p))
+
+    high = 2 * np.sqrt(d)
+    while excess(high) > 0:
+        high *= 1.3
+    return float(1 + side * brentq(excess, 0.0, high, xtol=1e-3) * np.sqrt(2 / n))
