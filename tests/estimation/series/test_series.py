@@ -380,3 +380,11 @@ def test_what_a_mask_hides_is_missing():
     fit = S.local_level().fit(masked)
     assert_allclose(fit.params, S.local_level().fit(np.where(hidden, np.nan, y)).params, rtol=1e-12)
     assert fit.n_observed == 86 and fit.forecast(2).mean.max() < 2000
+
+
+def test_what_a_fit_has_is_listed():
+    """For completion at the prompt; and coefficients_of has a name that can be reached."""
+    fit = kf.series.local_level().fit(np.array([1.0, 2.0, 1.5, 3.0, 2.0, 2.5]))
+    assert {"params", "llf", "stderr", "summary", "forecast", "components"} <= set(dir(fit))
+    assert all(hasattr(fit, name) for name in dir(fit))
+    np.testing.assert_allclose(kf.series.coefficients_of([0.5, -0.2]), [0.6, -0.2], rtol=1e-14)
