@@ -79,23 +79,23 @@ def positive(text: str) -> int:
 def join_numbers(argv: Sequence[str]) -> list[str]:
     """Join the numbers that follow ``--q`` or ``--v`` to one argument, which argparse may not take for options.
 
-    A word after them is joined too, to be refused with them; but not a file, which may follow numbers or a word.
+    A word like ``zero`` after numbers is joined too, to be refused with them; and so are other words in their place.
     """
     rest, joined = list(argv), []
     while rest:
         token = rest.pop(0)
         numbers: list[str] = []
-        while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or _is_word(rest[0], bool(numbers))):
+        while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or _is_word(rest[0], numbers)):
             numbers.append(rest.pop(0).rstrip(","))
         joined.append(f"{token}={','.join(numbers)}" if numbers else token)
     return joined
 
 
-def _is_word(text: str, after_others: bool) -> bool:
-    """Whether this is a word in the place of a number: one of ours, or one that is no file, option or robot."""
+def _is_word(text: str, before: Sequence[str]) -> bool:
+    """Whether this is a word in the place of a number: one of ours after others, or one that is no file after such."""
     if text in _WORDS:
-        return after_others
-    return text.isalpha() and not Path(text).exists()
+        return bool(before)
+    return text.isalpha() and all(word.isalpha() for word in before) and not Path(text).exists()
 
 
 def open_robot(args: argparse.Namespace) -> Loaded:

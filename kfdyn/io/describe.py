@@ -56,7 +56,7 @@ def describe(system: System | Loaded, most: int = 80) -> str:
         lines.append(f"frames: {listed(list(system.frames), 8)}")
     if loaded.world_frames:
         lines.append(f"fixed to the world: {listed(list(loaded.world_frames), 8)}")
-    warnings = [*loaded.notes, *_weightless(system), *_beyond(system)]
+    warnings = [*loaded.notes, *_weightless(system), *_hollow(system), *_beyond(system)]
     return "\n".join([*lines, *(f"warning: {text}" for text in warnings)])
 
 
@@ -142,6 +142,13 @@ def _weightless(system: System) -> Iterator[str]:
     idle = [b.hinge_name for b, h in zip(system.bodies, heavy) if not h and b.hinge.nv and not b.armature.all()]
     if idle:
         yield f"hinges that move no mass, so forward dynamics has no answer: {listed(idle)}"
+
+
+def _hollow(system: System) -> Iterator[str]:
+    """Bodies that resist turning and not moving, as no body does."""
+    hollow = [b.name for b, m in zip(system.bodies, system.open_tree.layout.mass) if m == 0 and b.inertia.any()]
+    if hollow:
+        yield f"moments of inertia without a mass, used as they are: bodies {listed(hollow)}"
 
 
 def _beyond(system: System) -> Iterator[str]:

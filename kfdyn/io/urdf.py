@@ -126,8 +126,6 @@ def _inertias(urdf: Urdf) -> tuple[dict[str, Array], list[str]]:
     )
     names = [links[k].name for k in np.flatnonzero(odd)]
     notes = [f"principal moments of inertia that no positive mass has: links {listed(names)}"] if names else []
-    if hollow := [link.name for link, J in zip(links, principal) if link.mass == 0 and J.any()]:
-        notes.append(f"moments of inertia without a mass, used as they are: links {listed(hollow)}")
     return dict(zip(urdf.links, M6)), notes
 
 

@@ -36,6 +36,12 @@ def test_limits_that_leave_the_neutral_configuration_out_are_told():
     assert "neutral" not in kio.describe(kio.load(text.replace("-0.1", "0.1")))
 
 
+def test_moments_without_a_mass_are_told():
+    hollow = link("b", 1).replace('mass value="1"', 'mass value="0"')
+    told = kio.describe(kio.load(robot(link("a"), hollow, joint("j", "continuous", "a", "b"))))
+    assert "warning: moments of inertia without a mass, used as they are: bodies 'b'" in told
+
+
 def test_long_systems_are_cut_short():
     text = kio.describe(mb.models.chain(60), most=40)
     assert text.count("\n") < 50
