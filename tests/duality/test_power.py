@@ -188,6 +188,15 @@ def test_limits_hold_for_either_sign(what, size):
         assert min(found) <= binom.isf(1e-3, runs, 0.95)
 
 
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (1, 2), (2, 2), (2, 3), (6, 6), (6, 8)])
+def test_hardly_any_samples_see_hardly_anything(d, n):
+    """Fewer than anybody should take, but allowed: numbers that are large, and no failure."""
+    found, claimed = detectable(d, n, 30), limits(np.eye(d), n, 30)
+    sizes = [found.entry, found.whole, *claimed.variance, claimed.rank_one, claimed.whole]
+    assert min(sizes) > 5 and np.isfinite(sizes).all()
+    assert d == 1 or 0.5 < claimed.off_diagonal[0] <= 1.0  # more would be no covariance
+
+
 @pytest.mark.slow
 def test_the_printed_limits_hold():
     """What the verdict prints, read off it and claimed, too much and too little: 150 runs of the whole check each."""
