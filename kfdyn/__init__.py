@@ -141,7 +141,19 @@ _NAMES_OF = {
         "specialise",
     ),
 }
-_ROOMS = ("errors", "symbolic", "textbook", "viz")
+_ROOMS = (
+    "duality",
+    "dynamics",
+    "errors",
+    "estimation",
+    "explore",
+    "io",
+    "multibody",
+    "spatial",
+    "symbolic",
+    "textbook",
+    "viz",
+)
 
 __getattr__, __dir__, _names = on_first_use(__name__, _NAMES_OF, _ROOMS)
 __all__ = ["__version__", *sorted([*_names, *_ROOMS])]

@@ -37,6 +37,7 @@ def on_first_use(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        return sorted({*own, *own["__all__"]})
+        """What is for the user, and what every module has: not how the names come about."""
+        return sorted({*own["__all__"], *rooms, *(name for name in own if name.startswith("__"))})
 
     return find, listed, sorted(module_of)

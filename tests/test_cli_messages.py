@@ -35,6 +35,7 @@ def test_zeros_as_a_claim_are_rejected_in_json_too(tmp_path, capsys):
         (["--q", "0", "-inf"], "--q holds -inf, which is not finite; give 2 numbers"),
         (["--v", "nan", "zero"], "--v 'nan,zero': give 2 numbers, 'zero' or 'random'"),
         (["--q", "0.1", "neutral"], "--q '0.1,neutral': give 2 numbers, 'neutral' or 'random'"),
+        (["--q", "a", "b"], "--q 'a,b': give 2 numbers, 'neutral' or 'random'"),
     ],
 )
 def test_states_that_are_no_numbers(state, words, capsys):
@@ -49,6 +50,34 @@ def test_the_recipe_of_zeros_is_taken_by_the_command_line(capsys):
     assert cli.main([*PENDULUM, "--q", *q, "--v", *v]) == 0
     assert "--samples" in said(capsys, "check", "builtin:pendulum", "--samples", "0")[1]
     assert "'-5' is not a whole number, 1 or more" in said(capsys, "check", "builtin:pendulum", "--samples=-5")[1]
+    assert "'1e99' is too large" in said(capsys, "check", "builtin:pendulum", "--samples", "1e99")[1]
+
+
+LINK = '<link name="{}"><inertial><mass value="{}"/><inertia ixx="{}" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+LINK += "</inertial></link>"
+JOINT = '<joint name="{}" type="continuous"><parent link="{}"/><child link="{}"/>{}</joint>'
+
+
+def test_cures_are_options_of_the_command_line(tmp_path, capsys):
+    """The functions' arguments are not what somebody at a prompt can give."""
+    file = tmp_path / "negative.urdf"
+    parts = ['<link name="base"/>', LINK.format("rod", 1, -0.5), JOINT.format("j", "base", "rod", "")]
+    file.write_text(f'<robot name="r">{"".join(parts)}</robot>')
+    status, error = said(capsys, "check", str(file))
+    assert status == 2 and "--indefinite-inertia warn" in error and "indefinite_inertia" not in error
+    status, error = said(capsys, "check", "builtin:four_bar", "--q", "1", "1", "1", "--samples", "100")
+    assert status == 2 and "as --q random draws it" in error and "kf.assemble" not in error
+
+
+def test_a_coupled_hinge_without_mass_is_named(tmp_path, capsys):
+    """Of several hinges at one node: the joint, and not the node and its covariance Q."""
+    file = tmp_path / "light.urdf"
+    parts = ['<link name="base"/>', LINK.format("a", 1, 1), '<link name="b"/>', '<link name="c"/>']
+    parts += [JOINT.format("j", "base", "a", ""), JOINT.format("k", "a", "b", "")]
+    parts += [JOINT.format("l", "b", "c", '<mimic joint="k"/>')]
+    file.write_text(f'<robot name="r">{"".join(parts)}</robot>')
+    status, error = said(capsys, "check", str(file), "--samples", "100")
+    assert status == 2 and "'k'" in error and "mass" in error and "node" not in error
 
 
 def test_files_that_hold_no_matrix(tmp_path, capsys):

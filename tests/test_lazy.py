@@ -28,3 +28,22 @@ def test_nothing_is_imported_before_it_is_asked_for():
     code = "import sys, kfdyn; print(sorted(m for m in sys.modules if m.startswith(('kfdyn', 'numpy'))))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told == "['kfdyn', 'kfdyn.lazy']\n"
+
+
+@pytest.mark.parametrize("room", ["duality", "dynamics", "estimation", "explore", "io", "multibody", "spatial"])
+def test_a_room_is_there_before_anything_was_used(room):
+    """As the pages write it, kf.io.read_sensors, in a process that has loaded nothing yet."""
+    code = f"import kfdyn as kf; print(kf.{room}.__name__)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told == f"kfdyn.{room}\n"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_only_what_is_for_the_user_is_listed(name):
+    package = importlib.import_module(name)
+    assert not {"lazy", "on_first_use", "_names", "_PLACES", "_NAMES_OF", "_ROOMS"} & set(dir(package))
+
+
+def test_rooms_are_listed():
+    assert {"io", "viz", "duality"} <= set(dir(importlib.import_module("kfdyn")))
+    assert {"series", "dense", "consistency"} <= set(dir(importlib.import_module("kfdyn.estimation")))

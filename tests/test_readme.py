@@ -155,3 +155,11 @@ def test_every_public_name_has_its_place_in_the_reference():
     short = {name.rpartition(".")[2] for name in listed}
     named = {name for name in kf.__all__ if not isinstance(getattr(kf, name), ModuleType)}
     assert named - {"__version__"} - short == set()
+
+
+def test_what_the_reference_has_in_one_room_alone_is_not_at_the_door():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for room, table in re.findall(r"\nIn `kfdyn\.(\w+)` alone:\n\n```\{eval-rst\}(.*?)```", text, re.S):
+        home = importlib.import_module(f"kfdyn.{room}")
+        for name in re.findall(r"^   (\w+)$", table, re.M):
+            assert hasattr(home, name) and name not in kf.__all__, name

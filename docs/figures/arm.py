@@ -10,7 +10,7 @@ import numpy as np
 from style import BLACK, BLUE, GREY, ORANGE, save
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics import with_armature
 from kfdyn.spatial import TriangleInequalityWarning, spatial_inertia
 from kfdyn.viz import draw_inertias, draw_system, skeleton
 

@@ -8,7 +8,7 @@ import numpy as np
 from style import BLUE, GREY, ORANGE, save
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics import with_armature
 
 STEPS = 8
 

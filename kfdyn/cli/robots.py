@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,9 @@ def count(text: str, least: int = 0) -> int:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not (least <= value < 2**63 and value == int(value)):
+    if value >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is too large; give a whole number below 2**63")
+    if not (least <= value and value == int(value)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
     return int(value)
 
@@ -76,16 +79,23 @@ def positive(text: str) -> int:
 def join_numbers(argv: Sequence[str]) -> list[str]:
     """Join the numbers that follow ``--q`` or ``--v`` to one argument, which argparse may not take for options.
 
-    A word like ``zero`` after numbers is joined too, to be refused with them.
+    A word like ``zero`` after numbers is joined too, to be refused with them; and so are other words in their place.
     """
     rest, joined = list(argv), []
     while rest:
         token = rest.pop(0)
         numbers: list[str] = []
-        while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or (numbers and rest[0] in _WORDS)):
+        while token in ("--q", "--v") and rest and (_NUMBERS.fullmatch(rest[0]) or _is_word(rest[0], numbers)):
             numbers.append(rest.pop(0).rstrip(","))
         joined.append(f"{token}={','.join(numbers)}" if numbers else token)
     return joined
+
+
+def _is_word(text: str, before: Sequence[str]) -> bool:
+    """Whether this is a word in the place of a number: one of ours after others, or one that is no file after such."""
+    if text in _WORDS:
+        return bool(before)
+    return text.isalpha() and all(word.isalpha() for word in before) and not Path(text).exists()
 
 
 def open_robot(args: argparse.Namespace) -> Loaded:
@@ -156,8 +166,26 @@ def naming_hinges(system: System, q: Array) -> Iterator[None]:
     except SingularError:
         from kfdyn.dynamics import dynamics_filter
 
-        dynamics_filter(system, q, np.zeros(system.nv), np.zeros(system.nv))
-        raise
+        try:
+            dynamics_filter(system, q, np.zeros(system.nv), np.zeros(system.nv))
+        except SingularError as error:
+            if not str(error).startswith("node"):  # as it does where hinges are coupled, several to a node
+                raise
+        raise SingularError(
+            f"hinge {_lightest(system, q)!r} moves next to no mass of its own in this configuration, so that the mass "
+            "matrix has no inverse; give its body an inertia or it an armature, or try another --q or --seed"
+        ) from None
+
+
+def _lightest(system: System, q: Array) -> str:
+    """The hinge that has most of the motion with the least kinetic energy, each coordinate in its own units."""
+    from kfdyn.dynamics import mass_matrix
+
+    M = mass_matrix(system, q)
+    units = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+    dof = int(np.abs(np.linalg.eigh(M / units / units[:, None])[1][:, 0]).argmax()) if np.diag(M).all() else -1
+    dof = int(np.diag(M).argmin()) if dof < 0 else dof
+    return next(name for name in _independent(system) if dof in range(system.nv)[system.v_slice(name)])
 
 
 def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: System) -> Array:
@@ -174,11 +202,16 @@ def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: Sy
     return values
 
 
+def _independent(system: System) -> list[str]:
+    """Names of the hinges that follow no others."""
+    following = {name for c in system.couplings for name in c.hinges if name not in c.named}
+    return [name for name in system.hinge_names if name not in following]
+
+
 def _places(system: System, what: str, most: int = 12) -> Iterator[str]:
     """Which hinge takes how many of the numbers."""
     place = system.q_slice if what == "q" else system.v_slice
-    following = {name for c in system.couplings for name in c.hinges if name not in c.named}
-    hinges = [name for name in system.hinge_names if name not in following]
+    hinges = _independent(system)
     for hinge in hinges[:most]:
         at = place(hinge)
         size = at.stop - at.start

@@ -42,9 +42,20 @@ def clean(text: str) -> str:
     return printable(text, keep="\n")
 
 
+# What errors advise to whoever calls a function, and what it is called here.
+_OPTIONS = {
+    'indefinite_inertia="warn"': "--indefinite-inertia warn",
+    "close it by kf.assemble(system, q), or begin from one": "take one",
+    "as system.random_configuration(seed) draws it": "as --q random draws it",
+}
+
+
 def complain(text: str) -> None:
-    """Print one line to the standard error stream."""
-    print("kfdyn: " + " ".join(clean(text).split()), file=sys.stderr)
+    """Print one line to the standard error stream, in the words of the command line."""
+    line = " ".join(clean(text).split())
+    for call, option in _OPTIONS.items():
+        line = line.replace(call, option)
+    print("kfdyn: " + line, file=sys.stderr)
 
 
 def show_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,10 +183,10 @@ class Report:
         lines += [self._claim(name, *said) for name, said in self.claimed.items()]
         if self.detectable is not None and "a" not in self.claimed:
             found = self.detectable
-            off = f"of {100 * found.off_diagonal:.2g} % of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, "
+            off = f"of {_percent(found.off_diagonal)} of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, "
             lines.append(
-                f"An error of {100 * found.entry:.2g} % in one variance of 𝓜⁻¹, {off if len(self.names) > 1 else ''}"
-                f"or of {100 * found.whole:.2g} % in all of it, would be rejected with probability {found.power:g}."
+                f"An error of {_percent(found.entry)} in one variance of 𝓜⁻¹, {off if len(self.names) > 1 else ''}"
+                f"or of {_percent(found.whole)} in all of it, would be rejected with probability {found.power:g}."
             )
         return "\n".join(lines)
 
@@ -198,12 +199,12 @@ class Report:
         off = ""
         if found.one_percent[1]:
             off = (
-                f"{_percent(found.off_diagonal)} of the two deviations in one entry off the diagonal (1 % of the entry "
-                f"itself is seen in {found.one_percent[0]} of {found.one_percent[1]}), "
+                f"{_percent(*found.off_diagonal)} of the two deviations in one entry off the diagonal (1 % of the "
+                f"entry itself is seen in {found.one_percent[0]} of {found.one_percent[1]}), "
             )
         return (
-            f"{said}: an error of {_percent(found.variance)} in one variance, {off}{100 * found.rank_one:.2g} % in one "
-            f"direction, or {100 * found.whole:.2g} % in all of it, would be rejected with probability {found.power:g}."
+            f"{said}: an error of {_percent(*found.variance)} in one variance, {off}{_percent(found.rank_one)} in one "
+            f"direction, or {_percent(found.whole)} in all of it, would be rejected with probability {found.power:g}."
         )
 
     def recipe(self) -> str:
@@ -267,6 +268,10 @@ def _numbers(values: tuple[float, ...]) -> str:
     return shown + (f" … ({len(values)} in all)" if len(values) > _SHOWN else "")
 
 
-def _percent(limits: tuple[float, float]) -> str:
-    low, high = (f"{100 * value:.2g}" for value in limits)
-    return f"{low} %" if low == high else f"{low} to {high} %"
+def _percent(*limits: float) -> str:
+    """One limit, or a range of them, rounded up: at what is printed the promise still holds."""
+    shown = []
+    for limit in limits:
+        value = Decimal(f"{100 * limit:.12g}")
+        shown.append(f"{float(value.quantize(Decimal(1).scaleb(value.adjusted() - 1), ROUND_CEILING)):g}")
+    return f"{' to '.join(dict.fromkeys(shown))} %"

@@ -98,7 +98,7 @@ def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
 
 def _log_density(x: Array, d: int, n: int, upper: bool) -> Array:
     """Log of ρ at x (...), NaN where x is not beyond every zero of the polynomial."""
-    from scipy.special import gammaln
+    from scipy.special import gammaln, xlogy
 
     sign, order = (1.0 if upper else -1.0), n - d
     value, ratio = np.zeros_like(x), np.ones_like(x)
@@ -107,18 +107,20 @@ def _log_density(x: Array, d: int, n: int, upper: bool) -> Array:
             ratio = (x - (2 * k + 1 + order)) - (k * (k + order) / ratio if k else 0.0)
             value += np.log(sign * ratio)
         constant = 0.5 * np.log(np.pi) - 0.5 * (n + d - 1) * np.log(2) - gammaln(0.5 * n) - gammaln(0.5 * d)
-        weight = 0.5 * (n - d - 1) * np.log(x) - 0.5 * x
+        weight = xlogy(0.5 * (n - d - 1), x) - 0.5 * x  # x is 0 at the end of a lower tail
     return np.asarray(constant + weight + value)
 
 
-def root_limit(p: float, d: int, n: int) -> float:
-    """Largest root, of S, that has probability p."""
+def root_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
+    """Largest root, of S, that has probability p; or the smallest."""
     from scipy.optimize import brentq
 
-    def excess(z: float) -> float:
-        return float(np.log(max(root_tail(n + z * np.sqrt(2 * n), d, n, upper=True), 1e-300) / p))
+    side = 1 if upper else -1
 
-    low = 2 * np.sqrt(d)
-    while excess(low) > 0:
-        low *= 1.3
-    return float(1 + brentq(excess, low / 1.3 / 2, low, xtol=1e-3) * np.sqrt(2 / n))
+    def excess(z: float) -> float:
+        return float(np.log(max(root_tail(n + side * z * np.sqrt(2 * n), d, n, upper=upper), 1e-300) / p))
+
+    high = 2 * np.sqrt(d)
+    while excess(high) > 0:
+        high *= 1.3
+    return float(1 + side * brentq(excess, 0.0, high, xtol=1e-9) * np.sqrt(2 / n))

@@ -7,27 +7,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.duality.roots import root_limit
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
+from kfdyn.duality.power import pair_error, root_error, variance_error, whole_error
 
 Array = NDArray[np.float64]
 
 
 class Detectable(NamedTuple):
-    """Relative errors in 𝓜⁻¹ that are rejected with probability ``power``.
+    """Relative errors in 𝓜⁻¹ that are rejected with probability ``power`` at least, of either sign.
 
     Examples
     --------
-    Six joints and 200,000 samples, read in 30 tests: one variance wrong by 2 % is found, or all by 1 %.
+    Six joints and 200,000 samples, read in 30 tests: one variance wrong by 2.1 % is found, or all by 1 %.
 
     >>> found = detectable(d=6, n=200_000, tests=30)
     >>> round(found.entry, 3), round(found.whole, 3), found.power
-    (0.02, 0.01, 0.95)
+    (0.021, 0.01, 0.95)
 
-    One entry off the diagonal is seen from 1.5 % (nothing correlated) to 2 % of the two deviations:
+    One entry off the diagonal is seen from 1.5 % (nothing correlated) to 2.1 % of the two deviations:
 
     >>> round(found.off_diagonal, 3)
-    0.02
+    0.021
     """
 
     entry: float
@@ -42,8 +41,9 @@ class Detectable(NamedTuple):
 def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0.95) -> Detectable:
     """Smallest relative error δ in 𝓜⁻¹ that n samples reject, at Holm's first step p < level/tests.
 
-    One entry: S_ij has deviation √((1 + ρ²)/n), at most √(2/n), against the Šidák limit of d(d+1)/2 entries. The whole:
-    the likelihood ratio is noncentral χ² with d(d+1)/2 degrees of freedom and noncentrality ndδ²/2.
+    One entry: S_ii is χ²(n)/n times the ratio of true and claimed variance, against Šidák's limit of d(d+1)/2 entries;
+    an entry off the diagonal, of deviation √((1 + ρ²)/n), is seen no later. The whole: the likelihood ratio by its own
+    law at the error. Of too much and too little, the one that is harder to see counts.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0
 
     Notes
     -----
-    Both are O(1/√n): four times the samples see half the error.
+    Both are O(1/√n): four times the samples see half the error, or somewhat less than half if they are few.
 
     Examples
     --------
@@ -71,13 +71,15 @@ def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0
     >>> round(100 * found.entry, 1), round(100 * found.whole, 1)
     (2.1, 1.0)
     """
-    entry = _scores(d, tests, level, power) * np.sqrt(2 / n)
-    whole = _whole(d, n, tests, level, power)
-    return Detectable(float(entry), whole, power, float(entry) if d > 1 else float("nan"))
+    entry = variance_error(n, _single(d, tests, level), power)
+    whole = whole_error(d, n, level / tests, power)
+    return Detectable(entry, whole, power, entry if d > 1 else float("nan"))
 
 
 class Limits(NamedTuple):
-    """Errors in one claimed covariance Σ that its samples reject with probability ``power``, from (best, worst) entry.
+    """Errors in one claimed covariance Σ that its samples reject with probability ``power`` at least.
+
+    Of either sign; for entries, those of the (best, worst) one.
 
     Examples
     --------
@@ -106,10 +108,10 @@ class Limits(NamedTuple):
 def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float = 0.95) -> Limits:
     """Smallest errors in a claimed covariance Σ that n samples reject.
 
-    An error δ in the entry (i, j) moves S_ij by δ, against a deviation of √((Σ_ii Σ_jj + Σ_ij²)/n); and it moves
-    the same entry of the covariance of Σ⁻¹x by δ(Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹, against √((Ω_ii Ω_jj + Ω_ij²)/n). The
-    second is the score of the likelihood: no test of one entry sees a smaller error, and where Σ is correlated the
-    first sees only a far larger one.
+    An error δ in the entry (i, j) moves the same entry of the covariance of Σ⁻¹x by δ(Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹,
+    against a deviation of √((Ω_ii Ω_jj + Ω_ij²)/n). This is the score of the likelihood: no test of one entry sees a
+    smaller error, and where Σ is correlated S_ij itself shows only a far larger one. To first order δ is
+    z/√(n(Ω_ii Ω_jj + Ω_ij²)), z normal scores; few samples need more, the more of one sign, by the exact laws.
 
     Parameters
     ----------
@@ -132,38 +134,22 @@ def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float =
     >>> round(100 * limits(np.eye(6), 200_000, 40).variance[1], 1)
     2.1
     """
-    from scipy.optimize import brentq
-    from scipy.stats import norm
-
     d = len(Sigma)
     deviation = np.sqrt(np.diag(Sigma))
     unit = Sigma / deviation / deviation[:, None]  # squares of the claim itself may leave double precision
     inverse = np.linalg.inv(unit)
-    scores = _scores(d, tests, level, power)
-    direct, sharp = (np.sqrt(np.outer(np.diag(A), np.diag(A)) + A**2) for A in (unit, inverse))
-    relative = scores * np.minimum(direct, 1 / sharp) / np.sqrt(n)
-    i, j = np.diag_indices(d)
-    relative[i, j] = scores * np.sqrt(2 / n) * np.minimum(1.0, 1 / np.diag(inverse))
+    single = _single(d, tests, level)
     above = np.triu_indices(d, 1)
-    seen = relative[above] <= 0.01 * np.abs(unit[above])
-    limit = root_limit(0.5 * level / tests, d, n)
-
-    def shown(theta: float) -> float:
-        """Largest root at θ, less what chance may take from it; Baik and Silverstein's mean, Paul's deviation."""
-        pull = (d - 1) / (n * theta)
-        deviation = np.sqrt(2 / n * max(1 - pull / theta, 0.0))
-        return float((1 + theta) * (1 + pull - norm.ppf(power) * deviation))
-
-    threshold = float(np.sqrt((d - 1) / n)) + 1e-12
-    rank_one = (
-        float(brentq(lambda theta: shown(theta) - limit, threshold, 100.0)) if shown(threshold) < limit else threshold
-    )
+    size = np.sqrt(np.diag(inverse))
+    scale = np.outer(size, size)[above]
+    pairs = pair_error(inverse[above] / scale, n, single, power) / scale
+    seen = pairs <= 0.01 * np.abs(unit[above])
     return Limits(
-        _range(np.diag(relative)),
-        _range(relative[above]),
+        _range(variance_error(n, single, power) / np.diag(inverse)),
+        _range(pairs),
         (int(seen.sum()), len(seen)),
-        rank_one,
-        _whole(d, n, tests, level, power),
+        root_error(d, n, level / tests, power),
+        whole_error(d, n, level / tests, power),
         power,
     )
 
@@ -172,24 +158,6 @@ def _range(values: Array) -> tuple[float, float]:
     return (float(values.min()), float(values.max())) if values.size else (float("nan"), float("nan"))
 
 
-def _scores(d: int, tests: int, level: float, power: float) -> float:
-    """Normal score that an entry must be off by, among d(d + 1)/2 entries and so many tests."""
-    from scipy.stats import norm
-
-    single = -np.expm1(np.log1p(-level / tests) / (d * (d + 1) // 2))
-    return float(norm.isf(single / 2) + norm.ppf(power))
-
-
-def _whole(d: int, n: int, tests: int, level: float, power: float) -> float:
-    """Relative error in all of a covariance that its likelihood ratio rejects."""
-    from scipy.optimize import brentq
-    from scipy.stats import ncx2
-
-    f = d * (d + 1) // 2
-    null = LikelihoodRatioNull.covariance(d, n)
-    limit = brentq(lambda x: float(np.log(max(float(null.sf(x)), 1e-300) * tests / level)), null.mean, 50 * null.mean)
-    # far from the null mean f, χ² is a limit: measure the excess over E[LR], which is exact
-    excess = limit * f / null.mean
-    high = 2 * excess + 100.0
-    noncentral = brentq(lambda c: float(ncx2.sf(excess, f, c)) - power, 1e-6, high)
-    return float(np.sqrt(2 * noncentral / (n * d)))
+def _single(d: int, tests: int, level: float) -> float:
+    """Level of one entry among d(d + 1)/2, and of so many tests."""
+    return float(-np.expm1(np.log1p(-level / tests) / (d * (d + 1) // 2)))

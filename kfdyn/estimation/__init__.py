@@ -27,4 +27,4 @@ _PLACES = {
     "tree": ("Tree",),
 }
 
-__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES, rooms=("series",))
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES, rooms=("consistency", "dense", "series"))

@@ -40,8 +40,8 @@ def kalman_filter(
     ss : StateSpace
         The model.
     T : array, shape (..., Σm_k)
-        Measurements, stacked node by node in node order; NaN marks a missing one (the same ones in every batch
-        entry).
+        Measurements, stacked node by node in node order, or (..., N, m) where all N nodes have m outputs; NaN marks a
+        missing one (the same ones in every batch entry).
     xi, eta : array, shape (..., Σn_k), optional
         Known inputs; these replace the model's own. Batch axes broadcast against those of T.
     method : {"block", "univariate", "square_root"}

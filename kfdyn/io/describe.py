@@ -50,12 +50,13 @@ def describe(system: System | Loaded, most: int = 80) -> str:
     expect_rigid(system, "describe", "print(system) tells its bodies and modes")
     lines = [_headline(system), "", *_table(system, most)]
     if system.n_bodies > most:
-        lines.append(f"... and {system.n_bodies - most} more bodies")
+        rest = system.n_bodies - most
+        lines.append(f"... and {rest} more bod{'y' if rest == 1 else 'ies'}")
     if system.frames:
         lines.append(f"frames: {listed(list(system.frames), 8)}")
     if loaded.world_frames:
         lines.append(f"fixed to the world: {listed(list(loaded.world_frames), 8)}")
-    warnings = [*loaded.notes, *_weightless(system)]
+    warnings = [*loaded.notes, *_weightless(system), *_hollow(system), *_beyond(system)]
     return "\n".join([*lines, *(f"warning: {text}" for text in warnings)])
 
 
@@ -141,6 +142,26 @@ def _weightless(system: System) -> Iterator[str]:
     idle = [b.hinge_name for b, h in zip(system.bodies, heavy) if not h and b.hinge.nv and not b.armature.all()]
     if idle:
         yield f"hinges that move no mass, so forward dynamics has no answer: {listed(idle)}"
+
+
+def _hollow(system: System) -> Iterator[str]:
+    """Bodies that resist turning and not moving, as no body does."""
+    hollow = [b.name for b, m in zip(system.bodies, system.open_tree.layout.mass) if m == 0 and b.inertia.any()]
+    if hollow:
+        yield f"moments of inertia without a mass, used as they are: bodies {listed(hollow)}"
+
+
+def _beyond(system: System) -> Iterator[str]:
+    """Hinges of one dof whose limits leave the neutral configuration out."""
+    neutral = system.expand(system.neutral())
+    tree = system.open_tree
+    out = [
+        body.hinge_name
+        for body in tree.bodies
+        if body.hinge.nv == 1 and not body.lower[0] <= neutral[tree.q_slice(body.hinge_name)][0] <= body.upper[0]
+    ]
+    if out:
+        yield f"the neutral configuration is beyond the limits of hinges {listed(out)}"
 
 
 def _cut(text: str, width: int) -> str:

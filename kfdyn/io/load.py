@@ -13,7 +13,7 @@ from kfdyn.errors import ModelError
 from kfdyn.io.equalities import check_choice
 from kfdyn.io.loaded import Loaded, LoadWarning
 from kfdyn.io.markup import read_elements
-from kfdyn.io.source import open_source
+from kfdyn.io.source import expect_no_page, open_source
 from kfdyn.multibody import Origin, System
 from kfdyn.multibody.system import EARTH
 
@@ -128,6 +128,7 @@ def read(
     """
     check_choice(mimic)
     opened = open_source(source)
+    expect_no_page(opened)
     tag = opened.root().tag
     if tag == "robot":
         from kfdyn.io.urdf import load_urdf

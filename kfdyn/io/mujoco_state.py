@@ -168,6 +168,10 @@ def _pairs(system: System, model: Any) -> list[Pair]:
     pairs = []
     for j, name in enumerate(names):
         kind, at, dof = int(model.jnt_type[j]), int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+        if name not in system.hinge_names:
+            raise ModelError(
+                f"joint {name!r} of the MuJoCo model is no hinge of {system.name!r}; load both from one file"
+            )
         q, v = system.q_slice(name), system.v_slice(name)
         there = slice(at, at + QUATERNIONS.get(kind, 1)), slice(dof, dof + DOFS[kind])
         if q.stop - q.start != there[0].stop - at or v.stop - v.start != DOFS[kind]:

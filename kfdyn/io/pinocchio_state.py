@@ -131,6 +131,11 @@ def _pairs(system: System, model: Any) -> list[Pair]:
 
 def _pair(system: System, name: str, joint: Any) -> Pair:
     q, v = system.q_slice(name), system.v_slice(name)
+    if joint.shortname() == "JointModelMimic":
+        raise ModelError(
+            f"joint {name!r} of the Pinocchio model follows another and has no place in its q; build the model without "
+            "mimic=True: the system's couplings are expanded to it"
+        )
     kind = KINDS.get((joint.nq, joint.nv, q.stop - q.start))
     screws = system.bodies[system.hinge_index(name)].hinge.screws
     if kind is None or len(screws) != joint.nv:

@@ -38,10 +38,22 @@ def open_source(source: str | bytes | os.PathLike[str]) -> Source:
                 f"<string>: character {error.start} is a lone surrogate, which no XML file holds"
             ) from None
     if not isinstance(source, str | os.PathLike):
-        raise ModelError(f"load needs a path or a string of XML, got {type(source).__name__}")
+        kind = type(source).__name__
+        cure = "; kf.io.from_mujoco_model takes one that MuJoCo has compiled" if kind == "MjModel" else ""
+        raise ModelError(f"load needs a path or a string of XML, got {kind}{cure}")
     if "\0" in os.fspath(source):
         raise ModelError(f"{os.fspath(source)[:60]!r} is neither a path nor XML; XML begins with '<'")
     return _read_file(Path(source))
+
+
+def expect_no_page(source: Source) -> None:
+    """Refuse an HTML page by its name: what a browser saves of a site that shows the file."""
+    if re.match(
+        rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype\s+)?html\b", source.data[:4096], re.IGNORECASE | re.DOTALL
+    ):
+        raise ModelError(
+            f"{source.name}: is an HTML page, no robot; save the file itself (where a site shows it, its 'raw' form)"
+        )
 
 
 def _read_file(path: Path) -> Source:

@@ -63,13 +63,18 @@ def load_urdf(
     joints = urdf.joints.values()
     mimics = tuple(joint.mimic for joint in joints if joint.mimic is not None)
     couplings: tuple[Coupling, ...] = ()
-    if mimics and mimic == "free":
-        notes.append(f"mimic joints move freely, their couplings are data only: {listed([m.hinge for m in mimics])}")
-    elif mimics:
+    moving = [m for m in mimics if urdf.joints[m.hinge].kind != "fixed"]
+    if mimic == "obey":
         couplings, free = _couplings(source.name, urdf, mimics)
         notes += free
-    if lost := [m.hinge for m in mimics if m.of not in urdf.joints]:
-        notes.append(f"mimic joints that follow joints which are not in the file: {listed(lost)}")
+    elif known := [m.hinge for m in moving if m.of in urdf.joints]:
+        notes.append(f"mimic joints move freely, their couplings are data only: {listed(known)}")
+    if lost := [m for m in moving if m.of not in urdf.joints]:
+        followed = listed(list(dict.fromkeys(m.of for m in lost)))
+        notes.append(
+            f"mimic joints move freely, for they follow joints which are not in the file: "
+            f"{listed([m.hinge for m in lost])} (which follow {followed})"
+        )
     if unbounded := [joint.name for joint in joints if joint.kind in ("revolute", "prismatic") and not joint.limited]:
         notes.append(f"joints without the <limit> that URDF asks for, taken as unlimited: {listed(unbounded)}")
     with warnings.catch_warnings(record=True) as said:

@@ -73,7 +73,7 @@ class System(Lookup, Opened):
     armature, damping, stiffness, lower, upper, speed, effort : (nv,)
         The bodies' entries, stacked as v is. With couplings, the limits of a coordinate are the tightest that its
         hinges leave it (effort: the limit of the hinge it is named after); armature, damping and stiffness are then
-        full matrices X*RX, to be had from ``open_tree``.
+        the diagonal of X*RX, and refused with an error where that is a full matrix, as a differential's is.
     mass : float
         Of all bodies.
     origin : Origin or None
@@ -241,6 +241,11 @@ class System(Lookup, Opened):
                     "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
                 )
             if key in ("armature", "damping", "stiffness") and not self.is_tree:
+                matrix = self._expansion.matrix(np.diag(getattr(self.open_tree, key)))
+                if np.array_equal(
+                    matrix, np.diag(np.diag(matrix))
+                ):  # as it is but where a coupling has several columns
+                    return np.diag(matrix)
                 raise ModelError(
                     f"system {self.name!r} has {self.constraints}: its {key} is a full matrix, X* diag(r) X with "
                     f"r = system.open_tree.{key} and X = system.expansion(q)"

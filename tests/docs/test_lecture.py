@@ -45,6 +45,11 @@ def test_solution(number):
     exercise.check(getattr(solution, name))
 
 
+def test_lists_are_right_where_arrays_are():
+    exercise, solution, _ = loaded("1")
+    exercise.check(lambda m, r: [x.tolist() for x in solution.filter_of_train(m, r)])
+
+
 @pytest.mark.parametrize("number", NUMBERS)
 def test_exercise_waits_for_an_answer(number):
     exercise, _, name = loaded(number)

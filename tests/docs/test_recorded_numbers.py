@@ -173,12 +173,15 @@ def test_what_the_cross_check_would_miss():
     text = said("docs/cross_check.md")
     report = kf.cross_check(kf.models.puma560(), np.linspace(-1, 1, 6), samples=2000)
     found = detectable(6, 200_000, len(report.tests))
-    assert [round(100 * x) for x in (found.entry, found.off_diagonal, found.whole)] == [2, 2, 1]
-    assert "200,000 samples 2 % in one variance, 2 % of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, 1 % in the" in text
+    entry, pair, whole = (np.ceil(1000 * x) / 10 for x in (found.entry, found.off_diagonal, found.whole))
+    assert (
+        f"200,000 samples {entry} % in one variance, {pair} % of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, "
+        f"{whole} % in the" in text
+    )
     assert {f"{party.tolerance:.0e}" for party in report.parties} == {"1e-13"}
     assert "64 uκ, in O(N): 1e-13 for the PUMA 560" in text
-    assert "some six per cent in one variance" in said("docs/slides/index.md")
-    assert round(100 * detectable(6, 20_000, len(report.tests)).entry) == 6
+    assert "some seven per cent in one variance" in said("docs/slides/index.md")
+    assert round(100 * detectable(6, 20_000, len(report.tests)).entry) == 7
     assert "10⁸ samples of the pendulum see an error of 0.08 % in 𝓜⁻¹" in text
     tests = kf.cross_check(kf.models.pendulum(), [0.3], samples=1000).tests
     assert f"{100 * detectable(1, 10**8, len(tests)).entry:.2f}" == "0.08"

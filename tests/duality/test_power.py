@@ -1,11 +1,18 @@
 """The cross-check rejects what is wrong, and says what it can see."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
 from duality_cases import heavier, outcomes, with_covariance
+from scipy.stats import binom, wishart
 
 import kfdyn as kf
-from kfdyn.duality import claims, cross_check, detectable
+from kfdyn.duality import claims, cross_check, detectable, limits
+from kfdyn.duality.roots import roots_test
+from kfdyn.estimation.consistency import largest_entry_test
+from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 PUMA = kf.models.puma560()
 Q = np.linspace(-1, 1, 6)
@@ -103,5 +110,117 @@ def test_detectable_errors_are_detected():
 
 def test_detectable_error_falls_with_the_root_of_the_samples():
     coarse, fine = detectable(7, 10_000, 30), detectable(7, 1_000_000, 30)
+    assert coarse.entry / fine.entry == pytest.approx(10, rel=0.06)  # few samples need more than their share
+    assert coarse.whole / fine.whole == pytest.approx(10, rel=0.03)
+    coarse, fine = detectable(7, 10**6, 30), detectable(7, 10**8, 30)
     assert coarse.entry / fine.entry == pytest.approx(10, rel=0.01)
-    assert coarse.whole / fine.whole == pytest.approx(10, rel=0.02)
+    assert coarse.whole / fine.whole == pytest.approx(10, rel=0.01)
+
+
+# --- the limits hold for few samples, whichever of claim and truth is the larger
+
+ERRORS = ("variance", "best pair", "worst pair", "direction", "whole")
+
+
+@functools.cache
+def cases(size):
+    """Covariances with few samples, from hardly correlated to strongly."""
+    if size == 2:
+        return kf.mass_matrix_inverse(kf.models.double_pendulum(), [0.3, 0.4]), 100
+    if size == 3:
+        return np.eye(3) + 0.2, 500
+    return kf.mass_matrix_inverse(kf.models.uniform_chain(4), [0.3, -0.2, 0.5, 0.4]), 400
+
+
+def error_of(what, Sigma, found):
+    """The error in Σ of the size that is said to be seen, where it is hardest to see (or easiest)."""
+    deviation, inverse = np.sqrt(np.diag(Sigma)), np.linalg.inv(Sigma)
+    if what == "whole":
+        return found.whole * Sigma
+    if what == "direction":
+        v = np.linalg.cholesky(Sigma) @ np.ones(len(Sigma)) / np.sqrt(len(Sigma))
+        return found.rank_one * np.outer(v, v)
+    error = np.zeros_like(Sigma)
+    if what == "variance":
+        k = int(np.argmin(np.diag(inverse) * deviation**2))
+        error[k, k] = found.variance[1] * Sigma[k, k]
+        return error
+    information = (np.outer(np.diag(inverse), np.diag(inverse)) + inverse**2) * np.outer(deviation, deviation) ** 2
+    above = list(zip(*np.triu_indices(len(Sigma), 1)))
+    i, j = (min if what == "worst pair" else max)(above, key=lambda at: information[at])
+    error[i, j] = error[j, i] = found.off_diagonal[what == "worst pair"] * deviation[i] * deviation[j]
+    return error
+
+
+def p_value(what, S, claim, n):
+    """Of the test that sees such an error first."""
+    inverse = np.linalg.inv(claim)
+    if what in ("variance", "best pair", "worst pair"):
+        return largest_entry_test(inverse @ (n * S) @ inverse, inverse, n).p_value
+    root = np.linalg.inv(np.linalg.cholesky(claim))
+    whitened = root @ S @ root.T
+    if what == "direction":
+        return roots_test(whitened, n).p_value
+    ratio = n * (np.trace(whitened) - np.linalg.slogdet(whitened)[1] - len(S))
+    return float(LikelihoodRatioNull.covariance(len(S), n).sf(ratio))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("what", ERRORS)
+def test_limits_hold_for_either_sign(what, size):
+    """Drawn from Wishart's law: at the limit the harder sign is rejected in 0.95 of the runs, the other more often."""
+    Sigma, n = cases(size)
+    runs, tests, level = 300, 30, 1e-3
+    error = error_of(what, Sigma, limits(Sigma, n, tests, level))
+    found = []
+    for claim, truth in (
+        (Sigma, Sigma + error),
+        (Sigma, Sigma - error),
+        (Sigma + error, Sigma),
+        (Sigma - error, Sigma),
+    ):
+        if min(np.linalg.eigvalsh(claim)[0], np.linalg.eigvalsh(truth)[0]) <= 0:
+            continue  # no covariance at all
+        drawn = wishart(n, truth).rvs(runs, random_state=np.random.default_rng(size)) / n
+        found.append(sum(p_value(what, S, claim, n) < level / tests for S in drawn))
+    assert min(found) >= binom.ppf(1e-3, runs, 0.95)
+    if what != "direction":  # of which the limit is a bound
+        assert min(found) <= binom.isf(1e-3, runs, 0.95)
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (1, 2), (2, 2), (2, 3), (6, 6), (6, 8)])
+def test_hardly_any_samples_see_hardly_anything(d, n):
+    """Fewer than anybody should take, but allowed: numbers that are large, and no failure."""
+    found, claimed = detectable(d, n, 30), limits(np.eye(d), n, 30)
+    sizes = [found.entry, found.whole, *claimed.variance, claimed.rank_one, claimed.whole]
+    assert min(sizes) > 5 and np.isfinite(sizes).all()
+    assert d == 1 or 0.5 < claimed.off_diagonal[0] <= 1.0  # more would be no covariance
+
+
+@pytest.mark.slow
+def test_the_printed_limits_hold():
+    """What the verdict prints, read off it and claimed, too much and too little: 150 runs of the whole check each."""
+    arm, q, n, runs = kf.models.double_pendulum(), [0.3, 0.4], 2000, 150
+    inverse = kf.mass_matrix_inverse(arm, q)
+    said = cross_check(arm, q, samples=n, claimed={"a": inverse}).verdict().splitlines()[-1]
+    entry, pair, whole = (
+        float(re.search(rf"([\d.]+) % {words}", said).group(1)) / 100
+        for words in ("in one variance", "of the two deviations", "in all of it")
+    )
+    first, both = np.diag([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    deviation = np.sqrt(np.diag(inverse))
+    for error in (entry * first * inverse, pair * both * np.outer(deviation, deviation), whole * inverse):
+        for sign in (1, -1):
+            claim = {"a": inverse + sign * error}
+            found = sum(not cross_check(arm, q, samples=n, seed=seed, claimed=claim).passed for seed in range(runs))
+            assert found >= binom.ppf(1e-3, runs, 0.95), (error, sign)
+
+
+def test_limits_are_rounded_up():
+    """2.101 % must not be printed as 2.1 %."""
+    from kfdyn.duality.report import _percent
+
+    assert _percent(0.02101) == "2.2 %"
+    assert _percent(0.0210, 0.099) == "2.1 to 9.9 %"
+    assert _percent(0.0000123401) == "0.0013 %"
+    assert _percent(1.234) == "130 %"

@@ -28,10 +28,25 @@ def test_hinges_that_move_no_mass_are_told():
     assert "warning: hinges that move no mass, so forward dynamics has no answer: 'k'" in told
 
 
+def test_limits_that_leave_the_neutral_configuration_out_are_told():
+    bent = '<limit lower="-3" upper="-0.1" effort="1" velocity="1"/>'
+    text = robot(link("a"), link("b", 1), joint("j", "revolute", "a", "b", bent))
+    told = kio.describe(kio.load(text))
+    assert "warning: the neutral configuration is beyond the limits of hinges 'j'" in told
+    assert "neutral" not in kio.describe(kio.load(text.replace("-0.1", "0.1")))
+
+
+def test_moments_without_a_mass_are_told():
+    hollow = link("b", 1).replace('mass value="1"', 'mass value="0"')
+    told = kio.describe(kio.load(robot(link("a"), hollow, joint("j", "continuous", "a", "b"))))
+    assert "warning: moments of inertia without a mass, used as they are: bodies 'b'" in told
+
+
 def test_long_systems_are_cut_short():
     text = kio.describe(mb.models.chain(60), most=40)
     assert text.count("\n") < 50
     assert "... and 20 more bodies" in text
+    assert kio.describe(mb.models.chain(3), most=2).endswith("... and 1 more body")
     assert max(map(len, text.splitlines())) < 200
 
 

@@ -10,7 +10,10 @@ from kfdyn.io import markup
     [
         ("<sdf/>", "neither URDF nor MJCF; convert it"),
         ("<mujocoinclude/>", "load the file that includes it"),
-        ("<html/>", "URDF begins with <robot>, MJCF with <mujoco>"),
+        ("<svg/>", "URDF begins with <robot>, MJCF with <mujoco>"),
+        ("<html/>", "<string>: is an HTML page, no robot; save the file itself"),
+        ("<!DOCTYPE html><html><body>404<br></body></html>", "is an HTML page"),
+        (b"\xef\xbb\xbf\n<!-- saved -->\n<!doctype HTML><p>", "is an HTML page"),
         ("<robot", "<string>:1: not well-formed XML"),
         ("<robot>\n<link>\n</robot>", "<string>:3: not well-formed XML.*mismatched tag"),
         ("<robot/><robot/>", "not well-formed XML"),
@@ -26,6 +29,13 @@ from kfdyn.io import markup
 def test_what_is_no_robot(text, message):
     with pytest.raises(ModelError, match=message):
         kio.load(text)
+
+
+def test_a_model_of_mujoco_has_a_door_of_its_own():
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string("<mujoco/>")
+    with pytest.raises(ModelError, match=r"got MjModel; kf\.io\.from_mujoco_model takes one"):
+        kio.load(model)
 
 
 def test_files_that_are_none(tmp_path):

@@ -100,8 +100,16 @@ def test_faults():
         kio.from_mujoco(MJ_SYSTEM, MJ, np.full(MJ.nq, np.nan))
     with pytest.raises(ModelError, match=r"load both from one file"):
         kio.to_pinocchio(SYSTEM, pin.buildModelFromXML(ALL_JOINTS), q)
-    with pytest.raises(ModelError, match="no hinge 'f'"):
+    with pytest.raises(
+        ModelError, match="joint 'f' of the MuJoCo model is no hinge of 'test'; load both from one file"
+    ):
         kio.to_mujoco(SYSTEM, MJ, q)
+    parts = [link("a"), link("b", 1), link("c", 1), joint("j", "continuous", "a", "b")]
+    gear = robot(*parts, joint("k", "continuous", "b", "c", '<mimic joint="j"/>'))
+    system = kio.load(gear)
+    with pytest.raises(ModelError, match=r"joint 'k' of the Pinocchio model follows another.*without mimic=True"):
+        kio.to_pinocchio(system, pin.buildModelFromXML(gear, mimic=True), system.neutral())
+    assert kio.to_pinocchio(system, pin.buildModelFromXML(gear), system.neutral()).q.size >= 2  # the cure
     tilted = robot(link("a"), link("b", 1), joint("p", "planar", "a", "b", '<axis xyz="1 0 0"/>'))
     system = kio.load(tilted)
     with pytest.raises(ModelError, match="hinge 'p': Pinocchio's planar joint moves in the x-y plane"):

@@ -117,7 +117,13 @@ def test_oddities_are_noted_and_not_refused():
     loaded = kio.read(crossed)
     assert np.isinf(loaded.system.bodies[-1].lower).all() and "lies above" in loaded.notes[0]
     lost = robot(*parts, joint("j", "continuous", "a", "b", '<mimic joint="nobody"/>'))
-    assert any("which are not in the file: 'j'" in note for note in kio.read(lost).notes)
+    for choice in ("obey", "free"):
+        (note,) = (note for note in kio.read(lost, mimic=choice).notes if "mimic" in note)
+        assert note == (
+            "mimic joints move freely, for they follow joints which are not in the file: 'j' (which follow 'nobody')"
+        )
+    stiff = robot(*parts, joint("j", "continuous", "a", "b"), joint("k", "fixed", "b", "c", '<mimic joint="j"/>'))
+    assert not any("mimic" in note for note in kio.read(stiff, mimic="free").notes)  # what is fixed does not move
     thin = link("b", 1).replace('izz="0.4"', 'izz="1.4"')
     assert any(
         "that no positive mass has: links 'b'" in n

@@ -1,6 +1,7 @@
 """Couplings as data: coordinates, names, limits, motion, and what is refused."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,6 @@ def test_limits_are_the_tightest():
 def test_limits_without_room_leave_those_of_the_driver():
     rod = kf.models.uniform_chain(2).bodies
     names = [b.hinge_name for b in rod]
-    from dataclasses import replace
 
     bodies = [replace(b, lower=0.0, upper=1.0) for b in rod]
     s = kf.System(bodies, couplings=[kf.Coupling(names, [1.0, -1.0])])
@@ -128,12 +128,29 @@ def test_refused(make, error, text):
         make()
 
 
+def test_rotors_of_coupled_hinges():
+    """X*RX: a diagonal where every hinge follows one coordinate, else refused; the mass matrix is the oracle."""
+    bodies = kf.models.chain(3).bodies
+    armed = [replace(body, armature=r, damping=2 * r, stiffness=3 * r) for body, r in zip(bodies, (0.5, 0.2, 0.1))]
+    geared = kf.System(armed, couplings=[kf.Coupling([armed[0].hinge_name, armed[2].hinge_name], [1.0, -4.0])])
+    bare = kf.System([replace(b, armature=0.0) for b in armed], couplings=geared.couplings)
+    q = geared.neutral()
+    np.testing.assert_allclose(
+        np.diag(geared.armature), kf.mass_matrix(geared, q) - kf.mass_matrix(bare, q), atol=1e-12
+    )
+    assert geared.armature[0] == 0.5 + 16 * 0.1
+    np.testing.assert_allclose(geared.damping, 2 * geared.armature, rtol=1e-15)
+    np.testing.assert_allclose(geared.stiffness, 3 * geared.armature, rtol=1e-15)
+    names = [body.hinge_name for body in armed]
+    differential = kf.System(armed, couplings=[kf.Coupling(names, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])])
+    with pytest.raises(ModelError, match=r"armature is a full matrix"):
+        _ = differential.armature
+
+
 def test_what_is_for_trees_refuses_it_in_words():
     s = fingers()
     with pytest.raises(ModelError, match=r"1 coupling.*open_tree"):
         _ = s.layout
-    with pytest.raises(ModelError, match=r"armature is a full matrix"):
-        _ = s.armature
     with pytest.raises(ModelError, match=r"open_tree"):
         kf.decompose_forces(s, s.neutral(), np.zeros(s.nv), np.zeros(s.nv))
     with pytest.raises(ModelError, match=r"open_tree"):

@@ -4,7 +4,7 @@ Each function makes a :class:`SeriesModel`; the sum of two has the states of bot
 estimates the variances, ``forecast`` continues the series with intervals, ``components`` takes it apart.
 """
 
-from kfdyn.estimation.series.arma import ar, arma
+from kfdyn.estimation.series.arma import ar, arma, coefficients_of
 from kfdyn.estimation.series.matern import matern
 from kfdyn.estimation.series.model import SeriesModel
 from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
@@ -18,6 +18,7 @@ __all__ = [
     "SeriesModel",
     "ar",
     "arma",
+    "coefficients_of",
     "constant_acceleration",
     "constant_velocity",
     "cycle",

@@ -24,7 +24,7 @@ def ar(p: int) -> SeriesModel:
     -------
     SeriesModel
         With ``ar.variance`` and the partial autocorrelations ``ar.partial[j]``, each between −1 and 1; the coefficients
-        are ``coefficients_of(partial)``. There is no measurement noise unless it is added.
+        are ``kf.series.coefficients_of(partial)``. There is no measurement noise unless it is added.
 
     Examples
     --------

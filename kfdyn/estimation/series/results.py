@@ -92,6 +92,9 @@ class SeriesFit:
             raise AttributeError(name)
         return getattr(self.result, name)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self.result) if not name.startswith("_"))})
+
     def __str__(self) -> str:
         return self.result.summary()
 

@@ -190,6 +190,13 @@ def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
     >>> part = model.components([1.0], 3 * step)[0]
     >>> part.mean[[0, 19]].round(6)
     array([0., 3.])
+
+    The coefficient itself is a state:
+
+    >>> ss = model.state_space([1.0], 20)
+    >>> smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, 3 * step))
+    >>> smooth.smoothed_state[-1].round(6), smooth.smoothed_state_cov[-1].round(6)
+    (array([3.]), array([[0.1]]))
     """
     rows = real_array(X, "X")
     rows = rows[:, None] if rows.ndim == 1 else rows

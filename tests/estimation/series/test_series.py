@@ -391,3 +391,11 @@ def test_series_of_different_lengths_and_equal_times_get_a_cure():
         kf.fit(lambda t: None, [1.0], [np.zeros(2), np.zeros(5)])
     with pytest.raises(ShapeError, match="1 follows 1 at place 2: sort times and series together, and take the mean"):
         kf.series.matern(1.5, [0.0, 1.0, 1.0, 2.0])
+
+
+def test_what_a_fit_has_is_listed():
+    """For completion at the prompt; and coefficients_of has a name that can be reached."""
+    fit = kf.series.local_level().fit(np.array([1.0, 2.0, 1.5, 3.0, 2.0, 2.5]))
+    assert {"params", "llf", "stderr", "summary", "forecast", "components"} <= set(dir(fit))
+    assert all(hasattr(fit, name) for name in dir(fit))
+    np.testing.assert_allclose(kf.series.coefficients_of([0.5, -0.2]), [0.6, -0.2], rtol=1e-14)
