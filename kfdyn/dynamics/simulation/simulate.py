@@ -102,8 +102,8 @@ def simulate(
 
     O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4". A step of "symplectic"
     solves its implicit equations by some ten evaluations of momenta, forces and 𝓜⁻¹, which Python puts together: it
-    takes as long as some 50 steps by "rk4" for one motion, some ten in a batch of a hundred. Source: THEORY section
-    6; R86 section 12 (numerical studies).
+    takes as long as some 50 steps by "rk4" for one motion, some ten in a batch of a hundred. Source:
+    THEORY section 6; R86 section 12 (numerical studies).
 
     Examples
     --------
