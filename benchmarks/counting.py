@@ -103,7 +103,7 @@ _define("truediv", "divide", lambda a, b: a / b)
 def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> tuple[Counter, np.ndarray]:
     """Operations of one call for one state, and its answer; ``call`` names one of ENTRIES."""
     entry, model = ENTRIES[call], model_of(system)
-    robot, row = entry.table.plain(**model.tables), Fields()
+    robot, row = entry.table.at(model.address), Fields()
     robot.lanes = 1
     arrays = iter([q, *given, None, system.gravity])
     for about in entry.given:
@@ -114,8 +114,8 @@ def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> 
         setattr(row, about.name, column)
     out = [0.0] * (system.nv if given else system.nv**2)
     setattr(row, entry.results[0].name, Column(Checked(out), 0, 0, 1))
-    work = Checked([np.nan] * entry.workspace(robot, row))
-    entry.begin(robot, row, work)
+    work = Checked([np.nan] * entry.workspace.size(robot, row))
+    entry.workspace.start(robot, row, work)
     Number.done = Counter()
     entry.recursion(robot, row, work)
     return Number.done, np.array([getattr(x, "value", x) for x in out], dtype=float)

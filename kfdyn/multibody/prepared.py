@@ -36,7 +36,7 @@ class Model:
     size: int
     tables: dict[str, Any]
     place: Index
-    kept: tuple[object, ...]
+    kept: Array
     frames: dict[str, tuple[int, Index, Array, Array]]
     own_frames: list[Model]
     placed: dict[bytes, tuple[int, Index, Array, Index]]
@@ -95,12 +95,12 @@ def prepare(system: System, turned: bool = True) -> Model:
         "screws": layout.screws, "armature": layout.armature, "entries": entries, "busy": np.zeros(1, np.int64),
         "workspace": address_of(own), "floats": own.size, "gravity": system.gravity,
     }  # fmt: skip
-    address, kept = ROBOT.pack(**tables)
+    address = ROBOT.packed(**tables)
     tables["frames"] = real["frame"].reshape(-1, 3, 3)
     place = np.empty(n, np.int64)
     place[index["body"][1:]] = np.arange(1, n + 1)
     specials = Specials(max(n, system.nv), tables) if turned and system.is_specialised else None
-    return Model(address, n, tables, place, (own, *kept), {}, [], {}, _left_inverses(layout), specials)
+    return Model(address, n, tables, place, own, {}, [], {}, _left_inverses(layout), specials)
 
 
 def _left_inverses(layout: Layout) -> Array:

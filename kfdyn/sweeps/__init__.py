@@ -12,8 +12,8 @@ from kfdyn.lazy import on_first_use
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
     "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
-    "entry": ("Entry", "Given", "Parameter"),
-    "functions": ("absolute", "arc_tangent", "cosine", "fused", "root", "sine", "sine_cosine", "smaller"),
+    "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
+    "functions": ("absolute", "arc_tangent", "fused", "root", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),

@@ -10,7 +10,8 @@ It writes little, so that there is little to read, to optimise and to check agai
 
 from contextlib import contextmanager
 
-from kfdyn.sweeps.ir import BIT, INT, WORD, Block, Constant, Function, Type, Value, constant, vector
+from kfdyn.sweeps.ir import BIT, INT, WORD, Block, Function, Type, vector
+from kfdyn.sweeps.values import Constant, Value, constant
 
 
 class Index(Value):
@@ -66,6 +67,7 @@ class Builder:
 
     def __init__(self, function):
         self.function, self.made, self.depth, self.left = function, 0, 0, False
+        self.args = [Value(kind, f"%a{i}") for i, kind in enumerate(function.given)]
         self.known, self.fresh = {}, []  # what stands already, and what of it since the body began
         (self.block,) = self.blocks(1)
 

@@ -7,11 +7,12 @@ are written whole and then named, so two processes never see half of one; where 
 """
 
 import hashlib
-import importlib.util
 import os
 import re
 import sys
 import tempfile
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from kfdyn.first_use import folder
 
 _IMPORT = re.compile(r"^\s*(?:from\s+(kfdyn[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(kfdyn[\w.]*))", re.MULTILINE)
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
-_sources: dict[str, tuple[bytes | None, frozenset[str]]] = {}
+_ROOT = Path(__file__).parents[2]  # what the package is in
 
 
 def digest(module, *facts):
@@ -53,66 +54,34 @@ def closure(module):
     return found
 
 
+@cache
 def _read(name):
-    """Source of a module, and the modules of this package that it names in imports."""
-    if name not in _sources:
-        _sources[name] = _look(name)
-    return _sources[name]
-
-
-def _look(name):
-    source = _source(name)
-    if source is None:
+    """Source of a module, and the modules of this package that it names in imports; None and none if not known."""
+    source, _ = _source(name)
+    if source is None:  # a script or a notebook
         return None, frozenset()
     text, named = source.decode(), set()
     for whence, what, whole in _IMPORT.findall(text):
         base = whence or whole
         named.add(base)
-        for part in _NAME.findall(what):
-            if _is_module(f"{base}.{part}"):
-                named.add(f"{base}.{part}")
+        if _source(base)[1]:
+            named |= {f"{base}.{part}" for part in _NAME.findall(what)}
     if "__getattr__" in text:  # a package that imports its modules when they are asked for: any of them
-        spec = _origin(name)
-        for place in (spec.submodule_search_locations if spec else None) or ():
-            named |= {f"{name}.{file.stem}" for file in Path(place).glob("*.py") if file.stem != "__init__"}
+        files = _ROOT.joinpath(*name.split(".")).glob("*.py")
+        named |= {f"{name}.{file.stem}" for file in files if file.stem != "__init__"}
     if "kfdyn" in named:  # all of it, so that nobody knows what
         return None, frozenset()
-    return source, frozenset(filter(_is_module, named))
+    return source, frozenset(other for other in named if _source(other)[0] is not None)
 
 
-def _origin(name):
-    module = sys.modules.get(name)
-    if module is not None and getattr(module, "__spec__", None) is not None:
-        return module.__spec__
-    try:
-        return importlib.util.find_spec(name)
-    except (ImportError, AttributeError, ValueError):
-        return None
-
-
-def _is_module(name):
-    if name in sys.modules:
-        return True
-    parent, _, last = name.rpartition(".")
-    spec = _origin(parent) if parent else None
-    places = spec.submodule_search_locations if spec is not None else None
-    return places is not None and any(
-        (Path(place) / f"{last}.py").exists() or (Path(place) / last / "__init__.py").exists() for place in places
-    )
-
-
+@cache
 def _source(name):
-    spec = _origin(name)
-    if spec is None:  # a script or a notebook: what it holds cannot be known
-        return None
-    loader = spec.loader
-    if spec.origin and hasattr(loader, "get_data"):
-        try:
-            return loader.get_data(spec.origin)
-        except OSError:
-            pass
-    text = loader.get_source(name) if hasattr(loader, "get_source") else None
-    return text.encode() if text is not None else None
+    """Source of a module of this package, in a folder or an archive, None if there is none; and if it is a package."""
+    place = _ROOT.joinpath(*name.split("."))
+    for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+        with suppress(OSError):
+            return __spec__.loader.get_data(str(file)), file.name == "__init__.py"
+    return None, False
 
 
 def load(name):

@@ -8,9 +8,7 @@ import numpy as np
 from kfdyn.sweeps.memory import Checked, Matrix
 from kfdyn.sweeps.records import Packed
 from kfdyn.sweeps.values import FAST, unboxed
-
-#: What code returns for arguments that it does not take: this less the argument's number, and smaller ones.
-UNFIT = -1000
+from kfdyn.sweeps.wrapper import UNFIT, Array, Group, Real, Whole
 
 
 class Checks:
@@ -67,7 +65,9 @@ def sweep(function=None, *, flags=FAST, tags=None):
         kinds = tuple([_kind(x) for x in args])
         enter = known.get(kinds)
         if enter is None:
-            enter = known[kinds] = _compile(function, args, kinds, flags)
+            from kfdyn.sweeps.driver import compiled
+
+            enter = known[kinds] = compiled(_code(function, flags, args, kinds))
         if tags is not None:
             quick[args[:tags]] = enter
         result = enter(*[x for x, kind in zip(args, kinds) if passed(kind)])
@@ -79,13 +79,13 @@ def sweep(function=None, *, flags=FAST, tags=None):
         result = function(*[_plain(x) for x in args])
         return 0 if result is None else int(unboxed(result))
 
-    call.plain = plain
-    call.written = lambda *args: _text(function, args, flags)
+    def written(*args):
+        from kfdyn.sweeps.driver import written
+
+        return written(_code(function, flags, args, tuple(map(_kind, args))))
+
+    call.plain, call.written = plain, written
     return call
-
-
-class Group(tuple):
-    """Kinds of a named tuple whose parts are passed."""
 
 
 def passed(kind):
@@ -94,7 +94,7 @@ def passed(kind):
 
 
 def _kind(x):
-    """What code depends on of an argument: a word for what is passed, a tuple for what is known."""
+    """What code depends on of an argument: a kind of :mod:`wrapper` if it is passed, a tuple if it is known."""
     if x is None:
         return (None,)
     kind = type(x)
@@ -104,32 +104,29 @@ def _kind(x):
             raise TypeError(f"an array of {x.dtype} with {x.ndim} axes")
         return known
     if kind is int or kind is Packed or isinstance(x, np.integer):
-        return "int"
+        return _WHOLE
     if kind is float or isinstance(x, np.floating):
-        return "float"
+        return _REAL
     if kind is Tag:
         return (int(x),)
     if isinstance(x, tuple):
-        hit = _TUPLES.get(id(x))
-        if hit is not None and hit[0] is x:
-            return hit[1]
-        inner = tuple(_kind(y) for y in x)
-        if any(map(passed, inner)):
-            if not all(map(passed, inner)) or any(isinstance(k, Group) for k in inner) or not hasattr(x, "_fields"):
-                raise TypeError("a tuple of what is not known when code is written")
-            return Group(inner)
-        if len(_TUPLES) < 256:
-            _TUPLES[id(x)] = x, inner
-        return inner
+        parts = tuple([_kind(y) for y in x])
+        if not any(map(passed, parts)):
+            return parts
+        if not all(map(passed, parts)) or any(isinstance(part, Group) for part in parts) or not hasattr(x, "_fields"):
+            raise TypeError("a tuple of what is not known when code is written")
+        return _GROUPS.setdefault((kind, parts), Group(kind, parts))
     raise TypeError(f"{kind.__name__} is nothing that a sweep takes")
 
 
-_TUPLES: dict[int, tuple[tuple, tuple]] = {}  # kinds of tuples that were seen: they are kept, so each has its own id
+# There is one of each kind, so that two are equal only if they are the same.
+_WHOLE, _REAL = Whole(), Real()
+_GROUPS: dict[tuple[type, tuple], Group] = {}
 _ARRAYS = {
-    (letter, axes, bool(w)): f"{kind}{axes}{w}"
-    for letter, kind in zip("dl?", "fib")
+    (letter, axes, writeable): Array(dtype, axes, writeable)
+    for letter, dtype in zip("dl?", "fib")
     for axes in (0, 1, 2)
-    for w in ("", "w")
+    for writeable in (False, True)
 }
 
 
@@ -143,59 +140,16 @@ def _known(x):
     return x
 
 
-def _arguments(args, kinds):
-    from kfdyn.sweeps.wrapper import Array, Real, Whole
+def _code(function, flags, args, kinds):
+    from kfdyn.sweeps.driver import Code
 
-    made = []
-    for kind in kinds:
-        for one in kind if isinstance(kind, Group) else (kind,) if passed(kind) else ():
-            if one == "int":
-                made.append(Whole())
-            elif one == "float":
-                made.append(Real())
-            else:
-                made.append(Array(one[0], int(one[1]), one.endswith("w")))
-
-    def spread(values):
+    def write(*values):
         left = iter(values)
-        return [
-            type(x)(*(next(left) for _ in kind))
-            if isinstance(kind, Group)
-            else next(left)
-            if passed(kind)
-            else _known(x)
-            for x, kind in zip(args, kinds)
-        ]
+        return function(*(next(left) if passed(kind) else _known(x) for x, kind in zip(args, kinds)))
 
-    return made, spread
-
-
-def _compile(function, args, kinds, flags):
-    from kfdyn.sweeps.driver import compiled
-
-    made, spread = _arguments(args, kinds)
-    enter = compiled(
-        function.__name__,
-        lambda *values: function(*spread(values)),
-        made,
-        module=function.__module__,
-        key=("sweep", function.__qualname__, kinds),
-        flags=flags,
-        vectorise=True,
-    )
+    key = "sweep", function.__qualname__, [None if passed(kind) else kind for kind in kinds]
     given = [kind for kind in kinds if passed(kind)]
-    if not any(isinstance(kind, Group) for kind in given):
-        return enter
-    names = ", ".join(f"x{i}" for i in range(len(given)))
-    spread_out = ", ".join(f"*x{i}" if isinstance(kind, Group) else f"x{i}" for i, kind in enumerate(given))
-    return eval(f"lambda {names}: enter({spread_out})", {"enter": enter})
-
-
-def _text(function, args, flags):
-    from kfdyn.sweeps.driver import written
-
-    made, spread = _arguments(args, tuple(_kind(x) for x in args))
-    return written(function.__name__, lambda *values: function(*spread(values)), made, flags)
+    return Code(function.__name__, function.__module__, key, write, given, flags, vectorise=True)
 
 
 def _plain(x):
@@ -204,6 +158,6 @@ def _plain(x):
         if x.size and not np.shares_memory(flat.numbers, x):
             raise TypeError("an array that is not contiguous")
         return Matrix(flat, x.shape) if x.ndim == 2 else flat
-    if isinstance(x, tuple) and isinstance(_kind(x), Group):
+    if isinstance(x, tuple) and passed(_kind(x)):
         return type(x)(*map(_plain, x))
     return _known(x)

@@ -28,7 +28,7 @@ def loop(stop, start=0, step=1, until=None):
             yield i
             i += unboxed(step)
         return
-    i = local(Value(ir_of(start, INT)))
+    i = local(ir_of(start, INT))
     for _ in while_(lambda: i < stop if until is None else (i < stop) & (until < 0)):
         here = now(i)
         yield here

@@ -13,8 +13,8 @@ Memory is what large answers wait for, so here stands all that spares it:
 from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
-from kfdyn.sweeps.ir import INT, VOID, WORD, constant, vector
-from kfdyn.sweeps.values import Place, Value, choice, ir_of, local, now, number, spread, wide
+from kfdyn.sweeps.ir import INT, VOID, WORD, vector
+from kfdyn.sweeps.values import Place, choice, constant, ir_of, local, now, number, spread, vanishing, wide
 
 #: Numbers in a line of the cache.
 LINE = 8
@@ -70,7 +70,7 @@ class Pieces:
         with self._looking():
             for i in loop(self.count):
                 x = spread(self.numbers[i], self.lanes)
-                self._look([x.ir])
+                self._look([x])
                 self.column.put(i, x)
 
     def _squares(self):
@@ -90,13 +90,13 @@ class Pieces:
         build, join, starts = Place.builder, "llvm.x86.avx512.vpermi2var.pd.512", self._starts()
         places = [build.operate("add", _FIRST, ir_of(offset, _PLACES)) for _, offset in starts]
         with self._looking():
-            before = [local(Value(piece)) for piece in self._transposed(first * LINE)]
+            before = [local(piece) for piece in self._transposed(first * LINE)]
             for k in loop(last, first):
                 for (row, offset), at, one, other in zip(starts, places, before, self._transposed((k + 1) * LINE)):
                     line = build.call(join, wide(LINE), [one.ir, at, other], pure=True)
                     place = build.cast("bitcast", row.part(k * LINE + offset).data, line.type.as_pointer())
                     build.line(f"store {line}, {place}, align {8 * LINE}, !nontemporal !{{i32 1}}")
-                    one.set(Value(other))
+                    one.set(other)
 
     def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
@@ -104,17 +104,17 @@ class Pieces:
         with self._looking():
             for i in (0, self.count - 2 * LINE, self.count - LINE):
                 for (row, offset), piece in zip(starts, self._transposed(i)):
-                    ends = (Value(_FIRST) < offset - i) | (Value(_FIRST) >= offset + lines - i)
+                    ends = (offset - i > _FIRST) | (offset + lines - i <= _FIRST)
                     place = build.cast("bitcast", row.part(i).data, piece.type.as_pointer())
                     kind = "p0" if str(place.type) == "ptr" else f"p0v{LINE}f64"
-                    build.call(f"llvm.masked.store.v{LINE}f64.{kind}", VOID, [piece, place, constant(WORD, 8), ends.ir])
+                    build.call(f"llvm.masked.store.v{LINE}f64.{kind}", VOID, [piece, place, constant(WORD, 8), ends])
 
     def _starts(self):
         """Of each row, its memory, and how many numbers are before its first line."""
         starts = []
         for place in self.column.places(0):
             row = self.column.memory.part(place)
-            address = Value(Place.builder.cast("ptrtoint", row.data, INT))
+            address = Place.builder.cast("ptrtoint", row.data, INT)
             starts.append((row, -(address // 8) & (LINE - 1)))
         return starts
 
@@ -151,11 +151,10 @@ class Pieces:
         """Add 0 for each number, or NaN where it is not finite."""
         if self.seen is None:
             return
-        build, zero = Place.builder, constant(numbers[0].type, 0.0)
-        vanishing = build.operate("fmul contract", numbers[0], zero)
+        total = vanishing(numbers[0])
         for x in numbers[1:]:
-            vanishing = build.operate("fadd contract", build.operate("fmul contract", x, zero), vanishing)
-        self.seen += Value(vanishing)
+            total = Place.builder.operate("fadd contract", vanishing(x), total)
+        self.seen += total
 
 
 class Late:
@@ -168,12 +167,10 @@ class Late:
     ----------
     column_of : callable
         ``column_of(name, start, step)``: the result of this name, of the rows from ``start`` on.
-    after : callable
-        ``after(start, step)``: what is to be done when all results of these rows are there.
     """
 
-    def __init__(self, column_of, after):
-        self.column_of, self.after, self.matrices = column_of, after, None
+    def __init__(self, column_of):
+        self.column_of, self.matrices = column_of, None
         self.start, self.step, self.waiting = local(0), local(0), local(False)
 
     def begin(self, matrices, count, steps):
@@ -201,7 +198,7 @@ class Late:
         for _ in when(self.waiting):
             for part in self.parts:
                 part.ends()
-            self._told()
+            self.waiting.set(False)
 
     def leave(self, row):
         """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
@@ -212,23 +209,18 @@ class Late:
                     self.waiting.set(True)
                 else:
                     Pieces(column, numbers, self.count).store()
-            column.was_copied(self.count)
 
     def flush(self):
-        """Behind the last pass, copy what waits."""
+        """Copy what waits."""
         for _ in when(self.waiting) if self.matrices is not None else ():
             for part in self._parts():
                 part.stream()
-            self._told()
+            self.waiting.set(False)
 
     def _parts(self):
         start, step = now(self.start), now(self.step)
         columns = [(self.column_of(name, start, step), numbers) for name, numbers in self.matrices()]
         return [Pieces(column, numbers, column.width) for column, numbers in columns]
-
-    def _told(self):
-        self.after(now(self.start), now(self.step))
-        self.waiting.set(False)
 
 
 class AtOnce:
@@ -236,7 +228,7 @@ class AtOnce:
 
     waiting = False
 
-    def __init__(self, row, matrices, count):
+    def __init__(self, matrices, count):
         self.matrices, self.count = matrices, count
 
     def some(self):
@@ -258,7 +250,7 @@ def late(row, matrices, count, steps):
     or oftener, and then ``rest()``; when they are there, it calls ``leave(row)``.
     """
     if Place.builder is None or not getattr(row, "late", None):
-        return AtOnce(row, matrices, count)
+        return AtOnce(matrices, count)
     row.late.begin(matrices, count, steps)
     return row.late
 

@@ -6,7 +6,9 @@ It stands on llvmlite's binding alone, to optimise and to link, and uses no priv
 import ctypes
 import ctypes.util
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -52,11 +54,11 @@ class Machine:
         self.features = features.flatten()
         self.has = {name for name, there in features.items() if there}
         self.target = llvm.Target.from_triple(self.triple)
-
-    @property
-    def lanes(self):
-        """How many doubles are one machine vector: as many as leave a body its 32 or 16 registers."""
-        return 8 if "avx512f" in self.has else 4
+        self.is_arm = self.triple.startswith(("aarch64", "arm64"))
+        # How many doubles are one machine vector: as many as leave a body its 32 or 16 registers.
+        self.lanes = 8 if "avx512f" in self.has else 4
+        # Whether an instruction multiplies and adds, and rounds once.
+        self.fuses = "fma" in self.has or self.is_arm
 
     def target_machine(self, level=3):
         """A target machine, of which each engine owns one."""
@@ -78,41 +80,55 @@ def machine():
         return _ready[0]
 
 
-def compiled(name, write, arguments, *, module, key=(), flags, release=-1, vectorise=False, level=2):
-    """The function of Python's that does what ``write`` writes, from the cache if it is there.
+class Code(NamedTuple):
+    """What a function of Python's is made from.
 
-    ``arguments`` are kinds of :mod:`wrapper`, ``module`` the name of the module whose sources the code is written
-    from, ``key`` all else that it depends on. What ``write`` returns is an integer, None for 0. ``level``, 1 to 3, is
-    the compiler's.
+    ``write`` writes it: it is called with what it sees of the ``arguments``, kinds of :mod:`wrapper`, and returns an
+    integer, None for 0. ``module`` is the name of the module whose sources it is written from, ``key`` all else that it
+    depends on; ``flags`` are the liberties of its arithmetic. ``vectorise``: lanes are for the compiler to find;
+    ``level``, 1 to 3, is how hard it works.
     """
+
+    name: str
+    module: str
+    key: Any
+    write: Callable[..., Any]
+    arguments: list[Any]
+    flags: str
+    vectorise: bool = False
+    level: int = 2
+
+
+def compiled(code):
+    """The function of Python's, from the cache if it is there."""
     with _LOCK:
-        facts = (name, key, [kind.key for kind in arguments], flags, release, vectorise, level, machine().key())
-        known = cache.digest(module, *facts)
-        code = cache.load(known)
-        if code is None:
+        asked = code._replace(write=None, arguments=[kind.key for kind in code.arguments])
+        known = cache.digest(code.module, asked, machine().key())
+        made = cache.load(known)
+        if made is None:
             if known is not None:  # a recursion of somebody else's: he knows
                 compiling(kept=cache.folder() is not None)
-            code = _object_code(name, written(name, write, arguments, flags, release), vectorise, level)
-            cache.save(known, code)
-        taken = [x for kind in arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
-        return python_function(name, _linked(name, code), *taken)
+            made = _object_code(code)
+            cache.save(known, made)
+        taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
+        return python_function(code.name, _linked(code.name, made), *taken)
 
 
-def written(name, write, arguments, flags, release=-1):
-    """LLVM's text of a sweep, before it is optimised."""
-    module = Module(machine().triple)
+def written(code):
+    """LLVM's text of it, before it is optimised."""
+    module, name = Module(machine().triple), code.name
     # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
-    inner = Function(module, f"{name}.sweep", INT, inner_types(arguments), "internal", "noinline")
+    inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
-    with Place.having(builder=build, flags=flags):
-        result = write(*proxies(arguments, inner.args))
+    with Place.having(builder=build, flags=code.flags):
+        result = code.write(*proxies(code.arguments, build.args))
         build.ret(ir_of(0 if result is None else result, INT))
     if build.left:
         raise TypeError(
             f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "
             f"its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
         )
-    write_wrapper(module, name, inner, arguments, release)
+    write_wrapper(module, name, inner, code.arguments)
     return str(module)
 
 
@@ -121,24 +137,25 @@ def written(name, write, arguments, flags, release=-1):
 _ENOUGH = ("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "loop_rotate", "simplify_cfg")
 
 
-def _object_code(name, text, vectorise, level):
-    tm = machine().target_machine(level)
-    module = llvm.parse_assembly(text)
+def _object_code(code):
+    tm = machine().target_machine(code.level)
+    module = llvm.parse_assembly(written(code))
     try:
         module.verify()
     except RuntimeError as refused:
         if "does not dominate" not in str(refused):
             raise
         raise TypeError(
-            f"{name}: what was computed in the body of a loop, a when or an either is used outside of it, where it may "
-            f"not have been computed. Let it be a local or a carried that is made before, and change that by set or +="
+            f"{code.name}: what was computed in the body of a loop, a when or an either is used outside of it, where "
+            f"it may not have been computed. Let it be a local or a carried that is made before, and change that by "
+            f"set or +="
         ) from refused
-    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.slp_vectorization = vectorise
+    tuning = llvm.create_pipeline_tuning_options(speed_level=code.level)
+    tuning.loop_vectorization = tuning.slp_vectorization = code.vectorise
     tuning.loop_unrolling = False  # twice the code, and no faster
     builder = llvm.create_pass_builder(tm, tuning)
     few = llvm.create_new_module_pass_manager()
-    if vectorise or not hasattr(few, "add_sroa_pass"):  # the oldest llvmlite has only the whole
+    if code.vectorise or not hasattr(few, "add_sroa_pass"):  # the oldest llvmlite has only the whole
         builder.getModulePassManager().run(module, builder)
     else:
         for name in _ENOUGH:

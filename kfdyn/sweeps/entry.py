@@ -10,6 +10,7 @@ where nothing can go wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ import numpy as np
 from kfdyn.sweeps import thread_pool
 from kfdyn.sweeps.call import Checks
 from kfdyn.sweeps.records import Table, address_of
+from kfdyn.sweeps.single import LANES, write_single
+from kfdyn.sweeps.template import NO_MEMORY, run_plain, write_entry
+from kfdyn.sweeps.values import LANEWISE
+from kfdyn.sweeps.wrapper import Array, Model, Whole
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
@@ -32,9 +37,9 @@ FINE, FAILED = 1, 0
 class Given(NamedTuple):
     """An array (..., *tail) of numbers that must be finite; ``shared``: one row may stand for all of them.
 
-    ``tail`` holds numbers, or names of sizes of the model or of parameters. ``sound(model, column_of, first, last)`` is
-    asked instead of whether all is finite, if given. ``own``: the model has one of this name, which stands for None
-    where there is one row.
+    ``tail`` holds numbers, or names of sizes of the model or of parameters. ``sound(model, row, array, first, last,
+    width)`` is asked instead of whether all is finite, if given. ``own``: the model has one of this name, which stands
+    for None where there is one row.
     """
 
     name: str
@@ -52,6 +57,33 @@ class Parameter(NamedTuple):
     kind: str
 
 
+class Space(NamedTuple):
+    """What a recursion works in: ``size(model, row)`` numbers, ``row`` having the parameters.
+
+    ``start(model, row, work)`` puts there what stays from row to row.
+    """
+
+    size: Callable[..., Any]
+    start: Callable[..., Any] = lambda model, row, work: None
+
+
+class Options(NamedTuple):
+    """What else may be said of an entry.
+
+    ``may_overflow``: answers are looked at, too, and FAILED where one is not finite. ``block``: rows that a thread
+    takes at a time; few where a row is much work. ``unroll``: how large a model may be for straight-line code of its
+    own to pay, in nodes or numbers a row (see :mod:`special`); 0: none pays. Beyond, what a loop keeps in memory is no
+    slower than what fits no register.
+    """
+
+    may_overflow: bool = True
+    block: int = 128
+    unroll: int = 0
+
+
+_USUAL = Options()
+
+
 class Entry:
     """A recursion over the rows of a batch, compiled when first called.
 
@@ -61,41 +93,31 @@ class Entry:
         ``recursion(model, row, work)``, see above. ``model`` has the fields of ``table``, and ``lanes``.
     table : Table
         What the model is, with sizes ``busy``, ``workspace`` and ``floats`` for the workspace that is its own.
-    given, results : sequence of Given
-        Arrays that are read, and written; parameters come before them.
-    workspace : callable
-        ``workspace(model, row)``: how many numbers the recursion works in; ``row`` has the parameters.
-    begin : callable, optional
-        ``begin(model, row, work)``: what is done once for many rows.
-    may_overflow : bool
-        Whether answers are looked at, too: FAILED where one is not finite.
-    block : int
-        Rows that a thread takes at a time; few where a row is much work.
-    unroll : int
-        How large a model may be for straight-line code of its own to pay, in nodes or numbers a row (see
-        :mod:`special`); 0: none pays. Beyond, what a loop keeps in memory is no slower than what fits no register.
+    given : sequence of Parameter and Given
+        What is read, parameters first.
+    results : sequence of Given
+        Arrays that are written.
+    workspace : Space
+        What it works in; a class that has both functions will do.
+    options : Options
+        What else may be said.
     """
 
     def __init__(
         self,
         recursion: Callable[..., Any],
         table: Table,
-        given: Sequence[Given],
+        given: Sequence[Given | Parameter],
         results: Sequence[Given],
-        workspace: Callable[..., Any],
-        begin: Callable[..., Any] | None = None,
-        parameters: Sequence[Parameter] = (),
-        may_overflow: bool = True,
-        block: int = 128,
-        unroll: int = 0,
+        workspace: Space | type[Any],
+        options: Options = _USUAL,
     ) -> None:
-        self.recursion, self.table, self.begin = recursion, table, begin
-        self.given, self.results, self.workspace = tuple(given), tuple(results), workspace
-        self.parameters, self.name, self.may_overflow = tuple(parameters), recursion.__name__, may_overflow
-        self.block = block
-        self.unroll = unroll
-        self.narrow: Callable[..., int] | None = None
-        self.wide: Callable[..., int] | None = None
+        self.recursion, self.table, self.workspace, self.options = recursion, table, workspace, options
+        self.parameters = tuple(about for about in given if isinstance(about, Parameter))
+        self.given = tuple(about for about in given if isinstance(about, Given))
+        self.results, self.name = tuple(results), recursion.__name__
+        if (*self.parameters, *self.given) != tuple(given):
+            raise TypeError(f"{self.name}: parameters come before arrays, as whoever calls gives them")
 
     #: What else code depends on, and how hard the compiler works at it.
     key: tuple[Any, ...] = ()
@@ -110,13 +132,11 @@ class Entry:
 
         Any two numbers of lanes from two on give the same bits.
         """
-        from kfdyn.sweeps.template import write_entry
-        from kfdyn.sweeps.wrapper import Whole
 
         def write(address: Any, *values: Any) -> Any:
             return write_entry(self, self.seen(address), lanes, *values)
 
-        return self._compiled(write, [Whole(), Whole()], False, ("entry", lanes, self.block), 2 + len(self.parameters))
+        return self._compiled(write, [Whole(), Whole()], ("entry", lanes, self.options.block))
 
     def single(self, owner: type, slot: str) -> Callable[..., Any]:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
@@ -125,68 +145,47 @@ class Entry:
         It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
         for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
         """
-        from kfdyn.sweeps.single import LANES, write_single
-        from kfdyn.sweeps.wrapper import Model
-
-        def write(*values: Any) -> Any:
-            return write_single(self, *values)
-
-        return self._compiled(write, [Model(owner, slot)], True, ("one row", LANES), None)
+        return self._compiled(partial(write_single, self), [Model(owner, slot)], ("one row", LANES), alone=True)
 
     def _compiled(
-        self, write: Callable[..., Any], first: list[Any], alone: bool, key: tuple[Any, ...], release: int | None
+        self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False
     ) -> Callable[..., Any]:
         """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
-        from kfdyn.sweeps.driver import compiled
-        from kfdyn.sweeps.values import LANEWISE
-        from kfdyn.sweeps.wrapper import Array, Whole
+        from kfdyn.sweeps.driver import Code, compiled
 
         arguments = [*first, *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
-        arguments += [Array("f", optional=given.optional or (alone and given.own)) for given in self.given]
-        arguments += [Array("f", writeable=True, optional=alone) for _ in self.results]
-        return compiled(
-            self.name,
-            write,
-            arguments,
-            module=self.recursion.__module__,
-            key=(*key, *self.key),
-            flags=LANEWISE,
-            release=release,
-            level=self.level,
-        )
+        for i, given in enumerate(self.given):
+            arguments.append(Array(optional=given.optional or (alone and given.own), batch=i == 0 and not alone))
+        arguments += [Array(writeable=True, optional=alone) for _ in self.results]
+        key, module = (*key, *self.key), self.recursion.__module__
+        return compiled(Code(self.name, module, key, write, arguments, LANEWISE, level=self.level))
 
-    def special(self, tables: dict[str, Any], given: frozenset[str]) -> Entry:
-        """The same for one model and for calls that give these optional arguments."""
-        from kfdyn.sweeps.special import Special
-
-        return Special(self, tables, given)
-
-    def make_narrow(self) -> Callable[..., int]:
-        """Compile for few rows."""
-        self.narrow = self.compiled(NARROW)
-        return self.narrow
-
-    def _widest(self) -> Callable[..., int]:
+    @cached_property
+    def wide(self) -> Callable[..., int]:
+        """The compiled function for many rows."""
         from kfdyn.sweeps.driver import machine
 
-        lanes = machine().lanes
-        self.wide = self.compiled(lanes) if lanes != NARROW else self.narrow or self.make_narrow()
-        return self.wide
+        return self.compiled(machine().lanes)
+
+    @cached_property
+    def narrow(self) -> Callable[..., int]:
+        """The compiled function for few."""
+        from kfdyn.sweeps.driver import machine
+
+        return self.wide if machine().lanes == NARROW else self.compiled(NARROW)
 
     def __call__(self, model: Any, *arrays: Any, rows: int = 1, effort: int = 1) -> int:
         """Run it over all rows, in threads where there is work for them; FINE, FAILED or less than 0.
 
-        ``model`` has ``address``, ``size`` (its nodes) and ``tables``, what :meth:`Table.plain` takes; ``effort`` says
-        how many times a row goes through the nodes.
+        ``model`` has an ``address``, which is packed, and a ``size`` (its nodes); ``effort`` says how many times a row
+        goes through the nodes.
         """
-        if rows < _WIDE:
-            if Checks.on:
-                return self.plain(model, *arrays)
-            return _told((self.narrow or self.make_narrow())(model.address, 0, *arrays))
         if Checks.on:
             return self.plain(model, *arrays)
-        enter = self.wide or self._widest()
-        workers = min(rows * model.size * effort // _LEAST, -(-rows // self.block) if effort > 1 else rows // NARROW)
+        if rows < _WIDE:
+            return _told(self.narrow(model.address, 0, *arrays))
+        enter, block = self.wide, self.options.block
+        workers = min(rows * model.size * effort // _LEAST, -(-rows // block) if effort > 1 else rows // NARROW)
         workers = min(workers, thread_pool.threads()) if workers > 1 else 1
         if workers < 2:
             return _told(enter(model.address, 0, *arrays))
@@ -200,12 +199,10 @@ class Entry:
 
     def plain(self, model: Any, *arrays: Any) -> int:
         """The same as it stands, on Python's floats, every index checked."""
-        from kfdyn.sweeps.template import run_plain
-
         return run_plain(self, model, *arrays)
 
 
 def _told(status: int) -> int:
-    if status == -2:
+    if status == NO_MEMORY:
         raise MemoryError("no memory for the workspace of a sweep")
     return status

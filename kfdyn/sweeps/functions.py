@@ -53,18 +53,12 @@ def fused(a, b, c):
     written = any(isinstance(x, Value) for x in (a, b, c))
     if not written or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
-    if _fuses():
+    from kfdyn.sweeps.driver import machine
+
+    if machine().fuses:
         return _lanewise("fma", a, b, c)
     with arithmetic(()):
         return a * b + c
-
-
-def _fuses():
-    """Whether there is an instruction for it."""
-    from kfdyn.sweeps.driver import machine
-
-    here = machine()
-    return "fma" in here.has or here.triple.startswith(("aarch64", "arm64"))
 
 
 def sine_cosine(x, offset=0.0):
@@ -81,16 +75,6 @@ def sine_cosine(x, offset=0.0):
         return _method(x, "sin"), _method(x, "cos")
     with arithmetic(LANEWISE):  # the reduction cancels on purpose
         return _series(_reduced(x) + offset)
-
-
-def sine(x):
-    """sin x of one double, by the C library."""
-    return _library("sin", x)
-
-
-def cosine(x):
-    """cos x of one double, by the C library."""
-    return _library("cos", x)
 
 
 def arc_tangent(y, x):
@@ -122,7 +106,7 @@ def _library(name, *args):
     args = [unboxed(x) for x in args]
     if not any(isinstance(x, Value) for x in args):
         return getattr(math, name)(*args)
-    return Value(Place.builder.call(name, REAL, [number(x) for x in args]))
+    return Place.builder.call(name, REAL, [number(x) for x in args])
 
 
 def _lanewise(name, *args):
@@ -130,7 +114,7 @@ def _lanewise(name, *args):
     lanes = max(map(lanes_of, args))
     name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
     numbers = [number(x, lanes) for x in args]
-    return Value(Place.builder.call(name, numbers[0].type, numbers, pure=True))
+    return Place.builder.call(name, numbers[0].type, numbers, pure=True)
 
 
 def _series(x):
@@ -165,6 +149,6 @@ def _reduced(angle):
     for _ in when(anywhere(absolute(angle) > LARGEST_ANGLE), likely=False):
         parts = []
         for x in (lane(angle, l) for l in range(lanes_of(angle))):
-            parts.append(choice(absolute(x) > LARGEST_ANGLE, arc_tangent(sine(x), cosine(x)), x))
+            parts.append(choice(absolute(x) > LARGEST_ANGLE, arc_tangent(_library("sin", x), _library("cos", x)), x))
         result.set(from_lanes(parts))
     return now(result)

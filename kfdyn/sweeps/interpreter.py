@@ -11,9 +11,9 @@ import struct
 import numpy as np
 
 from kfdyn.sweeps.control import either
-from kfdyn.sweeps.ir import INT, VOID, WORD, constant
+from kfdyn.sweeps.ir import INT, VOID, WORD
 from kfdyn.sweeps.memory import pointer
-from kfdyn.sweeps.values import Place, Value, choice
+from kfdyn.sweeps.values import Place, choice, constant, now
 
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
@@ -25,7 +25,7 @@ ERROR, TOLD = -1, 1
 
 _CALLS = (
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong",
-    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem",
+    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyType_GetFlags",
 )  # fmt: skip
 _CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot")
 _NEW_ARRAY = 93  # its place in NumPy's binary interface
@@ -71,12 +71,12 @@ class Python:
 
     def call(self, what, returned, *args):
         """Call a function that returns this type."""
-        args = [x.ir if isinstance(x, Value) else constant(INT, x) for x in args]
-        return Value(Place.builder.call(self.known(what).ir, returned, args))
+        args = [constant(INT, x) if isinstance(x, int) else now(x) for x in args]
+        return Place.builder.call(self.known(what), returned, args)
 
     def new_array(self, dims, count):
         """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
-        axes, number, nought = (Value(constant(WORD, x)) for x in (count, DTYPES["f"].num, 0))
+        axes, number, nought = (constant(WORD, x) for x in (count, DTYPES["f"].num, 0))
         return self.call("PyArray_New", INT, self.known("ndarray"), axes, dims, number, 0, 0, nought, nought, 0)
 
     def refer(self, thing):
@@ -104,12 +104,18 @@ def field(thing, offset, kind=INT):
     return pointer(thing + offset, kind)[0]
 
 
-def check_layout():
-    """Look whether an array's fields are where entries read them."""
-    array = np.zeros((2, 3))
+def items(thing, count):
+    """The objects in a tuple, which says behind its head how many there are."""
+    return [field(thing, tuple.__basicsize__ + 8 * i) for i in range(count)]
 
-    def field(offset, kind):
-        return ctypes.cast(id(array) + offset, ctypes.POINTER(kind))[0]
+
+def check_layout():
+    """Look whether the fields of arrays and tuples are where entries read them."""
+    array = np.zeros((2, 3))
+    pair = (None, array)
+
+    def field(offset, kind, thing=array):
+        return ctypes.cast(id(thing) + offset, ctypes.POINTER(kind))[0]
 
     right = (
         field(HEAD - 8, ctypes.c_void_p) == id(np.ndarray)
@@ -120,6 +126,8 @@ def check_layout():
         and field(FLAGS, ctypes.c_int) & 0x701 == 0x501
         and ctypes.string_at(id(array.dtype) + LETTERS, 3) == b"fd="
         and ctypes.cast(id(array.dtype) + LETTERS + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
+        and field(HEAD, ctypes.c_int64, pair) == 2
+        and field(tuple.__basicsize__ + 8, ctypes.c_void_p, pair) == id(array)
         and _makes_arrays()
     )
     if not right:

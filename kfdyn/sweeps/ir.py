@@ -1,11 +1,10 @@
-"""LLVM's language as text: types, values, functions and modules; :mod:`builder` writes the instructions.
+"""LLVM's language as text: types, functions and modules; :mod:`builder` writes the instructions.
 
 A writer of our own, since most of what llvmlite's would do is not wanted, and to write is a third of the wait for first
 use.
 """
 
-import struct
-from functools import cache, lru_cache
+from functools import cache
 
 
 class Type:
@@ -54,44 +53,6 @@ def vector(kind, count):
 INT, WORD, BYTE, BIT, REAL, VOID = integer(64), integer(32), integer(8), integer(1), Type("double"), Type("void")
 
 
-class Value:
-    """Something that instructions take: its type, and its name."""
-
-    __slots__ = ("name", "type")
-
-    def __init__(self, kind, name):
-        self.type, self.name = kind, name
-
-    def __str__(self):
-        return f"{self.type} {self.name}"
-
-
-class Constant(Value):
-    """A number that is known."""
-
-    __slots__ = ("known",)
-
-
-@lru_cache(maxsize=4096)
-def _constant(kind, bits):
-    if bits is None:
-        made = Constant(kind, "undef")
-    elif isinstance(bits, int):
-        made = Constant(kind, str(bits) if kind.pointee is None else "null")
-    elif isinstance(bits, bytes):
-        text = f"0x{bits.hex()}"
-        made = Constant(kind, text if kind.count == 1 else f"<{', '.join([f'{kind.part} {text}'] * kind.count)}>")
-    else:
-        made = Constant(kind, f"<{', '.join(f'{kind.part} {x}' for x in bits)}>")
-    made.known = bits
-    return made
-
-
-def constant(kind, value):
-    """A number of this type, in every lane; a tuple of integers, lane by lane; None is any."""
-    return _constant(kind, struct.pack(">d", value) if isinstance(value, float) else value)
-
-
 class Block:
     """A basic block: lines, of which the last leads elsewhere."""
 
@@ -102,20 +63,22 @@ class Block:
 
 
 class Function:
-    """A function of a module: with blocks, or declared only; ``places`` are its variables on the stack."""
+    """A function of a module: with blocks, or declared only.
+
+    ``given`` are the types of its arguments, which are called %a0, %a1, …; ``places`` its variables on the stack.
+    """
 
     def __init__(self, module, name, returned, given, linkage="", attributes=""):
         self.module, self.name, self.returned = module, name, returned
         self.linkage, self.attributes = linkage, attributes
-        self.args = [Value(kind, f"%a{i}") for i, kind in enumerate(given)]
-        self.blocks, self.places = [], []
+        self.given, self.blocks, self.places = given, [], []
         module.functions[name] = self
 
     def text(self):
         """The function as LLVM reads it."""
         if not self.blocks:
-            return f'declare {self.returned} @"{self.name}"({", ".join(str(a.type) for a in self.args)})'
-        given = ", ".join(map(str, self.args))
+            return f'declare {self.returned} @"{self.name}"({", ".join(map(str, self.given))})'
+        given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(self.given))
         lines = [f'define {self.linkage} {self.returned} @"{self.name}"({given}) {self.attributes} {{']
         for i, block in enumerate(self.blocks):
             lines += [f"{block.name}:", *(self.places if i == 0 else ()), *block.lines]

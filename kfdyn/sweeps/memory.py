@@ -1,9 +1,11 @@
 """Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
 
+from typing import Any, NamedTuple
+
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
-from kfdyn.sweeps.values import Place, Value, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, wide
+from kfdyn.sweeps.values import Place, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, vanishing, wide
 
 
 class Vector:
@@ -16,7 +18,7 @@ class Vector:
 
     def __getitem__(self, i):
         value = Place.builder.load(self._at(i), self._align)
-        return Value(Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value)
+        return Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value
 
     def __setitem__(self, i, value):
         Place.builder.store(ir_of(value, self.kind), self._at(i), self._align)
@@ -43,7 +45,7 @@ class Vector:
 
     def aligned(self):
         """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
-        address = Value(Place.builder.cast("ptrtoint", self.data, INT))
+        address = Place.builder.cast("ptrtoint", self.data, INT)
         return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
 
@@ -119,19 +121,29 @@ class Matrix:
         return self.vector.matrix(start, rows, columns)
 
 
-class Column:
-    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart.
+class Result(NamedTuple):
+    """What a column knows of the result that it is of.
 
-    Of a result, ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and
-    ``total`` a variable that stays 0 as long as what is copied is finite. Then ``looked_at`` says whether all of the
-    rows was copied so, and nothing was written to them otherwise.
+    ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and ``total`` a
+    variable that stays 0 as long as what is written is finite, None where somebody else looks at it.
     """
 
-    looked_at, given = False, True
+    width: Any = None
+    streamed: Any = False
+    total: Any = None
 
-    def __init__(self, memory, at, step, lanes, width=None, streamed=False, total=None):
+
+_NONE = Result()
+
+
+class Column:
+    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart."""
+
+    given = True
+
+    def __init__(self, memory, at, step, lanes, result=_NONE):
         self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
-        self.width, self.streamed, self.total, self.depth = width, streamed, total, Place.depth
+        self.width, self.streamed, self.total = result
 
     def __getitem__(self, i):
         if self.lanes == 1:
@@ -139,15 +151,13 @@ class Column:
         return from_lanes([self.memory[place] for place in self.places(i)])
 
     def __setitem__(self, i, value):
-        self.looked_at, self.width = False, None
+        value = spread(value, self.lanes)
+        if self.total is not None:
+            self.total += vanishing(value)
         self.put(i, value)
 
     def put(self, i, value):
         """Set number i to one that was looked at."""
-        if self.lanes == 1:
-            self.memory[self.at + i] = value
-            return
-        value = spread(value, self.lanes)
         for l, place in enumerate(self.places(i)):
             self.memory[place] = lane(value, l)
 
@@ -160,23 +170,15 @@ class Column:
 
     def part(self, start):
         """The numbers from ``start`` on."""
-        self.looked_at, self.width = False, None
-        return Column(self.memory, self.at + start, self.step, self.lanes)
+        return Column(self.memory, self.at + start, self.step, self.lanes, Result(total=self.total))
 
     def copy(self, numbers, count):
         """Set the first ``count`` numbers to those of a workspace; as many at a time as there are lanes."""
-        if self.lanes == 1:
-            for i in loop(count):
-                self[i] = numbers[i]
+        if self.lanes > 1:
+            Pieces(self, numbers, count).copy()
             return
-        Pieces(self, numbers, count).copy()
-        self.was_copied(count)
-
-    def was_copied(self, count):
-        """Remember that ``count`` numbers were looked at, if these are certain to be all of the row."""
-        if self.width is not None and self.total is not None and self.depth == Place.depth:
-            # the code for the same number has the same name, and where it has another, somebody looks once more
-            self.looked_at = ir_of(self.width, INT).name == ir_of(count, INT).name
+        for i in loop(count):
+            self[i] = numbers[i]
 
 
 def passes(lanes, first, last):

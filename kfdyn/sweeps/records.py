@@ -88,82 +88,65 @@ class Row:
 class Table:
     """A model as recursions see it: named sizes (int), and named arrays of float, int or bool.
 
-    Python packs it once, by :meth:`pack`; compiled code finds it behind one address, since each array that Python
-    hands over costs time; and :meth:`plain` is the same with every index checked. :meth:`packed` is an address that
-    serves both.
+    Python packs it once, by :meth:`packed`, and recursions find it behind one address, by :meth:`at`, since each array
+    that Python hands over costs time.
     """
 
     def __init__(self, **fields):
         self.fields = fields
 
-    def pack(self, **given):
-        """(address, arrays to be kept as long as that is used)."""
-        kept, entries = [], []
-        for name, kind in self.fields.items():
-            value = given.pop(name)
-            if kind is int:
-                entries.append(int(value))
-                continue
-            array = np.ascontiguousarray(value, _DTYPES[kind[0]])
-            if not array.flags.aligned:
-                array = array.copy()
-            kept.append(array)
-            entries.append(address_of(array))
-        if given:
-            raise TypeError(f"a table of {', '.join(self.fields)} has no {', '.join(given)}")
-        table = np.array(entries, np.int64)
-        return address_of(table), [table, *kept]
-
     def packed(self, **given):
-        """The address, as an argument of a sweep; it keeps what it leads to, and is that where code runs plain."""
+        """The address, for entries and as an argument of a sweep; it keeps what it leads to."""
         return Packed(self, given)
 
-    def at(self, address):
-        """The table behind an address of the code that is being written; of Python's arrays where none is."""
-        if isinstance(address, Packed):
-            return self.plain(**address.given)
-        entries = pointer(address, INT)
+    def at(self, address, **known):
+        """The table behind an address, but for what is known while code is written.
+
+        Where no code is written, all is known, and every index is checked.
+        """
+        plain = isinstance(address, Packed)
+        known, entries = (address.given, None) if plain else (known, pointer(address, INT))
         seen = Fields()
         for i, (name, kind) in enumerate(self.fields.items()):
-            here = entries[i]
-            setattr(seen, name, here if kind is int else pointer(here, _KINDS[kind[0]]))
-        return seen
-
-    def known(self, address, **given):
-        """The table behind an address, but for what is given: that is known while code is written."""
-        seen = self.at(address)
-        for name, value in given.items():
-            setattr(seen, name, value if self.fields[name] is int else Checked(np.ravel(value).tolist()))
-        return seen
-
-    def plain(self, **given):
-        """The same of Python's arrays."""
-        seen = Fields()
-        for name, kind in self.fields.items():
-            value = given[name]
-            setattr(seen, name, int(value) if kind is int else Checked(np.asarray(value).reshape(-1)))
+            if name in known:
+                value = known[name]
+                value = int(value) if kind is int else Checked(np.asarray(value).reshape(-1))
+            else:
+                value = entries[i] if kind is int else pointer(entries[i], _KINDS[kind[0]])
+            setattr(seen, name, value)
         return seen
 
 
 class Packed(int):
     """Where a table lies: a number, with the arrays that it leads to, which live as long."""
 
-    def __new__(cls, table, given, packed=None):
-        """Pack what is given by name, unless that is done."""
-        address, kept = table.pack(**given) if packed is None else packed
-        self = super().__new__(cls, address)
-        self.table, self.given, self.kept = table, given, kept
+    def __new__(cls, table, given):
+        """Pack what is given by name."""
+        entries, kept = [], {}
+        for name, kind in table.fields.items():
+            if kind is int:
+                entries.append(int(given[name]))
+                continue
+            array = np.ascontiguousarray(given[name], _DTYPES[kind[0]])
+            kept[name] = array if array.flags.aligned else array.copy()
+            entries.append(address_of(kept[name]))
+        strange = given.keys() - table.fields.keys()
+        if strange:
+            raise TypeError(f"a table of {', '.join(table.fields)} has no {', '.join(strange)}")
+        return cls._made(table, given, np.array(entries, np.int64), kept)
+
+    @classmethod
+    def _made(cls, table, given, entries, kept):
+        self = super().__new__(cls, address_of(entries))
+        self.table, self.given, self.entries, self.kept = table, given, entries, kept
         return self
 
     def replaced(self, **changed):
         """The same with some arrays changed, which are contiguous and of their kind."""
-        names = list(self.table.fields)
-        arrays = [name for name, kind in self.table.fields.items() if kind is not int]
-        entries, *kept = self.kept
-        entries = entries.copy()
+        names, entries = list(self.table.fields), self.entries.copy()
         for name, array in changed.items():
-            entries[names.index(name)], kept[arrays.index(name)] = address_of(array), array
-        return Packed(self.table, self.given | changed, (address_of(entries), [entries, *kept]))
+            entries[names.index(name)] = address_of(array)
+        return self._made(self.table, self.given | changed, entries, self.kept | changed)
 
     def __reduce__(self):
         return Packed, (self.table, self.given)

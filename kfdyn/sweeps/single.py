@@ -11,7 +11,7 @@ from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
 from kfdyn.sweeps.ir import INT
 from kfdyn.sweeps.memory import Vector, pointer
 from kfdyn.sweeps.template import Call, finite
-from kfdyn.sweeps.values import Place, Value, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
+from kfdyn.sweeps.values import Place, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
 
 #: Lanes of one row.
 LANES = 2
@@ -58,8 +58,8 @@ def kept_wide(value):
         return value
     from kfdyn.sweeps.driver import machine
 
-    register = "w" if machine().triple.startswith(("aarch64", "arm64")) else "x"
-    return Value(Place.builder.pure(value.kind, f'call {value.kind} asm "", "={register},0"({value.ir})'))
+    register = "w" if machine().is_arm else "x"
+    return Place.builder.pure(value.type, f'call {value.type} asm "", "={register},0"({now(value)})')
 
 
 def side_by_side(function, count, numbers, put):
@@ -95,7 +95,7 @@ def _own(about, model, array):
     if not about.own:
         return array
     mine = getattr(model, about.name)
-    seen = Vector(Place.builder.select(array.given.ir, array.data, mine.data))
+    seen = Vector(Place.builder.select(array.given, array.data, mine.data))
     seen.axes, seen.given = len(about.tail), True
     return seen
 
@@ -113,7 +113,7 @@ def _write_answer(call, python, taken, answer):
         for work in call.workspace():  # which may begin with what the row has
             least = call.swept(work)
             fine.set(True if least is None else everywhere(least > 0.0))
-            for (about, _), array in zip(call.results, results) if call.entry.may_overflow else ():
+            for (about, _), array in zip(call.results, results) if call.entry.options.may_overflow else ():
                 fine.set(fine & finite(array, 0, call.width(about)))
         _tell(python, now(fine), taken, made, answer)
 
@@ -136,13 +136,13 @@ def _room(call, python, about, array):
     for _ in when(~array.given, likely=True):
         for i, extent in enumerate(about.tail):
             dims[i] = call.extent(extent)
-        made.set(python.new_array(Value(dims.data), len(about.tail)))
+        made.set(python.new_array(dims.data, len(about.tail)))
     return now(made)
 
 
 def _numbers(array, new):
     """Where a result is written: in a new array, if that is not 0."""
-    place = local(Value(Place.builder.cast("ptrtoint", array.data, INT)))
+    place = local(Place.builder.cast("ptrtoint", array.data, INT))
     for _ in when(new != 0, likely=True):
         place.set(field(new, DATA))
     return pointer(place)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.sweeps.call import Checks
-from kfdyn.sweeps.entry import Entry
+from kfdyn.sweeps.entry import Entry, Space
 from kfdyn.sweeps.memory import Checked
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import unrolled
@@ -44,36 +44,24 @@ class Special(Entry):
         def recursion(model: Any, row: Any, work: Any) -> Any:
             for name in absent:
                 setattr(row, name, Absent())
-            memory = Checked([None] * int(entry.workspace(model, row)))
+            memory = Checked([None] * int(entry.workspace.size(model, row)))
             with unrolled():
-                if entry.begin is not None:
-                    entry.begin(model, row, memory)
+                entry.workspace.start(model, row, memory)
                 return entry.recursion(model, row, memory)
 
         recursion.__name__, recursion.__module__ = entry.recursion.__name__, entry.recursion.__module__
-        super().__init__(
-            recursion,
-            entry.table,
-            kept,
-            entry.results,
-            lambda model, row: 0,
-            may_overflow=entry.may_overflow,
-            block=entry.block,
-        )
+        nowhere = Space(lambda model, row: 0)
+        super().__init__(recursion, entry.table, [*entry.parameters, *kept], entry.results, nowhere, entry.options)
         self.key = ("one model", _digest(self.known), *absent)
 
     def seen(self, address: Any) -> Fields:
         """The model, whose numbers are Python's own."""
-        return self.table.known(address, **self.known)
+        return self.table.at(address, **self.known)
 
-    def make_narrow(self) -> Callable[..., int]:
+    @property
+    def narrow(self) -> Callable[..., int]:
         """The same as for many rows."""
-        from kfdyn.sweeps.driver import machine
-
-        self.narrow = self.wide = self.compiled(machine().lanes)
-        return self.narrow
-
-    _widest = make_narrow
+        return self.wide
 
 
 class Specials:
@@ -85,12 +73,13 @@ class Specials:
 
     def of(self, entry: Entry, arrays: tuple[Any, ...]) -> tuple[Entry, tuple[Any, ...]]:
         """What to call for these arguments, and with which of them; the entry itself where it has no special form."""
-        if self.size > entry.unroll or Checks.on:
+        if self.size > entry.options.unroll or Checks.on:
             return entry, arrays
         absent = tuple([x is None for x in arrays])
         made = self._made.get((entry, absent))
         if made is None:
-            given = frozenset(about.name for about, none in zip(entry.given, absent) if not none)
+            names = (*(about.name for about in entry.parameters), *(about.name for about in entry.given))
+            given = frozenset(name for name, none in zip(names, absent) if not none)
             made = self._made[entry, absent] = self._compiled(entry, given)
         if made is entry or True not in absent:
             return made, arrays
@@ -99,8 +88,8 @@ class Specials:
     def _compiled(self, entry: Entry, given: frozenset[str]) -> Entry:
         """The special entry; or the general one, which tells of rows without an answer, if no row can have any."""
         try:
-            made = entry.special(self.tables, given)
-            made.make_narrow()
+            made = Special(entry, self.tables, given)
+            made.wide  # noqa: B018
         except ZeroDivisionError:
             return entry
         return made

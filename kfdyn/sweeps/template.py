@@ -9,16 +9,17 @@ import numpy as np
 
 from kfdyn.sweeps.control import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
-from kfdyn.sweeps.memory import Checked, Column, passes
+from kfdyn.sweeps.memory import Checked, Column, Result, passes
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import Place, Value, choice, everywhere, lane, local, no, now, spread, unboxed
+from kfdyn.sweeps.values import Place, Value, choice, everywhere, lane, local, no, now, spread, unboxed, vanishing
 from kfdyn.sweeps.workspace import align_stack, borrowed, claimed
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
 UNFIT, NO_MEMORY = -1, -2
 
-#: Sums that answers are looked at by side by side: fewer would wait for each other longer than for the numbers.
-_APART = 32
+# Numbers that are looked at side by side, as long as there are as many: fewer wait for each other longer than for the
+# numbers.
+_SIDE_BY_SIDE = 16, 1
 
 #: Numbers from which on matrices are streamed: 24 MB. Somewhat less would be faster by itself, but not with whoever
 #: reads the answers next, since then they are no longer in a cache of 32 MB.
@@ -93,11 +94,10 @@ class Call:
 
     def workspace(self):
         """What the recursion works in, begun, for a body that runs where there is room for it."""
-        count, lanes = self.entry.workspace(self.model, self.row), self.model.lanes
+        count, lanes = self.entry.workspace.size(self.model, self.row), self.model.lanes
         for memory in borrowed(self.model, count * lanes + LINE) if Place.builder is not None else [_unset(count)]:
             work = memory.aligned().lanes(lanes)
-            if self.entry.begin is not None:
-                self.entry.begin(self.model, self.row, work)
+            self.entry.workspace.start(self.model, self.row, work)
             yield work
 
     def column(self, about, array, start, step, *result):
@@ -152,7 +152,7 @@ def write_entry(entry, model, lanes, counter, *arrays):
 
 def _write_rows(call, work, counter, answers):
     """Take block after block of rows, as long as some are left."""
-    rows, block = call.rows, call.entry.block
+    rows, block = call.rows, call.entry.options.block
     at = local(claimed(counter, -block, block))
     for _ in while_(lambda: at < rows):
         first = now(at)
@@ -173,11 +173,7 @@ def _write_block(call, work, first, end, answers):
             results = [answers.column_of(about.name, start, step) for about, _ in call.results]
             call.see([*given, *results])
             answers.swept(call.swept(work), start, step)
-        for (about, array), column in zip(call.results, results) if call.entry.may_overflow else ():
-            if not column.looked_at:
-                width = call.width(about)
-                for _ in when(no(finite(array, first * width, end * width, _APART)), likely=False):
-                    answers.status.set(0)
+        answers.look(first, end)
 
 
 class Answers:
@@ -187,9 +183,8 @@ class Answers:
         self.call, self.status, lanes = call, status, call.model.lanes
         self.results = {about.name: (about, array) for about, array in call.results}
         self.streamed = self._streamed()
-        self.total = local(spread(0.0, lanes)) if call.entry.may_overflow else None
-        self.least = local(spread(1.0, lanes))
-        call.row.late = self.late = Late(self.column_of, self._after) if self.streamed is not False else None
+        self.total = local(spread(0.0, lanes)) if call.entry.options.may_overflow else None
+        call.row.late = self.late = Late(self.column_of) if self.streamed is not False else None
 
     def _streamed(self):
         """Whether all matrices together are more than caches are likely to keep until somebody wants them.
@@ -197,7 +192,7 @@ class Answers:
         Not in code for one model, which is a small one.
         """
         call = self.call
-        widths = [call.width(about) for about, _ in call.results if _may_stream(about)]
+        widths = [call.width(about) for about, _ in call.results if _large(about)]
         if not streams(call.model.lanes) or not any(isinstance(width, Value) for width in widths):
             return False
         streamed = call.rows * sum(widths) >= _LARGE
@@ -208,67 +203,64 @@ class Answers:
     def column_of(self, name, start, step):
         """A result, of the rows from ``start`` on."""
         about, array = self.results[name]
-        streamed = _may_stream(about) and self.streamed
-        return self.call.column(about, array, start, step, self.call.width(about), streamed, self.total)
+        result = Result(self.call.width(about), self.streamed, self.total) if _large(about) else Result()
+        return self.call.column(about, array, start, step, result)
+
+    def look(self, first, end):
+        """Look at the answers of some rows, which are still in a cache: but matrices, which are looked at on their way.
+
+        For the others that would be slower: a sum that a whole recursion must carry along has no register.
+        """
+        for about, array in self.call.results if self.total is not None else ():
+            if not _large(about):
+                width = self.call.width(about)
+                for _ in when(no(finite(array, first * width, end * width)), likely=False):
+                    self.status.set(0)
 
     def swept(self, least, start, step):
         """A pass is done, and these rows have answers where ``least`` is positive."""
-        late = self.late if self.late is not None and self.late.matrices is not None else None
-        if late is not None:
-            late.start.set(start)
-            late.step.set(step)
+        if self.late is not None:
+            self.late.start.set(start)
+            self.late.step.set(step)
         if least is not None:
-            self.least.set(least)
             for _ in when(no(everywhere(least > 0.0)), likely=False):
                 self.status.set(0)
-                for _ in when(True if late is None else ~late.waiting):  # else some is still to come
-                    self._spoil(least, start, step)
+                self._settle()
+                for l in range(self.call.model.lanes):
+                    for _ in when(no(lane(least, l) > 0.0)):
+                        row = start + step * l
+                        self.call.spoil(row, row + 1)
 
     def finish(self):
         """All passes are done."""
-        if self.late is not None:
-            self.late.flush()
-        settle(self.streamed)
+        self._settle()
         if self.total is not None:
             for _ in when(no(everywhere(self.total == 0.0)), likely=False):
                 self.status.set(0)
 
-    def _after(self, start, step):
-        """What came late is there."""
-        least = now(self.least)
-        for _ in when(no(everywhere(least > 0.0)), likely=False):
-            self._spoil(least, start, step)
-
-    def _spoil(self, least, start, step):
-        """NaN in the rows of the lanes in which ``least`` is not positive."""
+    def _settle(self):
+        """Have all that is late be there, and before whatever is stored from now on."""
+        if self.late is not None:
+            self.late.flush()
         settle(self.streamed)
-        for l in range(self.call.model.lanes):
-            for _ in when(no(lane(least, l) > 0.0)):
-                row = start + step * l
-                self.call.spoil(row, row + 1)
 
 
-def _may_stream(about):
-    """Whether a result may be so large that it is streamed: a matrix may."""
+def _large(about):
+    """Whether a result may be so large that memory is what it waits for: a matrix may."""
     return len(about.tail) > 1
 
 
-def finite(array, first, last, lanes=4):
+def finite(array, first, last):
     """Whether numbers first … last are finite."""
     if Place.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
-    build, total, rest = Place.builder, local(spread(0.0, lanes)), local(0.0)
-    whole = last - (last - first) % lanes
-
-    def vanishing(x):
-        """0, or NaN where it is not finite."""
-        return Value(build.operate("fmul", x.ir, spread(0.0, x.kind.count).ir))
-
-    for i in loop(whole, first, step=lanes):
-        total += vanishing(array.part(i).lanes(lanes)[0])
-    for i in loop(last, whole):
-        rest += vanishing(array[i])
-    return everywhere(total + rest == 0.0)
+    fine = True
+    for side in _SIDE_BY_SIDE:
+        total, end = local(spread(0.0, side)), last - (last - first) % side
+        for i in loop(end, first, step=side):
+            total += vanishing(array.part(i).lanes(side)[0])
+        fine, first = everywhere(total == 0.0) & fine, end
+    return fine
 
 
 def run_plain(entry, model, *arrays):
@@ -284,4 +276,4 @@ def run_plain(entry, model, *arrays):
         memory = Checked(array.reshape(-1) if given else [])
         memory.given, memory.axes, memory.shape = given, np.ndim(array), np.shape(array)
         seen.append(memory)
-    return int(unboxed(write_entry(entry, entry.table.plain(**model.tables), 1, 0, *seen)))
+    return int(unboxed(write_entry(entry, entry.table.at(model.address), 1, 0, *seen)))

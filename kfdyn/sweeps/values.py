@@ -6,12 +6,13 @@ Python's own numbers may be mixed in: they become constants, and 0 and 1 vanish 
 """
 
 import operator
+import struct
 import threading
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
-from kfdyn.sweeps import ir
-from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, constant
+from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, integer, vector
 
 #: May be reassociated: short sums then use vector registers; NaN and infinity keep their meaning.
 FAST = "contract reassoc nsz arcp"
@@ -70,7 +71,7 @@ def settled(depth):
 
 def wide(lanes):
     """LLVM's type of a number."""
-    return ir.vector(REAL, lanes)
+    return vector(REAL, lanes)
 
 
 def _is(value, constant):
@@ -79,23 +80,23 @@ def _is(value, constant):
 
 
 class Value:
-    """A number, an index or a condition of the code that is being written."""
+    """A number, an index or a condition of the code that is being written: its type, and its name there."""
 
-    def __init__(self, value):
-        self._value = value
+    __slots__ = ("name", "type")
+
+    def __init__(self, kind, name):
+        self.type, self.name = kind, name
+
+    def __str__(self):
+        return f"{self.type} {self.name}"
 
     @property
     def ir(self):
-        """What the builder takes."""
-        return self._value
-
-    @property
-    def kind(self):
-        """LLVM's type of it."""
-        return self._value.type
+        """What instructions take: itself."""
+        return self
 
     def _both(self, other):
-        """What the builder takes for both, as numbers in lanes where one of them is."""
+        """What instructions take for both, as numbers in lanes where one of them is."""
         a = self.ir
         if not isinstance(other, Value):
             return a, ir_of(other, a.type)
@@ -110,8 +111,8 @@ class Value:
         if swapped:
             a, b = b, a
         if a.type.whole:
-            return Value(getattr(Place.builder, whole)(a, b))
-        return Value(Place.builder.operate(f"{real} {Place.flags}", a, b))
+            return getattr(Place.builder, whole)(a, b)
+        return Place.builder.operate(f"{real} {Place.flags}", a, b)
 
     def __add__(self, other):
         return self if _is(other, 0) else self._binary(other, "fadd", "add")
@@ -144,19 +145,19 @@ class Value:
         return self._binary(other, "fdiv", "", swapped=True)
 
     def __floordiv__(self, other):
-        return Value(Place.builder.operate("sdiv", *self._both(other)))
+        return Place.builder.operate("sdiv", *self._both(other))
 
     def __mod__(self, other):
-        return Value(Place.builder.operate("srem", *self._both(other)))
+        return Place.builder.operate("srem", *self._both(other))
 
     def __neg__(self):
         value = self.ir
         if value.type.whole:
-            return Value(Place.builder.sub(constant(INT, 0), value))
-        return Value(Place.builder.pure(value.type, f"fneg {value}"))
+            return Place.builder.sub(constant(INT, 0), value)
+        return Place.builder.pure(value.type, f"fneg {value}")
 
     def _compare(self, other, sign):
-        return Value(Place.builder.compare(sign, *self._both(other)))
+        return Place.builder.compare(sign, *self._both(other))
 
     def __lt__(self, other):
         return self._compare(other, "<")
@@ -180,7 +181,7 @@ class Value:
 
     def _joined(self, what, other):
         value = self.ir
-        return Value(Place.builder.operate(what, value, ir_of(other, value.type)))
+        return Place.builder.operate(what, value, ir_of(other, value.type))
 
     def __and__(self, other):
         return self._joined("and", other)
@@ -193,14 +194,40 @@ class Value:
     __ror__ = __or__
 
     def __invert__(self):
-        lanes = self.kind.count
-        return self._joined("xor", Value(constant(self.kind, (1,) * lanes if lanes > 1 else 1)))
+        lanes = self.type.count
+        return self._joined("xor", constant(self.type, (1,) * lanes if lanes > 1 else 1))
 
     def __bool__(self):
         raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
 
     def __index__(self):
         raise TypeError("this index is not known before the code runs: use loop(...)")
+
+
+class Constant(Value):
+    """A value that is known."""
+
+    __slots__ = ("known",)
+
+
+@lru_cache(maxsize=4096)
+def _constant(kind, bits):
+    if bits is None:
+        made = Constant(kind, "undef")
+    elif isinstance(bits, int):
+        made = Constant(kind, str(bits) if kind.pointee is None else "null")
+    elif isinstance(bits, bytes):
+        text = f"0x{bits.hex()}"
+        made = Constant(kind, text if kind.count == 1 else f"<{', '.join([f'{kind.part} {text}'] * kind.count)}>")
+    else:
+        made = Constant(kind, f"<{', '.join(f'{kind.part} {x}' for x in bits)}>")
+    made.known = bits
+    return made
+
+
+def constant(kind, value):
+    """A number of this type, in every lane; a tuple of integers, lane by lane; None is any."""
+    return _constant(kind, struct.pack(">d", value) if isinstance(value, float) else value)
 
 
 class Variable:
@@ -216,21 +243,24 @@ class Variable:
 
 
 class Local(Variable, Value):
-    """A variable of compiled code."""
+    """A variable of compiled code, at a place of its stack."""
+
+    def __init__(self, place):
+        self.place = place
 
     @property
     def ir(self):
         """Its value now."""
-        return Place.builder.load(self._value)
+        return Place.builder.load(self.place)
 
     @property
-    def kind(self):
-        """LLVM's type of its values."""
-        return self._value.type.pointee
+    def type(self):
+        """That of its values."""
+        return self.place.type.pointee
 
     def set(self, value):
         """Give it another value."""
-        Place.builder.store(ir_of(value, self.kind), self._value)
+        Place.builder.store(ir_of(value, self.type), self.place)
 
 
 class Box(Variable):
@@ -281,7 +311,7 @@ def unboxed(value):
 
 def now(variable):
     """The value of a variable as it is now, which later changes do not touch."""
-    return Value(variable.ir) if isinstance(variable, Value) else unboxed(variable)
+    return variable.ir if isinstance(variable, Value) else unboxed(variable)
 
 
 def local(value):
@@ -300,7 +330,7 @@ def local(value):
 
 def lanes_of(x):
     """How many lanes a number has."""
-    return x.kind.count if isinstance(x, Value) else 1
+    return x.type.count if isinstance(x, Value) else 1
 
 
 def choice(condition, yes, no):
@@ -309,14 +339,14 @@ def choice(condition, yes, no):
     if not isinstance(condition, Value):
         return unboxed(yes if condition else no)
     lanes = max(map(lanes_of, (condition, yes, no)))
-    kinds = [x.kind for x in (yes, no) if isinstance(x, Value)]
+    kinds = [x.type for x in (yes, no) if isinstance(x, Value)]
     if lanes > 1:
         kind = wide(lanes)
     elif kinds:
         kind = kinds[0]
     else:
         kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
-    return Value(Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind)))
+    return Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind))
 
 
 def no(condition):
@@ -326,41 +356,47 @@ def no(condition):
 
 
 def number(value, lanes=1):
-    """What the builder takes for a number, in every lane."""
+    """What instructions take for a number, in every lane."""
     return ir_of(value, wide(lanes))
 
 
 def spread(value, lanes):
     """A number in every lane; as it is where no code is written."""
-    return value if Place.builder is None else Value(number(value, lanes))
+    return value if Place.builder is None else number(value, lanes)
 
 
 def count(condition):
     """1 where the condition holds, else 0."""
     condition = unboxed(condition)
-    return Value(Place.builder.cast("zext", condition.ir, INT)) if isinstance(condition, Value) else int(condition)
+    return Place.builder.cast("zext", condition.ir, INT) if isinstance(condition, Value) else int(condition)
 
 
 def real(i):
     """An index as a number."""
     i = unboxed(i)
-    return Value(Place.builder.cast("sitofp", i.ir, REAL)) if isinstance(i, Value) else float(i)
+    return Place.builder.cast("sitofp", i.ir, REAL) if isinstance(i, Value) else float(i)
 
 
 def lane(x, l):
     """Lane l of a number, l known while code is written."""
-    return x if lanes_of(x) == 1 else Value(Place.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}"))
+    return x if lanes_of(x) == 1 else Place.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}")
 
 
 def from_lanes(values):
     """The number that has these lanes."""
     values = [ir_of(value, REAL) for value in values]
     if len(values) == 1:
-        return Value(values[0])
+        return values[0]
     made = constant(wide(len(values)), None)
     for l, value in enumerate(values):
         made = Place.builder.insert_element(made, value, l)
-    return Value(made)
+    return made
+
+
+def vanishing(x):
+    """0 where a number is finite, else NaN; a product that is computed, whatever else is left out."""
+    x = now(x)
+    return Place.builder.operate("fmul", x, constant(x.type, 0.0)) if isinstance(x, Value) else x * 0.0
 
 
 def everywhere(condition):
@@ -378,14 +414,14 @@ def _of_lanes(condition, sign, bits):
     condition = unboxed(condition)
     if lanes_of(condition) == 1:
         return condition
-    found = Place.builder.cast("bitcast", condition.ir, ir.integer(condition.kind.count))
-    return Value(Place.builder.compare(sign, found, constant(found.type, bits)))
+    found = Place.builder.cast("bitcast", condition.ir, integer(condition.type.count))
+    return Place.builder.compare(sign, found, constant(found.type, bits))
 
 
 def ir_of(value, kind):
-    """What the builder takes, for a proxy or a number of Python; a number in every lane where lanes are wanted."""
-    value = value.ir if isinstance(value, Value) else unboxed(value)
-    if not isinstance(value, ir.Value):
+    """What instructions take, for a value or a number of Python; a number in every lane where lanes are wanted."""
+    value = now(value)
+    if not isinstance(value, Value):
         if not kind.whole:
             return constant(kind, float(value))
         if isinstance(value, float):

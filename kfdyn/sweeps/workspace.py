@@ -3,7 +3,7 @@
 from kfdyn.sweeps.control import either, when
 from kfdyn.sweeps.ir import BIT, BYTE, INT, VOID, Type, vector
 from kfdyn.sweeps.memory import REAL, pointer
-from kfdyn.sweeps.values import Place, Value, ir_of, local, now
+from kfdyn.sweeps.values import Place, ir_of, local, now
 
 _EXCHANGED = Type("{i64, i1}")
 
@@ -19,10 +19,10 @@ def borrowed(model, count):
     for _ in when(model.floats >= count):
         # one step that no thread comes between
         done = build.value(_EXCHANGED, f"cmpxchg {busy}, i64 0, i64 1 acq_rel acquire")
-        free.set(Value(build.value(BIT, f"extractvalue {done}, 1")))
+        free.set(build.value(BIT, f"extractvalue {done}, 1"))
     for _ in when(~free):
         made = build.call("malloc", BYTE.as_pointer(), [ir_of(count * 8, INT)])
-        new.set(Value(build.cast("ptrtoint", made, INT)))
+        new.set(build.cast("ptrtoint", made, INT))
         address.set(new)
     for _ in when(now(address) != 0, likely=True):
         yield pointer(address)
@@ -41,7 +41,7 @@ def claimed(counter, at, block):
     following = local(at + block)
     for _ in when(counter != 0):
         place = pointer(counter, INT).data
-        following.set(Value(Place.builder.value(INT, f"atomicrmw add {place}, i64 {block} acq_rel")))
+        following.set(Place.builder.value(INT, f"atomicrmw add {place}, i64 {block} acq_rel"))
     return following
 
 

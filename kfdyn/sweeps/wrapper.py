@@ -5,14 +5,17 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 """
 
 from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.call import UNFIT
 from kfdyn.sweeps.control import when
-from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field
-from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function, constant
+from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
+from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
-from kfdyn.sweeps.values import Place, Value, choice, local, now
+from kfdyn.sweeps.values import Place, choice, constant, local, now
+
+#: What a function answers to arguments that it does not take: this less the argument's number, and smaller ones.
+UNFIT = -1000
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+_TUPLE = 1 << 26  # among the flags of a class: a tuple, or derived from it
 _KINDS = {"f": REAL, "i": INT, "b": BYTE}
 
 
@@ -27,7 +30,7 @@ class Whole:
 
     def seen(self, value):
         """What the function that writes the sweep sees of it."""
-        return [Value(value)]
+        return [value]
 
 
 class Real(Whole):
@@ -59,40 +62,39 @@ class Model:
         unless(kept != 0)  # a slot that was never set
         address = python.call("PyLong_AsLongLong", INT, kept)
         unless(address != 0)
-        return [Value(Place.builder.cast("ptrtoint", python.words.data, INT)), address]
+        return [Place.builder.cast("ptrtoint", python.words.data, INT), address]
 
     def seen(self, words, address):
         """Python's functions, and the address."""
-        return [Python(pointer(Value(words), INT)), Value(address)]
+        return [Python(pointer(words, INT)), address]
 
 
 class Array:
-    """An argument that is a contiguous array of floats (f), int64 (i) or booleans (b); ``None`` if ``optional``."""
+    """An argument that is a contiguous array of floats (f), int64 (i) or booleans (b); ``None`` if ``optional``.
 
-    def __init__(self, dtype="f", axes=None, writeable=False, optional=False):
-        self.dtype, self.axes, self.writeable, self.optional = dtype, axes, writeable, optional
+    ``batch``: the lock is let go only where it has more than one axis, so that there is work for several.
+    """
+
+    def __init__(self, dtype="f", axes=None, writeable=False, optional=False, batch=False):
+        self.dtype, self.axes, self.writeable, self.optional, self.batch = dtype, axes, writeable, optional, batch
+        self.key = dtype, axes, writeable, optional, batch
         self.types = (_KINDS[dtype].as_pointer(), INT, INT.as_pointer())
-
-    @property
-    def key(self):
-        """What makes two such arguments alike."""
-        return f"{self.dtype}{self.axes}{'w' if self.writeable else ''}{'?' if self.optional else ''}"
 
     def read(self, python, thing, unless):
         """Data, number of axes and shape of an array; all 0 for None."""
-        data, axes, shape = (local(Value(constant(kind, 0))) for kind in self.types)
+        data, axes, shape = (local(constant(kind, 0)) for kind in self.types)
         for _ in when(thing != python.known("None") if self.optional else True):
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
             wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
             fit = (field(thing, FLAGS, WORD) & wanted) == wanted
             fit = fit & (_letters(field(thing, DTYPE)) == _letters(python.known(self.dtype)))
-            found = Value(Place.builder.cast("sext", field(thing, AXES, WORD).ir, INT))
+            found = Place.builder.cast("sext", field(thing, AXES, WORD), INT)
             if self.axes is not None:
                 fit = fit & (found == self.axes)
             unless(fit)
-            data.set(field(thing, DATA, data.kind))
+            data.set(field(thing, DATA, data.type))
             axes.set(found)
-            shape.set(field(thing, SHAPE, shape.kind))
+            shape.set(field(thing, SHAPE, shape.type))
         return [now(place) for place in (data, axes, shape)]
 
     def seen(self, data, axes, shape):
@@ -100,9 +102,28 @@ class Array:
         array, shape = Vector(data), Vector(shape)
         if self.axes == 2:
             return [Matrix(array, (shape[0], shape[1]))]
-        array.axes, array.shape, array.size = Value(axes), shape, shape[0] if self.axes == 1 else None
-        array.given = Value(Place.builder.cast("ptrtoint", data, INT)) != 0 if self.optional else True
+        array.axes, array.shape, array.size = axes, shape, shape[0] if self.axes == 1 else None
+        array.given = Place.builder.cast("ptrtoint", data, INT) != 0 if self.optional else True
         return [array]
+
+
+class Group:
+    """An argument that is a named tuple of others; the function that writes the sweep sees it as such."""
+
+    def __init__(self, named, parts):
+        self.named, self.parts = named, parts
+        self.key, self.types = tuple(part.key for part in parts), inner_types(parts)
+
+    def read(self, python, thing, unless):
+        """What its parts are called with."""
+        unless(python.call("PyType_GetFlags", INT, field(thing, HEAD - 8)) & _TUPLE != 0)
+        unless(field(thing, HEAD) == len(self.parts))
+        found = zip(self.parts, items(thing, len(self.parts)))
+        return [x for part, item in found for x in part.read(python, item, unless)]
+
+    def seen(self, *values):
+        """The tuple of what is seen of its parts."""
+        return [self.named(*proxies(self.parts, values))]
 
 
 def _letters(dtype):
@@ -110,28 +131,28 @@ def _letters(dtype):
     return field(dtype, LETTERS) & ~(0xFF << 24)  # less a byte that is not of it
 
 
-def write_wrapper(module, name, inner, arguments, release):
-    """Write the function that Python calls; ``release`` says for which argument's axes the lock is let go.
+def write_wrapper(module, name, inner, arguments):
+    """Write the function that Python calls.
 
-    None is never; an array's number is where it has more than one axis; −1 is always. With a :class:`Model` the last
-    arguments, those that may be written to, need not be there.
+    With a :class:`Model` the last arguments, those that may be written to, need not be there.
     """
     function = Function(module, name, INT, [INT, INT, INT])
-    with Place.having(builder=Builder(function)):
-        _write(*map(Value, function.args), inner, arguments, release)
+    build = Builder(function)
+    with Place.having(builder=build):
+        _write(*build.args, inner, arguments)
 
 
-def _write(own, given, count, inner, arguments, release):
+def _write(own, given, count, inner, arguments):
     python, things = Python(pointer(own + (bytes.__basicsize__ - 1), INT)), pointer(given, INT)
     known, call, leave_with = python.known, python.call, Place.builder.ret
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
-        leave_with(call("PyLong_FromLongLong", INT, value).ir)
+        leave_with(call("PyLong_FromLongLong", INT, value))
 
     def nothing():
         python.refer(known("None"))
-        leave_with(known("None").ir)
+        leave_with(known("None"))
 
     def unless(condition, argument):
         for _ in when(~condition, likely=False):
@@ -144,7 +165,7 @@ def _write(own, given, count, inner, arguments, release):
     fewer = whole - sum(isinstance(kind, Array) and kind.writeable for kind in arguments) if objects else whole
     all_there = count == whole
     unless(all_there | (count == fewer), whole)
-    passed, several = [], release == -1
+    passed, free = [], not objects
     for i, kind in enumerate(arguments):
         if i < fewer:
             thing = things[i]
@@ -152,13 +173,13 @@ def _write(own, given, count, inner, arguments, release):
             thing = choice(all_there, things[choice(all_there, i, 0)], known("None"))
         fields = kind.read(python, thing, lambda right, i=i: unless(right, i))
         passed += fields
-        if i == release:
-            several = fields[1] > 1
+        if isinstance(kind, Array) and kind.batch:
+            free = fields[1] > 1
     thread = local(0)
-    for _ in when(several):
+    for _ in when(free):
         thread.set(call("PyEval_SaveThread", INT))
-    result = Value(Place.builder.call(inner.name, INT, [x.ir for x in passed]))
-    for _ in when(several):
+    result = Place.builder.call(inner.name, INT, passed)
+    for _ in when(free):
         call("PyEval_RestoreThread", VOID, thread)
     if not objects:
         answer(result)
@@ -167,7 +188,7 @@ def _write(own, given, count, inner, arguments, release):
         nothing()
     for _ in when(result == TOLD, likely=False):
         answer(result)
-    leave_with(choice(result == ERROR, 0, result).ir)
+    leave_with(choice(result == ERROR, 0, result))
 
 
 def inner_types(arguments):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Checks, Entry, Given, Parameter, Table, clear, loop, smaller
+from kfdyn.sweeps import Checks, Entry, Given, Parameter, Space, Table, clear, loop, smaller
 from kfdyn.sweeps import thread_pool as pool
 from kfdyn.sweeps.entry import FAILED, FINE
 
@@ -31,11 +31,9 @@ def begin(model, row, work):
 ENTRY = Entry(
     weighted,
     MODEL,
-    [Given("x", ("n",)), Given("g", (1,), shared=True)],
+    [Parameter("shift", "f"), Given("x", ("n",)), Given("g", (1,), shared=True)],
     [Given("out", ("n",))],
-    lambda model, row: model.n,
-    begin,
-    [Parameter("shift", "f")],
+    Space(lambda model, row: model.n, begin),
 )
 
 
@@ -43,8 +41,7 @@ ENTRY = Entry(
 def model():
     own = np.empty(100)
     tables = {"n": 3, "weights": [1.0, 2.0, 3.0], "busy": [0], "workspace": own.ctypes.data, "floats": 100}
-    address, kept = MODEL.pack(**tables)
-    return SimpleNamespace(address=address, size=3, tables=tables, kept=(own, kept))
+    return SimpleNamespace(address=MODEL.packed(**tables), size=3, kept=own)
 
 
 SHIFT = np.array([0.5])
@@ -91,6 +88,16 @@ def test_rows_without_an_answer_are_nan_and_no_others(model, run):
         assert np.isnan(out[0]).all()
 
 
+@pytest.mark.parametrize("run", [ENTRY.__call__, ENTRY.plain], ids=["compiled", "plain"])
+@pytest.mark.parametrize("rows", [1, 7, 20, 300])
+def test_an_answer_beyond_doubles_is_told_wherever_it_is(model, run, rows):
+    for row in {0, rows // 2, rows - 1}:
+        x, out = np.ones((rows, 3)), np.empty((rows, 3))
+        assert run(model, SHIFT, x, SHIFT, out) == FINE
+        x[row, 2] = 1e308
+        assert run(model, SHIFT, x, SHIFT, out) == FAILED
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_written(model):
     x, g, out = np.ones((4, 3)), np.ones(1), np.zeros((4, 3))
     odd = np.frombuffer(bytearray(8 * 12 + 1), np.uint8)[1:].view(np.float64).reshape(4, 3)
@@ -120,14 +127,16 @@ def test_threads_do_not_show(model, monkeypatch):
         assert pool.threads() == 1
 
 
+def test_parameters_come_first():
+    with pytest.raises(TypeError, match="weighted: parameters come before arrays"):
+        Entry(weighted, MODEL, [Given("x", ("n",)), Parameter("shift", "f")], [], ENTRY.workspace)
+
+
 def test_a_workspace_too_small_is_replaced(model):
-    tables = model.tables | {"floats": 3}
-    address, kept = MODEL.pack(**tables)
     x, out = np.ones((9, 3)), np.empty((9, 3))
-    small = SimpleNamespace(address=address, size=3, tables=tables)
+    small = SimpleNamespace(address=MODEL.packed(**model.address.given | {"floats": 3}), size=3)
     assert ENTRY(small, SHIFT, x, SHIFT, out) == FINE
     np.testing.assert_allclose(out, expected(x, 0.5), rtol=1e-15)
-    assert kept
 
 
 def test_pickled_and_derived_arrays_fit(model):

@@ -1,6 +1,7 @@
 """Numbers, control and memory in every instantiation: compiled doubles and lanes, Python's floats, symbols."""
 
 import math
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -247,3 +248,41 @@ def test_nan_is_as_in_python():
             out = np.empty(6, np.int64)
             compare(np.array([a, b]), out)
             assert out.tolist() == [a < b, a <= b, a > b, a >= b, a == b, a != b]
+
+
+class Pair(NamedTuple):
+    x: Any
+    factor: Any
+
+
+class Three(NamedTuple):
+    x: Any
+    factor: Any
+    more: Any
+
+
+@sweep(tags=1)
+def scaled(lanes, pair, out):
+    """out = factor x."""
+    for i in loop(out.size):
+        out[i] = pair.factor * pair.x[i]
+
+
+@pytest.mark.parametrize("run", [scaled, scaled.plain], ids=["compiled", "plain"])
+def test_a_named_tuple_goes_in_as_it_is(run):
+    x, out = np.arange(3.0), np.empty(3)
+    for factor in (2.0, 3.0):
+        assert run(Tag(1), Pair(x, factor), out) == 0
+        assert out.tolist() == (factor * x).tolist()
+
+
+def test_what_is_no_such_tuple_is_not_read():
+    x, out = np.arange(3.0), np.zeros(3)
+    scaled(Tag(1), Pair(x, 2.0), out)  # whose code is asked first from now on
+    out[:] = 0.0
+    for wrong in ([x, 2.0], "pair", 7, 1.5, None, x, Pair(x[::2], 2.0), Pair(x.astype(">f8"), 2.0), Pair(2.0, x)):
+        with pytest.raises((TypeError, AttributeError)):
+            scaled(Tag(1), wrong, out)
+    assert not out.any()
+    assert scaled(Tag(1), Three(x, 2.0, 1), out) == 0  # which has code of its own
+    assert out.tolist() == [0.0, 2.0, 4.0]

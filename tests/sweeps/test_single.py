@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Entry, Given, Parameter, Table, loop, smaller
+from kfdyn.sweeps import Entry, Given, Parameter, Space, Table, loop, smaller
 from kfdyn.sweeps.interpreter import place_of
 from kfdyn.sweeps.single import side_by_side
 
@@ -45,11 +45,9 @@ def put(work, i, x):
 ENTRY = Entry(
     weighted,
     MODEL,
-    [Given("x", ("n",)), Given("gravity", (3,), shared=True, own=True)],
+    [Parameter("shift", "f"), Given("x", ("n",)), Given("gravity", (3,), shared=True, own=True)],
     [Given("outer", ("n", "n")), Given("total", ())],
-    lambda model, row: model.n,
-    None,
-    [Parameter("shift", "f")],
+    Space(lambda model, row: model.n),
 )
 SHIFT, G = np.array([0.25]), np.array([1.0, -2.0, 0.5])
 WEIGHTS = np.array([1.3, 2.1, 3.7])
@@ -64,8 +62,7 @@ def one():
 def model():
     own, owner = np.empty(100), Owner()
     tables = {"n": 3, "weights": WEIGHTS, "gravity": G, "busy": [0], "workspace": own.ctypes.data, "floats": 100}
-    owner.address, kept = MODEL.pack(**tables)
-    owner.kept = own, kept
+    owner.address, owner.kept = MODEL.packed(**tables), own
     return owner
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Entry, Given, Table, carried, local, loop, smaller, when, while_
-from kfdyn.sweeps.special import Specials
+from kfdyn.sweeps import Entry, Given, Options, Space, Table, carried, local, loop, smaller, when, while_
+from kfdyn.sweeps.special import Special, Specials
 from kfdyn.sweeps.values import unrolled
 
 MODEL = Table(n=int, weights=(float,), parent=(int,), busy=(int,), workspace=int, floats=int)
@@ -34,8 +34,8 @@ ENTRY = Entry(
     MODEL,
     [Given("x", ("n",)), Given("push", ("n",), optional=True)],
     [Given("out", ("n",))],
-    lambda model, row: model.n,
-    unroll=5,
+    Space(lambda model, row: model.n),
+    Options(unroll=5),
 )
 
 
@@ -45,8 +45,7 @@ def model(weights, parent):
         "n": len(weights), "weights": np.array(weights), "parent": np.array(parent), "busy": np.zeros(1, np.int64),
         "workspace": own.ctypes.data, "floats": 100,
     }  # fmt: skip
-    address, kept = MODEL.pack(**tables)
-    return SimpleNamespace(address=address, size=len(weights), tables=tables, kept=(own, kept))
+    return SimpleNamespace(address=MODEL.packed(**tables), size=len(weights), kept=own)
 
 
 WEIGHTS, PARENT = [1.0, 0.0, -1.0, 0.25, 3.0], [-1, 0, 1, 1, 0]
@@ -56,7 +55,7 @@ PATHS = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 0, 1
 @pytest.mark.parametrize("rows", [1, 3, 8, 13, 300])
 def test_answers_of_every_batch(rows):
     this = model(WEIGHTS, PARENT)
-    specials = Specials(5, this.tables)
+    specials = Specials(5, this.address.given)
     rng = np.random.default_rng(rows)
     x, push, out = rng.uniform(size=(rows, 5)), rng.normal(size=(rows, 5)), np.empty((rows, 5))
     for given, want in ((None, 0.0), (push, push)):
@@ -69,7 +68,7 @@ def test_answers_of_every_batch(rows):
 
 
 def test_another_model_has_another_name_and_a_large_one_none():
-    first, second = (Specials(5, model(w, PARENT).tables) for w in (WEIGHTS, [1.0, 1e-9, -1.0, 0.25, 3.0]))
+    first, second = (Specials(5, model(w, PARENT).address.given) for w in (WEIGHTS, [1.0, 1e-9, -1.0, 0.25, 3.0]))
     arrays = (np.ones((2, 5)), None, np.empty((2, 5)))
     one, other = first.of(ENTRY, arrays)[0], second.of(ENTRY, arrays)[0]
     assert one.key != other.key
@@ -84,10 +83,10 @@ def test_a_variable_of_python_cannot_change_where_nobody_knows():
             total.set(1.0)
         row.out[0] = total.get()
 
-    entry = Entry(spoilt, MODEL, [Given("x", ("n",))], [Given("out", ("n",))], lambda model, row: 1, unroll=5)
+    entry = Entry(spoilt, MODEL, [Given("x", ("n",))], [Given("out", ("n",))], Space(lambda model, row: 1))
     from kfdyn.sweeps.driver import machine
 
     with pytest.raises(TypeError, match="a variable that Python holds"):
-        entry.special(model(WEIGHTS, PARENT).tables, frozenset()).compiled(machine().lanes)
+        Special(entry, model(WEIGHTS, PARENT).address.given, frozenset()).compiled(machine().lanes)
     with unrolled():  # and outside of code nothing has changed
         assert list(loop(3)) == [0, 1, 2]

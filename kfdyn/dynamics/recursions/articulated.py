@@ -15,7 +15,7 @@ from kfdyn.sweeps.control import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import Place, Value, local, now, number
+from kfdyn.sweeps.values import Place, local, now, spread
 
 #: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
 #: hinge or a slide it is φ g, what the parent sees of it.
@@ -136,7 +136,7 @@ class Filter(Swept):
 
 def everything(robot, x):
     """A number of the robot's kind."""
-    return Value(number(x, robot.lanes)) if Place.builder is not None else x
+    return spread(x, robot.lanes)
 
 
 class Node:

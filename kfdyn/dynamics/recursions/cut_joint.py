@@ -21,7 +21,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.workspace import Nowhere
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, loop, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Entry, Given, Space
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Fields
@@ -158,6 +158,7 @@ CUT_JOINT = Entry(
     cut_joint,
     ROBOT,
     [
+        *LOOPS,
         Q,
         V,
         Given("tau", ("nv",)),
@@ -168,9 +169,7 @@ CUT_JOINT = Entry(
         Given("reference", ("rows",), optional=True),
     ],
     [Given("a", ("nv",)), Given("force", ("rows",)), Given("rank", ())],
-    CutRows.size,
-    begin,
-    LOOPS,
+    Space(CutRows.size, begin),
 )
 
 
@@ -201,11 +200,9 @@ def loop_responses(robot, row, work):
 LOOP_RESPONSES = Entry(
     loop_responses,
     ROBOT,
-    [Q, ENDS],
+    [*LOOPS, Q, ENDS],
     [Given("Omega", ("rows", "rows")), Given("made_of", ("rows",)), Given("response", ("rows", "nv"))],
-    CutRows.size,
-    begin,
-    LOOPS,
+    Space(CutRows.size, begin),
 )
 
 __all__ = ["CUT_JOINT", "LOOP_RESPONSES"]

@@ -14,7 +14,7 @@ from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.outward import outward_body, prepare_sines
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.sweeps.control import cases, either, loop, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Entry, Given, Space
 
 FORMS = (RIGID, BENT, ATTACHED)
 
@@ -144,6 +144,5 @@ FLEXIBLE_FORWARD = Entry(
     FLEXIBLE,
     [Q, V, Given("tau", ("nv",)), FORCES, GRAVITY],
     [Given("a", ("nv",))],
-    lambda robot, row: FlexibleFilter.size(robot),
-    begin,
+    Space(lambda robot, row: FlexibleFilter.size(robot), begin),
 )

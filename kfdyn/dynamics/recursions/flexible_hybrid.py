@@ -9,7 +9,7 @@ from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, answered
 from kfdyn.multibody.recursions.bending import FLEXIBLE
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.entry import Entry
+from kfdyn.sweeps.entry import Entry, Space
 
 
 class HeldModes(Modes):
@@ -71,9 +71,7 @@ def flexible_hybrid_dynamics(robot, row, work):
 FLEXIBLE_HYBRID = Entry(
     flexible_hybrid_dynamics,
     FLEXIBLE,
-    GIVEN,
+    [*MARKS, *GIVEN],
     ANSWERS,
-    lambda robot, row: FlexibleFilter.size(robot),
-    begin,
-    MARKS,
+    Space(lambda robot, row: FlexibleFilter.size(robot), begin),
 )

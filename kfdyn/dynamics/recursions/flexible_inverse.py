@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.energy import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import carried, either, loop, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Entry, Given, Space
 
 
 class FlexibleNewtonEuler(NewtonEuler):
@@ -110,6 +110,5 @@ FLEXIBLE_INVERSE = Entry(
     FLEXIBLE,
     [Q, V, Given("a", ("nv",), optional=True), FORCES, GRAVITY],
     [Given("tau", ("nv",))],
-    lambda robot, row: FlexibleNewtonEuler.size(robot),
-    begin,
+    Space(lambda robot, row: FlexibleNewtonEuler.size(robot), begin),
 )

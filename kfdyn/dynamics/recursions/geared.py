@@ -180,7 +180,7 @@ _Q, _V = Given("q", ("nq_own",)), Given("v", ("nv_own",))
 
 
 def _entry(recursion, given, result):
-    return Entry(recursion, ROBOT, given, [result], Geared.size, Geared.start, GEARS)
+    return Entry(recursion, ROBOT, [*GEARS, *given], [result], Geared)
 
 
 GEARED_FORWARD = _entry(

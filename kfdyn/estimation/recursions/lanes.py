@@ -7,7 +7,7 @@ from kfdyn.estimation.recursions.registers import Row, pieces, turned
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import Value, arithmetic, choice, local, no, number
+from kfdyn.sweeps.values import arithmetic, choice, local, no, number
 
 #: Numbers to ask for in addition to those that a sweep works in, which are aligned.
 SPARE = LINE
@@ -24,7 +24,7 @@ SIDE = 4
 
 def zero(lanes):
     """0 in every lane."""
-    return 0.0 if lanes == 1 else Value(number(0.0, lanes))
+    return 0.0 if lanes == 1 else number(0.0, lanes)
 
 
 def passes(lanes, first, last):

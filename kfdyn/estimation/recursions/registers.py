@@ -12,7 +12,7 @@ number that is to be broadcast is loaded from memory, where that is free. Python
 from functools import reduce
 from operator import add
 
-from kfdyn.sweeps.values import LANEWISE, Place, Value, arithmetic, from_lanes, lane
+from kfdyn.sweeps.values import LANEWISE, Place, arithmetic, from_lanes, lane
 
 
 def pieces(n):
@@ -85,7 +85,7 @@ class Row:
 
 def shuffled(a, b, places):
     """The numbers of two registers at these places, those of the second counted behind the first's."""
-    return Value(Place.builder.shuffle_vector(a.ir, b.ir, places))
+    return Place.builder.shuffle_vector(a.ir, b.ir, places)
 
 
 def _width(register):

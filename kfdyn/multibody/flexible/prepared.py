@@ -65,8 +65,7 @@ def _prepare(system: FlexibleSystem) -> Model:
         "busy": np.zeros(1, np.int64), "workspace": address_of(workspace), "floats": workspace.size,
         "flex": flex, "numbers": numbers, "most": most, "rows": rows,
     }  # fmt: skip
-    address, kept = FLEXIBLE.pack(**tables)
-    return replace(made, address=address, tables=tables, kept=(workspace, *kept))
+    return replace(made, address=FLEXIBLE.packed(**tables), tables=tables, kept=workspace)
 
 
 def _first_rotor(links: Array, index: NDArray[np.int64], armature: Array) -> None:

@@ -5,7 +5,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, either, loop, when
 from kfdyn.sweeps.functions import sine_cosine
-from kfdyn.sweeps.values import Place, Value, choice, number
+from kfdyn.sweeps.values import Place, choice, spread
 
 
 def across(omega, eta, l, h):
@@ -41,7 +41,7 @@ def from_quaternion(x, y, z, w):
 
 def zeros(robot):
     """A vector of numbers of the robot's kind that are 0 and may change."""
-    o = Value(number(0.0, robot.lanes)) if Place.builder is not None else 0.0
+    o = spread(0.0, robot.lanes)
     return Vec3(o, o, o)
 
 

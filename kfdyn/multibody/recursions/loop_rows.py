@@ -12,7 +12,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when, while_
-from kfdyn.sweeps.entry import Entry, Given, Parameter
+from kfdyn.sweeps.entry import Entry, Given, Options, Parameter
 from kfdyn.sweeps.functions import arc_tangent, root
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -254,7 +254,7 @@ ENDS = Given("ends", ("loops", 24), shared=True)
 LOOP_ROWS = Entry(
     loop_rows,
     ROBOT,
-    [Q, V, ENDS],
+    [*LOOPS, Q, V, ENDS],
     [
         Given("J", ("rows", "nv")),
         Given("made_of", ("rows", "nv")),
@@ -262,10 +262,8 @@ LOOP_ROWS = Entry(
         Given("gap", ("rows",)),
         Given("forces", ("rows", 12)),
     ],
-    Readings.size,
-    Readings.start,
-    LOOPS,
-    may_overflow=False,
+    Readings,
+    Options(may_overflow=False),
 )
 
 __all__ = ["ENDS", "LOOPS", "LOOP_ROWS", "LoopRows"]

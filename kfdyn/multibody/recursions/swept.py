@@ -9,7 +9,7 @@ from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, either, flattened, when
-from kfdyn.sweeps.entry import Entry, Given
+from kfdyn.sweeps.entry import Entry, Given, Options
 from kfdyn.sweeps.records import Fields
 
 Q = Given("q", ("nq",), sound=configuration_is_sound)
@@ -108,4 +108,4 @@ def entry(recursion, workspace, given, results, parameters=(), **options):
         return recursion(workspace(robot, row, work))
 
     run.__name__, run.__module__ = recursion.__name__, recursion.__module__
-    return Entry(run, ROBOT, given, results, workspace.size, workspace.start, parameters, **options)
+    return Entry(run, ROBOT, [*parameters, *given], results, workspace, Options(**options))

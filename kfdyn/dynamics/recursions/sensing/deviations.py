@@ -184,4 +184,4 @@ def deviate(robot, row, work):
     return least
 
 
-DEVIATE = Entry(deviate, ROBOT, [Q], ANSWERS, Deviations.size, Deviations.start, [*PROGRAM, Parameter("n_x", "n")])
+DEVIATE = Entry(deviate, ROBOT, [*PROGRAM, Parameter("n_x", "n"), Q], ANSWERS, Deviations)

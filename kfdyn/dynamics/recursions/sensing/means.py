@@ -96,9 +96,14 @@ def sense(robot, row, work):
 SENSE = Entry(
     sense,
     ROBOT,
-    [Q, V, Given("y", ("n_readings",)), GRAVITY],
+    [
+        *PROGRAM,
+        *(Parameter(name, "n") for name in ("n_x", "n_lam", "n_m", "n_pivot")),
+        Q,
+        V,
+        Given("y", ("n_readings",)),
+        GRAVITY,
+    ],
     [*ANSWERS, Given("lam", ("n_lam", 6)), Given("m", ("n_m",)), Given("pivot", ("n_pivot",))],
-    Means.size,
-    Means.start,
-    [*PROGRAM, *(Parameter(name, "n") for name in ("n_x", "n_lam", "n_m", "n_pivot"))],
+    Means,
 )
