@@ -112,8 +112,8 @@ def compiled(code):
         known = cache.digest(code.module, asked, machine().key())
         made = cache.load(known)
         if made is None:
-            if known is not None:  # a recursion of somebody else's: he knows
-                compiling(kept=cache.folder() is not None)
+            if cache.ours(code.module):  # else he who wrote it knows
+                compiling(stale=known is None)
             made = _object_code(code)
             cache.save(known, made)
         taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
