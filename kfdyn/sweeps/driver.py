@@ -127,8 +127,12 @@ def written(code):
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
     with Place.having(builder=build, flags=code.flags):
-        result = code.write(*proxies(code.arguments, build.args))
-        build.ret(ir_of(0 if result is None else result, INT))
+        try:
+            result = code.write(*proxies(code.arguments, build.args))
+            build.ret(ir_of(0 if result is None else result, INT))
+        except (TypeError, IndexError) as error:  # the words of the language do not know whose they are
+            error.args = (f"{name}: {error}",)
+            raise
     if build.left:
         raise TypeError(
             f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "

@@ -9,7 +9,7 @@ cosines above all, is computed for several of them side by side.
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
 from kfdyn.sweeps.ir import INT
-from kfdyn.sweeps.memory import Vector, pointer
+from kfdyn.sweeps.memory import Memory, Vector, pointer
 from kfdyn.sweeps.template import Call, finite
 from kfdyn.sweeps.values import Place, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
 
@@ -20,7 +20,7 @@ LANES = 2
 _SIDE = 4
 
 
-class OneRow:
+class OneRow(Memory):
     """The numbers of a caller's only row, the same in every lane."""
 
     def __init__(self, memory, lanes, at=0):
