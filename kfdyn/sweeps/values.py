@@ -490,7 +490,10 @@ def ir_of(value, kind):
         return Place.builder.in_all_lanes(value, kind)
     if kind is BYTE and value.type is BIT:
         return Place.builder.cast("zext", value, kind)
-    raise TypeError(f"{_noun(value.type)} stands where {_noun(kind)} is wanted{_CURES.get((value.type, kind), '')}")
+    cure = _CURES.get((value.type, kind), "")
+    if value.type.part is kind:
+        cure = f": spread(x, {value.type.count}) is a number in as many lanes, for a variable to begin with"
+    raise TypeError(f"{_noun(value.type)} stands where {_noun(kind)} is wanted{cure}")
 
 
 _NOUNS = {REAL: "a number", INT: "an index", BIT: "a condition", BYTE: "a truth value"}
