@@ -39,23 +39,36 @@ def folder() -> Path | None:
     return None
 
 
-def compiling(kept: bool) -> None:
-    """Say on the standard error stream, once in a process, that code is compiled; ``kept``: that it is on disk then.
+def compiling(stale: bool) -> None:
+    """Say on the standard error stream, once in a process, that code is compiled, and whether it is on disk then.
 
-    The environment's KFDYN_QUIET silences it.
+    ``stale``: it is not, since the package's files are no longer what was imported. The environment's KFDYN_QUIET
+    silences it.
     """
-    if _said or os.environ.get("KFDYN_QUIET"):
-        return
-    if kept:
-        text = "compiling for this machine, once; `kfdyn warm` does it ahead of time"
-    else:
+    if stale:
+        text = "for this process alone: files of kfdyn have changed since it was imported, so begin a new process"
+    elif folder() is None:
         text = (
-            "compiling for this machine, again in every process: there is no folder to keep it in; "
+            "for this machine, again in every process: there is no folder to keep it in; "
             "set KFDYN_CACHE_DIR to one that can be written"
         )
-    _said.append(text)
+    else:
+        text = "for this machine, once; `kfdyn warm` does it ahead of time"
+    _say("compiling", text)
+
+
+def not_kept(place: Path, error: OSError) -> None:
+    """Say, once in a process, that compiled code could not be written there."""
+    told = f"in {place} ({error.strerror or error}): every process will compile it again; make room there"
+    _say("what was compiled cannot be kept", f"{told}, or set KFDYN_CACHE_DIR to another folder")
+
+
+def _say(what: str, more: str) -> None:
+    if what in _said or os.environ.get("KFDYN_QUIET"):
+        return
+    _said.append(what)
     with suppress(OSError, ValueError, AttributeError):  # no such stream, or it is closed
-        print(f"kfdyn: {text}", file=sys.stderr, flush=True)
+        print(f"kfdyn: {what} {more}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -1,9 +1,17 @@
 """Names that a package imports when they are first used: who wants one of them need not wait for all."""
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
+
+_CLOCK = [time.time_ns()]
+
+
+def imported_at() -> int:
+    """When the package was first imported, in nanoseconds: a file that has changed since may not be what runs."""
+    return _CLOCK[0]
 
 
 def on_first_use(

@@ -240,8 +240,9 @@ def _placed(
     Kept are bodies with frames, and bodies where branches with frames meet; the others are 0.
     """
     key = bodies.tobytes() + positions.tobytes()
-    if key in model.placed:
-        return model.placed[key]
+    found = model.placed.get(key)
+    if found is not None:
+        return found
     place = model.place[bodies]
     parent = model.tables["index"][:, 0].tolist()
     rank, branches = np.zeros(system.n_bodies + 1, np.int64), [0] * (system.n_bodies + 1)
@@ -256,8 +257,8 @@ def _placed(
     arms = np.einsum("kji,kj->ki", model.tables["frames"][place], positions)  # the tables have turned the frames
     if len(model.placed) > 100:  # frames that somebody moves about
         model.placed.clear()
-    model.placed[key] = (len(kept), place, np.ascontiguousarray(arms), rank)
-    return model.placed[key]
+    found = model.placed[key] = (len(kept), place, np.ascontiguousarray(arms), rank)
+    return found
 
 
 def _matrices(states: States, wide: int) -> Array:

@@ -1,9 +1,11 @@
 """Compiled code on disk, under a name that says all it was made from: so it cannot be stale.
 
 The name is a digest of every source file the code was written from (the module of the sweep and all modules of this
-package that it imports, however far), the versions of llvmlite and LLVM, Python's and NumPy's binary interfaces, the
-processor and what was asked. An edit, a ``git pull``, an upgrade in place or another machine has another name. Files
-are written whole and then named, so two processes never see half of one; where nothing can be written, nothing is.
+package that it imports, however far), of what was imported of them (:mod:`imported`), the versions of llvmlite and
+LLVM, Python's and NumPy's binary interfaces, the processor and what was asked. An edit, a ``git pull``, an upgrade in
+place or another machine has another name; and a process that was there before the edit neither takes nor leaves
+anything. Files are written whole and then named, so two processes never see half of one; where nothing can be written,
+nothing is.
 """
 
 import hashlib
@@ -17,29 +19,56 @@ from pathlib import Path
 
 import numpy as np
 
-from kfdyn.first_use import folder
+from kfdyn.first_use import folder, not_kept
+from kfdyn.lazy import imported_at
+from kfdyn.sweeps.imported import fingerprint
 
 _IMPORT = re.compile(r"^\s*(?:from\s+(kfdyn[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(kfdyn[\w.]*))", re.MULTILINE)
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 _ROOT = Path(__file__).parents[2]  # what the package is in
+_TICK = 10_000_000  # nanoseconds by which the times of files may be behind the clock
 
 
 def digest(module, *facts):
     """The name of code written by a module, given all else it depends on; None if that cannot be known.
 
     It cannot be known of a module that is not of this package: whatever else it imports, or a function made in another
-    has taken along, may be another number tomorrow. Such code is compiled once a process and kept nowhere.
+    has taken along, may be another number tomorrow. Nor is it known while files change: of what was there before, this
+    process has imported some and not the rest. Such code is compiled once a process and kept nowhere.
     """
-    if module.partition(".")[0] != __name__.partition(".")[0]:
+    if not ours(module):
         return None
-    made = hashlib.sha256()
-    for name in sorted(closure(module)):
-        source = _read(name)[0]
-        if source is None:
+    made, names = hashlib.sha256(), sorted(closure(module))
+    for name in names:
+        source, runs = _read(name)[0], fingerprint(name)
+        if source is None or runs is None:
             return None
-        made.update(name.encode() + b"\0" + source + b"\0")
+        made.update(name.encode() + b"\0" + source + b"\0" + runs)
+    if changed(names):  # looked at last: so it was not while they were read, either
+        return None
     made.update(repr((facts, sys.implementation.cache_tag, object.__basicsize__, np.__version__)).encode())
     return made.hexdigest()[:40]
+
+
+def ours(module):
+    """Whether a module is of this package."""
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
+def changed(names):
+    """Whether a file of these modules may have changed since the package was imported, as its times say.
+
+    A clock that is wrong, here or where the files are, can tell of a change that was none. Nobody can set back when a
+    file was last changed in any way (``st_ctime``); one that has no times is in an archive, which has.
+    """
+    for name in names:
+        try:
+            told = os.stat(_source(name)[2])
+        except OSError:
+            return True
+        if max(told.st_mtime_ns, told.st_ctime_ns) >= imported_at() - _TICK:
+            return True
+    return False
 
 
 def closure(module):
@@ -57,7 +86,7 @@ def closure(module):
 @cache
 def _read(name):
     """Source of a module, and the modules of this package that it names in imports; None and none if not known."""
-    source, _ = _source(name)
+    source = _source(name)[0]
     if source is None:  # a script or a notebook
         return None, frozenset()
     text, named = source.decode(), set()
@@ -76,12 +105,13 @@ def _read(name):
 
 @cache
 def _source(name):
-    """Source of a module of this package, in a folder or an archive, None if there is none; and if it is a package."""
+    """Source of a module of this package, None if there is none; if it is a package; and the file, or its archive."""
     place = _ROOT.joinpath(*name.split("."))
     for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
         with suppress(OSError):
-            return __spec__.loader.get_data(str(file)), file.name == "__init__.py"
-    return None, False
+            source = __spec__.loader.get_data(str(file))
+            return source, file.name == "__init__.py", getattr(__spec__.loader, "archive", file)
+    return None, False, None
 
 
 def load(name):
@@ -98,7 +128,7 @@ def load(name):
 
 
 def save(name, code):
-    """Keep code under this name; without complaint where there is no place for it."""
+    """Keep code under this name; what is in the way is told, and no error."""
     place = folder()
     if place is None or name is None:
         return
@@ -111,5 +141,5 @@ def save(name, code):
         except OSError:
             os.unlink(half)
             raise
-    except OSError:
-        return
+    except OSError as error:
+        not_kept(place, error)

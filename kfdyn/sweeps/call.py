@@ -5,7 +5,7 @@ from functools import wraps
 
 import numpy as np
 
-from kfdyn.sweeps.memory import Checked, Matrix
+from kfdyn.sweeps.memory import Checked, Matrix, Memory
 from kfdyn.sweeps.records import Packed
 from kfdyn.sweeps.values import FAST, unboxed
 from kfdyn.sweeps.wrapper import UNFIT, Array, Group, Real, Whole
@@ -62,7 +62,7 @@ def sweep(function=None, *, flags=FAST, tags=None):
                 result = enter(*args[tags:])
                 if result > UNFIT:
                     return result
-        kinds = tuple([_kind(x) for x in args])
+        kinds = _kinds(function, args)
         enter = known.get(kinds)
         if enter is None:
             from kfdyn.sweeps.driver import compiled
@@ -72,17 +72,24 @@ def sweep(function=None, *, flags=FAST, tags=None):
             quick[args[:tags]] = enter
         result = enter(*[x for x, kind in zip(args, kinds) if passed(kind)])
         if result <= UNFIT:
-            raise TypeError(f"{function.__name__}: argument {UNFIT - result} is not what it was, or not contiguous")
+            i = [i for i, kind in enumerate(kinds) if passed(kind)][UNFIT - result]
+            raise TypeError(f"{function.__name__}: argument {i}, {_name(function, i)}, {_STRANGE}")
         return result
 
     def plain(*args):
-        result = function(*[_plain(x) for x in args])
-        return 0 if result is None else int(unboxed(result))
+        _kinds(function, args)  # refuses what compiled code does
+        result = function(*[_plain(x, _name(function, i)) for i, x in enumerate(args)])
+        result = unboxed(result)
+        if isinstance(result, float):
+            raise TypeError(
+                f"{function.__name__}: {result} is not an index, but a sweep returns one: put it into an array"
+            )
+        return 0 if result is None else int(result)
 
     def written(*args):
         from kfdyn.sweeps.driver import written
 
-        return written(_code(function, flags, args, tuple(map(_kind, args))))
+        return written(_code(function, flags, args, _kinds(function, args)))
 
     call.plain, call.written = plain, written
     return call
@@ -93,6 +100,32 @@ def passed(kind):
     return type(kind) is not tuple
 
 
+_STRANGE = (
+    "is not contiguous, not aligned or not in the machine's byte order; "
+    "np.require(x, x.dtype.newbyteorder('='), 'CA') makes an array that is all this"
+)
+
+
+def _kinds(function, args):
+    """The kinds of all arguments; which of them is none is told by name."""
+    try:
+        return tuple([_kind(x) for x in args])
+    except TypeError:
+        for i, x in enumerate(args):
+            try:
+                _kind(x)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}: {_name(function, i)} is {error}") from None
+        raise
+
+
+def _name(function, i):
+    """What a function calls its argument i."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    return names[i] if i < len(names) else f"argument {i}"
+
+
 def _kind(x):
     """What code depends on of an argument: a kind of :mod:`wrapper` if it is passed, a tuple if it is known."""
     if x is None:
@@ -101,7 +134,10 @@ def _kind(x):
     if kind is np.ndarray:
         known = _ARRAYS.get((x.dtype.char, x.ndim, x.flags.writeable))
         if known is None:
-            raise TypeError(f"an array of {x.dtype} with {x.ndim} axes")
+            raise TypeError(
+                f"an array of {x.dtype} with {x.ndim} axes; a sweep takes arrays of float64, int64 or bool with two "
+                f"axes or fewer: x.astype(np.float64) or x.reshape(...) makes one"
+            )
         return known
     if kind is int or kind is Packed or isinstance(x, np.integer):
         return _WHOLE
@@ -114,9 +150,12 @@ def _kind(x):
         if not any(map(passed, parts)):
             return parts
         if not all(map(passed, parts)) or any(isinstance(part, Group) for part in parts) or not hasattr(x, "_fields"):
-            raise TypeError("a tuple of what is not known when code is written")
+            raise TypeError(
+                "a tuple of what is not known when code is written; a named tuple of arrays and numbers is taken, and "
+                "a tuple of tags"
+            )
         return _GROUPS.setdefault((kind, parts), Group(kind, parts))
-    raise TypeError(f"{kind.__name__} is nothing that a sweep takes")
+    raise TypeError(f"of the class {kind.__name__}, nothing that a sweep takes: that is arrays, ints, floats, tags")
 
 
 # There is one of each kind, so that two are equal only if they are the same.
@@ -144,20 +183,35 @@ def _code(function, flags, args, kinds):
     from kfdyn.sweeps.driver import Code
 
     def write(*values):
-        left = iter(values)
-        return function(*(next(left) if passed(kind) else _known(x) for x, kind in zip(args, kinds)))
+        left, seen = iter(values), []
+        for i, (x, kind) in enumerate(zip(args, kinds)):
+            seen.append(_named(next(left), _name(function, i)) if passed(kind) else _known(x))
+        return function(*seen)
 
     key = "sweep", function.__qualname__, [None if passed(kind) else kind for kind in kinds]
     given = [kind for kind in kinds if passed(kind)]
     return Code(function.__name__, function.__module__, key, write, given, flags, vectorise=True)
 
 
-def _plain(x):
+def _named(value, name):
+    """An array, which then knows what it is called; or several in a named tuple; anything else as it is."""
+    if isinstance(value, tuple):
+        for part, field in zip(value, value._fields):
+            _named(part, f"{name}.{field}")
+    elif isinstance(value, Matrix):
+        value.vector.name = name
+    elif isinstance(value, Memory):
+        value.name = name
+    return value
+
+
+def _plain(x, name):
     if isinstance(x, np.ndarray):
+        if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):
+            raise TypeError(f"{name} {_STRANGE}")
         flat = Checked(x.reshape(-1))
-        if x.size and not np.shares_memory(flat.numbers, x):
-            raise TypeError("an array that is not contiguous")
-        return Matrix(flat, x.shape) if x.ndim == 2 else flat
+        flat.changeable = x.flags.writeable
+        return _named(Matrix(flat, x.shape) if x.ndim == 2 else flat, name)
     if isinstance(x, tuple) and passed(_kind(x)):
-        return type(x)(*map(_plain, x))
+        return type(x)(*(_plain(part, f"{name}.{field}") for part, field in zip(x, x._fields)))
     return _known(x)

@@ -46,6 +46,7 @@ class Pieces:
     def __init__(self, column, numbers, count):
         self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
         self.seen = None
+        column.memory.change()
 
     def copy(self):
         """Copy them all."""

@@ -29,32 +29,17 @@ _KEPT = 2**21  # numbers, half of what the C library can be asked to keep
 
 
 class Machine:
-    """The processor that code is written for."""
+    """A processor that code is written for: its target triple, name and features, by name whether it has them."""
 
-    def __init__(self):
-        check_layout()
-        with suppress(RuntimeError):  # newer ones do so themselves
-            llvm.initialize()
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        for name in ("sin", "cos", "atan2", "sincos", "memset", "memcpy", "memmove", "malloc", "free"):
-            if llvm.address_of_symbol(name) is None:  # not among what the process shows: look in the C libraries
-                for library in ("c", "m"):
-                    found = getattr(ctypes.CDLL(ctypes.util.find_library(library)), name, None)
-                    if found is not None:
-                        llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
-                        break
-        # Results of a call are freed before the next. The C library would give such memory back to the system each
-        # time, and to map it anew costs twice what a filter does; it keeps what is less than the largest block ever
-        # freed.
-        np.empty(_KEPT)
-        self.triple = llvm.get_process_triple()
-        self.name = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features()
-        self.features = features.flatten()
-        self.has = {name for name, there in features.items() if there}
-        self.target = llvm.Target.from_triple(self.triple)
-        self.is_arm = self.triple.startswith(("aarch64", "arm64"))
+    def __init__(self, triple, name, features):
+        self.triple, self.name = triple, name
+        self.features = ",".join(f"{'+' if there else '-'}{feature}" for feature, there in sorted(features.items()))
+        self.has = {feature for feature, there in features.items() if there}
+        self.target = llvm.Target.from_triple(triple)
+        self.is_arm = triple.startswith(("aarch64", "arm64"))
+        self.is_x86 = triple.startswith("x86_64")
+        # How many doubles a register holds: two is what SSE and NEON have.
+        self.register = 8 if "avx512f" in self.has else 4 if "avx" in self.has else 2
         # How many doubles are one machine vector: as many as leave a body its 32 or 16 registers.
         self.lanes = 8 if "avx512f" in self.has else 4
         # Whether an instruction multiplies and adds, and rounds once.
@@ -76,8 +61,29 @@ def machine():
     with _LOCK:
         if not _ready:
             with uninterrupted():
-                _ready.append(Machine())
+                _prepare()
+                features = llvm.get_host_cpu_features()
+                _ready.append(Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features))
         return _ready[0]
+
+
+def _prepare():
+    """Let LLVM know this processor and the functions that code calls."""
+    check_layout()
+    with suppress(RuntimeError):  # newer ones do so themselves
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in ("sin", "cos", "atan2", "sincos", "memset", "memcpy", "memmove", "malloc", "free"):
+        if llvm.address_of_symbol(name) is None:  # not among what the process shows: look in the C libraries
+            for library in ("c", "m"):
+                found = getattr(ctypes.CDLL(ctypes.util.find_library(library)), name, None)
+                if found is not None:
+                    llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
+                    break
+    # Results of a call are freed before the next. The C library would give such memory back to the system each time,
+    # and to map it anew costs twice what a filter does; it keeps what is less than the largest block ever freed.
+    np.empty(_KEPT)
 
 
 class Code(NamedTuple):
@@ -106,8 +112,8 @@ def compiled(code):
         known = cache.digest(code.module, asked, machine().key())
         made = cache.load(known)
         if made is None:
-            if known is not None:  # a recursion of somebody else's: he knows
-                compiling(kept=cache.folder() is not None)
+            if cache.ours(code.module):  # else he who wrote it knows
+                compiling(stale=known is None)
             made = _object_code(code)
             cache.save(known, made)
         taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
@@ -121,8 +127,12 @@ def written(code):
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
     with Place.having(builder=build, flags=code.flags):
-        result = code.write(*proxies(code.arguments, build.args))
-        build.ret(ir_of(0 if result is None else result, INT))
+        try:
+            result = code.write(*proxies(code.arguments, build.args))
+            build.ret(ir_of(0 if result is None else result, INT))
+        except (TypeError, IndexError) as error:  # the words of the language do not know whose they are
+            error.args = (f"{name}: {error}",)
+            raise
     if build.left:
         raise TypeError(
             f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "

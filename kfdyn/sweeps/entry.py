@@ -123,6 +123,10 @@ class Entry:
     key: tuple[Any, ...] = ()
     level = 2
 
+    def facts(self) -> tuple[Any, ...]:
+        """What it is made of."""
+        return self.recursion, self.table, self.parameters, self.given, self.results, self.workspace, self.options
+
     def seen(self, address: Any) -> Any:
         """The model as the code that is being written sees it."""
         return self.table.at(address)

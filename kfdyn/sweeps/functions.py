@@ -26,17 +26,21 @@ LARGEST_ANGLE = 1e5
 
 
 def root(x):
-    """√x."""
+    """√x, NaN of what is negative."""
     x = unboxed(x)
     if isinstance(x, Value):
         return _lanewise("sqrt", x)
-    return math.sqrt(x) if isinstance(x, int | float) else _method(x, "sqrt")
+    if not isinstance(x, int | float):
+        return _method(x, "sqrt")
+    return math.nan if x < 0 else math.sqrt(x)
 
 
 def absolute(x):
     """|x|."""
     x = unboxed(x)
-    return _lanewise("fabs", x) if isinstance(x, Value) else abs(x)
+    if not isinstance(x, Value):
+        return abs(x)
+    return choice(x < 0, -x, x) if x.type.whole else _lanewise("fabs", x)
 
 
 def smaller(a, b):
@@ -69,6 +73,8 @@ def sine_cosine(x, offset=0.0):
     x = unboxed(x)
     if not isinstance(x, Value):
         if isinstance(x, int | float):
+            if not math.isfinite(x):
+                return math.nan, math.nan
             x = math.atan2(math.sin(x), math.cos(x)) if abs(x) > LARGEST_ANGLE else x
             return math.sin(x + offset), math.cos(x + offset)
         x = x + offset

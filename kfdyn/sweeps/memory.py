@@ -7,8 +7,43 @@ from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
 from kfdyn.sweeps.values import Place, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, vanishing, wide
 
+# What takes integers and no other numbers.
+_WHOLE = ("int64", "bool")
 
-class Vector:
+
+class Memory:
+    """What all memory refuses: to be run through as a list would be, which nobody could write code for.
+
+    ``name`` is what the caller calls it, and where he does not want it ``changeable``, it is not.
+    """
+
+    name, changeable = "this array", True
+
+    def change(self):
+        """Make sure that it may be changed."""
+        if not self.changeable:
+            raise TypeError(f"{self.name} is read-only, and this function changes it: pass a copy of it")
+
+    def __iter__(self):
+        raise TypeError(f"{self.name} is run through by its indices: for i in loop(x.size), and then x[i]")
+
+    def __len__(self):
+        raise TypeError(f"{self.name} has no len(...): x.size, of a matrix x.shape, says how many numbers there are")
+
+    def __bool__(self):
+        return True
+
+    def __array_ufunc__(self, ufunc, *args, **more):
+        raise TypeError(f"NumPy's {ufunc.__name__} takes no memory of a sweep: take number after number, x[i]")
+
+
+def _counted(i, name):
+    """Refuse an index that is known to be negative: memory knows no end that it could be counted from."""
+    if isinstance(i, int) and i < 0:
+        raise IndexError(f"{i} is no place in {name}: indices are counted from 0 on, not from the end")
+
+
+class Vector(Memory):
     """Numbers in memory, one after the other, each with its lanes side by side; ``size`` of them if that is known."""
 
     def __init__(self, data, size=None, lanes=1):
@@ -21,6 +56,7 @@ class Vector:
         return Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value
 
     def __setitem__(self, i, value):
+        self.change()
         Place.builder.store(ir_of(value, self.kind), self._at(i), self._align)
 
     def _at(self, i):
@@ -29,7 +65,9 @@ class Vector:
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
-        return Vector(Place.builder.gep(self.data, ir_of(start * self.count, INT)), size, self.count)
+        _counted(start, self.name)
+        place = Place.builder.gep(self.data, ir_of(start * self.count, INT))
+        return self._with(Vector(place, size, self.count))
 
     def matrix(self, start, rows, columns):
         """The numbers from ``start`` on as a matrix (rows, columns)."""
@@ -37,7 +75,15 @@ class Vector:
 
     def lanes(self, count):
         """The same memory as numbers with so many lanes."""
-        return Vector(self.data, None, count)
+        return self._with(Vector(self.data, None, count))
+
+    def _with(self, part):
+        """A part of this, which is as this is."""
+        if not self.changeable:
+            part.changeable = False
+        if "name" in vars(self):
+            part.name = self.name
+        return part
 
     def number(self, i):
         """A number that is the same in all lanes."""
@@ -49,7 +95,7 @@ class Vector:
         return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
 
-class Checked:
+class Checked(Memory):
     """Numbers of an array or a list of Python; an index outside is an error, −1 included.
 
     While straight-line code is written, a list holds its values: what is put there stays in registers.
@@ -61,6 +107,8 @@ class Checked:
 
     def _at(self, i):
         i = unboxed(i)
+        if isinstance(i, float):
+            raise TypeError(f"{i} is not an index")
         if not 0 <= i < self.size:
             raise IndexError(f"{i} is not in {self.size} numbers")
         return self.start + i
@@ -71,7 +119,11 @@ class Checked:
 
     def __setitem__(self, i, value):
         settled(self.depth)
-        self.numbers[self._at(i)] = now(value)
+        self.change()
+        value = now(value)
+        if isinstance(value, float) and getattr(self.numbers, "dtype", None) in _WHOLE:
+            raise TypeError(f"{value} is not an index, and cannot be put into an array of {self.numbers.dtype}")
+        self.numbers[self._at(i)] = value
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
@@ -79,7 +131,9 @@ class Checked:
         inside = self.size - start if size is None else size
         if start < 0 or inside < 0 or start + inside > self.size:
             raise IndexError(f"{inside} numbers from {start} on are not in {self.size}")
-        return Checked(self.numbers, self.start + start, inside, self.depth)
+        part = Checked(self.numbers, self.start + start, inside, self.depth)
+        part.changeable, part.name = self.changeable, self.name
+        return part
 
     def matrix(self, start, rows, columns):
         """The numbers from ``start`` on as a matrix (rows, columns)."""
@@ -97,20 +151,28 @@ class Checked:
         return self
 
 
-class Matrix:
+class Matrix(Memory):
     """Numbers in memory as a matrix, row by row."""
 
     def __init__(self, vector, shape):
         self.vector, self.shape = vector, shape
 
+    @property
+    def name(self):
+        """What the caller calls it."""
+        return self.vector.name
+
     def _row(self, i):
+        _counted(i, self.vector.name)
         return self.vector.part(i * self.shape[1], self.shape[1])
 
     def __getitem__(self, place):
-        return self._row(place[0])[place[1]]
+        i, j = _both(place)
+        return self._row(i)[j]
 
     def __setitem__(self, place, value):
-        self._row(place[0])[place[1]] = value
+        i, j = _both(place)
+        self._row(i)[j] = value
 
     def part(self, start, size=None):
         """The numbers from ``start`` on, row after row."""
@@ -119,6 +181,13 @@ class Matrix:
     def matrix(self, start, rows, columns):
         """The numbers from ``start`` on as a matrix (rows, columns)."""
         return self.vector.matrix(start, rows, columns)
+
+
+def _both(place):
+    """Row and column."""
+    if not isinstance(place, tuple):
+        raise TypeError("a matrix has numbers x[i, j]; row i of it is x.part(i * x.shape[1])")
+    return place
 
 
 class Result(NamedTuple):
@@ -136,7 +205,7 @@ class Result(NamedTuple):
 _NONE = Result()
 
 
-class Column:
+class Column(Memory):
     """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart."""
 
     given = True
@@ -144,6 +213,11 @@ class Column:
     def __init__(self, memory, at, step, lanes, result=_NONE):
         self.memory, self.at, self.step, self.lanes = memory, at, step, lanes
         self.width, self.streamed, self.total = result
+
+    @property
+    def name(self):
+        """What the caller calls it."""
+        return self.memory.name
 
     def __getitem__(self, i):
         if self.lanes == 1:

@@ -30,6 +30,10 @@ class Record:
             self.fields[name] = (self.width, count, kind)
             self.width += count
 
+    def facts(self):
+        """What it is made of."""
+        return tuple(self.fields), tuple(place[:2] for place in self.fields.values())
+
     def rows(self, memory):
         """Rows of this record, one after the other in memory."""
         return Rows(self, memory)
@@ -94,6 +98,10 @@ class Table:
 
     def __init__(self, **fields):
         self.fields = fields
+
+    def facts(self):
+        """What it is made of."""
+        return tuple(self.fields), tuple(repr(kind) for kind in self.fields.values())
 
     def packed(self, **given):
         """The address, for entries and as an argument of a sweep; it keeps what it leads to."""

@@ -9,18 +9,18 @@ cosines above all, is computed for several of them side by side.
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
 from kfdyn.sweeps.ir import INT
-from kfdyn.sweeps.memory import Vector, pointer
+from kfdyn.sweeps.memory import Memory, Vector, pointer
 from kfdyn.sweeps.template import Call, finite
 from kfdyn.sweeps.values import Place, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
 
 #: Lanes of one row.
 LANES = 2
 
-# Numbers that are worked on side by side.
+# Numbers that are worked on side by side, where a register holds as many.
 _SIDE = 4
 
 
-class OneRow:
+class OneRow(Memory):
     """The numbers of a caller's only row, the same in every lane."""
 
     def __init__(self, memory, lanes, at=0):
@@ -51,15 +51,20 @@ class OneRow:
 def kept_wide(value):
     """The same number, in lanes of which nobody knows that they are the same, or that only one is asked for.
 
-    Else a compiler computes single numbers, and rounds them otherwise. An instruction that is none takes the lanes and
-    gives them back.
+    Else a compiler computes single numbers, and rounds them otherwise. An instruction that is none takes the lanes in
+    one register, where there must be room for them, and gives them back.
     """
     if lanes_of(value) == 1:
         return value
     from kfdyn.sweeps.driver import machine
 
-    register = "w" if machine().is_arm else "x"
-    return Place.builder.pure(value.type, f'call {value.type} asm "", "={register},0"({now(value)})')
+    build, value = Place.builder, now(value)
+    if machine().is_x86 or machine().is_arm:
+        register = "w" if machine().is_arm else "x"
+        return build.pure(value.type, f'call {value.type} asm "", "={register},0"({value})')
+    place = build.alloca(value.type)  # whose registers have other names: memory that anybody might change
+    build.line(f"store volatile {value}, {place}")
+    return build.value(value.type, f"load volatile {value.type}, {place}")
 
 
 def side_by_side(function, count, numbers, put):
@@ -67,8 +72,11 @@ def side_by_side(function, count, numbers, put):
 
     Any lane of a number gets the same bits; the last ones are computed again rather than left out.
     """
-    for first in loop(count, step=_SIDE):
-        places = [choice(first + l < count, first + l, count - 1) for l in range(_SIDE)]
+    from kfdyn.sweeps.driver import machine
+
+    side = min(_SIDE, machine().register)
+    for first in loop(count, step=side):
+        places = [choice(first + l < count, first + l, count - 1) for l in range(side)]
         given = zip(*(numbers(i) for i in places))
         results = [kept_wide(x) for x in function(*(from_lanes(lanes) for lanes in given))]
         for l, i in enumerate(places):

@@ -197,11 +197,62 @@ class Value:
         lanes = self.type.count
         return self._joined("xor", constant(self.type, (1,) * lanes if lanes > 1 else 1))
 
+    def __abs__(self):
+        from kfdyn.sweeps.functions import absolute
+
+        return absolute(self)
+
+    def __pow__(self, power):
+        return _power(self, power)
+
     def __bool__(self):
         raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
 
     def __index__(self):
         raise TypeError("this index is not known before the code runs: use loop(...)")
+
+    def __float__(self):
+        raise TypeError(f"this number is not known before the code runs: {_INSTEAD}")
+
+    __int__ = __round__ = __float__
+
+    def __iter__(self):
+        raise TypeError("this is one number and not several: for i in loop(n) counts to an index n")
+
+    def __array_ufunc__(self, ufunc, method, *given, **more):
+        """NumPy's own numbers on the left of an operator are as good as Python's; its functions are not ours."""
+        act = getattr(operator, _OPERATORS.get(ufunc.__name__, ""), None)
+        if act is None or method != "__call__" or more:
+            raise TypeError(
+                f"NumPy's {ufunc.__name__} takes no number that is not known before the code runs: {_INSTEAD}"
+            )
+        return act(*(x.item() if hasattr(x, "item") else x for x in given))
+
+
+_INSTEAD = (
+    "instead of the functions of math and numpy use root, absolute, sine_cosine, arc_tangent, smaller or real of "
+    "kfdyn.sweeps"
+)
+
+# Of NumPy's functions, those that are operators.
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "power": "pow", "negative": "neg", "absolute": "abs", "less": "lt", "less_equal": "le",
+    "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
+}  # fmt: skip
+
+
+def _power(x, power):
+    """A product of so many; of fewer than none, 1 over it."""
+    power = unboxed(power)
+    if not isinstance(power, int):
+        raise TypeError("a power is an integer that is known while code is written, as in x ** 2; root(x) is √x")
+    if power < 0:
+        return 1.0 / _power(x, -power)
+    made = 1 if x.type.whole else 1.0
+    for bit in f"{power:b}":
+        made = made * made * x if bit == "1" else made * made
+    return made
 
 
 class Constant(Value):
@@ -285,6 +336,12 @@ class Box(Variable):
 
     def __neg__(self):
         return -self.value
+
+    def __abs__(self):
+        return abs(self.value)
+
+    def __pow__(self, power):
+        return self.value ** unboxed(power)
 
     def __invert__(self):
         return not self.value
@@ -425,7 +482,7 @@ def ir_of(value, kind):
         if not kind.whole:
             return constant(kind, float(value))
         if isinstance(value, float):
-            raise TypeError(f"{value} is no index")
+            raise TypeError(f"{value} is not {_noun(kind)}")
         return constant(kind, int(value))
     if value.type is kind:
         return value
@@ -433,4 +490,24 @@ def ir_of(value, kind):
         return Place.builder.in_all_lanes(value, kind)
     if kind is BYTE and value.type is BIT:
         return Place.builder.cast("zext", value, kind)
-    raise TypeError(f"{value.type} is no {kind}")
+    cure = _CURES.get((value.type, kind), "")
+    if value.type.part is kind:
+        cure = f": spread(x, {value.type.count}) is a number in as many lanes, for a variable to begin with"
+    raise TypeError(f"{_noun(value.type)} stands where {_noun(kind)} is wanted{cure}")
+
+
+_NOUNS = {REAL: "a number", INT: "an index", BIT: "a condition", BYTE: "a truth value"}
+_CURES = {
+    (INT, REAL): ": real(i) is the number of an index i",
+    (REAL, INT): ": indices are counted by loop(n), or stand in arrays of int64",
+    (BIT, REAL): ": choice(c, 1.0, 0.0) is a number",
+    (BIT, INT): ": count(c) is 1 where a condition c holds, else 0",
+    (REAL, BIT): ": x != 0.0 is a condition",
+    (INT, BIT): ": i != 0 is a condition",
+}
+
+
+def _noun(kind):
+    """What a type is to him who writes a recursion."""
+    noun = _NOUNS.get(kind.part, str(kind.part))
+    return noun if kind.count == 1 else f"{noun} in {kind.count} lanes"

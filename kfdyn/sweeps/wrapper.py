@@ -100,6 +100,7 @@ class Array:
     def seen(self, data, axes, shape):
         """The array as the sweep sees it: a matrix where it has two axes, else flat, with axes, shape and ``given``."""
         array, shape = Vector(data), Vector(shape)
+        array.changeable = self.writeable
         if self.axes == 2:
             return [Matrix(array, (shape[0], shape[1]))]
         array.axes, array.shape, array.size = axes, shape, shape[0] if self.axes == 1 else None

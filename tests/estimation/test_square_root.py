@@ -225,6 +225,8 @@ def test_a_row_gets_the_same_bits_in_any_batch(n):
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 def test_nodes_get_the_same_bits_however_many_go_side_by_side(monkeypatch, lanes):
     """One at a time, rows are summed in another order: there, to rounding."""
+    if Checks.on and lanes > 1:
+        pytest.skip("Python's own numbers have one lane")
     case = random_case(6, 60, noise=True)
     want = kf.bryson_frazier(case.ss, kf.kalman_filter(case.ss, case.T, method="square_root"))
     case.ss._cache.clear()

@@ -44,8 +44,12 @@ def tree(place):
     return copy
 
 
+def environment(copy, place):
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(copy.parent), "KFDYN_CACHE_DIR": str(place / "cache")}
+
+
 def run(copy, place, code=ASK, **more):
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(copy.parent), "KFDYN_CACHE_DIR": str(place / "cache"), **more}
+    env = {**environment(copy, place), **more}
     return subprocess.Popen([sys.executable, "-c", code], env=env, cwd=place, stdout=subprocess.PIPE, text=True)
 
 
@@ -85,6 +89,82 @@ def test_an_upgrade_in_place_is_seen_at_once(tmp_path):
     shutil.copytree(HERE / "sweeps", copy / "sweeps", ignore=shutil.ignore_patterns("__pycache__"))
     values.write_text(edited)
     assert answer(copy, tmp_path) == 3  # 1 + 2
+
+
+def edit_unseen(file, text):
+    """Another text of the same size and the same time, as two edits within a second are."""
+    before = file.stat()
+    file.write_text(text)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("first", ["the old process", "the new one"])
+def test_a_process_that_has_imported_what_is_edited_then_neither_takes_nor_leaves_code(tmp_path, first):
+    copy = tree(tmp_path)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    code, env = ASK.replace("out =", "print(flush=True)\ninput()\nout ="), environment(copy, tmp_path)
+    old = subprocess.Popen([sys.executable, "-c", code], env=env, cwd=tmp_path, text=True, **pipes)
+    assert old.stdout.readline() == "\n"
+    (copy / "sample_factor.py").write_text(FACTOR.format("3.00"))  # of another size, so that Python sees it, too
+    if first == "the new one":
+        assert answer(copy, tmp_path) == 3
+    told, said = old.communicate("\n", timeout=120)
+    assert float(told) == 2
+    assert said == (
+        "kfdyn: compiling for this process alone: files of kfdyn have changed since it was imported, "
+        "so begin a new process\n"
+    )
+    assert answer(copy, tmp_path) == answer(copy, tmp_path) == 3
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+@pytest.mark.parametrize("file", ["sample_factor.py", "sample.py"])
+def test_what_python_itself_takes_from_an_old_translation_is_not_kept_as_the_new_one(tmp_path, file):
+    """The number stands in a function, or beside one."""
+    copy = tree(tmp_path)
+    text = {"sample_factor.py": FACTOR.format("2.0"), "sample.py": f"{SWEEP}\n        x[i] *= MORE\n\nMORE = 1.0\n"}[
+        file
+    ]
+    (copy / file).write_text(text)
+    assert answer(copy, tmp_path) == 2
+    edit_unseen(copy / file, text.replace("2.0", "3.0").replace("1.0", "1.5"))
+    assert answer(copy, tmp_path) == 2  # Python has not seen the edit
+    shutil.rmtree(copy / "__pycache__")
+    assert answer(copy, tmp_path) == answer(copy, tmp_path) == 3
+
+
+def test_a_number_that_somebody_has_put_there_is_in_the_name(tmp_path):
+    copy = tree(tmp_path)
+    (copy / "sample_factor.py").write_text("FACTOR = 2.0\n\n\ndef factor(x):\n    return x * FACTOR\n")
+    changed = ASK.replace("out =", "import kfdyn.sample_factor\nkfdyn.sample_factor.FACTOR = 5.0\nout =")
+    assert [answer(copy, tmp_path, code) for code in (changed, ASK, changed)] == [5, 2, 5]
+
+
+def test_files_from_the_future_are_no_error(tmp_path):
+    copy = tree(tmp_path)
+    os.utime(copy / "sample_factor.py", (2**32, 2**32))
+    assert answer(copy, tmp_path) == 2
+    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").iterdir())
+
+
+def test_from_an_archive(tmp_path):
+    copy = tree(tmp_path)
+    archive = Path(shutil.make_archive(str(tmp_path / "site"), "zip", copy.parent))
+    for _ in range(2):
+        assert answer(archive / "kfdyn", tmp_path) == 2
+        assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_a_full_disk_is_told(tmp_path):
+    pytest.importorskip("resource")
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" + ASK
+    env = environment(tree(tmp_path), tmp_path)
+    done = subprocess.run([sys.executable, "-c", full], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, float(done.stdout)) == (0, 2), done.stderr
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith(f"kfdyn: what was compiled cannot be kept in {tmp_path / 'cache'} (File too large): every")
+    assert not list((tmp_path / "cache").iterdir())
 
 
 def test_two_processes_at_once(tmp_path):
@@ -138,7 +218,7 @@ def test_what_others_write_is_kept_nowhere(tmp_path):
         "    print(x[0])\n"
     )
     kept = tmp_path / "kept"
-    environment = os.environ | {"KFDYN_CACHE_DIR": str(kept), "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE.parent}"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    told = os.environ | {"KFDYN_CACHE_DIR": str(kept), "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2.0", "3.0"]
     assert not list(kept.glob("*.o"))

@@ -1,9 +1,11 @@
 """Mistakes of those who write a recursion: each has words that name the recursion and the cure, and spoils no other."""
 
+import math
+
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import carried, cases, down, either, local, loop, sweep, when, while_
+from kfdyn.sweeps import Tag, carried, cases, down, either, local, loop, sweep, when, while_
 
 
 @sweep
@@ -138,6 +140,154 @@ def known_while_written(x, out, wanted):
 
 def test_a_branch_that_python_takes_may_be_left():
     assert known_while_written(np.ones(1), np.empty(1), None) == 0
-    from kfdyn.sweeps import Tag
-
     assert known_while_written(np.ones(1), np.empty(1), Tag(1)) == 7
+
+
+@sweep
+def first_changed(x, out):
+    """Change the first number."""
+    x[0] = 7.0
+
+
+@sweep
+def corner_changed(x, out):
+    """The same of a matrix."""
+    x[0, 0] = 7.0
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("run", ["compiled", "plain"])
+def test_what_is_read_only_is_not_changed(run):
+    def call(function, *args):
+        return (function if run == "compiled" else function.plain)(*args)
+
+    frozen, out = bytes(24), np.empty(1)
+    for function, x in (
+        (first_changed, np.frombuffer(frozen)),
+        (first_changed, read_only(np.zeros(3))),
+        (corner_changed, read_only(np.zeros((2, 2)))),
+    ):
+        with pytest.raises(TypeError, match="x is read-only, and this function changes it: pass a copy"):
+            call(function, x, out)
+        assert not x.any()
+    assert frozen == bytes(24)
+    x = np.zeros(3)
+    assert call(first_changed, x, read_only(out)) == 0  # which it does not change
+    assert x[0] == 7.0
+
+
+def test_code_that_was_written_for_another_array_does_not_change_what_is_read_only():
+    @sweep(tags=1)
+    def tagged(lanes, x):
+        x[0] = 7.0
+
+    x = np.zeros(3)
+    tagged(Tag(1), x)
+    with pytest.raises(TypeError, match="x is read-only"):
+        tagged(Tag(1), read_only(np.zeros(3)))
+
+
+def run_through(x, i, out):
+    for y in x:
+        out[0] = y
+
+
+def last_of_all(x, i, out):
+    out[0] = x[-1]
+
+
+def counted(x, i, out):
+    return len(x)
+
+
+def root_of_math(x, i, out):
+    out[0] = math.sqrt(x[0])
+
+
+def root_of_numpy(x, i, out):
+    out[0] = np.sqrt(x[0])
+
+
+def root_of_all(x, i, out):
+    out[0] = np.sqrt(x)[0]
+
+
+def broken_power(x, i, out):
+    out[0] = x[0] ** 0.5
+
+
+def index_as_number(x, i, out):
+    out[0] = i[0]
+
+
+def number_as_index(x, i, out):
+    out[0] = x[x[0]]
+
+
+def number_among_indices(x, i, out):
+    i[0] = 2.7
+
+
+def number_returned(x, i, out):
+    return 7.6
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "plain"),
+    [
+        (run_through, r"x is run through by its indices: for i in loop\(x.size\)", True),
+        (last_of_all, "-1 is no place in x: indices are counted from 0", "-1 is not in 3 numbers"),
+        (counted, r"x has no len\(...\): x.size", True),
+        (root_of_math, "instead of the functions of math and numpy use root", False),
+        (root_of_numpy, "NumPy's sqrt takes no number .* use root", False),
+        (root_of_all, "NumPy's sqrt takes no memory of a sweep: take number after number", True),
+        (broken_power, r"a power is an integer .* root\(x\) is", False),
+        (index_as_number, r"an index stands where a number is wanted: real\(i\)", False),
+        (number_as_index, "a number stands where an index is wanted: .* arrays of int64", "1.0 is not an index"),
+        (number_among_indices, "2.7 is not an index", True),
+        (number_returned, "7.6 is not an index", True),
+    ],
+)
+def test_what_python_can_but_the_language_cannot(function, words, plain):
+    """The words name the recursion; run plain, it is refused as well where Python could tell (False: it cannot)."""
+    args = np.ones(3), np.zeros(2, np.int64), np.empty(1)
+    with pytest.raises((TypeError, IndexError), match=rf"^{function.__name__}: .*{words}"):
+        sweep(function)(*args)
+    if plain:
+        with pytest.raises((TypeError, IndexError), match=words if plain is True else plain):
+            sweep(function).plain(*args)
+
+
+@sweep
+def powers(x, i, out):
+    """What Python writes as an operator works: |x|, powers, NumPy's numbers on the left."""
+    out[0] = abs(x[0]) + np.float64(2.0) * x[1] - np.float64(1.0) / x[2]
+    out[1], out[2], out[3] = x[0] ** 3, x[0] ** -2, x[0] ** 0
+    return abs(i)
+
+
+def test_operators_that_work():
+    x, out = np.array([-1.5, 2.0, 4.0]), np.empty(4)
+    for run in (powers, powers.plain):
+        assert run(x, -3, out) == 3
+        assert out.tolist() == [1.5 + 4.0 - 0.25, -3.375, pytest.approx(1 / 2.25, rel=1e-15), 1.0]
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (np.ones(3, np.float32), r"x is an array of float32 with 1 axes; .* x.astype\(np.float64\)"),
+        (np.ones((1, 1, 3)), "x is an array of float64 with 3 axes; .* two axes or fewer"),
+        ([1.0], "x is of the class list, nothing that a sweep takes"),
+        (np.ones(6)[::2], "x,? is not contiguous.* np.require"),
+        (np.ones(3).astype(">f8"), "x,? is not contiguous.* byte order"),
+    ],
+)
+def test_what_is_no_argument(x, words):
+    for run in (first_changed, first_changed.plain):
+        with pytest.raises(TypeError, match=words):
+            run(x, np.empty(1))
