@@ -136,7 +136,7 @@ def forward_dynamics_derivatives(
     states = States.of(system, q, v, None, gravity, tau=tau)
     by, a = _matrices(states), np.empty((states.size, system.nv))
     fine = known(FORWARD(system, states.size, *_given(states, "tau"), *(as_given(states, x) for x in (*by, a))))
-    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by), _by_engine)))
+    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by, a), _by_engine)))
 
 
 def _by_engine(states: States) -> dict[str, Array]:

@@ -152,7 +152,7 @@ def fused_cut_joint(states: States) -> tuple[Array, Array, Array]:
     system, tables = states.system, loop_tables(states.system)
     count = tables.of[0]
     out = np.empty((states.size, system.nv)), np.empty((states.size, count)), np.empty(states.size)
-    given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
+    given = [flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
     results = [as_given(states, x) for x in out]
     if not known(
         CUT_JOINT(system.open_tree, states.size, *tables.of, *given, tables.ends, None, None, *results)
@@ -169,28 +169,28 @@ def fused_forward_dynamics(states: States) -> tuple[Array, NDArray[np.bool_]]:
     inertia.
     """
     a = np.empty((states.size, states.system.nv))
-    given = [_flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
+    given = [flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
     return a, unanswered(known(FORWARD(states.system, states.size, *given, as_given(states, a))), a)
 
 
 def fused_inverse_dynamics(states: States) -> Array | None:
     """Generalised forces (size, nv) by Newton–Euler's two sweeps; None if a number is not sound. No ``a`` is a = 0."""
     tau = np.empty((states.size, states.system.nv))
-    given = [_flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
+    given = [flat(states, name) for name in ("q", "v", "a", "external_forces", "gravity")]
     return tau if known(INVERSE(states.system, states.size, *given, as_given(states, tau))) else None
 
 
 def fused_mass_matrix(states: States) -> Array | None:
     """Mass matrices (size, nv, nv) by composite bodies and walks to the root; None if a number is not sound."""
     out = _matrices(states, states.system.nv)
-    fine = known(MASS_MATRIX(states.system, states.size, _flat(states, "q"), as_given(states, out)))
+    fine = known(MASS_MATRIX(states.system, states.size, flat(states, "q"), as_given(states, out)))
     return out if fine else None
 
 
 def fused_mass_matrix_inverse(states: States) -> tuple[Array, NDArray[np.bool_]]:
     """Inverse mass matrices (size, nv, nv), and which states (size,) are flagged as in forward dynamics."""
     out = _matrices(states, states.system.nv)
-    fine = known(MASS_MATRIX_INVERSE(states.system, states.size, _flat(states, "q"), as_given(states, out)))
+    fine = known(MASS_MATRIX_INVERSE(states.system, states.size, flat(states, "q"), as_given(states, out)))
     return out, unanswered(fine, out)
 
 
@@ -202,7 +202,7 @@ def fused_hybrid_dynamics(
     Flagged as in forward dynamics, hinges that are free being looked at. What is not given is not looked at.
     """
     tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
-    given = [_flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
+    given = [flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
     held, out = marks(model_of(states.system), prescribed), [as_given(states, x) for x in (tau, a)]
     fine = known(HYBRID(states.system, states.size, *held, *given, *out))
     return (tau, a), unanswered(fine, tau, a)
@@ -214,14 +214,14 @@ def fused_operational_space_compliance(
     """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), flagged as in forward dynamics."""
     wide = 6 * len(bodies)
     out, of = _matrices(states, wide), _placed(model_of(states.system), states.system, bodies, positions)
-    fine = known(COMPLIANCE(states.system, states.size, wide, *of, _flat(states, "q"), as_given(states, out)))
+    fine = known(COMPLIANCE(states.system, states.size, wide, *of, flat(states, "q"), as_given(states, out)))
     return out, unanswered(fine, out)
 
 
 def fused_of_dofs(entry: Later, states: States) -> tuple[Array, NDArray[np.bool_]]:
     """A number for each dof (size, nv), flagged as in forward dynamics."""
     out = np.empty((states.size, states.system.nv))
-    return out, unanswered(known(entry(states.system, states.size, _flat(states, "q"), as_given(states, out))), out)
+    return out, unanswered(known(entry(states.system, states.size, flat(states, "q"), as_given(states, out))), out)
 
 
 def marks(model: Model, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -278,7 +278,7 @@ def as_given(states: States, array: Array) -> Array:
     return array if states.lead else array.reshape(array.shape[1:])
 
 
-def _flat(states: States, name: str) -> Array | None:
+def flat(states: States, name: str) -> Array | None:
     """An argument with its leading axes made one; where not given, what stands for it."""
     if name in states.arrays:
         return as_given(states, states[name])

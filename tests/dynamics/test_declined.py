@@ -21,6 +21,14 @@ def wrist():
     return kf.System([first, kf.Body("second", none, kf.Hinge.revolute([0, 1, 0]), "first", hinge_name="tilt"), hand])
 
 
+def coupled_wrist():
+    """The wrist with two geared fingers on the hand."""
+    link, x = np.diag([0.1, 0.2, 0.25, 1.0, 1.0, 1.0]), kf.Hinge.revolute([1, 0, 0])
+    left = kf.Body("left", link, x, "hand", position=[0.3, 0.0, 0.0])
+    right = kf.Body("right", link, x, "left", position=[0.3, 0.1, 0.0])
+    return kf.System([*wrist().bodies, left, right], couplings=[kf.Coupling(["left", "right"], [1.0, -2.0])])
+
+
 def mass_of(q):
     """𝓜 = E*JE with ω = E v in the body's axes, for angles z, y, z: known to all of mpmath's digits."""
     s, c, sr, cr = mp.sin(q[1]), mp.cos(q[1]), mp.sin(q[2]), mp.cos(q[2])
@@ -153,13 +161,7 @@ def test_couplings_have_the_same_derivatives_by_their_inverse():
 @pytest.mark.parametrize("angle", [NEAR, 1e-5])
 def test_a_coupled_wrist_close_to_its_lock(angle):
     """−𝓜⁻¹ ∂τ/∂q by a dense solve; the other states keep their bits."""
-    arm, link = wrist(), np.diag([0.1, 0.2, 0.25, 1.0, 1.0, 1.0])
-    fingers = [
-        kf.Body("left", link, kf.Hinge.revolute([1, 0, 0]), "hand", position=[0.3, 0, 0]),
-        kf.Body("right", link, kf.Hinge.revolute([1, 0, 0]), "left", position=[0.3, 0.1, 0]),
-    ]
-    gear = kf.Coupling(["left", "right"], [1.0, -2.0])
-    system = kf.System([*arm.bodies, *fingers], couplings=[gear])
+    system = coupled_wrist()
     q, v, u = np.random.default_rng(3).uniform(0.5, 2.5, size=(3, 20, system.nv))
     moved = q.copy()
     moved[7, 1] = angle
@@ -181,3 +183,27 @@ def test_overflow_in_one_row_is_still_told():
     for call in (kf.forward_dynamics, kf.forward_dynamics_derivatives):
         with pytest.raises(kf.errors.ModelError, match=r"too large for a double.*v reaches 1e"):
             call(system, np.ones((5, 2)), v, np.ones((5, 2)))
+
+
+def test_only_the_declined_row_of_a_coupled_system_takes_another_way():
+    system, rng = coupled_wrist(), np.random.default_rng(3)
+    q, v, tau = rng.uniform(0.5, 2.5, size=(3, 30, 4))
+    near = q.copy()
+    near[17, 1] = 1e-7
+    others = np.arange(30) != 17
+    a = kf.forward_dynamics(system, near, v, tau)
+    assert (a[others] == kf.forward_dynamics(system, q, v, tau)[others]).all()
+    X, tree = system.expansion(near[17]), (system.open_tree, system.expand(near[17]))
+    M = X.T @ kf.mass_matrix(*tree) @ X
+    residual = M @ a[17] + X.T @ kf.bias_forces(*tree, X @ v[17]) - tau[17]
+    assert np.abs(residual).max() < 1e-14 * np.abs(M).max() * np.abs(a[17]).max()
+
+
+@pytest.mark.parametrize("lead", [(), (3,), (20,)])
+@pytest.mark.parametrize("function", [kf.forward_dynamics, kf.forward_dynamics_derivatives])
+def test_an_acceleration_of_a_coupled_system_beyond_doubles_is_refused(function, lead):
+    """It came back as NaN and infinity."""
+    tau = np.ones((*lead, 4))
+    tau[0] = 1e308  # of one state a force, of several all forces of the first
+    with pytest.raises(kf.errors.ModelError, match=r"too large for a double.*tau reaches 1e\+308"):
+        function(coupled_wrist(), np.full((*lead, 4), 0.7), np.zeros((*lead, 4)), tau)

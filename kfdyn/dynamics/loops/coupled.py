@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.declined import answered
+from kfdyn.dynamics.entries import as_given, flat, unanswered
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
@@ -29,6 +31,7 @@ from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.entries import known
 
 Array = NDArray[np.float64]
 
@@ -113,13 +116,22 @@ def coupled_forward_dynamics(
         if quick is not None:
             return quick
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
-    shape = (*states.lead, system.nv)
-    if method == "mass_matrix" or (method == "filter" and system.nv <= DENSE):
-        rhs = states["tau"] - coupled_bias_forces(system, *states.part(slice(None)))
-        a, fine = solve_positive(coupled_mass_matrix(system, states["q"]), rhs[..., None])
-        if fine.all():
-            return a[..., 0].reshape(shape)
-    return by_embedding(system, states).reshape(shape)  # it names the node without inertia
+    a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
+    dense = method == "mass_matrix" or (method == "filter" and system.nv <= DENSE)
+    if method == "filter" and dense and type(system) is System:  # bodies that bend have no such sweep
+        given = [flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
+        declined = unanswered(known(GEARED_FORWARD(system, states.size, *given, as_given(states, a))), a)
+
+    def engine(few: States) -> dict[str, Array]:
+        if dense:
+            rhs = few["tau"] - coupled_bias_forces(system, *few.part(slice(None)))
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+                found, fine = solve_positive(coupled_mass_matrix(system, few["q"]), rhs[..., None])
+            if fine.all():
+                return {"the acceleration": found[..., 0]}
+        return {"the acceleration": by_embedding(system, few)}  # it names the node without inertia
+
+    return answered(states, (a,), declined, engine)[0]
 
 
 def by_embedding(system: System, states: States) -> Array:

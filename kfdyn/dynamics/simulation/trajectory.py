@@ -102,7 +102,7 @@ class Trajectory:
     def _rounding(self) -> float:
         """What rounding may leave of the energies; a weight that bears on others has been added up to small heights."""
         size = _largest(self.kinetic) + _largest(self.potential) + _largest(self.work)
-        if self.potential.any():  # else there is no weight
+        if self.system.mass > 0 and self.potential.any():  # else there is no weight
             lever = np.linalg.norm(center_of_mass(self.system, self.q[0]), axis=-1).max(initial=0.0)
             size += self.system.mass * float(np.linalg.norm(self.system.gravity) * lever)
         return float(ROUNDING * size)
@@ -145,7 +145,8 @@ class Trajectory:
         """Some motions of a batch; ``which`` indexes the axes between time and coordinates, by numbers and slices."""
         lead = self.q.shape[1:-1]
         every = which if isinstance(which, tuple) else (which,)
-        if len(every) > len(lead) or not all(isinstance(i, int | np.integer | slice) for i in every):
+        chosen_by = (int, np.integer, slice)
+        if len(every) > len(lead) or not all(isinstance(i, chosen_by) and not isinstance(i, bool) for i in every):
             motions = f"motions {lead}" if lead else "one motion"
             raise ShapeError(
                 f"this trajectory is of {motions}, chosen by as many numbers or slices, got [{which!r:.60}]; times "

@@ -51,6 +51,13 @@ def test_drift_without_weight():
     assert slow.worst_energy_drift == pytest.approx(fast.worst_energy_drift, rel=1e-6)
 
 
+def test_drift_without_mass():
+    """A rotor on a spring has potential energy, and no mass centre."""
+    rotor = kf.System([kf.Body("rotor", np.zeros((6, 6)), kf.Hinge.revolute([0, 0, 1]), armature=0.1)])
+    motion = kf.simulate(rotor, [1.0], [0.0], np.linspace(0, 1, 101), stiffness=[2.0])
+    assert 0 < motion.worst_energy_drift < 1e-7 and "energy drift" in repr(motion)
+
+
 def test_motions_of_a_batch_by_indexing():
     arm, rng = kf.models.double_pendulum(), np.random.default_rng(0)
     q, v = rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 4, 2))
@@ -65,7 +72,7 @@ def test_motions_of_a_batch_by_indexing():
     assert len([row.q for row in grid]) == 3
     with pytest.raises(IndexError):
         grid[3]
-    for wrong in ((0, 0, 0), "q", 1.0, ([0, 1],)):
+    for wrong in ((0, 0, 0), "q", 1.0, True, ([0, 1],)):
         with pytest.raises(ShapeError, match=r"is of motions \(3, 4\)"):
             grid[wrong]
     with pytest.raises(ShapeError, match=r"is of one motion.*take trajectory\.q\[i\]"):
