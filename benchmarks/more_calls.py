@@ -110,10 +110,12 @@ def engine_calls(robot: Robot, s: States) -> dict[str, Peer]:
     given = {"tau": np.where(mask, 0.0, s.tau), "a": np.where(mask, s.a, 0.0)}
 
     def solve() -> np.ndarray:
-        return hybrid._by_engine(system, forest.States.of(system, s.q, s.v, **given), mask)[1]
+        _, a = hybrid._by_engine(forest.States.of(system, s.q, s.v, **given), mask).values()
+        return a
 
     def comply() -> np.ndarray:
-        return operational_space._by_engine(system, forest.States.of(system, s.q), bodies, np.zeros((1, 3)))
+        (Omega,) = operational_space._by_engine(forest.States.of(system, s.q), bodies, np.zeros((1, 3))).values()
+        return Omega
 
     return {call: Peer(run, run()[0]) for call, run in zip(OF_ENGINE, (solve, comply))}
 
