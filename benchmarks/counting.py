@@ -105,6 +105,9 @@ def counted(system: kf.System, call: str, q: np.ndarray, *given: np.ndarray) -> 
     entry, model = ENTRIES[call], model_of(system)
     robot, row = entry.table.at(model.address), Fields()
     robot.lanes = 1
+    for name, kind in entry.table.fields.items():
+        if kind == (float,):  # compiled code does not know what is 0 in a robot's tables, so that it computes with it
+            setattr(robot, name, Checked([Number(float(x)) for x in getattr(robot, name).numbers]))
     arrays = iter([q, *given, None, system.gravity])
     for about in entry.given:
         array = next(arrays)

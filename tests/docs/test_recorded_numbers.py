@@ -72,12 +72,12 @@ def test_one_call_takes_half_a_microsecond():
 def test_a_symplectic_step():
     """The page, and the docstring that says it shorter."""
     text, told = said("docs/simulate.md"), " ".join(kf.simulate.__doc__.split())
-    assert 'takes as long as thirty to seventy steps by `"rk4"`' in text
+    assert 'takes as long as thirty to eighty steps by `"rk4"`' in text
     assert 'some 50 steps by "rk4" for one motion, some ten in a batch of a hundred' in told
     assert 'about ten times as long as one by `"rk4"` for a hundred motions' in text
     for name, took in recorded("steps")["seconds"].items():
         ratio = took["symplectic"] / took["rk4"]
-        assert 30 <= ratio <= 70 if name.endswith(", 1") else 8 <= ratio <= 13, name
+        assert 30 <= ratio <= 80 if name.endswith(", 1") else 8 <= ratio <= 13, name
 
 
 def test_sizes():
@@ -141,8 +141,8 @@ def test_operations():
     assert inverse == pytest.approx(1250, rel=0.02)
     assert inverse / 2 < element < inverse
     per_body = recorded("operations")["robots"]["UR5"]["forward dynamics"]
-    assert "3,500 in all with sines and cosines" in said("docs/symbolic.md")
-    assert per_body["flops"] == pytest.approx(3500, rel=0.02)
+    assert "3,300 in all with sines and cosines" in said("docs/symbolic.md")
+    assert per_body["flops"] == pytest.approx(3300, rel=0.02)
 
 
 def test_digits_left():
