@@ -110,6 +110,17 @@ def test_languages_are_known(page):
         assert language in known or language.startswith("{"), f"{page}:{line}: '{language}'"
 
 
+def test_no_cluster_asks_for_a_port_of_its_own():
+    """Dask takes one port of the machine: the second of two clusters at once gets a warning, here an error."""
+    texts = [*TEXTS, *(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    starts = [
+        text for text in (path.read_text(encoding="utf-8") for path in texts) if re.search(r"LocalCluster\(", text)
+    ]
+    assert len(starts) >= 2
+    for text in starts:
+        assert re.findall(r'dashboard_address(?:=|": )([^,)}]+)', text) == ['":0"'], text
+
+
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
 def test_links_lead_somewhere(page):
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
