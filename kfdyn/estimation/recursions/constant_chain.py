@@ -12,8 +12,8 @@ from kfdyn.estimation.recursions.dense import Block, Column, add_scaled, combine
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
 from kfdyn.estimation.recursions.riccati_scalar import ScalarOutput
 from kfdyn.estimation.recursions.sparse import Sparse
-from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
+from kfdyn.sweeps.workspace import Workspace
 
 
 class Chain(NamedTuple):

@@ -98,7 +98,7 @@ def add_products(lanes, blocks: Ragged, x: Parts, y: Parts, turned, share):
     Parts of y may be the same for several nodes. The workspace is for :func:`pair_size` numbers with so many lanes.
     """
     batch = Batch(lanes, share.work)
-    both = Numbers(batch, batch.flat, None)  # of a node: of x, then of y
+    both = Numbers(batch, batch.memory, None)  # of a node: of x, then of y
     for _ in batch.passes(share):
         for k in loop(blocks.rows.size):
             B = blocks.block(k)

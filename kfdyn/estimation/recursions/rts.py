@@ -6,11 +6,11 @@ from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
-from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.workspace import Workspace
 
 
 @sweep(tags=0)
