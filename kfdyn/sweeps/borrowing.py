@@ -3,7 +3,9 @@
 from kfdyn.sweeps.control import either, when
 from kfdyn.sweeps.ir import BIT, BYTE, INT, VOID, Type, vector
 from kfdyn.sweeps.memory import REAL, pointer
-from kfdyn.sweeps.values import Place, ir_of, local, now
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import ir_of, now
+from kfdyn.sweeps.variables import local
 
 _EXCHANGED = Type("{i64, i1}")
 

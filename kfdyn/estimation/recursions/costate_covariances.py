@@ -17,7 +17,8 @@ from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.page import Straight, smooth_covariance
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either, loop
-from kfdyn.sweeps.values import choice, count, local
+from kfdyn.sweeps.values import choice, count
+from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
 #: What is wanted beside Λ: S; C = 𝓜⁻¹(k,k); C and the derivatives in φ and H.

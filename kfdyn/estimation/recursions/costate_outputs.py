@@ -7,7 +7,8 @@ from kfdyn.estimation.recursions.dense import Block, Column, Identity, Turned, a
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop
-from kfdyn.sweeps.values import IN_ORDER, arithmetic, choice
+from kfdyn.sweeps.place import IN_ORDER, arithmetic
+from kfdyn.sweeps.values import choice
 
 
 class Weigh(Output):

@@ -8,7 +8,8 @@ from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_tran
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 
 @sweep(tags=0)

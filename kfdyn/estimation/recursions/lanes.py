@@ -11,7 +11,9 @@ from kfdyn.estimation.recursions.registers import Row, pieces, turned
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import arithmetic, choice, local, no, number
+from kfdyn.sweeps.place import arithmetic
+from kfdyn.sweeps.values import choice, no, number
+from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
 #: Numbers to ask for in addition to those that a sweep works in, which are aligned.

@@ -6,7 +6,7 @@ from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import local
+from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
 

@@ -4,7 +4,8 @@ from kfdyn.estimation.recursions.dense import Column, add_scaled, combine, dot, 
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.values import local, no, now
+from kfdyn.sweeps.values import no, now
+from kfdyn.sweeps.variables import local
 
 
 class ScalarOutput(Output):

@@ -9,7 +9,8 @@ from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.estimation.recursions.triangular import solve_lower_transposed
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 
 
 class Univariate(Measured):

@@ -6,7 +6,9 @@ from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.values import FAST, arithmetic, choice, local, no, now
+from kfdyn.sweeps.place import FAST, arithmetic
+from kfdyn.sweeps.values import choice, no, now
+from kfdyn.sweeps.variables import local
 
 
 class All(Output):

@@ -9,7 +9,8 @@ from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
 

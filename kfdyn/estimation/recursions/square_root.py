@@ -28,7 +28,9 @@ from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
+from kfdyn.sweeps.place import LANEWISE, arithmetic
+from kfdyn.sweeps.values import choice, no, real
+from kfdyn.sweeps.variables import local
 
 #: An innovation below that part of its row's size, times the numbers in it, is rounding.
 _ROUNDING = 4.0 * EPS

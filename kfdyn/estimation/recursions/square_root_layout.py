@@ -7,7 +7,8 @@ from kfdyn.estimation.recursions.model import MODEL, Node
 from kfdyn.estimation.recursions.reflections import whole
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 
 
 class Roots(NamedTuple):

@@ -22,7 +22,8 @@ from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.memory import passes
-from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, local, real
+from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, real
+from kfdyn.sweeps.variables import local
 
 
 class Steps(NamedTuple):

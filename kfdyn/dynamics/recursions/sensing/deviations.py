@@ -17,7 +17,8 @@ from kfdyn.sweeps.control import either, flattened, loop, when
 from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 #: Kept of a body for the way back: A (36), and C (36), row by row; Z.
 KEPT, COVARIANCE = 72, 78
