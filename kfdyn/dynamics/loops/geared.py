@@ -8,24 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.dynamics.entries import Declined
 from kfdyn.multibody import System
 from kfdyn.multibody.entries import FINE, Later
-from kfdyn.multibody.prepared import gears_of
 
 Array = NDArray[np.float64]
 
-GEARED_FORWARD = Later("kfdyn.dynamics.recursions.geared", "GEARED_FORWARD", gears_of)
-GEARED_INVERSE = Later("kfdyn.dynamics.recursions.geared", "GEARED_INVERSE", gears_of)
-GEARED_MASS_MATRIX = Later("kfdyn.dynamics.recursions.geared", "GEARED_MASS_MATRIX", gears_of)
-GEARED_MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.geared", "GEARED_MASS_MATRIX_INVERSE", gears_of)
 
-
-def quick_geared(entry: Later, system: System, tail: tuple[int, ...], q: Any, *more: Any) -> Array | None:
+def quick_geared(entry: Later, system: System, tail: tuple[int, ...], q: Any, *more: Any) -> Array | Declined | None:
     """What an entry answers (..., *tail) to q (..., nq) and what else it takes; None where it has no answer."""
-    found: Array | None = entry.one(system, q, *more)
+    geared = entry.geared
+    if geared is None:  # only trees have it
+        return None
+    found: Array | None = geared.one(system, q, *more)
     if found is not None:  # what loops call
         return found
     if type(system) is not System or type(q) is not np.ndarray or not q.ndim:  # bodies that bend go another way
         return None
     answer = np.empty((*q.shape[:-1], *tail))
-    return answer if entry(system, math.prod(q.shape[:-1]), q, *more, answer) == FINE else None
+    status = geared(system, math.prod(q.shape[:-1]), q, *more, answer)
+    return answer if status == FINE else Declined.by(status, answer)
