@@ -1,7 +1,7 @@
 """The means in compiled lanes: the gather, a scatter of accelerations and multipliers, and a gather of forces."""
 
+from kfdyn.dynamics.recursions.sensing.gather import Sensing
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
-from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import SCREW, dofs, inward, outward
