@@ -6,7 +6,7 @@ That is the smoothed error covariance S, or the part of the score that does not 
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
-from kfdyn.estimation.recursions.dense import (
+from kfdyn.estimation.recursions.matrices import (
     Block,
     Column,
     negative_product,

@@ -1,6 +1,6 @@
 """Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Column
+from kfdyn.estimation.recursions.matrices import Block, Column
 from kfdyn.estimation.recursions.model import ANY, MODEL, Node
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed

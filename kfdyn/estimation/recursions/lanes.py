@@ -6,7 +6,7 @@ The order of operations is kept, and what is fused, so that a vector gets the sa
 from functools import cache
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import Turned
+from kfdyn.estimation.recursions.matrices import Turned
 from kfdyn.estimation.recursions.registers import Row, pieces, turned
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused

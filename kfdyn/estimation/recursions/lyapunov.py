@@ -1,6 +1,6 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
-from kfdyn.estimation.recursions.dense import Turned, multiply
+from kfdyn.estimation.recursions.matrices import Turned, multiply
 from kfdyn.estimation.recursions.ragged import Ragged
 from kfdyn.sweeps import down, loop, sweep, when
 

@@ -5,8 +5,8 @@ Sources: SKO "gather", "scatter", "strict".
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import multiply
 from kfdyn.estimation.recursions.lanes import Batch, Numbers
+from kfdyn.estimation.recursions.matrices import multiply
 from kfdyn.estimation.recursions.model import MODEL, inward, outward
 from kfdyn.estimation.recursions.ragged import Parts, Ragged
 from kfdyn.sweeps import sweep

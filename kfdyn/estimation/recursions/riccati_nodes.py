@@ -1,6 +1,6 @@
 """A node of the Riccati gather, by the ways in which it is measured."""
 
-from kfdyn.estimation.recursions.dense import Block, Column, add_congruence
+from kfdyn.estimation.recursions.matrices import Block, Column, add_congruence
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations

@@ -1,6 +1,6 @@
 """A vector output of the Riccati gather as scalar ones."""
 
-from kfdyn.estimation.recursions.dense import Block, Column
+from kfdyn.estimation.recursions.matrices import Block, Column
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_nodes import Measured
 from kfdyn.estimation.recursions.riccati_scalar import Measurement

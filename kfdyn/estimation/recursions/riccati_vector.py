@@ -1,6 +1,6 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Turned, multiply
+from kfdyn.estimation.recursions.matrices import Block, Turned, multiply
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed

@@ -1,7 +1,7 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
-from kfdyn.estimation.recursions.dense import Block, Column, Identity, Turned, add_congruence, multiply
+from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
