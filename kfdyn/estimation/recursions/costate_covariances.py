@@ -13,8 +13,8 @@ from kfdyn.estimation.recursions.matrices import (
     subtract_congruence,
     transposed_congruence,
 )
-from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.page import Straight, smooth_covariance
+from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either, loop
 from kfdyn.sweeps.values import choice, count

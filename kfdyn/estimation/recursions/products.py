@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.lanes import Batch, Numbers
 from kfdyn.estimation.recursions.matrices import multiply
-from kfdyn.estimation.recursions.model import MODEL, inward, outward
 from kfdyn.estimation.recursions.ragged import Parts, Ragged
+from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import either, loop, when
 

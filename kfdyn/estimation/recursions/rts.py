@@ -2,9 +2,9 @@
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
 from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
+from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when

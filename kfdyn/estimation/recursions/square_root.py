@@ -18,12 +18,12 @@ from kfdyn.estimation.recursions.columns import (
     product,
     put_square,
 )
-from kfdyn.estimation.recursions.model import MODEL, inward
 from kfdyn.estimation.recursions.reflections import Array, Reflection, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.estimation.recursions.rounding import EPS, scale
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
+from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import root
