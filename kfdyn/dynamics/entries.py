@@ -181,6 +181,21 @@ def quick_cut_joint(
     return out if status == FINE else Declined.by(status, *out)
 
 
+def quick_geared(entry: Later, system: System, tail: tuple[int, ...], q: Any, *more: Any) -> Array | Declined | None:
+    """What an entry answers (..., *tail) for a system with couplings to q and what else it takes, or None."""
+    geared = entry.geared
+    if geared is None:  # only trees have it
+        return None
+    found: Array | None = geared.one(system, q, *more)
+    if found is not None:  # what loops call
+        return found
+    if type(system) is not System or type(q) is not ndarray or not q.ndim:  # bodies that bend go another way
+        return None
+    answer = empty((*q.shape[:-1], *tail))
+    status = geared(system, _rows(q.shape[:-1]), q, *more, answer)
+    return answer if status == FINE else Declined.by(status, answer)
+
+
 def fused_cut_joint(states: States) -> tuple[Array, Array, Array]:
     """Accelerations (size, nv), forces (size, Σr) and ranks (size,) of a tree with loops; NaN where not decided.
 

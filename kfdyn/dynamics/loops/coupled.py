@@ -15,12 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import FORWARD, INVERSE, MASS_MATRIX, MASS_MATRIX_INVERSE, fused_forward_dynamics
+from kfdyn.dynamics.entries import (
+    FORWARD,
+    INVERSE,
+    MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
+    fused_forward_dynamics,
+    quick_geared,
+)
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
 from kfdyn.dynamics.loops.embedding import embedded_forest
-from kfdyn.dynamics.loops.geared import quick_geared
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError

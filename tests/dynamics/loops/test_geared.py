@@ -10,7 +10,7 @@ from test_coupled import close, coupled_tree
 
 import kfdyn as kf
 from kfdyn.dynamics import entries
-from kfdyn.dynamics.loops.geared import quick_geared
+from kfdyn.dynamics.entries import quick_geared
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.prepared import gears_of
 from kfdyn.sweeps import Checks
