@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import unanswered
+from kfdyn.dynamics.entries import Declined, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
@@ -103,17 +103,18 @@ def computed_torque(
     array([10.])
     """
     expect_system(system)
+    quick = None
     if system.is_tree:
         of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
         quick = _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, external_forces, gravity))
-        if quick is not None:
-            return quick
+    if isinstance(quick, np.ndarray):
+        return quick
     needed = {"v": v, "q_d": q_d, "v_d": v_d, "a_d": a_d}
     states = _states(system, q, needed, {"external_forces": external_forces, "gravity": gravity})
     by_parts = partial(_torque_by_parts, kp=kp, kd=kd)
     if not system.is_tree:
         return _shaped(states, by_parts(states))
-    tau, declined = _swept(COMPUTED_TORQUE, states, of)
+    tau, declined = _swept(COMPUTED_TORQUE, states, of) if quick is None else quick.alone(states)
     return answered(states, (tau,), declined, by_parts, free=np.zeros(system.nv, dtype=bool))[0]
 
 
@@ -199,15 +200,15 @@ def operational_space_control(
     True
     """
     expect_system(system)
-    rows = _rows(axes)
+    rows, quick = _rows(axes), None
     if system.is_tree:
         _, path, arm, turn = frame_of(system, frame)
         of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
         motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
         given = (q, v, *target, *motion, posture, external_forces, gravity)
         quick = _quick(OPERATIONAL_SPACE_CONTROL, system, of, given)
-        if quick is not None:
-            return quick
+    if isinstance(quick, np.ndarray):
+        return quick
     rotation, position = target
     rotation = check_rotation(checked(system, rotation, (3, 3), "target.rotation"), "target.rotation")
     states = _states(
@@ -219,7 +220,7 @@ def operational_space_control(
     by_parts = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
     if not system.is_tree:
         return _shaped(states, by_parts(states))
-    tau, declined = _swept(OPERATIONAL_SPACE_CONTROL, states, of)
+    tau, declined = _swept(OPERATIONAL_SPACE_CONTROL, states, of) if quick is None else quick.alone(states)
     return answered(states, (tau,), declined, by_parts)[0]
 
 
@@ -259,14 +260,15 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
     return np.asarray(np.linalg.solve(Omega, right[..., None])[..., 0], dtype=np.float64)
 
 
-def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...]) -> Array | None:
+def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...]) -> Array | Declined | None:
     """Torques by one compiled call, for arguments of which q is the first and gravity the last."""
     answer: Array | None = entry.one(system, *of, *given)
     q = given[0]
     if answer is not None or type(q) is not np.ndarray or q.ndim < 2:
         return answer
     tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if given[-1] is None else given[-1]
-    return tau if entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau) == FINE else None
+    status = entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau)
+    return tau if status == FINE else Declined.by(status, tau)
 
 
 def _states(system: System, q: Any, needed: dict[str, Any], optional: dict[str, Any]) -> States:

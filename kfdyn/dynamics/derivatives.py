@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import as_given, unanswered
+from kfdyn.dynamics.entries import Declined, as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.forward import forward_dynamics
@@ -131,12 +131,18 @@ def forward_dynamics_derivatives(
     """
     _expect_no_loops(system, "forward_dynamics")
     quick = _quick(FORWARD, system, q, v, tau, gravity, out)
-    if quick is not None:
+    if not isinstance(quick, Declined | None):
         return ForwardDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, tau=tau)
-    by, a = _matrices(states), np.empty((states.size, system.nv))
-    fine = known(FORWARD(system, states.size, *_given(states, "tau"), *(as_given(states, x) for x in (*by, a))))
-    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), unanswered(fine, *by, a), _by_engine)))
+    (*by, _), declined = _swept(states) if quick is None else quick.of(states)
+    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), declined, _by_engine)))
+
+
+def _swept(states: States) -> tuple[tuple[Array, ...], NDArray[np.bool_]]:
+    """∂a/∂q, ∂a/∂v, 𝓜⁻¹ and a of the states (size, ...), and in which of them there are none."""
+    found = (*_matrices(states), np.empty((states.size, states.system.nv)))
+    given, out = _given(states, "tau"), [as_given(states, x) for x in found]
+    return found, unanswered(known(FORWARD(states.system, states.size, *given, *out)), *found)
 
 
 def _by_engine(states: States) -> dict[str, Array]:
@@ -233,7 +239,7 @@ def inverse_dynamics_derivatives(
     """
     _expect_no_loops(system, "inverse_dynamics")
     quick = _quick(INVERSE, system, q, v, a, gravity, out)
-    if quick is not None:
+    if not isinstance(quick, Declined | None):
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
     by = _matrices(states)
@@ -244,8 +250,11 @@ def inverse_dynamics_derivatives(
 
 def _quick(
     entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
-) -> Sequence[Array] | None:
-    """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words."""
+) -> Sequence[Array] | Declined | None:
+    """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words.
+
+    Where some rows have none, all that the entry has written is left to the long way.
+    """
     found = None
     if out is None:
         found = entry.one(system, q, v, u, gravity) if system.is_tree else entry.constrained(system, q, v, u, gravity)
@@ -264,7 +273,7 @@ def _quick(
     if any(x is None for x in by):
         return None
     status = entry(system, math.prod(lead), *given, *by, *more)
-    return (by if out is None else out) if status == FINE else None
+    return (by if out is None else out) if status == FINE else Declined.by(status, *by, *more)
 
 
 def _filled(out: Sequence[Array] | None, answers: Sequence[Array]) -> Sequence[Array]:

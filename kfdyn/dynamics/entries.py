@@ -1,16 +1,18 @@
 """Calls into the compiled entries of dynamics.
 
-The ``quick_`` functions take what their public namesakes take and return their answer, or None where they do not know
-one: an argument is no float64 array, or the leading axes differ, or an entry is not finite, or a quaternion is not of
-unit length, or a hinge has no inertia. The long way then converts, broadcasts and comes back with :class:`States`, or
-says what is wrong, so that nothing here needs words. ``out`` is an array of the caller's that the answer goes to; one
-that compiled code cannot write to as it stands is no answer either.
+The ``quick_`` functions take what their public namesakes take and return their answer, or None where they cannot know
+one: an argument is no float64 array, or the leading axes differ. Where some rows have none, since an entry is not
+finite, or a quaternion is not of unit length, or a hinge has no inertia, they return all others as :class:`Declined`.
+The long way then converts, broadcasts and comes back with :class:`States`, or says what is wrong, so that nothing here
+needs words. ``out`` is an array of the caller's that the answer goes to; one that compiled code cannot write to as it
+stands is no answer either.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,19 +27,45 @@ from kfdyn.multibody.prepared import Model, model_of
 from kfdyn.multibody.results import straight
 
 Array = NDArray[np.float64]
-Quick = Callable[..., Array | None]
 
-FORWARD = Later("kfdyn.dynamics.recursions.forward", "FORWARD")
-INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE")
-MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
+_GEARED = "kfdyn.dynamics.recursions.geared"
+
+FORWARD = Later("kfdyn.dynamics.recursions.forward", "FORWARD", geared=_GEARED)
+INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE", geared=_GEARED)
+MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX", geared=_GEARED)
 TRACE = Later("kfdyn.dynamics.recursions.mass_matrix", "TRACE")
-MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE")
+MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE", geared=_GEARED)
 VARIANCES = Later("kfdyn.dynamics.recursions.logdet", "VARIANCES")
 LOGDET_GRADIENT = Later("kfdyn.dynamics.recursions.logdet", "LOGDET_GRADIENT")
 HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
 COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
 CUT_JOINT = Later("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
 LOOP_RESPONSES = Later("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
+
+
+@dataclass(frozen=True, eq=False)
+class Declined:
+    """Answers (..., *tail) of an entry that has none in some rows, where they are not finite; the others are right."""
+
+    answers: tuple[Array, ...]
+
+    @classmethod
+    def by(cls, status: int, *answers: Array) -> Declined | None:
+        """What an entry leaves behind whose status was not fine; None if it did not take the arrays it was given."""
+        return None if status < 0 else cls(answers)
+
+    def of(self, states: States) -> tuple[tuple[Array, ...], NDArray[np.bool_]]:
+        """The answers (size, *tail) to what the entry was given, now checked, and in which rows it has none."""
+        answers = tuple([x.reshape((states.size, *x.shape[len(states.lead) :])) for x in self.answers])
+        return answers, unanswered(False, *answers)
+
+    def alone(self, states: States) -> tuple[Array, NDArray[np.bool_]]:
+        """The same of an entry that has one answer to each row."""
+        (answer,), declined = self.of(states)
+        return answer, declined
+
+
+Quick = Callable[..., Array | Declined | None]
 
 
 def _rows(shape: tuple[int, ...]) -> int:
@@ -47,7 +75,9 @@ def _rows(shape: tuple[int, ...]) -> int:
 def _of_states(entry: Later) -> Quick:
     """Forward or inverse dynamics, u being what they take beside q and v."""
 
-    def quick(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any, out: Any = None) -> Array | None:
+    def quick(
+        system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any, out: Any = None
+    ) -> Array | Declined | None:
         if gravity is None:
             gravity = system.gravity
         nv = system.nv
@@ -57,8 +87,10 @@ def _of_states(entry: Later) -> Quick:
             return None
         shape = q.shape[:-1]
         answer = _answer(out, (*shape, nv), q, v, u, force, gravity)
-        fine = answer is not None and entry(system, _rows(shape), q, v, u, force, gravity, answer) == FINE
-        return answer if fine else None
+        if answer is None:
+            return None
+        status = entry(system, _rows(shape), q, v, u, force, gravity, answer)
+        return answer if status == FINE else Declined.by(status, answer)
 
     return quick
 
@@ -71,11 +103,14 @@ def _answer(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:
 def _of_configurations(entry: Later) -> Quick:
     """𝓜 or 𝓜⁻¹."""
 
-    def quick(system: System, q: Any, out: Any = None) -> Array | None:
+    def quick(system: System, q: Any, out: Any = None) -> Array | Declined | None:
         if type(q) is not ndarray or not q.ndim:
             return None
         answer = _answer(out, (*q.shape[:-1], system.nv, system.nv), q)
-        return answer if answer is not None and entry(system, _rows(q.shape[:-1]), q, answer) == FINE else None
+        if answer is None:
+            return None
+        status = entry(system, _rows(q.shape[:-1]), q, answer)
+        return answer if status == FINE else Declined.by(status, answer)
 
     return quick
 
@@ -93,17 +128,18 @@ quick_mass_matrix = _of_configurations(MASS_MATRIX)
 quick_mass_matrix_inverse = _of_configurations(MASS_MATRIX_INVERSE)
 
 
-def quick_of_dofs(entry: Later, system: System, q: Any) -> Array | None:
+def quick_of_dofs(entry: Later, system: System, q: Any) -> Array | Declined | None:
     """A number for each dof (..., nv) in configurations q, or None."""
     if type(q) is not ndarray or not q.ndim:
         return None
     answer = empty((*q.shape[:-1], system.nv))
-    return answer if entry(system, _rows(q.shape[:-1]), q, answer) == FINE else None
+    status = entry(system, _rows(q.shape[:-1]), q, answer)
+    return answer if status == FINE else Declined.by(status, answer)
 
 
 def quick_hybrid_dynamics(
     system: System, q: Any, v: Any, tau: Any, a: Any, prescribed: NDArray[np.bool_], force: Any, gravity: Any
-) -> tuple[Array, Array] | None:
+) -> tuple[Array, Array] | Declined | None:
     """All of tau and of a (..., nv), or None."""
     if type(q) is not ndarray or not q.ndim:
         return None
@@ -111,13 +147,13 @@ def quick_hybrid_dynamics(
     out, held, g = (empty(shape), empty(shape)), marks(model_of(system), prescribed), gravity
     if v is None:
         v = np.zeros(shape)
-    fine = HYBRID(system, _rows(shape[:-1]), *held, q, v, tau, a, force, system.gravity if g is None else g, *out)
-    return out if fine == FINE else None
+    status = HYBRID(system, _rows(shape[:-1]), *held, q, v, tau, a, force, system.gravity if g is None else g, *out)
+    return out if status == FINE else Declined.by(status, *out)
 
 
 def quick_operational_space_compliance(
     system: System, q: Any, bodies: NDArray[np.int64], positions: Array, out: Any = None
-) -> Array | None:
+) -> Array | Declined | None:
     """Ω (..., 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), or None."""
     if type(q) is not ndarray or not q.ndim:
         return None
@@ -126,12 +162,13 @@ def quick_operational_space_compliance(
     if answer is None:
         return None
     of = _placed(model_of(system), system, bodies, positions)
-    return answer if COMPLIANCE(system, _rows(shape), wide, *of, q, answer) == FINE else None
+    status = COMPLIANCE(system, _rows(shape), wide, *of, q, answer)
+    return answer if status == FINE else Declined.by(status, answer)
 
 
 def quick_cut_joint(
     system: System, q: Any, v: Any, tau: Any, force: Any, gravity: Any
-) -> tuple[Array, Array, Array] | None:
+) -> tuple[Array, Array, Array] | Declined | None:
     """Accelerations (..., nv), forces (..., Σr) and ranks (...) of a tree with loops, or None."""
     tables = loop_tables(system)
     if type(q) is not ndarray or not q.ndim:
@@ -140,7 +177,23 @@ def quick_cut_joint(
     out = empty((*shape, system.nv)), empty((*shape, tables.of[0])), empty(shape)
     v, g = np.zeros_like(out[0]) if v is None else v, system.gravity if gravity is None else gravity
     given = (*tables.of, q, v, tau, force, g, tables.ends, None, None)
-    return out if CUT_JOINT(system.open_tree, _rows(shape), *given, *out) == FINE else None
+    status = CUT_JOINT(system.open_tree, _rows(shape), *given, *out)
+    return out if status == FINE else Declined.by(status, *out)
+
+
+def quick_geared(entry: Later, system: System, tail: tuple[int, ...], q: Any, *more: Any) -> Array | Declined | None:
+    """What an entry answers (..., *tail) for a system with couplings to q and what else it takes, or None."""
+    geared = entry.geared
+    if geared is None:  # only trees have it
+        return None
+    found: Array | None = geared.one(system, q, *more)
+    if found is not None:  # what loops call
+        return found
+    if type(system) is not System or type(q) is not ndarray or not q.ndim:  # bodies that bend go another way
+        return None
+    answer = empty((*q.shape[:-1], *tail))
+    status = geared(system, _rows(q.shape[:-1]), q, *more, answer)
+    return answer if status == FINE else Declined.by(status, answer)
 
 
 def fused_cut_joint(states: States) -> tuple[Array, Array, Array]:
@@ -154,10 +207,9 @@ def fused_cut_joint(states: States) -> tuple[Array, Array, Array]:
     out = np.empty((states.size, system.nv)), np.empty((states.size, count)), np.empty(states.size)
     given = [flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
     results = [as_given(states, x) for x in out]
-    if not known(
-        CUT_JOINT(system.open_tree, states.size, *tables.of, *given, tables.ends, None, None, *results)
-    ):  # answers that overflow are none
-        out[2][~(np.isfinite(out[0]).all(axis=1) & np.isfinite(out[1]).all(axis=1))] = np.nan
+    given += [tables.ends, None, None]
+    fine = known(CUT_JOINT(system.open_tree, states.size, *tables.of, *given, *results))
+    out[2][unanswered(fine, *out)] = np.nan  # answers that overflow are none
     return out
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import FORWARD, fused_forward_dynamics, quick_forward_dynamics
+from kfdyn.dynamics.entries import FORWARD, Declined, fused_forward_dynamics, quick_forward_dynamics
 from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
@@ -95,11 +96,12 @@ def forward_dynamics(
     if answer is not None:  # what loops call
         return answer
     expect_system(system)
+    quick = None
     if system.is_tree and method == "filter":
         quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity, out)
-        if quick is not None:
-            return quick if out is None else out
-    return filled(out, _checked(system, q, v, tau, external_forces, gravity, method))
+    if isinstance(quick, ndarray):
+        return quick if out is None else out
+    return filled(out, _checked(system, q, v, tau, external_forces, gravity, method, quick))
 
 
 def _checked(
@@ -110,6 +112,7 @@ def _checked(
     external_forces: ArrayLike | None,
     gravity: ArrayLike | None,
     method: Any,
+    before: Declined | None,
 ) -> Array:
     """The long way: arguments checked by name and broadcast, and an answer, or the words why there is none."""
     if not system.is_tree:
@@ -121,7 +124,7 @@ def _checked(
         return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     if method == "filter":
-        a, declined = fused_forward_dynamics(states)
+        a, declined = fused_forward_dynamics(states) if before is None else before.alone(states)
     else:
         a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
     return answered(states, (a,), declined, by_engine)[0]

@@ -91,12 +91,12 @@ def hybrid_dynamics(
             system, q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), mask, external_forces, gravity
         )
     quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
-    if quick is not None:
+    if isinstance(quick, tuple):
         return quick
     states = States.of(
         system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
     )  # fmt: skip
-    found, declined = fused_hybrid_dynamics(states, mask)
+    found, declined = fused_hybrid_dynamics(states, mask) if quick is None else quick.of(states)
     tau_all, a_all = answered(states, found, declined, lambda few: _by_engine(few, mask), ~mask)
     return tau_all, a_all
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
@@ -87,7 +88,7 @@ def inverse_dynamics(
     expect_system(system)
     if system.is_tree and plain:
         quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
-        if quick is not None:
+        if isinstance(quick, ndarray):
             return quick if out is None else out
     return filled(out, _checked(system, q, v, a, external_forces, gravity, method, actuated))
 

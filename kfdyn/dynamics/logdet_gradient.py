@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import LOGDET_GRADIENT, fused_of_dofs, quick_of_dofs
+from kfdyn.dynamics.entries import LOGDET_GRADIENT, Declined, fused_of_dofs, quick_of_dofs
 from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -61,13 +61,13 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
         expect_system(system)
         expect_rigid(system, "mass_matrix_logdet_gradient")
         answer = quick_of_dofs(LOGDET_GRADIENT, system, q) if system.is_tree else None
-    return _checked(system, q) if answer is None else answer
+    return answer if isinstance(answer, np.ndarray) else _checked(system, q, answer)
 
 
-def _checked(system: System, q: ArrayLike) -> Array:
+def _checked(system: System, q: ArrayLike, before: Declined | None) -> Array:
     """The long way: arguments checked by name, and an answer, or the words why there is none."""
     states = States.of(system, q)
-    gradient, declined = fused_of_dofs(LOGDET_GRADIENT, states)
+    gradient, declined = fused_of_dofs(LOGDET_GRADIENT, states) if before is None else before.alone(states)
     return answered(states, (gradient,), declined, _by_blocks)[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
@@ -12,6 +13,7 @@ from kfdyn.dynamics.entries import (
     MASS_MATRIX,
     TRACE,
     VARIANCES,
+    Declined,
     fused_mass_matrix,
     fused_of_dofs,
     quick_mass_matrix,
@@ -83,7 +85,7 @@ def mass_matrix(
     expect_system(system)
     if system.is_tree and method == "composite":
         quick = quick_mass_matrix(system, q, out)
-        if quick is not None:
+        if isinstance(quick, ndarray):
             return quick if out is None else out
     return filled(out, _checked(system, q, method))
 
@@ -166,17 +168,17 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
 
             return constrained_logdet(system, q)
         d = quick_of_dofs(VARIANCES, system, q)
-    return _logdet_checked(system, q) if d is None else _sum_of_logs(d)
+    return _sum_of_logs(d) if isinstance(d, np.ndarray) else _logdet_checked(system, q, d)
 
 
 def _sum_of_logs(d: Array) -> Array:
     return np.asarray(np.log(d).sum(axis=-1))
 
 
-def _logdet_checked(system: System, q: ArrayLike) -> Array:
+def _logdet_checked(system: System, q: ArrayLike, before: Declined | None) -> Array:
     """The long way: arguments checked by name, and an answer, or the words why there is none."""
     states = States.of(system, q)
-    d, declined = fused_of_dofs(VARIANCES, states)
+    d, declined = fused_of_dofs(VARIANCES, states) if before is None else before.alone(states)
     return answered(states, (_sum_of_logs(d),), declined, _logdet_by_blocks)[0]
 
 

@@ -6,11 +6,17 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import MASS_MATRIX_INVERSE, fused_mass_matrix_inverse, quick_mass_matrix_inverse
+from kfdyn.dynamics.entries import (
+    MASS_MATRIX_INVERSE,
+    Declined,
+    fused_mass_matrix_inverse,
+    quick_mass_matrix_inverse,
+)
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -71,14 +77,15 @@ def mass_matrix_inverse(
     if answer is not None:  # what loops call
         return answer
     expect_system(system)
+    quick = None
     if system.is_tree and method == "innovations":
         quick = quick_mass_matrix_inverse(system, q, out)
-        if quick is not None:
-            return quick if out is None else out
-    return filled(out, _checked(system, q, method))
+    if isinstance(quick, ndarray):
+        return quick if out is None else out
+    return filled(out, _checked(system, q, method, quick))
 
 
-def _checked(system: System, q: ArrayLike, method: Any) -> Array:
+def _checked(system: System, q: ArrayLike, method: Any, before: Declined | None) -> Array:
     """The long way: arguments checked by name, and an answer, or the words why there is none."""
     if not system.is_tree:
         from kfdyn.dynamics.loops.constrained import constrained_mass_matrix_inverse
@@ -87,7 +94,7 @@ def _checked(system: System, q: ArrayLike, method: Any) -> Array:
     expect_method(method, METHODS, "mass_matrix_inverse")
     states = States.of(system, q)
     if method == "innovations":
-        inverse, declined = fused_mass_matrix_inverse(states)
+        inverse, declined = fused_mass_matrix_inverse(states) if before is None else before.alone(states)
     else:
         inverse, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
     work = {"blocks": _by_blocks, "columns": _by_columns}.get(method, _by_factors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
@@ -83,10 +84,13 @@ def operational_space_compliance(
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)
     quick = quick_operational_space_compliance(system, q, bodies, positions, out)
-    if quick is not None:
+    if isinstance(quick, ndarray):
         return quick if out is None else out
     states = States.of(system, q)
-    Omega, declined = fused_operational_space_compliance(states, bodies, positions)
+    if quick is None:
+        Omega, declined = fused_operational_space_compliance(states, bodies, positions)
+    else:
+        Omega, declined = quick.alone(states)
     answers = answered(states, (Omega,), declined, lambda few: _by_engine(few, bodies, positions))
     return filled(out, answers[0])
 

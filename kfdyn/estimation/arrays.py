@@ -31,7 +31,7 @@ class Arrays(NamedTuple):
 
 
 def packed(arrays: Arrays, most_states: int, most_outputs: int) -> Any:
-    """The model behind one address, see :data:`kfdyn.estimation.recursions.model.MODEL`."""
-    from kfdyn.estimation.recursions.model import MODEL
+    """The model behind one address, see :data:`kfdyn.estimation.recursions.state_space.MODEL`."""
+    from kfdyn.estimation.recursions.state_space import MODEL
 
     return MODEL.packed(nodes=arrays.order.size, most=most_states, most_outputs=most_outputs, **arrays._asdict())

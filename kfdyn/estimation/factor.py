@@ -169,7 +169,7 @@ def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool)
 
         L = Operators(cov).block_diagonal(cov.D_factor)
         return L.backward(x) if transposed else L.forward(x)
-    from kfdyn.estimation.recursions.inverse import divide_by_lower
+    from kfdyn.estimation.recursions.inverse_columns import divide_by_lower
 
     out = np.array(x, dtype=np.float64, order="C")
     if out.size:
@@ -182,8 +182,8 @@ def dense_inverses(tree: StateSpace, cov: Riccati, out: FloatArray) -> None:
 
     ``tree`` is one of them, which lends its numbering: the forest itself is a forest of one.
     """
-    from kfdyn.estimation.recursions.inverse import Columns
-    from kfdyn.estimation.recursions.inverse import dense_inverses as kernel
+    from kfdyn.estimation.recursions.inverse_columns import Columns
+    from kfdyn.estimation.recursions.inverse_columns import dense_inverses as kernel
 
     work = np.empty(Columns.size(tree.n_states, tree.n_outputs, tree.common.most_states))
     kernel(tree.address, cov.ss.address, cov.flats, len(out), out.reshape(-1), work)

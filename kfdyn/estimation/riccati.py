@@ -85,7 +85,7 @@ class Riccati:
     @cached_property
     def flats(self) -> Any:
         """All of it as flat arrays, for the sweeps."""
-        from kfdyn.estimation.recursions.model import Covariances
+        from kfdyn.estimation.recursions.state_space import Covariances
 
         blocks = (self.P, self.P_plus, self.D, self.D_factor, self.G)
         return Covariances(self.observed, *(one.flat for one in blocks))
@@ -283,8 +283,8 @@ def _gather() -> Any:
     """What the gather is called with: an import at each call would take longer than a filter of a few nodes."""
     from types import SimpleNamespace
 
-    from kfdyn.estimation.recursions.model import Covariances
     from kfdyn.estimation.recursions.riccati import BLOCK, NONE, UNIVARIATE, Gather, gather_covariances
+    from kfdyn.estimation.recursions.state_space import Covariances
     from kfdyn.sweeps import Tag
 
     ways = {"scalar": Tag(NONE), "block": Tag(BLOCK), "univariate": Tag(UNIVARIATE)}
@@ -312,7 +312,7 @@ def common_sizes(ss: StateSpace) -> Any:
 
 @cache
 def _sizes(n: int | None, m: int | None) -> Any:
-    from kfdyn.estimation.recursions.model import Sizes
+    from kfdyn.estimation.recursions.state_space import Sizes
     from kfdyn.sweeps import Tag
 
     return Sizes(*(None if size is None else Tag(size) for size in (n, m)))

@@ -159,7 +159,7 @@ class Score:
 @cache
 def _outer() -> Any:
     """What sums are made by: an import at each call would take longer than a short sum."""
-    from kfdyn.estimation.recursions.score import Sum, add_outer
+    from kfdyn.estimation.recursions.outer_products import Sum, add_outer
     from kfdyn.sweeps import Tag
 
     return Sum, add_outer, Tag(1)

@@ -1,10 +1,10 @@
 """One language in which recursions are written: once, for compiled lanes, Python's numbers, symbols, one robot.
 
-A recursion is an ordinary Python function over numbers (:mod:`values`), memory (:mod:`memory`, :mod:`records`) and
-small algebra (:mod:`algebra`), whose loops and branches are those of :mod:`control`. Run on Python's floats or on
-SymPy's symbols it computes; run on proxies it writes the code of a compiled function (:mod:`driver`), which is kept on
-disk under the digest of all it was made from (:mod:`cache`). The page "How to add a recursion" shows one from the
-first line to the last. Nothing here knows of filters or robots.
+A recursion is an ordinary Python function over numbers (:mod:`values`), variables (:mod:`variables`), memory
+(:mod:`memory`, :mod:`records`) and small algebra (:mod:`algebra`), whose loops and branches are those of
+:mod:`control`. Run on Python's floats or on SymPy's symbols it computes; run on proxies it writes the code of a
+compiled function (:mod:`driver`), which is kept on disk under the digest of all it was made from (:mod:`cache`). The
+page "How to add a recursion" shows one from the first line to the last. Nothing here knows of filters or robots.
 """
 
 from kfdyn.lazy import on_first_use
@@ -15,13 +15,12 @@ _PLACES = {
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
     "functions": ("absolute", "arc_tangent", "fused", "root", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
+    "place": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
     "records": ("Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),
     "thread_pool": ("alone", "threads"),
-    "values": (
-        "FAST", "IN_ORDER", "LANEWISE", "Value", "anywhere", "arithmetic", "choice", "count", "everywhere", "local",
-        "no", "now", "real", "spread", "unboxed",
-    ),
-}  # fmt: skip
+    "values": ("Value", "anywhere", "choice", "count", "everywhere", "no", "now", "real", "spread", "unboxed"),
+    "variables": ("local",),
+}
 
 __getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES)

@@ -6,8 +6,9 @@ from functools import wraps
 import numpy as np
 
 from kfdyn.sweeps.memory import Checked, Matrix, Memory
+from kfdyn.sweeps.place import FAST
 from kfdyn.sweeps.records import Packed
-from kfdyn.sweeps.values import FAST, unboxed
+from kfdyn.sweeps.values import unboxed
 from kfdyn.sweeps.wrapper import UNFIT, Array, Group, Real, Whole
 
 

@@ -12,7 +12,9 @@ symbols are, it is run as often as it says; and so it is where straight-line cod
 condition is known. So nothing may leave a body early: no ``break``, no ``return``.
 """
 
-from kfdyn.sweeps.values import BIT, INT, Box, Place, Value, ir_of, local, now, unboxed
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import BIT, INT, Value, ir_of, now, unboxed
+from kfdyn.sweeps.variables import Box, local
 
 
 def loop(stop, start=0, step=1, until=None):

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.ir import INT, VOID, WORD, vector
-from kfdyn.sweeps.values import Place, choice, constant, ir_of, local, now, number, spread, vanishing, wide
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import choice, constant, ir_of, now, number, spread, vanishing, wide
+from kfdyn.sweeps.variables import local
 
 #: Numbers in a line of the cache.
 LINE = 8

@@ -19,7 +19,8 @@ from kfdyn.sweeps import cache
 from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.interpreter import check_layout, python_function
 from kfdyn.sweeps.ir import INT, Function, Module
-from kfdyn.sweeps.values import Place, ir_of
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import ir_of
 from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()

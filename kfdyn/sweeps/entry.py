@@ -17,10 +17,10 @@ import numpy as np
 
 from kfdyn.sweeps import thread_pool
 from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.place import LANEWISE
 from kfdyn.sweeps.records import Table, address_of
 from kfdyn.sweeps.single import LANES, write_single
 from kfdyn.sweeps.template import NO_MEMORY, run_plain, write_entry
-from kfdyn.sweeps.values import LANEWISE
 from kfdyn.sweeps.wrapper import Array, Model, Whole
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.

@@ -4,21 +4,9 @@ import math
 
 from kfdyn.sweeps.control import when
 from kfdyn.sweeps.ir import REAL
-from kfdyn.sweeps.values import (
-    LANEWISE,
-    Place,
-    Value,
-    anywhere,
-    arithmetic,
-    choice,
-    from_lanes,
-    lane,
-    lanes_of,
-    local,
-    now,
-    number,
-    unboxed,
-)
+from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
+from kfdyn.sweeps.values import Value, anywhere, choice, from_lanes, lane, lanes_of, now, number, unboxed
+from kfdyn.sweeps.variables import local
 
 # π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
 _FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21

@@ -13,7 +13,8 @@ import numpy as np
 from kfdyn.sweeps.control import either
 from kfdyn.sweeps.ir import INT, VOID, WORD
 from kfdyn.sweeps.memory import pointer
-from kfdyn.sweeps.values import Place, choice, constant, now
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import choice, constant, now
 
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48

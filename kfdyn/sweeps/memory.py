@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
-from kfdyn.sweeps.values import Place, choice, from_lanes, ir_of, lane, now, settled, spread, unboxed, vanishing, wide
+from kfdyn.sweeps.place import Place, settled
+from kfdyn.sweeps.values import choice, from_lanes, ir_of, lane, now, spread, unboxed, vanishing, wide
 
 # What takes integers and no other numbers.
 _WHOLE = ("int64", "bool")

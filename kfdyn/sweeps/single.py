@@ -10,8 +10,10 @@ from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
 from kfdyn.sweeps.ir import INT
 from kfdyn.sweeps.memory import Memory, Vector, pointer
+from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.template import Call, finite
-from kfdyn.sweeps.values import Place, choice, everywhere, from_lanes, lane, lanes_of, local, now, spread
+from kfdyn.sweeps.values import choice, everywhere, from_lanes, lane, lanes_of, now, spread
+from kfdyn.sweeps.variables import local
 
 #: Lanes of one row.
 LANES = 2

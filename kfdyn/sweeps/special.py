@@ -15,8 +15,8 @@ import numpy as np
 from kfdyn.sweeps.call import Checks
 from kfdyn.sweeps.entry import Entry, Space
 from kfdyn.sweeps.memory import Checked
+from kfdyn.sweeps.place import unrolled
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import unrolled
 
 #: Of a model, what belongs to the process that runs the code and not to the model, or what no recursion looks at.
 _OF_PROCESS = ("busy", "workspace", "floats", "gravity")

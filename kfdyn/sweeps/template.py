@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 
+from kfdyn.sweeps.borrowing import align_stack, borrowed, claimed
 from kfdyn.sweeps.control import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
+from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import Place, Value, choice, everywhere, lane, local, no, now, spread, unboxed, vanishing
-from kfdyn.sweeps.workspace import align_stack, borrowed, claimed
+from kfdyn.sweeps.values import Value, choice, everywhere, lane, no, now, spread, unboxed, vanishing
+from kfdyn.sweeps.variables import local
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
 UNFIT, NO_MEMORY = -1, -2

@@ -7,66 +7,10 @@ Python's own numbers may be mixed in: they become constants, and 0 and 1 vanish 
 
 import operator
 import struct
-import threading
-from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, integer, vector
-
-#: May be reassociated: short sums then use vector registers; NaN and infinity keep their meaning.
-FAST = "contract reassoc nsz arcp"
-
-#: For what cancels on purpose: there the order of the operations is the method.
-IN_ORDER = "contract"
-
-#: For lanes, which fill the registers as they are: only products and sums are fused.
-LANEWISE = "contract nsz"
-
-
-class _Place(threading.local):
-    """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
-
-    ``unrolled``: loops over what Python knows are run and not written.
-    """
-
-    builder: Any = None
-    flags: str = LANEWISE
-    unrolled: bool = False
-
-    @property
-    def depth(self):
-        """How many branches that are not known until the code runs stand around what is being written."""
-        return 0 if self.builder is None else self.builder.depth
-
-    @contextmanager
-    def having(self, **what):
-        """Another builder, other liberties, or unrolled loops, for a while."""
-        before = {name: getattr(self, name) for name in what}
-        vars(self).update(what)
-        try:
-            yield
-        finally:
-            vars(self).update(before)
-
-
-Place = _Place()
-
-
-def unrolled():
-    """Write straight-line code: variables and loops that Python can keep are Python's own."""
-    return Place.having(unrolled=True)
-
-
-def arithmetic(flags):
-    """Write numbers' operations with these liberties; () is none."""
-    return Place.having(flags=flags or "")
-
-
-def settled(depth):
-    """Make sure that what was made at this depth may change here."""
-    if Place.depth > depth:
-        raise TypeError("a variable that Python holds cannot change where it is not known whether the code will run")
+from kfdyn.sweeps.place import Place
 
 
 def wide(lanes):
@@ -126,7 +70,7 @@ class Value:
         return -self if _is(other, 0) else self._binary(other, "fsub", "sub", swapped=True)
 
     def __mul__(self, other):
-        if not isinstance(other, Value | int | float | Box):
+        if not isinstance(other, Value | int | float | Variable):
             return NotImplemented  # a vector, which knows how
         if _is(other, 0):
             return other
@@ -282,7 +226,10 @@ def constant(kind, value):
 
 
 class Variable:
-    """What has another value later: ``total += x`` changes it, ``total = total + x`` would make another number."""
+    """What has another value later: ``total += x`` changes it, ``total = total + x`` would make another number.
+
+    Of the two kinds (:mod:`variables`) one is a :class:`Value`, the other holds a ``value`` of Python's.
+    """
 
     def __iadd__(self, other):
         self.set(self + other)
@@ -293,96 +240,14 @@ class Variable:
         return self
 
 
-class Local(Variable, Value):
-    """A variable of compiled code, at a place of its stack."""
-
-    def __init__(self, place):
-        self.place = place
-
-    @property
-    def ir(self):
-        """Its value now."""
-        return Place.builder.load(self.place)
-
-    @property
-    def type(self):
-        """That of its values."""
-        return self.place.type.pointee
-
-    def set(self, value):
-        """Give it another value."""
-        Place.builder.store(ir_of(value, self.type), self.place)
-
-
-class Box(Variable):
-    """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
-
-    def __init__(self, value):
-        self.value, self.depth = value, Place.depth
-
-    def set(self, value):
-        """Give it another value."""
-        settled(self.depth)
-        self.value = unboxed(value)
-
-    def __index__(self):
-        return self.value.__index__()
-
-    def __bool__(self):
-        return bool(self.value)
-
-    def __float__(self):
-        return float(self.value)
-
-    def __neg__(self):
-        return -self.value
-
-    def __abs__(self):
-        return abs(self.value)
-
-    def __pow__(self, power):
-        return self.value ** unboxed(power)
-
-    def __invert__(self):
-        return not self.value
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _box_operators():
-    """A box is as good as what is in it, on either side of an operator."""
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "lt", "le", "gt", "ge", "eq", "ne"):
-        act, plain = getattr(operator, name), name.rstrip("_")
-        setattr(Box, f"__{plain}__", lambda self, other, act=act: act(self.value, unboxed(other)))
-        if len(plain) > 2 or plain == "or":  # Python turns comparisons round by itself
-            setattr(Box, f"__r{plain}__", lambda self, other, act=act: act(unboxed(other), self.value))
-
-
-_box_operators()
-
-
 def unboxed(value):
-    """What is in a box; anything else as it is."""
-    return value.value if isinstance(value, Box) else value
+    """What a variable of Python's holds; anything else as it is."""
+    return value.value if isinstance(value, Variable) and not isinstance(value, Value) else value
 
 
 def now(variable):
     """The value of a variable as it is now, which later changes do not touch."""
     return variable.ir if isinstance(variable, Value) else unboxed(variable)
-
-
-def local(value):
-    """A new variable; in compiled code where code is being written, unless Python can keep it."""
-    written = isinstance(value, Value) or (isinstance(value, int | float) and not Place.unrolled)
-    if Place.builder is None or not written:
-        return Box(unboxed(value))
-    if isinstance(value, Value):
-        value = value.ir
-    else:
-        value = ir_of(value, BIT if isinstance(value, bool) else INT if isinstance(value, int) else REAL)
-    place = Place.builder.alloca(value.type)
-    Place.builder.store(value, place)
-    return Local(place)
 
 
 def lanes_of(x):

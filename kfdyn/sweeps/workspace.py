@@ -1,55 +1,58 @@
-"""What a sweep works in and what threads share of it: a workspace that is lent, a counter of rows, an aligned stack."""
+"""Workspaces: the memory of a recursion, in parts one behind the other."""
 
-from kfdyn.sweeps.control import either, when
-from kfdyn.sweeps.ir import BIT, BYTE, INT, VOID, Type, vector
-from kfdyn.sweeps.memory import REAL, pointer
-from kfdyn.sweeps.values import Place, ir_of, local, now
-
-_EXCHANGED = Type("{i64, i1}")
+from functools import cache
 
 
-def borrowed(model, count):
-    """A workspace of ``count`` floats, for a body that runs where there is one: ``for memory in borrowed(...)``.
+class Nowhere:
+    """Memory that a workspace is made in to see how much it takes."""
 
-    It is the model's own, or, if that is too small or taken, a new one. A new one costs time, and a great deal where it
-    is large: the system zeroes it page by page.
-    """
-    build, busy = Place.builder, model.busy.data
-    address, new, free = local(model.workspace), local(0), local(False)
-    for _ in when(model.floats >= count):
-        # one step that no thread comes between
-        done = build.value(_EXCHANGED, f"cmpxchg {busy}, i64 0, i64 1 acq_rel acquire")
-        free.set(build.value(BIT, f"extractvalue {done}, 1"))
-    for _ in when(~free):
-        made = build.call("malloc", BYTE.as_pointer(), [ir_of(count * 8, INT)])
-        new.set(build.cast("ptrtoint", made, INT))
-        address.set(new)
-    for _ in when(now(address) != 0, likely=True):
-        yield pointer(address)
-        for own in either(new == 0):
-            if own:
-                build.line(f"store atomic i64 0, {busy} release, align 8")
-            else:
-                build.call("free", VOID, [pointer(new, BYTE).data])
+    def part(self, start, size=None):
+        """Nowhere either."""
+        return self
 
 
-def claimed(counter, at, block):
-    """The row to go on with after the block from ``at`` on.
+class Workspace:
+    """The numbers that a recursion works in: first the parts that ``layout`` names, then what it takes besides."""
 
-    Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
-    """
-    following = local(at + block)
-    for _ in when(counter != 0):
-        place = pointer(counter, INT).data
-        following.set(Place.builder.value(INT, f"atomicrmw add {place}, i64 {block} acq_rel"))
-    return following
+    def __init__(self, work, *sizes):
+        self.memory, self.taken = work, 0
+        for name, part in self.layout(*sizes).items():
+            setattr(self, name, self.take_rows(*part) if isinstance(part, tuple) else self.take(part))
+
+    @staticmethod
+    def layout(*sizes):
+        """Parts by name: how many numbers each has, or of which record it has how many rows."""
+        return {}
+
+    @classmethod
+    @cache  # it is asked before every call
+    def size(cls, *sizes):
+        """How many numbers the parts have that are named."""
+        return sum(_numbers(part) for part in cls.layout(*sizes).values())
+
+    def take(self, count):
+        """The next so many numbers."""
+        part = self.part(self.taken, count)
+        self.taken = self.taken + count
+        return part
+
+    def take_rows(self, record, count):
+        """The next so many rows of a record."""
+        return record.rows(self.take(count * record.width))
+
+    def part(self, start, count):
+        """So many numbers of the memory."""
+        return self.memory.part(start, count)
+
+    @property
+    def rest(self):
+        """What is behind all that was taken."""
+        return self.memory.part(self.taken)
 
 
-def align_stack():
-    """Have the function put numbers for which it has no register where no cache line ends within one.
-
-    The compiler aligns the stack only where a variable asks for it, so here is one.
-    """
-    if Place.builder is not None:
-        place = Place.builder.alloca(vector(REAL, 8), align=64)
-        Place.builder.line(f'call void asm sideeffect "", "r"({place})')
+def _numbers(part):
+    """How many numbers a part has that a layout names."""
+    if isinstance(part, tuple):
+        record, rows = part
+        return rows * record.width
+    return part

@@ -9,7 +9,9 @@ from kfdyn.sweeps.control import when
 from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
 from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
-from kfdyn.sweeps.values import Place, choice, constant, local, now
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import choice, constant, now
+from kfdyn.sweeps.variables import local
 
 #: What a function answers to arguments that it does not take: this less the argument's number, and smaller ones.
 UNFIT = -1000

@@ -21,6 +21,19 @@ def test_files_exist(page):
         assert name == "utils.py" or any(file.endswith(f"/{name}") for file in FILES), name
 
 
+def test_a_recursion_shares_its_name_with_one_file_of_its_room_at_most():
+    assert "shares its name with one other file of its room at most" in (ROOT / "docs/life_of_a_call.md").read_text(
+        "utf-8"
+    )
+    recursions = [file for file in FILES if "/recursions/" in file and not file.endswith("/__init__.py")]
+    assert len(recursions) > 70
+    for file in recursions:
+        _, _, room, *_, name = file.split("/")
+        namesakes = [other for other in FILES if other.startswith(f"/kfdyn/{room}/") and other.endswith(f"/{name}")]
+        assert len(namesakes) <= 2, namesakes
+        assert sum("/recursions/" in other for other in namesakes) == 1, namesakes
+
+
 def test_most_files_are_as_short_as_promised():
     assert "most have fewer than 200 lines" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     short = sum((ROOT / file[1:]).read_text(encoding="utf-8").count("\n") < 200 for file in FILES)

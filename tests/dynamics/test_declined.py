@@ -8,6 +8,7 @@ import kfdyn as kf
 from kfdyn.dynamics.derivatives import _by_engine as by_engine
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import SingularError
+from kfdyn.sweeps import Entry
 
 J = (1.0, 2.0, 2.5)
 NEAR = 3e-4  # radians from a gimbal lock, where gains are beyond what the sweeps take
@@ -125,6 +126,53 @@ def test_only_the_row_that_is_declined_goes_to_the_engine(name, monkeypatch):
         np.testing.assert_array_equal(after[others], before[others])
         np.testing.assert_array_equal(after[17], single)
         assert np.isfinite(single).all()
+
+
+def swept(monkeypatch):
+    """Names of the entries that run over more than a row, as they do."""
+    names, call = [], Entry.__call__
+
+    def counted(self, *arrays, rows=1, **more):
+        if rows > 1:
+            names.append(self.name)
+        return call(self, *arrays, rows=rows, **more)
+
+    monkeypatch.setattr(Entry, "__call__", counted)
+    return names
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_other_rows_are_not_swept_again(name, monkeypatch):
+    """The first run hands on what it found, into an array of the caller's as into a new one, whatever its axes."""
+    system, call, names = wrist(), CALLS[name], swept(monkeypatch)
+    _, q, v, u = batch(300, 17, NEAR)
+    found = rows_of(call(system, q, v, u))
+    assert len(names) == 1
+    shaped = rows_of(call(system, *(x.reshape(30, 10, 3) for x in (q, v, u))))
+    assert len(names) == 2
+    for flat, other in zip(found, shaped):
+        np.testing.assert_array_equal(flat, other.reshape(flat.shape))
+
+
+def test_rows_that_were_declined_are_mended_in_the_callers_array(monkeypatch):
+    system, names = wrist(), swept(monkeypatch)
+    _, q, v, u = batch(300, 17, NEAR)
+    a, inverse, of = np.empty((300, 3)), np.empty((300, 3, 3)), [np.empty((300, 3, 3)) for _ in range(3)]
+    assert kf.forward_dynamics(system, q, v, u, out=a) is a
+    assert kf.mass_matrix_inverse(system, q, out=inverse) is inverse
+    assert kf.forward_dynamics_derivatives(system, q, v, u, out=of).da_dq is of[0]
+    assert len(names) == 3
+    np.testing.assert_array_equal(a, kf.forward_dynamics(system, q, v, u))
+    np.testing.assert_array_equal(inverse, kf.mass_matrix_inverse(system, q))
+    np.testing.assert_array_equal(of, kf.forward_dynamics_derivatives(system, q, v, u))
+
+
+def test_nor_are_those_of_a_coupled_system(monkeypatch):
+    system, names = coupled_wrist(), swept(monkeypatch)
+    q, v, u = np.random.default_rng(3).uniform(0.5, 2.5, size=(3, 30, 4))
+    q[17, 1] = 3e-7
+    assert np.isfinite(kf.forward_dynamics(system, q, v, u)).all()
+    assert names == ["geared_forward_dynamics"]
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "control"])

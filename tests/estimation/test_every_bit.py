@@ -7,7 +7,7 @@ from random_models import random_case
 import kfdyn as kf
 from kfdyn.errors import SingularError
 from kfdyn.estimation import sweeps
-from kfdyn.estimation.recursions import costate_covariances, dense
+from kfdyn.estimation.recursions import costate_covariances, matrices
 from kfdyn.sweeps import Checks
 
 
@@ -98,7 +98,7 @@ def test_failures_are_found_on_plain_numbers_as_well(monkeypatch):
 
 def test_a_wrong_index_is_caught(monkeypatch):
     """A congruence that goes one row too far: compiled code would read what is beyond."""
-    right = dense.transposed_congruence
+    right = matrices.transposed_congruence
 
     def too_far(out, A, S, work):
         right(out, A, S, work)

@@ -9,7 +9,7 @@ import pytest
 from random_models import random_case
 
 from kfdyn.estimation.arrays import Arrays
-from kfdyn.estimation.recursions.model import MODEL
+from kfdyn.estimation.recursions.state_space import MODEL
 from kfdyn.sweeps import Packed
 
 COUNTS = 3

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kfdyn.sweeps import Entry, Given, Options, Space, Table, carried, local, loop, smaller, when, while_
+from kfdyn.sweeps.place import unrolled
 from kfdyn.sweeps.special import Special, Specials
-from kfdyn.sweeps.values import unrolled
 
 MODEL = Table(n=int, weights=(float,), parent=(int,), busy=(int,), workspace=int, floats=int)
 

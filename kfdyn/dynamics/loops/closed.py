@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import fused_cut_joint, quick_cut_joint
+from kfdyn.dynamics.entries import Declined, fused_cut_joint, quick_cut_joint
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.coupled import by_embedding
@@ -66,10 +66,16 @@ def _by_cut(
         found = cut_joint(system, q, v, tau, external_forces, gravity)
         return found.a, np.concatenate(found.forces, axis=-1)
     quick = quick_cut_joint(system, q, v, tau, external_forces, gravity)
-    if quick is not None and not (least_norm and (quick[2] < quick[1].shape[-1]).any()):
-        return quick[:2]
+    if isinstance(quick, tuple):
+        if not (least_norm and (quick[2] < quick[1].shape[-1]).any()):
+            return quick[:2]
+        quick = Declined(quick)
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
-    a, f, rank = fused_cut_joint(states)
+    if quick is None:
+        a, f, rank = fused_cut_joint(states)
+    else:
+        (a, f, rank), undecided = quick.of(states)
+        rank[undecided] = np.nan
     left = np.flatnonzero(~(rank >= (f.shape[-1] if least_norm else 0)))  # NaN is not, either
     if left.size:
         which: Any = left if loop_tables(system).ends.ndim == 2 else slice(None)  # anchors are those of the whole batch

@@ -10,28 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import as_given, flat, unanswered
+from kfdyn.dynamics.entries import (
+    FORWARD,
+    INVERSE,
+    MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
+    fused_forward_dynamics,
+    quick_geared,
+)
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
 from kfdyn.dynamics.loops.embedding import embedded_forest
-from kfdyn.dynamics.loops.geared import (
-    GEARED_FORWARD,
-    GEARED_INVERSE,
-    GEARED_MASS_MATRIX,
-    GEARED_MASS_MATRIX_INVERSE,
-    quick_geared,
-)
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration
-from kfdyn.multibody.entries import known
 
 Array = NDArray[np.float64]
 
@@ -42,8 +42,8 @@ DENSE = 80
 def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
     """X*𝓜X (..., nv, nv); ``method`` is for 𝓜 of the open tree."""
     if method == "composite":
-        quick = quick_geared(GEARED_MASS_MATRIX, system, (system.nv, system.nv), q)
-        if quick is not None:
+        quick = quick_geared(MASS_MATRIX, system, (system.nv, system.nv), q)
+        if isinstance(quick, ndarray):
             return quick
     tree, q_tree = _opened(system, q)
     return system._expansion.matrix(mass_matrix(tree, q_tree, method=method))  # type: ignore[arg-type]
@@ -60,10 +60,8 @@ def coupled_inverse_dynamics(
 ) -> Array:
     """X*(𝓜Xa + c) (..., nv)."""
     if method == "newton_euler":
-        quick = quick_geared(
-            GEARED_INVERSE, system, (system.nv,), q, *_moving(system, q, v, a, external_forces, gravity)
-        )
-        if quick is not None:
+        quick = quick_geared(INVERSE, system, (system.nv,), q, *_moving(system, q, v, a, external_forces, gravity))
+        if isinstance(quick, ndarray):
             return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
     return system._expansion.forces(
@@ -75,10 +73,8 @@ def coupled_bias_forces(
     system: System, q: ArrayLike, v: ArrayLike | None, external_forces: ArrayLike | None, gravity: ArrayLike | None
 ) -> Array:
     """X*c (..., nv)."""
-    quick = quick_geared(
-        GEARED_INVERSE, system, (system.nv,), q, *_moving(system, q, v, None, external_forces, gravity)
-    )
-    if quick is not None:
+    quick = quick_geared(INVERSE, system, (system.nv,), q, *_moving(system, q, v, None, external_forces, gravity))
+    if isinstance(quick, ndarray):
         return quick
     tree, q_tree, v_tree = _opened(system, q, v=v)
     return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
@@ -109,18 +105,16 @@ def coupled_forward_dynamics(
 ) -> Array:
     """(X*𝓜X)⁻¹(tau − X*c) (..., nv): by a small factor, or by the embedded filter and smoother."""
     expect_method(method, ("filter", "engine", "embedding", "mass_matrix"), "forward_dynamics of a coupled system")
+    quick = None
     if method == "filter" and system.nv <= DENSE:
-        quick = quick_geared(
-            GEARED_FORWARD, system, (system.nv,), q, *_moving(system, q, v, tau, external_forces, gravity)
-        )
-        if quick is not None:
-            return quick
+        quick = quick_geared(FORWARD, system, (system.nv,), q, *_moving(system, q, v, tau, external_forces, gravity))
+    if isinstance(quick, ndarray):
+        return quick
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
     dense = method == "mass_matrix" or (method == "filter" and system.nv <= DENSE)
     if method == "filter" and dense and type(system) is System:  # bodies that bend have no such sweep
-        given = [flat(states, name) for name in ("q", "v", "tau", "external_forces", "gravity")]
-        declined = unanswered(known(GEARED_FORWARD(system, states.size, *given, as_given(states, a))), a)
+        a, declined = fused_forward_dynamics(states) if quick is None else quick.alone(states)
 
     def engine(few: States) -> dict[str, Array]:
         if dense:
@@ -156,8 +150,8 @@ def by_embedding(system: System, states: States) -> Array:
 
 def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     """(X*𝓜X)⁻¹ (..., nv, nv), symmetric to the bit."""
-    quick = quick_geared(GEARED_MASS_MATRIX_INVERSE, system, (system.nv, system.nv), q)
-    if quick is not None:
+    quick = quick_geared(MASS_MATRIX_INVERSE, system, (system.nv, system.nv), q)
+    if isinstance(quick, ndarray):
         return quick
     M = coupled_mass_matrix(system, q)
     flat = M.reshape(-1, system.nv, system.nv)

@@ -16,8 +16,10 @@ from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
+from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import Place, local, now, spread
+from kfdyn.sweeps.values import now, spread
+from kfdyn.sweeps.variables import local
 
 #: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
 #: hinge or a slide it is φ g, what the parent sees of it.

@@ -16,7 +16,8 @@ from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, cases, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import now
+from kfdyn.sweeps.variables import local
 
 
 class ForcePath(Filter):

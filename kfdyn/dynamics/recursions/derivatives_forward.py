@@ -23,7 +23,8 @@ from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 
 class Response(namedtuple("Response", "X Y")):

@@ -10,7 +10,8 @@ from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, A, Q, V, entry
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.values import local, unboxed
+from kfdyn.sweeps.values import unboxed
+from kfdyn.sweeps.variables import local
 
 
 class Held(Many):

@@ -23,7 +23,8 @@ from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, local, now, real
+from kfdyn.sweeps.values import choice, now, real
+from kfdyn.sweeps.variables import local
 
 #: Sizes and choices of a march, before the bases of its moves. ahead: which velocity work is done at, that of the stage
 #: (0) or the next one (1). dense: gains are matrices. held: a reference stays what it is when a step begins.

@@ -11,7 +11,8 @@ from kfdyn.estimation.recursions.reflections import GRADED, Reflection, chunk, l
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.functions import absolute, fused
-from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, from_lanes, lane, no
+from kfdyn.sweeps.place import LANEWISE, arithmetic
+from kfdyn.sweeps.values import choice, from_lanes, lane, no
 
 
 def height(n):

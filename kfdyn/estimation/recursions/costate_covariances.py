@@ -6,19 +6,20 @@ That is the smoothed error covariance S, or the part of the score that does not 
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
-from kfdyn.estimation.recursions.dense import (
+from kfdyn.estimation.recursions.matrices import (
     Block,
     Column,
     negative_product,
     subtract_congruence,
     transposed_congruence,
 )
-from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.page import Straight, smooth_covariance
-from kfdyn.estimation.recursions.workspace import Workspace
+from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either, loop
-from kfdyn.sweeps.values import choice, count, local
+from kfdyn.sweeps.values import choice, count
+from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.workspace import Workspace
 
 #: What is wanted beside Λ: S; C = 𝓜⁻¹(k,k); C and the derivatives in φ and H.
 SMOOTHED, INVERSE, SCORED = 0, 1, 2

@@ -3,15 +3,18 @@
 The order of operations is kept, and what is fused, so that a vector gets the same bits however many go with it.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import Turned
+from kfdyn.estimation.recursions.matrices import Turned
 from kfdyn.estimation.recursions.registers import Row, pieces, turned
-from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import arithmetic, choice, local, no, number
+from kfdyn.sweeps.place import arithmetic
+from kfdyn.sweeps.values import choice, no, number
+from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.workspace import Workspace
 
 #: Numbers to ask for in addition to those that a sweep works in, which are aligned.
 SPARE = LINE
@@ -42,15 +45,19 @@ class Share(NamedTuple):
 class Batch(Workspace):
     """Workspace of numbers with lanes, and the rows of a pass that it exchanges them with."""
 
-    spare = SPARE
-
     def __init__(self, lanes, work, *sizes):
-        self.lanes, self.flat, self.rows = lanes, work.aligned(), None
-        super().__init__(self.flat, *sizes)
+        self.lanes, self.rows = lanes, None
+        super().__init__(work.aligned(), *sizes)
 
-    def part(self, work, start, count):
+    @classmethod
+    @cache  # it is asked before every call
+    def size(cls, *sizes):
+        """How many numbers it takes, with those that it takes to align them."""
+        return super().size(*sizes) + SPARE
+
+    def part(self, start, count):
         """So many numbers of the memory, with their lanes."""
-        return Numbers(self, work.part(start * self.lanes, count * self.lanes), count)
+        return Numbers(self, self.memory.part(start * self.lanes, count * self.lanes), count)
 
     def passes(self, share):
         """Over the rows of a share, a lane for each: ``rows`` are the first row and the number of rows of each pass."""

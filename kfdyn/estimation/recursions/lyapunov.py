@@ -1,6 +1,6 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
-from kfdyn.estimation.recursions.dense import Turned, multiply
+from kfdyn.estimation.recursions.matrices import Turned, multiply
 from kfdyn.estimation.recursions.ragged import Ragged
 from kfdyn.sweeps import down, loop, sweep, when
 
@@ -8,21 +8,24 @@ from kfdyn.sweeps import down, loop, sweep, when
 @sweep(tags=0)
 def forward(order, parent, A: Ragged, B: Ragged, Y: Ragged, work):
     """Y(p) += A(p,k) Y(k) B*(p,k), leaves to roots; Y arrives as X. ``work`` is for the largest block."""
-    for i in loop(order.size):
-        k = order[i]
-        p = parent[k]
-        for _ in when(p >= 0):
-            upward(A.block(k), B.block(k), Y.block(k), Y.block(p), work)
+    for k, p in edges(loop(order.size), order, parent):
+        upward(A.block(k), B.block(k), Y.block(k), Y.block(p), work)
 
 
 @sweep(tags=0)
 def backward(order, parent, A: Ragged, B: Ragged, Y: Ragged, work):
     """Y(k) += A*(p,k) Y(p) B(p,k), roots to leaves; Y arrives as X. ``work`` is for the largest block."""
-    for i in down(order.size):
+    for k, p in edges(down(order.size), order, parent):
+        downward(A.block(k), B.block(k), Y.block(k), Y.block(p), work)
+
+
+def edges(places, order, parent):
+    """Over the nodes at these places of the order that have a parent: k and p."""
+    for i in places:
         k = order[i]
         p = parent[k]
         for _ in when(p >= 0):
-            downward(A.block(k), B.block(k), Y.block(k), Y.block(p), work)
+            yield k, p
 
 
 def upward(A, B, Y, above, work):

@@ -5,10 +5,10 @@ Sources: SKO "gather", "scatter", "strict".
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import multiply
 from kfdyn.estimation.recursions.lanes import Batch, Numbers
-from kfdyn.estimation.recursions.model import MODEL, inward, outward
+from kfdyn.estimation.recursions.matrices import multiply
 from kfdyn.estimation.recursions.ragged import Parts, Ragged
+from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import either, loop, when
 
@@ -98,7 +98,7 @@ def add_products(lanes, blocks: Ragged, x: Parts, y: Parts, turned, share):
     Parts of y may be the same for several nodes. The workspace is for :func:`pair_size` numbers with so many lanes.
     """
     batch = Batch(lanes, share.work)
-    both = Numbers(batch, batch.flat, None)  # of a node: of x, then of y
+    both = Numbers(batch, batch.memory, None)  # of a node: of x, then of y
     for _ in batch.passes(share):
         for k in loop(blocks.rows.size):
             B = blocks.block(k)

@@ -8,7 +8,9 @@ where the head is much smaller than another number of the row: an exchange costs
 from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import Place, anywhere, choice, local, now
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import anywhere, choice, now
+from kfdyn.sweeps.variables import local
 
 #: A head may be smaller than another number of its row by that factor: so much of the digits may be lost.
 GRADED = 16.0

@@ -12,7 +12,8 @@ number that is to be broadcast is loaded from memory, where that is free. Python
 from functools import reduce
 from operator import add
 
-from kfdyn.sweeps.values import LANEWISE, Place, arithmetic, from_lanes, lane
+from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
+from kfdyn.sweeps.values import from_lanes, lane
 
 
 def pieces(n):

@@ -4,13 +4,13 @@ A node is measured in one of three ways. A scalar output is one output of the pa
 matrix for its variance, or as many as it has rows once R is decorrelated.
 """
 
-from kfdyn.estimation.recursions.model import MODEL, inward
 from kfdyn.estimation.recursions.page import filter_node
 from kfdyn.estimation.recursions.riccati_nodes import Gather, Scalar, Together, Unseen
 from kfdyn.estimation.recursions.riccati_univariate import Univariate
+from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import both, either
-from kfdyn.sweeps.values import IN_ORDER
+from kfdyn.sweeps.place import IN_ORDER
 
 #: How vector outputs are measured: there are none; all at once by the factor of D; one by one.
 NONE, BLOCK, UNIVARIATE = 0, 1, 2

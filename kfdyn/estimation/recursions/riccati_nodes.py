@@ -1,13 +1,13 @@
 """A node of the Riccati gather, by the ways in which it is measured."""
 
-from kfdyn.estimation.recursions.dense import Block, Column, add_congruence
+from kfdyn.estimation.recursions.matrices import Block, Column, add_congruence
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations
-from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import local
+from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.workspace import Workspace
 
 
 class Gather(Workspace):

@@ -1,10 +1,11 @@
 """A scalar output as the Riccati gather meets it: P, its row h, and what becomes of them in memory."""
 
-from kfdyn.estimation.recursions.dense import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
+from kfdyn.estimation.recursions.matrices import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.values import local, no, now
+from kfdyn.sweeps.values import no, now
+from kfdyn.sweeps.variables import local
 
 
 class ScalarOutput(Output):

@@ -1,6 +1,6 @@
 """A vector output of the Riccati gather as scalar ones."""
 
-from kfdyn.estimation.recursions.dense import Block, Column
+from kfdyn.estimation.recursions.matrices import Block, Column
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_nodes import Measured
 from kfdyn.estimation.recursions.riccati_scalar import Measurement
@@ -9,7 +9,8 @@ from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.estimation.recursions.triangular import solve_lower_transposed
 from kfdyn.sweeps.control import down, loop, when
 from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 
 
 class Univariate(Measured):

@@ -1,12 +1,14 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Turned, multiply
+from kfdyn.estimation.recursions.matrices import Block, Turned, multiply
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.values import FAST, arithmetic, choice, local, no, now
+from kfdyn.sweeps.place import FAST, arithmetic
+from kfdyn.sweeps.values import choice, no, now
+from kfdyn.sweeps.variables import local
 
 
 class All(Output):

@@ -2,7 +2,8 @@
 
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import local, no, real
+from kfdyn.sweeps.values import no, real
+from kfdyn.sweeps.variables import local
 
 EPS = 2.220446049250313e-16
 

@@ -1,16 +1,17 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
-from kfdyn.estimation.recursions.dense import Block, Column, Identity, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.model import ANY, MODEL, Node, outward
+from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
+from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
-from kfdyn.estimation.recursions.workspace import Workspace
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import loop, when
 from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.workspace import Workspace
 
 
 @sweep(tags=0)

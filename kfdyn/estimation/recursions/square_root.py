@@ -18,17 +18,19 @@ from kfdyn.estimation.recursions.columns import (
     product,
     put_square,
 )
-from kfdyn.estimation.recursions.model import MODEL, inward
 from kfdyn.estimation.recursions.reflections import Array, Reflection, array_size, triangularise, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.estimation.recursions.rounding import EPS, scale
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
+from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import LANEWISE, arithmetic, choice, local, no, real
+from kfdyn.sweeps.place import LANEWISE, arithmetic
+from kfdyn.sweeps.values import choice, no, real
+from kfdyn.sweeps.variables import local
 
 #: An innovation below that part of its row's size, times the numbers in it, is rounding.
 _ROUNDING = 4.0 * EPS

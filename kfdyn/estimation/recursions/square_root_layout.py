@@ -3,11 +3,12 @@
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.columns import Stored, height
-from kfdyn.estimation.recursions.model import MODEL, Node
 from kfdyn.estimation.recursions.reflections import whole
+from kfdyn.estimation.recursions.state_space import MODEL, Node
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import loop, when
-from kfdyn.sweeps.values import choice, local
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 
 
 class Roots(NamedTuple):

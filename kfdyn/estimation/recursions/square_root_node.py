@@ -4,7 +4,9 @@ from kfdyn.estimation.recursions.columns import absorb, product, put_square
 from kfdyn.estimation.recursions.reflections import Array, triangularise
 from kfdyn.sweeps.control import loop
 from kfdyn.sweeps.functions import fused
-from kfdyn.sweeps.values import Place, choice, local
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.variables import local
 
 
 def in_registers(x):

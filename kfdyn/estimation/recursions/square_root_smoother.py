@@ -12,11 +12,11 @@ Sums of squares alone: nothing cancels.
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.lanes import Batch
-from kfdyn.estimation.recursions.model import MODEL, outward
 from kfdyn.estimation.recursions.reflections import array_size
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, put_product
 from kfdyn.estimation.recursions.square_root_steps import Steps
+from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import either, loop, when
 from kfdyn.sweeps.memory import LINE

@@ -14,15 +14,16 @@ lies inboard is left to :mod:`~.square_root_smoother`: a product and n reflectio
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.lanes import SPARE
-from kfdyn.estimation.recursions.model import MODEL, Node
 from kfdyn.estimation.recursions.reflections import Array, array_size, larger, triangularise, whole
 from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import Roots
+from kfdyn.estimation.recursions.state_space import MODEL, Node
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, either, loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.memory import passes
-from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, local, real
+from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, real
+from kfdyn.sweeps.variables import local
 
 
 class Steps(NamedTuple):

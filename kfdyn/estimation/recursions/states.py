@@ -5,10 +5,10 @@ All outputs of a node are one output of the page, whose gain and variance are kn
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import Column
 from kfdyn.estimation.recursions.lanes import Batch
-from kfdyn.estimation.recursions.model import MODEL, inward, outward
+from kfdyn.estimation.recursions.matrices import Column
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import either, when
 

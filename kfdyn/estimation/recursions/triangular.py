@@ -6,7 +6,9 @@ from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control import down, loop, size, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import Column, passes
-from kfdyn.sweeps.values import IN_ORDER, arithmetic, choice, count, lane, local, no
+from kfdyn.sweeps.place import IN_ORDER, arithmetic
+from kfdyn.sweeps.values import choice, count, lane, no
+from kfdyn.sweeps.variables import local
 
 #: A pivot of elimination below that part of its variance may be rounding of 0.
 REGULAR = 1e-13

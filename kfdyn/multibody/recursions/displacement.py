@@ -75,11 +75,16 @@ def moved(robot, q, dv, out):
     for body in outward(robot):
         for screws in either(body.kind <= SCREWS):
             if screws:
-                for i in dofs(robot, body):
-                    place = body.q + i - body.v
+                for i, place in _screws(robot, body):
                     out[place] = q[place] + dv(i)
             else:
                 _move_pose(robot, body, q, dv, out)
+
+
+def _screws(robot, body):
+    """Over the dofs of a hinge of screws, and the places of their coordinates in q."""
+    for i in dofs(robot, body):
+        yield i, body.q + i - body.v
 
 
 def _twist(robot, body, dv):
@@ -120,8 +125,7 @@ def difference(sweep):
     for body in outward(robot):
         for screws in either(body.kind <= SCREWS):
             if screws:
-                for i in dofs(robot, body):
-                    place = body.q + i - body.v
+                for i, place in _screws(robot, body):
                     row.dv[i] = row.q2[place] - row.q[place]
             else:
                 margin.set(smaller(margin.get(), _between(robot, row, body)))

@@ -10,7 +10,8 @@ from kfdyn.sweeps.control import carried, cases
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 #: Position of a body, and velocity of its origin.
 PLACE = Record(x=Vec3, speed=Vec3)

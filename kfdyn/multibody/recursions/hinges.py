@@ -5,7 +5,8 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, either, loop, when
 from kfdyn.sweeps.functions import sine_cosine
-from kfdyn.sweeps.values import Place, spread
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import spread
 
 
 def across(omega, eta, l, h):

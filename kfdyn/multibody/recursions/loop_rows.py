@@ -14,7 +14,8 @@ from kfdyn.sweeps.control import cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, local, now, real
+from kfdyn.sweeps.values import choice, now, real
+from kfdyn.sweeps.variables import local
 
 #: What a row holds: a turn about an axis of frame_a, a move along one, or axis j of frame_a across axis k of frame_b.
 ANGULAR, LINEAR, ACROSS = 0, 1, 2

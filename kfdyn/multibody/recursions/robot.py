@@ -10,9 +10,11 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control import down, loop, when, while_
 from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Record, Table
 from kfdyn.sweeps.template import finite
-from kfdyn.sweeps.values import Place, choice, local, now, unboxed
+from kfdyn.sweeps.values import choice, now, unboxed
+from kfdyn.sweeps.variables import local
 
 #: Kinds of hinges: one rotation, one translation (up to here one dof); any number of screws; the rest have quaternions.
 REVOLUTE, SLIDE, SCREWS, BALL, POSE = 0, 1, 2, 3, 4

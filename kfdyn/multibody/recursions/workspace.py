@@ -1,45 +1,19 @@
-"""Workspaces: the memory of a recursion over a robot, in parts one behind the other."""
+"""Workspaces of recursions over a robot, of which each row of a batch has the same one again."""
+
+from kfdyn.sweeps import workspace
+from kfdyn.sweeps.workspace import Nowhere
 
 
-class Nowhere:
-    """Memory that a workspace is made in to see how much it takes."""
-
-    def part(self, start):
-        """Nowhere either."""
-        return self
-
-
-class Workspace:
-    """The numbers that a recursion works in: first the parts that ``layout`` names, then what it takes besides."""
+class Workspace(workspace.Workspace):
+    """One for a robot and a row of a batch, which says of what sizes the parts are."""
 
     def __init__(self, robot, row, work):
-        self.robot, self.row, self.memory, self.taken = robot, row, work, 0
-        for name, part in self.layout(robot, row).items():
-            setattr(self, name, self.take_rows(*part) if isinstance(part, tuple) else self.take(part))
-
-    @staticmethod
-    def layout(robot, row):
-        """Parts by name: how many numbers each has, or of which record it has how many rows."""
-        return {}
-
-    def take(self, count):
-        """The next so many numbers."""
-        part = self.rest
-        self.taken = self.taken + count
-        return part
-
-    def take_rows(self, record, count):
-        """The next so many rows of a record."""
-        return record.rows(self.take(count * record.width))
-
-    @property
-    def rest(self):
-        """What is behind all that was taken."""
-        return self.memory.part(self.taken)
+        self.robot, self.row = robot, row
+        super().__init__(work, robot, row)
 
     @classmethod
     def size(cls, robot, row=None):
-        """How many numbers it takes."""
+        """How many numbers it takes, those included that no layout names."""
         return cls(robot, row, Nowhere()).taken
 
     @classmethod

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from test_coupled import close, coupled_tree
 
 import kfdyn as kf
-from kfdyn.dynamics.loops import geared
+from kfdyn.dynamics import entries
+from kfdyn.dynamics.entries import quick_geared
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.prepared import gears_of
 from kfdyn.sweeps import Checks
@@ -20,10 +21,10 @@ def calls(system, q, v, u, force):
     """Every entry by name: its size, what it takes beside q, and what the public functions say."""
     n, g = system.nv, system.gravity
     return {
-        "GEARED_FORWARD": ((n,), (v, u, force, g), kf.forward_dynamics(system, q, v, u, force, method="embedding")),
-        "GEARED_INVERSE": ((n,), (v, u, force, g), kf.inverse_dynamics(system, q, v, u, force)),
-        "GEARED_MASS_MATRIX": ((n, n), (), kf.mass_matrix(system, q)),
-        "GEARED_MASS_MATRIX_INVERSE": ((n, n), (), kf.mass_matrix_inverse(system, q)),
+        "FORWARD": ((n,), (v, u, force, g), kf.forward_dynamics(system, q, v, u, force, method="embedding")),
+        "INVERSE": ((n,), (v, u, force, g), kf.inverse_dynamics(system, q, v, u, force)),
+        "MASS_MATRIX": ((n, n), (), kf.mass_matrix(system, q)),
+        "MASS_MATRIX_INVERSE": ((n, n), (), kf.mass_matrix_inverse(system, q)),
     }
 
 
@@ -45,13 +46,13 @@ def test_beside_the_embedded_filter_in_every_way_of_running(seed, mass):
     condition = np.linalg.cond(M / (D[:, :, None] * D[:, None, :])).max()
     np.testing.assert_array_equal(M, M.mT)
     for name, (tail, more, expected) in calls(system, q, v, u, force).items():
-        later = getattr(geared, name)
-        got = geared.quick_geared(later, system, tail, q, *more)
+        later = getattr(entries, name)
+        got = quick_geared(later, system, tail, q, *more)
         close(got, expected, 1e-10, 100 * condition)
-        one = geared.quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
+        one = quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
         np.testing.assert_array_equal(one, got[4])
         plain = np.empty_like(got)
-        assert later.entry.plain(gears_of(system), q, *more, plain) == 1
+        assert later.geared.entry.plain(gears_of(system), q, *more, plain) == 1
         close(plain, got, 1e-12, 100 * condition)
 
 
@@ -72,7 +73,7 @@ def test_a_hinge_may_move_nothing_by_itself():
     system = kf.System(bodies, couplings=[kf.Coupling([b.hinge_name for b in bodies], [1.0, 3.0])])
     np.testing.assert_allclose(kf.forward_dynamics(system, np.zeros(1), np.zeros(1), np.ones(1)), [1.0])
     more = np.zeros(1), np.ones(1), None, system.gravity
-    assert geared.quick_geared(geared.GEARED_FORWARD, system, (1,), np.zeros(1), *more) is not None
+    assert isinstance(quick_geared(entries.FORWARD, system, (1,), np.zeros(1), *more), np.ndarray)
 
 
 def test_what_is_wrong_gets_words():

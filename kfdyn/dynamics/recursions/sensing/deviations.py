@@ -7,17 +7,18 @@ the world. With Y = XZ', W = 𝒦⁻¹ + YX* the covariance of w = (q̈, m), and
     var f = diag(C + [A, −C] Z [A, −C]*)                                                          THEORY section 11
 """
 
+from kfdyn.dynamics.recursions.sensing.gather import Sensing
 from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
-from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.control import either, flattened, loop, when
 from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 #: Kept of a body for the way back: A (36), and C (36), row by row; Z.
 KEPT, COVARIANCE = 72, 78

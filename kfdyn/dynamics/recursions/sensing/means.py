@@ -1,7 +1,7 @@
 """The means in compiled lanes: the gather, a scatter of accelerations and multipliers, and a gather of forces."""
 
+from kfdyn.dynamics.recursions.sensing.gather import Sensing
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
-from kfdyn.dynamics.recursions.sensing.workspace import Sensing
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import SCREW, dofs, inward, outward
@@ -11,7 +11,8 @@ from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control import carried, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import now
+from kfdyn.sweeps.variables import local
 
 
 class Means(Sensing):

@@ -11,7 +11,8 @@ from kfdyn.multibody.recursions.robot import dofs
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control import flattened, loop, when
 from kfdyn.sweeps.functions import absolute, smaller
-from kfdyn.sweeps.values import local, now
+from kfdyn.sweeps.values import now
+from kfdyn.sweeps.variables import local
 
 
 class Unknowns:

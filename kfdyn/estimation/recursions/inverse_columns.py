@@ -1,14 +1,15 @@
 """Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
-from kfdyn.estimation.recursions.dense import Block, Column
-from kfdyn.estimation.recursions.model import ANY, MODEL, Node
+from kfdyn.estimation.recursions.matrices import Block, Column
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node
 from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
 from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 
 @sweep(tags=0)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kfdyn.estimation.recursions import dense, registers, triangular
-from kfdyn.estimation.recursions.dense import Block, Column
+from kfdyn.estimation.recursions import matrices, registers, triangular
 from kfdyn.estimation.recursions.lanes import Batch
+from kfdyn.estimation.recursions.matrices import Block, Column
 from kfdyn.sweeps import Tag, loop, size, sweep
 
 WAYS = ["compiled", "plain"]
@@ -28,14 +28,14 @@ def in_registers(n, A, S, B, x, y, out, vec):
     registers.multiply(results[2], a, s)
     registers.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
     registers.multiply(results[3], s, a)
-    registers.multiply(results[3], dense.Turned(a), results[3], symmetric=True)  # A* S A
-    dense.outer_sum(results[4], None, results[4], -1.0, left, right)
-    dense.subtract_outer(results[5], s, left, left)
-    dense.subtract_pair(results[6], left, right)
-    dense.combine(columns[0], right, a)
-    dense.add_scaled(columns[1], columns[1], 3.0, right)
-    dense.add_scaled(columns[2], None, 3.0, right)
-    columns[3][0] = dense.dot(left, right)
+    registers.multiply(results[3], matrices.Turned(a), results[3], symmetric=True)  # A* S A
+    matrices.outer_sum(results[4], None, results[4], -1.0, left, right)
+    matrices.subtract_outer(results[5], s, left, left)
+    matrices.subtract_pair(results[6], left, right)
+    matrices.combine(columns[0], right, a)
+    matrices.add_scaled(columns[1], columns[1], 3.0, right)
+    matrices.add_scaled(columns[2], None, 3.0, right)
+    columns[3][0] = matrices.dot(left, right)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -69,10 +69,10 @@ def congruences(known, r, n, A, S, T, P, out, work):
     for i in loop(r):
         for j in loop(r):
             first[i, j] = s[i, j]
-    dense.add_congruence(first, a, t, work)
-    half = dense.transposed_congruence(second, a, s, work)
-    dense.negative_product(fourth, half, p, work.part(r * n))
-    dense.subtract_congruence(third, p, t, work)
+    matrices.add_congruence(first, a, t, work)
+    half = matrices.transposed_congruence(second, a, s, work)
+    matrices.negative_product(fourth, half, p, work.part(r * n))
+    matrices.subtract_congruence(third, p, t, work)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -97,12 +97,12 @@ def vectors(known, A, S, x, y, out, vec):
     left, right = Column(x, 0, n, k), Column(y, 0, n, k)
     first, second = (Block(out, i * n * n, n, n, k) for i in range(2))
     columns = [Column(vec, i * n, n, k) for i in range(3)]
-    dense.combine(columns[0], left, a)
-    dense.add_scaled(columns[1], left, -2.0, right)
-    columns[2][0] = dense.dot(left, right)
-    dense.outer_sum(first, 2.0, s, -1.0, left, right)
-    dense.subtract_outer(second, s, left, left)
-    dense.subtract_pair(second, left, right)
+    matrices.combine(columns[0], left, a)
+    matrices.add_scaled(columns[1], left, -2.0, right)
+    columns[2][0] = matrices.dot(left, right)
+    matrices.outer_sum(first, 2.0, s, -1.0, left, right)
+    matrices.subtract_outer(second, s, left, left)
+    matrices.subtract_pair(second, left, right)
 
 
 @pytest.mark.parametrize("way", WAYS)

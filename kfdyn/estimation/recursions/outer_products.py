@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.dense import Block, Column, outer_sum
+from kfdyn.estimation.recursions.matrices import Block, Column, outer_sum
 from kfdyn.estimation.recursions.ragged import Parts, Ragged
 from kfdyn.sweeps import loop, size, sweep, when
 

@@ -11,7 +11,8 @@ from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control import carried, cases, either, flattened, loop, when
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, local, now
+from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.variables import local
 
 
 class Sensing(Swept):

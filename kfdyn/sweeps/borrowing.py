@@ -1,0 +1,57 @@
+"""What a sweep works in and what threads share of it: a workspace that is lent, a counter of rows, an aligned stack."""
+
+from kfdyn.sweeps.control import either, when
+from kfdyn.sweeps.ir import BIT, BYTE, INT, VOID, Type, vector
+from kfdyn.sweeps.memory import REAL, pointer
+from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.values import ir_of, now
+from kfdyn.sweeps.variables import local
+
+_EXCHANGED = Type("{i64, i1}")
+
+
+def borrowed(model, count):
+    """A workspace of ``count`` floats, for a body that runs where there is one: ``for memory in borrowed(...)``.
+
+    It is the model's own, or, if that is too small or taken, a new one. A new one costs time, and a great deal where it
+    is large: the system zeroes it page by page.
+    """
+    build, busy = Place.builder, model.busy.data
+    address, new, free = local(model.workspace), local(0), local(False)
+    for _ in when(model.floats >= count):
+        # one step that no thread comes between
+        done = build.value(_EXCHANGED, f"cmpxchg {busy}, i64 0, i64 1 acq_rel acquire")
+        free.set(build.value(BIT, f"extractvalue {done}, 1"))
+    for _ in when(~free):
+        made = build.call("malloc", BYTE.as_pointer(), [ir_of(count * 8, INT)])
+        new.set(build.cast("ptrtoint", made, INT))
+        address.set(new)
+    for _ in when(now(address) != 0, likely=True):
+        yield pointer(address)
+        for own in either(new == 0):
+            if own:
+                build.line(f"store atomic i64 0, {busy} release, align 8")
+            else:
+                build.call("free", VOID, [pointer(new, BYTE).data])
+
+
+def claimed(counter, at, block):
+    """The row to go on with after the block from ``at`` on.
+
+    Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
+    """
+    following = local(at + block)
+    for _ in when(counter != 0):
+        place = pointer(counter, INT).data
+        following.set(Place.builder.value(INT, f"atomicrmw add {place}, i64 {block} acq_rel"))
+    return following
+
+
+def align_stack():
+    """Have the function put numbers for which it has no register where no cache line ends within one.
+
+    The compiler aligns the stack only where a variable asks for it, so here is one.
+    """
+    if Place.builder is not None:
+        place = Place.builder.alloca(vector(REAL, 8), align=64)
+        Place.builder.line(f'call void asm sideeffect "", "r"({place})')

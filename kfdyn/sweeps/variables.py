@@ -1,0 +1,89 @@
+"""Variables: of compiled code at a place of its stack, of Python's own numbers in a box."""
+
+import operator
+
+from kfdyn.sweeps.ir import BIT, INT, REAL
+from kfdyn.sweeps.place import Place, settled
+from kfdyn.sweeps.values import Value, Variable, ir_of, unboxed
+
+
+def local(value):
+    """A new variable; in compiled code where code is being written, unless Python can keep it."""
+    written = isinstance(value, Value) or (isinstance(value, int | float) and not Place.unrolled)
+    if Place.builder is None or not written:
+        return Box(unboxed(value))
+    if isinstance(value, Value):
+        value = value.ir
+    else:
+        value = ir_of(value, BIT if isinstance(value, bool) else INT if isinstance(value, int) else REAL)
+    place = Place.builder.alloca(value.type)
+    Place.builder.store(value, place)
+    return Local(place)
+
+
+class Local(Variable, Value):
+    """A variable of compiled code, at a place of its stack."""
+
+    def __init__(self, place):
+        self.place = place
+
+    @property
+    def ir(self):
+        """Its value now."""
+        return Place.builder.load(self.place)
+
+    @property
+    def type(self):
+        """That of its values."""
+        return self.place.type.pointee
+
+    def set(self, value):
+        """Give it another value."""
+        Place.builder.store(ir_of(value, self.type), self.place)
+
+
+class Box(Variable):
+    """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
+
+    def __init__(self, value):
+        self.value, self.depth = value, Place.depth
+
+    def set(self, value):
+        """Give it another value."""
+        settled(self.depth)
+        self.value = unboxed(value)
+
+    def __index__(self):
+        return self.value.__index__()
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __float__(self):
+        return float(self.value)
+
+    def __neg__(self):
+        return -self.value
+
+    def __abs__(self):
+        return abs(self.value)
+
+    def __pow__(self, power):
+        return self.value ** unboxed(power)
+
+    def __invert__(self):
+        return not self.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _box_operators():
+    """A box is as good as what is in it, on either side of an operator."""
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "lt", "le", "gt", "ge", "eq", "ne"):
+        act, plain = getattr(operator, name), name.rstrip("_")
+        setattr(Box, f"__{plain}__", lambda self, other, act=act: act(self.value, unboxed(other)))
+        if len(plain) > 2 or plain == "or":  # Python turns comparisons round by itself
+            setattr(Box, f"__r{plain}__", lambda self, other, act=act: act(unboxed(other), self.value))
+
+
+_box_operators()
