@@ -7,15 +7,16 @@ Small systems solve this in one compiled sweep; large ones by the embedded filte
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import as_given, flat, unanswered
-from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.entries import DENSE, as_given, flat, unanswered
+from kfdyn.dynamics.forest import States, expect_method, told_place
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
 from kfdyn.dynamics.loops.embedding import embedded_forest
@@ -34,9 +35,6 @@ from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.entries import known
 
 Array = NDArray[np.float64]
-
-# Dofs beyond which n³ costs more than the embedded filter's O(N).
-DENSE = 80
 
 
 def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
@@ -123,15 +121,18 @@ def coupled_forward_dynamics(
         declined = unanswered(known(GEARED_FORWARD(system, states.size, *given, as_given(states, a))), a)
 
     def engine(few: States) -> dict[str, Array]:
-        if dense:
-            rhs = few["tau"] - coupled_bias_forces(system, *few.part(slice(None)))
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-                found, fine = solve_positive(coupled_mass_matrix(system, few["q"]), rhs[..., None])
-            if fine.all():
-                return {"the acceleration": found[..., 0]}
-        return {"the acceleration": by_embedding(system, few)}  # it names the node without inertia
+        return {"the acceleration": dense_forward(few) if dense else by_embedding(system, few)}
 
     return answered(states, (a,), declined, engine)[0]
+
+
+def dense_forward(states: States) -> Array:
+    """Accelerations (size, nv) by a factor of X*𝓜X; where it has none, by the embedded filter, which names nodes."""
+    system = states.system
+    rhs = states["tau"] - coupled_bias_forces(system, *states.part(slice(None)))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        found, fine = solve_positive(coupled_mass_matrix(system, states["q"]), rhs[..., None])
+    return found[..., 0] if fine.all() else by_embedding(system, states)
 
 
 def by_embedding(system: System, states: States) -> Array:
@@ -147,7 +148,8 @@ def by_embedding(system: System, states: States) -> Array:
             filt = kalman_filter(forest.ss, forest.stack(states["tau"][part]))
         except SingularError as error:
             node = forest.plan.nodes[(error.node or 0) % len(forest.plan.nodes)]
-            raise without_inertia(system, described(system, node)) from None
+            where = states.place(part.start) if part.stop - part.start == 1 else ()
+            raise without_inertia(system, described(system, node), where) from None
         a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
 
     states.in_parts(solve)
@@ -159,17 +161,37 @@ def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     quick = quick_geared(GEARED_MASS_MATRIX_INVERSE, system, (system.nv, system.nv), q)
     if quick is not None:
         return quick
-    M = coupled_mass_matrix(system, q)
-    flat = M.reshape(-1, system.nv, system.nv)
-    inverse, fine = solve_positive(flat, np.broadcast_to(np.eye(system.nv), flat.shape))
+    states = States.of(system, q)
+    out, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
+    if type(system) is System:
+        fine = known(GEARED_MASS_MATRIX_INVERSE(system, states.size, flat(states, "q"), as_given(states, out)))
+        declined = unanswered(fine, out)
+    return answered(states, (out,), declined, lambda few: {"the inverse mass matrix": dense_inverse(few)})[0]
+
+
+def dense_inverse(states: States) -> Array:
+    """(X*𝓜X)⁻¹ (size, nv, nv) where no more than rounding tells it from a singular one."""
+    M = coupled_mass_matrix(states.system, states["q"])
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        inverse, fine = solve_positive(M, np.broadcast_to(np.eye(M.shape[-1]), M.shape), tolerance=0.0)
     if not fine.all():
-        raise without_inertia(system, "some hinges")
-    return (0.5 * (inverse + np.swapaxes(inverse, -1, -2))).reshape(M.shape)
+        refuse_singular(states)
+    return 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
 
 
-def without_inertia(system: System, hinges: str) -> SingularError:
+def refuse_singular(states: States) -> NoReturn:
+    """Say which hinges of a system with couplings do it, and in which of the states, some of which are singular."""
+    states.expect_invertible()
+    nothing = np.zeros((states.size, states.system.nv))
+    by_embedding(states.system, replace(states, arrays={"q": states["q"], "tau": nothing}))  # it names the node
+    raise without_inertia(states.system, "some hinges")
+
+
+def without_inertia(system: System, hinges: str, where: tuple[int, ...] = ()) -> SingularError:
     """The reduced mass matrix is singular, in words."""
+    several = not hinges.startswith("hinge ")
+    left = "move no inertia that is left to their independent coordinates" if several else "moves no inertia left to it"
     return SingularError(
-        f"system {system.name!r}: {hinges} move no inertia that is left to their independent coordinates, so that the "
-        "innovation variance is 0; give what they carry a mass or the hinges an armature"
+        f"system {system.name!r}{told_place(where)}: {hinges} {left}, so that the innovation variance is 0; give what "
+        f"is carried a mass or the {'hinges' if several else 'hinge'} an armature"
     )
