@@ -12,6 +12,7 @@ from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -99,7 +100,8 @@ def hybrid_dynamics(
     else:
         found, declined = (states["tau"].copy(), states["a"].copy()), np.ones(states.size, dtype=bool)
     engine = _by_engine if system.is_tree else _constrained
-    tau_all, a_all = answered(states, found, declined, lambda few: engine(few, mask), ~mask)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        tau_all, a_all = answered(states, found, declined, lambda few: engine(few, mask), ~mask)
     return tau_all, a_all
 
 
@@ -156,7 +158,7 @@ def _constrained(states: States, mask: Mask) -> dict[str, Array]:
             raise _without_inertia(states, free, b, unit)
         a_free = a_free + N @ np.linalg.solve(inside, N.T @ (rest - M[b][np.ix_(free, free)] @ a_free))
         a_out[b, free] = a_free
-        balance = M[b] @ a_out[b] + c[b]
+        balance = expect_finite(system, M[b] @ a_out[b] + c[b], "tau", **states.arrays)
         f = (
             np.linalg.lstsq(J[b][:, free].T, balance[free] - states["tau"][b, free], rcond=None)[0]
             if len(J[b])

@@ -92,6 +92,7 @@ def coupled_logdet(states: States) -> Array:
     from kfdyn.dynamics.loops.embedding import embedded_forest
     from kfdyn.estimation.riccati import riccati
 
+    coupled.coupled_mass_matrix(states.system, states["q"])  # it refuses what is too large for a double
     forest = embedded_forest(states.system, states["q"])
     try:
         D, n = riccati(forest.ss).D, len(forest.plan.nodes)

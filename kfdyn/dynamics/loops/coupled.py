@@ -7,6 +7,7 @@ Small systems solve this in one compiled sweep; large ones by the embedded filte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -33,6 +34,7 @@ from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.entries import known
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -44,7 +46,8 @@ def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite")
         if quick is not None:
             return quick
     tree, q_tree = _opened(system, q)
-    return system._expansion.matrix(mass_matrix(tree, q_tree, method=method))  # type: ignore[arg-type]
+    M = mass_matrix(tree, q_tree, method=method)  # type: ignore[arg-type]
+    return _finite(system, system._expansion.matrix, M, "the mass matrix", X=system.expansion())
 
 
 def coupled_inverse_dynamics(
@@ -64,9 +67,9 @@ def coupled_inverse_dynamics(
         if quick is not None:
             return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
-    return system._expansion.forces(
-        inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
-    )
+    tau = inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
+    given = {"v": v, "a": a, "external_forces": external_forces, "X": system.expansion()}
+    return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
 def coupled_bias_forces(
@@ -79,7 +82,9 @@ def coupled_bias_forces(
     if quick is not None:
         return quick
     tree, q_tree, v_tree = _opened(system, q, v=v)
-    return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
+    tau = bias_forces(tree, q_tree, v_tree, external_forces, gravity)
+    given = {"v": v, "external_forces": external_forces, "X": system.expansion()}
+    return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
 def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> tuple[Any, ...]:
@@ -91,9 +96,19 @@ def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) ->
 
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
     """The system without couplings, its q, and its rates; bodies that bend stay bent."""
-    e = system._expansion
-    every = (None if x is None else e.rates(checked(system, x, (system.nv,), name)) for name, x in rates.items())
-    return system.uncoupled, e.positions(configuration(system, q)), *every
+    e, X = system._expansion, system.expansion()
+    opened = [_finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)]
+    for name, x in rates.items():
+        rate = None if x is None else checked(system, x, (system.nv,), name)
+        what = f"the {'velocity' if name == 'v' else 'acceleration'} of a hinge"
+        opened.append(None if rate is None else _finite(system, e.rates, rate, what, **{name: rate}, X=X))
+    return system.uncoupled, *opened
+
+
+def _finite(system: System, expand: Callable[[Array], Array], x: Array, what: str, **given: Any) -> Array:
+    """What X makes of x; refused where that is more than a double holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return expect_finite(system, expand(x), what, **given)
 
 
 def coupled_forward_dynamics(

@@ -12,13 +12,14 @@ from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
-from kfdyn.multibody.recursions.geared import GEARED, Around, Kept, geared, own
+from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, geared, own
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control import carried, either, loop
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.special import Absent
+from kfdyn.sweeps.values import choice
 
 
 class Weighed(Workspace):
@@ -54,7 +55,8 @@ class Weighed(Workspace):
             self.diagonal[j] = matrix[j * n + j]
 
         def inverted(j, pivot):
-            least.set(smaller(least.get(), pivot - ROUNDING * self.diagonal[j]))
+            margin = pivot - ROUNDING * self.diagonal[j]
+            least.set(smaller(least.get(), choice(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
             self.diagonal[j] = pivot
             return 1.0 / pivot
 
