@@ -97,7 +97,9 @@ def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) ->
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
     """The system without couplings, its q, and its rates; bodies that bend stay bent."""
     e, X = system._expansion, system.expansion()
-    opened = [_finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)]
+    opened: list[Array | None] = [
+        _finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)
+    ]
     for name, x in rates.items():
         rate = None if x is None else checked(system, x, (system.nv,), name)
         what = f"the {'velocity' if name == 'v' else 'acceleration'} of a hinge"
