@@ -171,7 +171,7 @@ def _constrained(states: States, mask: Mask) -> dict[str, Array]:
 def _without_inertia(states: States, free: Mask, b: int, unit: Array) -> SingularError:
     """State b has free coordinates that move nothing, in words; without loops ``unit`` is 0 where they carry none."""
     system = states.system
-    if system.loops or not isinstance(system, System):
+    if system.loops or type(system) is not System:
         at = told_place(states.place(b))
         return SingularError(
             f"system {system.name!r}{at}: some free coordinates move no inertia; give them an armature"

@@ -47,7 +47,7 @@ def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite")
             return quick
     tree, q_tree = _opened(system, q)
     M = mass_matrix(tree, q_tree, method=method)  # type: ignore[arg-type]
-    return _finite(system, system._expansion.matrix, M, "the mass matrix", X=system.expansion())
+    return _finite(system, system._expansion.matrix, M, "the mass matrix", X=system._expansion.X)
 
 
 def coupled_inverse_dynamics(
@@ -68,7 +68,7 @@ def coupled_inverse_dynamics(
             return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
     tau = inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
-    given = {"v": v, "a": a, "external_forces": external_forces, "X": system.expansion()}
+    given = {"v": v, "a": a, "external_forces": external_forces, "X": system._expansion.X}
     return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
@@ -83,7 +83,7 @@ def coupled_bias_forces(
         return quick
     tree, q_tree, v_tree = _opened(system, q, v=v)
     tau = bias_forces(tree, q_tree, v_tree, external_forces, gravity)
-    given = {"v": v, "external_forces": external_forces, "X": system.expansion()}
+    given = {"v": v, "external_forces": external_forces, "X": system._expansion.X}
     return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
@@ -96,7 +96,7 @@ def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) ->
 
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
     """The system without couplings, its q, and its rates; bodies that bend stay bent."""
-    e, X = system._expansion, system.expansion()
+    e, X = system._expansion, system._expansion.X
     opened: list[Array | None] = [
         _finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)
     ]
