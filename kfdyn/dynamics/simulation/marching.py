@@ -146,7 +146,9 @@ class March:
             given = (q_all[first], v_all[first], *driving[3:], *forces)
             effort = (n - 1) * self.substeps
             if not known(MARCH(self.system(h), rows, *self.common(h), *law, *given, *part, fate, effort=effort)):
-                break  # a row that failed before is not one of numbers any more
+                # a row that failed before is not one of numbers any more: from here on all go step by step
+                reached = np.minimum(reached, first)
+                break
             q_all[first + 1 : last + 1] = np.moveaxis(part[0], 1, 0)[1:]
             v_all[first + 1 : last + 1] = np.moveaxis(part[1], 1, 0)[1:]
             work[first + 1 : last + 1] = work[first] + part[2].T[1:]

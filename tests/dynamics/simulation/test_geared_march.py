@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation import fixed_steps
+from kfdyn.dynamics.simulation import fixed_steps, marching
 from kfdyn.errors import KfdynError, SingularError
 
 METHODS = ("rk4", "euler", "implicit")
@@ -168,3 +168,22 @@ def test_a_pulled_custom_hinge_is_refused_as_in_a_tree():
         free = np.ones(system.nv)
         free[:2] = 0.0
         assert kf.LinearFeedback(system, kp=free).reaches_all
+
+
+def test_a_piece_without_an_answer_is_marched_step_by_step(monkeypatch):
+    """What was not marched was returned as it lay in memory, for rows that had not failed before."""
+    system, q, v, _ = geared(1)
+    t = np.linspace(0.0, 0.004, 5)
+    expected = kf.simulate(system, q, v, t)
+    calls, real = [], marching.MARCH
+
+    def failing(*given, **more):
+        calls.append(given)
+        return real(*given, **more) if len(calls) == 1 else 0
+
+    monkeypatch.setattr(marching, "_PATIENCE", 1)
+    monkeypatch.setattr(marching, "MARCH", failing)
+    found = kf.simulate(system, q, v, t)
+    assert len(calls) == 2
+    for name in ("q", "v", "work"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=0, atol=1e-10)
