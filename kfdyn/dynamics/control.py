@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import Declined, unanswered
+from kfdyn.dynamics.entries import Declined, is_swept, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
@@ -40,8 +40,9 @@ from kfdyn.spatial._arrays import check_rotation
 
 Array = NDArray[np.float64]
 
-COMPUTED_TORQUE = Later("kfdyn.dynamics.recursions.control", "COMPUTED_TORQUE")
-OPERATIONAL_SPACE_CONTROL = Later("kfdyn.dynamics.recursions.control", "OPERATIONAL_SPACE_CONTROL")
+_GEARED = "kfdyn.dynamics.recursions.geared_control"
+COMPUTED_TORQUE = Later("kfdyn.dynamics.recursions.control", "COMPUTED_TORQUE", geared=_GEARED)
+OPERATIONAL_SPACE_CONTROL = Later("kfdyn.dynamics.recursions.control", "OPERATIONAL_SPACE_CONTROL", geared=_GEARED)
 
 #: Trailing axes of arguments that do not depend on the robot.
 _TAILS = {"gravity": (3,), "rotation": (3, 3), "position": (3,), "velocity": (6,), "acceleration": (6,)}
@@ -104,22 +105,22 @@ def computed_torque(
     """
     expect_system(system)
     quick = None
-    if system.is_tree:
-        of = (*_gains(kp, kd, system.nv), model_of(system).left_inverse, _REACH)
+    if is_swept(system):
+        of = (*_gains(kp, kd, system.nv), model_of(system.coordinates).left_inverse, _REACH)
         quick = _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, external_forces, gravity))
     if isinstance(quick, np.ndarray):
         return quick
     needed = {"v": v, "q_d": q_d, "v_d": v_d, "a_d": a_d}
     states = _states(system, q, needed, {"external_forces": external_forces, "gravity": gravity})
     by_parts = partial(_torque_by_parts, kp=kp, kd=kd)
-    if not system.is_tree:
+    if not is_swept(system):
         return _shaped(states, by_parts(states))
     tau, declined = _swept(COMPUTED_TORQUE, states, of) if quick is None else quick.alone(states)
     return answered(states, (tau,), declined, by_parts, free=np.zeros(system.nv, dtype=bool))[0]
 
 
 def _torque_by_parts(states: States, kp: ArrayLike, kd: ArrayLike) -> dict[str, Array]:
-    """The same function by function, (size, nv): for systems that are no trees, and for the words where none is."""
+    """The same function by function, (size, nv): for what no recursion knows, and for the words where none is."""
     system, nv = states.system, states.system.nv
     q, v, (_, _, force, gravity) = states["q"], states["v"], states.part(slice(None))
     error, rate = difference(system, q, states["q_d"]), states["v_d"] - v
@@ -201,9 +202,10 @@ def operational_space_control(
     """
     expect_system(system)
     rows, quick = _rows(axes), None
-    if system.is_tree:
-        _, path, arm, turn = frame_of(system, frame)
-        of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn)
+    if is_swept(system):
+        length, path, arm, turn = frame_of(system, frame)
+        along = () if system.is_tree else (length, path)
+        of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn, *along)
         motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
         given = (q, v, *target, *motion, posture, external_forces, gravity)
         quick = _quick(OPERATIONAL_SPACE_CONTROL, system, of, given)
@@ -218,7 +220,7 @@ def operational_space_control(
         {"posture": posture, "external_forces": external_forces, "gravity": gravity},
     )
     by_parts = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
-    if not system.is_tree:
+    if not is_swept(system):
         return _shaped(states, by_parts(states))
     tau, declined = _swept(OPERATIONAL_SPACE_CONTROL, states, of) if quick is None else quick.alone(states)
     return answered(states, (tau,), declined, by_parts)[0]
@@ -227,14 +229,13 @@ def operational_space_control(
 def _control_by_parts(
     states: States, frame: str, rows: NDArray[np.int64], kp: ArrayLike, kd: ArrayLike
 ) -> dict[str, Array]:
-    """The same function by function, (size, nv): for systems that are no trees, and for the words where none is.
+    """The same function by function, (size, nv): for what no recursion knows, and for the words where none is.
 
     And for frames that can hardly be moved along some axis, about which the compiled call is careful.
     """
     system, m = states.system, rows.size
     q, v, (_, _, force, gravity) = states["q"], states["v"], states.part(slice(None))
-    if system.is_tree:
-        states.expect_invertible()  # it knows where the states are among the caller's
+    states.expect_invertible()  # it knows where the states are among the caller's
     now = frame_pose(system, q, frame)
     turn = matrix_to_rotation_vector(states["rotation"] @ np.swapaxes(now.rotation, -1, -2))
     error = np.concatenate([turn, states["position"] - now.position], axis=-1)[..., rows]
@@ -264,7 +265,7 @@ def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, 
     """Torques by one compiled call, for arguments of which q is the first and gravity the last."""
     answer: Array | None = entry.one(system, *of, *given)
     q = given[0]
-    if answer is not None or type(q) is not np.ndarray or q.ndim < 2:
+    if answer is not None or type(q) is not np.ndarray or q.ndim < (2 if system.is_tree else 1):
         return answer
     tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if given[-1] is None else given[-1]
     status = entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau)

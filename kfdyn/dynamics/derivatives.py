@@ -13,15 +13,13 @@ from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import Declined, as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
-from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
-from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.overflow import overflow
+from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.results import filled, straight
 
 Array = NDArray[np.float64]
@@ -169,9 +167,12 @@ def _by_engine(states: States) -> dict[str, Array]:
 
 def _by_inverse(states: States) -> dict[str, Array]:
     """The same with couplings, whose forward dynamics and 𝓜⁻¹ have engines of their own."""
+    from kfdyn.dynamics.loops.coupled import dense_forward, dense_inverse
+
     system = states.system
     q, v, _, gravity = states.part(slice(None))
-    a, inverse = forward_dynamics(system, q, v, states["tau"], None, gravity), mass_matrix_inverse(system, q)
+    a = expect_finite(system, dense_forward(states), "the acceleration", **states.arrays)
+    inverse = dense_inverse(states)
     dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
     return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
 

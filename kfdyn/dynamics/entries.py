@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.forest import States
 from kfdyn.multibody import System
-from kfdyn.multibody.entries import FINE, Later, known
+from kfdyn.multibody.entries import FINE, Later, has_gears, known
 from kfdyn.multibody.loop_tables import loop_tables
 from kfdyn.multibody.prepared import Model, model_of
 from kfdyn.multibody.results import straight
@@ -35,12 +35,22 @@ INVERSE = Later("kfdyn.dynamics.recursions.inverse", "INVERSE", geared=_GEARED)
 MASS_MATRIX = Later("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX", geared=_GEARED)
 TRACE = Later("kfdyn.dynamics.recursions.mass_matrix", "TRACE")
 MASS_MATRIX_INVERSE = Later("kfdyn.dynamics.recursions.mass_matrix_inverse", "MASS_MATRIX_INVERSE", geared=_GEARED)
-VARIANCES = Later("kfdyn.dynamics.recursions.logdet", "VARIANCES")
+VARIANCES = Later("kfdyn.dynamics.recursions.logdet", "VARIANCES", geared=_GEARED)
 LOGDET_GRADIENT = Later("kfdyn.dynamics.recursions.logdet", "LOGDET_GRADIENT")
-HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID")
-COMPLIANCE = Later("kfdyn.dynamics.recursions.compliance", "COMPLIANCE")
+HYBRID = Later("kfdyn.dynamics.recursions.hybrid", "HYBRID", geared=_GEARED)
+COMPLIANCE = Later(
+    "kfdyn.dynamics.recursions.compliance", "COMPLIANCE", geared="kfdyn.dynamics.recursions.geared_control"
+)
 CUT_JOINT = Later("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
 LOOP_RESPONSES = Later("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
+
+# Dofs of a system with couplings beyond which n³ costs more than the embedded filter's O(N).
+DENSE = 80
+
+
+def is_swept(system: System) -> bool:
+    """Whether compiled recursions know a system: a rigid tree, or one whose couplings leave a small matrix."""
+    return system.is_tree or (type(system) is System and has_gears(system) and system.nv <= DENSE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +154,16 @@ def quick_hybrid_dynamics(
     if type(q) is not ndarray or not q.ndim:
         return None
     shape = (*q.shape[:-1], system.nv)
-    out, held, g = (empty(shape), empty(shape)), marks(model_of(system), prescribed), gravity
+    out, held, g = (empty(shape), empty(shape)), _held(system, prescribed), gravity
     if v is None:
         v = np.zeros(shape)
     status = HYBRID(system, _rows(shape[:-1]), *held, q, v, tau, a, force, system.gravity if g is None else g, *out)
     return out if status == FINE else Declined.by(status, *out)
+
+
+def _held(system: System, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
+    """What entries of hybrid dynamics want to know of the dofs; with couplings there are no hinges to part."""
+    return marks(model_of(system), prescribed) if system.is_tree else (prescribed.astype(np.int64),)
 
 
 def quick_operational_space_compliance(
@@ -161,7 +176,7 @@ def quick_operational_space_compliance(
     answer = _answer(out, (*shape, wide, wide), q)
     if answer is None:
         return None
-    of = _placed(model_of(system), system, bodies, positions)
+    of = _frames(system, bodies, positions)
     status = COMPLIANCE(system, _rows(shape), wide, *of, q, answer)
     return answer if status == FINE else Declined.by(status, answer)
 
@@ -255,7 +270,7 @@ def fused_hybrid_dynamics(
     """
     tau, a = (np.empty((states.size, states.system.nv)) for _ in range(2))
     given = [flat(states, name) for name in ("q", "v", "tau", "a", "external_forces", "gravity")]
-    held, out = marks(model_of(states.system), prescribed), [as_given(states, x) for x in (tau, a)]
+    held, out = _held(states.system, prescribed), [as_given(states, x) for x in (tau, a)]
     fine = known(HYBRID(states.system, states.size, *held, *given, *out))
     return (tau, a), unanswered(fine, tau, a)
 
@@ -265,7 +280,7 @@ def fused_operational_space_compliance(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Ω (size, 6 k, 6 k) of frames at ``positions`` (k, 3) on ``bodies`` (k,), flagged as in forward dynamics."""
     wide = 6 * len(bodies)
-    out, of = _matrices(states, wide), _placed(model_of(states.system), states.system, bodies, positions)
+    out, of = _matrices(states, wide), _frames(states.system, bodies, positions)
     fine = known(COMPLIANCE(states.system, states.size, wide, *of, flat(states, "q"), as_given(states, out)))
     return out, unanswered(fine, out)
 
@@ -282,6 +297,12 @@ def marks(model: Model, prescribed: NDArray[np.bool_]) -> tuple[NDArray[np.int64
     counted = np.concatenate([[0], np.cumsum(prescribed)])
     first, last = index[:, 4], index[:, 5]
     return prescribed.astype(np.int64), (counted[last] > counted[first]).astype(np.int64)
+
+
+def _frames(system: System, bodies: NDArray[np.int64], positions: Array) -> tuple[Any, ...]:
+    """What entries of the compliance want to know of frames; with couplings, where they are."""
+    found = _placed(model_of(system.open_tree), system, bodies, positions)
+    return found if system.is_tree else found[1:3]
 
 
 def _placed(

@@ -135,24 +135,33 @@ class States:
 
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
-        if not system.is_tree or not 0 < own.size <= _DENSE or not self.size:
+        if type(system) is not System or system.loops or not 0 < own.size <= _DENSE or not self.size:
             return
-        M = fused_mass_matrix(States(system, self.lead, {"q": self["q"]}))
+        tree, X = self._opened(), system.expansion()[:, own]
+        M = fused_mass_matrix(tree)
         if M is None or not np.isfinite(M).all():
             return  # others have the words
-        M = M[:, own][:, :, own]
-        unit = self._units()[:, own]
-        if not (unit > 0).all():
-            return  # a hinge that carries nothing at all is named by the filter
+        if system.is_tree:
+            M, unit = M[:, own][:, :, own], tree._units()[:, own]
+        else:
+            M, unit = X.T @ M @ X, np.sqrt(tree._units() ** 2 @ X**2)
+        idle = (unit == 0).any(axis=1)
+        if idle.any():
+            if system.is_tree:
+                return  # a hinge that carries nothing at all is named by the filter
+            first = int(idle.argmax())
+            raise hinges_without_inertia(system, moved_by(system, own[unit[first] == 0]), self.place(first))
         values, vectors = np.linalg.eigh(M / (unit[:, :, None] * unit[:, None, :]))
         singular = values[:, 0] <= 4 * own.size * np.finfo(float).eps
         if not singular.any():
             return
         first = int(singular.argmax())
         share = np.abs(vectors[first, :, 0])
-        owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
-        bodies = sorted({int(owner[own[i]]) for i in np.flatnonzero(share > 0.1 * share.max())})
-        raise hinges_without_inertia(system, bodies, self.place(first))
+        raise hinges_without_inertia(system, moved_by(system, own[share > 0.1 * share.max()]), self.place(first))
+
+    def _opened(self) -> States:
+        """The configurations alone, as those of the open tree."""
+        return States(self.system.open_tree, self.lead, {"q": self.system.positions(self["q"])})
 
     def _units(self) -> Array:
         """√(|ω|² tr J + |v|² m + armature) of each dof (size, nv), J and m of the composite body outboard of it."""
@@ -181,7 +190,7 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
     """D(k) = 0 in words of mechanics: which dof of which hinge, why, and what would cure it."""
     name = system.hinge_names[body]
     hinge = f"hinge {name!r}" if system.bodies[body].hinge.nv == 1 else f"hinge {name!r}, dof {output}"
-    at = f" (at q[{', '.join(map(str, where))}])" if where else ""
+    at = told_place(where)
     outboard = _outboard(system, body)
     if not (system.layout.mass[outboard] > 0).any() and not system.layout.J[outboard].any():
         message = (
@@ -202,11 +211,22 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
     return SingularError(message, body, output)
 
 
+def moved_by(system: System, dofs: NDArray[np.int64]) -> list[int]:
+    """Bodies whose hinges some coordinates move: their own, or all of a coupling."""
+    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.open_tree.layout.v_start))
+    return sorted(set(owner[system.expansion()[:, dofs].any(axis=1)].tolist()))
+
+
+def told_place(where: tuple[int, ...]) -> str:
+    """Where in the caller's q a state is, in words; nothing where there is one."""
+    return f" (at q[{', '.join(map(str, where))}])" if where else ""
+
+
 def hinges_without_inertia(system: System, bodies: list[int], where: tuple[int, ...] = ()) -> SingularError:
     """𝓜 is singular along a motion of several hinges, in words of mechanics."""
     names = [repr(system.hinge_names[k]) for k in bodies]
     told = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    at = f" (at q[{', '.join(map(str, where))}])" if where else ""
+    at = told_place(where)
     return SingularError(
         f"hinges {told}{at}: there is a motion of theirs that moves no inertia, so that the mass matrix is singular in "
         "double precision: axes that coincide (gimbal lock), or several axes through a mass without extent; move out "

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import fused_hybrid_dynamics, quick_hybrid_dynamics
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.entries import fused_hybrid_dynamics, is_swept, quick_hybrid_dynamics
+from kfdyn.dynamics.forest import States, hinges_without_inertia, moved_by, told_place
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -86,18 +87,22 @@ def hybrid_dynamics(
         from kfdyn.dynamics import flexible
 
         return flexible.hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
-    if not system.is_tree:
-        return _constrained(
-            system, q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), mask, external_forces, gravity
-        )
-    quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
+    quick = None
+    if is_swept(system):
+        quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
     if isinstance(quick, tuple):
         return quick
     states = States.of(
         system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
     )  # fmt: skip
-    found, declined = fused_hybrid_dynamics(states, mask) if quick is None else quick.of(states)
-    tau_all, a_all = answered(states, found, declined, lambda few: _by_engine(few, mask), ~mask)
+    found: tuple[Array, ...]
+    if is_swept(system):
+        found, declined = fused_hybrid_dynamics(states, mask) if quick is None else quick.of(states)
+    else:
+        found, declined = (states["tau"].copy(), states["a"].copy()), np.ones(states.size, dtype=bool)
+    engine = _by_engine if system.is_tree else _constrained
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        tau_all, a_all = answered(states, found, declined, lambda few: engine(few, mask), ~mask)
     return tau_all, a_all
 
 
@@ -123,22 +128,13 @@ def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
     return {"tau": tau_out, "the acceleration": a_out}
 
 
-def _constrained(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: Array,
-    a: Array,
-    mask: Mask,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-) -> tuple[Array, Array]:
-    """With couplings or loops, dense and state by state: what is prescribed is one more constraint."""
+def _constrained(states: States, mask: Mask) -> dict[str, Array]:
+    """With couplings or loops, dense and state by state, (size, nv) each: what is prescribed is one more constraint."""
     from kfdyn.dynamics.bias import bias_forces
     from kfdyn.dynamics.mass_matrix import mass_matrix
     from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
 
-    states, base = States.of(system, q, v, external_forces, gravity, tau=tau, a=a), system.without_loops
+    system, base = states.system, states.system.without_loops
     here, rate, force, g = states.part(slice(None))
     M, c = mass_matrix(base, here), bias_forces(base, here, rate, force, g)
     zero = np.zeros((states.size, system.nv))
@@ -158,19 +154,33 @@ def _constrained(
             )
         rest = states["tau"][b, free] - c[b, free] - M[b][np.ix_(free, mask)] @ a_out[b, mask]
         inside = N.T @ M[b][np.ix_(free, free)] @ N
-        if N.shape[1] and not np.linalg.cond(inside) < 1e14:
-            raise SingularError(f"system {system.name!r}: some free coordinates move no inertia; give them an armature")
+        unit = np.sqrt(np.diag(inside))
+        if N.shape[1] and not (unit.all() and np.linalg.cond(inside / np.outer(unit, unit)) < 1e15):
+            raise _without_inertia(states, free, b, unit)
         a_free = a_free + N @ np.linalg.solve(inside, N.T @ (rest - M[b][np.ix_(free, free)] @ a_free))
         a_out[b, free] = a_free
-        balance = M[b] @ a_out[b] + c[b]
+        balance = expect_finite(system, M[b] @ a_out[b] + c[b], "tau", **states.arrays)
         f = (
             np.linalg.lstsq(J[b][:, free].T, balance[free] - states["tau"][b, free], rcond=None)[0]
             if len(J[b])
             else 0.0
         )
         tau_out[b, mask] = balance[mask] - (J[b].T @ f)[mask] if len(J[b]) else balance[mask]
-    shape = (*states.lead, system.nv)
-    return tau_out.reshape(shape), a_out.reshape(shape)
+    return {"tau": tau_out, "the acceleration": a_out}
+
+
+def _without_inertia(states: States, free: Mask, b: int, unit: Array) -> SingularError:
+    """State b has free coordinates that move nothing, in words; without loops ``unit`` is 0 where they carry none."""
+    system = states.system
+    if system.loops or type(system) is not System:
+        at = told_place(states.place(b))
+        return SingularError(
+            f"system {system.name!r}{at}: some free coordinates move no inertia; give them an armature"
+        )
+    states.expect_invertible(free)  # it may know which hinges do it
+    own = np.flatnonzero(free)
+    idle = own[unit == 0] if (unit == 0).any() else own
+    return hinges_without_inertia(system, moved_by(system, idle), states.place(b))
 
 
 def solve_rows(J: Array, b: Array) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from kfdyn.dynamics.entries import (
     Declined,
     fused_mass_matrix,
     fused_of_dofs,
+    is_swept,
     quick_mass_matrix,
     quick_of_dofs,
 )
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
+_LOGDET = "the log-determinant of the mass matrix"
 
 
 def mass_matrix(
@@ -163,7 +165,7 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     d = VARIANCES.one(system, q)
     if d is None:
         expect_system(system)
-        if not system.is_tree:
+        if not is_swept(system):
             from kfdyn.dynamics.loops.constrained import constrained_logdet
 
             return constrained_logdet(system, q)
@@ -184,9 +186,12 @@ def _logdet_checked(system: System, q: ArrayLike, before: Declined | None) -> Ar
 
 def _logdet_by_blocks(states: States) -> dict[str, Array]:
     """D(k) of whole hinges by the engine, (size,)."""
+    from kfdyn.dynamics.loops.constrained import coupled_logdet
     from kfdyn.estimation.riccati import riccati
 
     system, out = states.system, np.empty(states.size)
+    if not system.is_tree:
+        return {_LOGDET: coupled_logdet(states)}
     own = np.diff(system.layout.v_start)
     owner = np.repeat(np.arange(system.n_bodies), own)
     within = np.arange(system.nv) - system.layout.v_start[owner]
@@ -197,7 +202,7 @@ def _logdet_by_blocks(states: States) -> dict[str, Array]:
         out[part] = 2.0 * np.log(L[:, diagonal]).sum(axis=-1)
 
     states.in_parts(work)
-    return {"the log-determinant of the mass matrix": out}
+    return {_LOGDET: out}
 
 
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:

@@ -9,7 +9,11 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import fused_operational_space_compliance, quick_operational_space_compliance
+from kfdyn.dynamics.entries import (
+    fused_operational_space_compliance,
+    is_swept,
+    quick_operational_space_compliance,
+)
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
@@ -76,7 +80,7 @@ def operational_space_compliance(
     names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
-    if not system.is_tree:
+    if not is_swept(system):
         from kfdyn.dynamics.loops.constrained import constrained_compliance
 
         return filled(out, constrained_compliance(system, q, names))
@@ -91,8 +95,15 @@ def operational_space_compliance(
         Omega, declined = fused_operational_space_compliance(states, bodies, positions)
     else:
         Omega, declined = quick.alone(states)
-    answers = answered(states, (Omega,), declined, lambda few: _by_engine(few, bodies, positions))
-    return filled(out, answers[0])
+
+    def engine(few: States) -> dict[str, Array]:
+        if system.is_tree:
+            return _by_engine(few, bodies, positions)
+        from kfdyn.dynamics.loops.constrained import coupled_compliance
+
+        return {"the compliance": coupled_compliance(few, names)}
+
+    return filled(out, answered(states, (Omega,), declined, engine)[0])
 
 
 def _by_engine(states: States, bodies: NDArray[np.int64], positions: Array) -> dict[str, Array]:

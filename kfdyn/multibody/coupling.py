@@ -76,10 +76,10 @@ class Coupling:
             raise ShapeError(f"{where}: offset must be a number or have shape ({len(names)},), got {shift.shape}")
         if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
             raise ModelError(f"{where}: X and offset must be finite")
-        size = np.linalg.norm(matrix, axis=0)
-        if (size == 0).any() or (
-            matrix.shape[1] and np.linalg.svd(matrix / size, compute_uv=False)[-1] < RANK_TOLERANCE
-        ):
+        largest = np.abs(matrix).max(axis=0)
+        unit = matrix / np.where(largest > 0, largest, 1.0)  # whose squares are doubles
+        size = np.linalg.norm(unit, axis=0)
+        if (size == 0).any() or (matrix.shape[1] and np.linalg.svd(unit / size, compute_uv=False)[-1] < RANK_TOLERANCE):
             raise ModelError(
                 f"{where}: the columns of X are linearly dependent (or zero), so that some coordinate moves nothing "
                 "of its own; leave it out"

@@ -67,6 +67,8 @@ class Later:
 
     def ready(self, system: System) -> Callable[..., Any]:
         """:attr:`one`, compiled, for a system that is prepared: one that is not has no answer."""
+        if self.geared is not None and not system.is_tree:
+            return self.geared.ready(system)
         entry, _ = self.entry, self._model(system)
         if self.one == self._first:
             self.one = (lambda *_: None) if self._checks.on else entry.single(System, self._slot)

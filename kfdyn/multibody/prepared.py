@@ -76,16 +76,19 @@ def in_own_frames(system: System) -> Model:
 def gears_of(system: System) -> Model:
     """A system with couplings as entries find it: its open tree, and X. It is found behind ``system.gears``."""
     if not system.gears:
-        tree = model_of(system.open_tree)
+        tree, coordinates = model_of(system.open_tree), model_of(system.coordinates)
         with _preparing:
             if not system.gears:
-                made = prepare_gears(system, tree)
+                made = prepare_gears(system, tree, coordinates)
                 system.keep(made.address, made)
     return cast(Model, system._kept[0])
 
 
-def prepare_gears(system: System, tree: Model) -> Model:
-    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own."""
+def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
+    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own.
+
+    ``left_inverse`` of what it makes is that of its own coordinates.
+    """
     from kfdyn.multibody.recursions.geared import GEARED
     from kfdyn.sweeps.records import address_of
     from kfdyn.sweeps.special import Specials
@@ -95,10 +98,12 @@ def prepare_gears(system: System, tree: Model) -> Model:
     tables = {name: tree.tables[name] for name in GEARED.fields if name in tree.tables}
     tables |= {"busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
     tables |= system._expansion.rows()._asdict()
+    tables |= {f"own_{name}": coordinates.tables[name] for name in ("n", "index", "real", "screws")}
     specials = None if tree.specials is None else Specials(tree.specials.size, tables)
     return replace(
-        tree, address=GEARED.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials
-    )
+        tree, address=GEARED.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials,
+        left_inverse=coordinates.left_inverse,
+    )  # fmt: skip
 
 
 def prepare(system: System, turned: bool = True) -> Model:

@@ -1,5 +1,7 @@
 """States near a singular one are left to the engine by the compiled sweeps: they alone, exactly, named by place."""
 
+import re
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -237,7 +239,7 @@ def test_only_the_declined_row_of_a_coupled_system_takes_another_way():
     system, rng = coupled_wrist(), np.random.default_rng(3)
     q, v, tau = rng.uniform(0.5, 2.5, size=(3, 30, 4))
     near = q.copy()
-    near[17, 1] = 1e-7
+    near[17, 1] = 3e-7
     others = np.arange(30) != 17
     a = kf.forward_dynamics(system, near, v, tau)
     assert (a[others] == kf.forward_dynamics(system, q, v, tau)[others]).all()
@@ -255,3 +257,55 @@ def test_an_acceleration_of_a_coupled_system_beyond_doubles_is_refused(function,
     tau[0] = 1e308  # of one state a force, of several all forces of the first
     with pytest.raises(kf.errors.ModelError, match=r"too large for a double.*tau reaches 1e\+308"):
         function(coupled_wrist(), np.full((*lead, 4), 0.7), np.zeros((*lead, 4)), tau)
+
+
+def functions_that_invert(system, held):
+    """Every function that has no answer where the mass matrix is singular, for q (..., nq)."""
+    tip = system.body_names[-1]
+
+    def still(q):
+        return np.zeros((*q.shape[:-1], system.nv))
+
+    return {
+        "forward_dynamics": lambda q: kf.forward_dynamics(system, q, None, still(q)),
+        "mass_matrix_inverse": lambda q: kf.mass_matrix_inverse(system, q),
+        "mass_matrix_logdet": lambda q: kf.mass_matrix_logdet(system, q),
+        "hybrid_dynamics": lambda q: kf.hybrid_dynamics(system, q, None, still(q), still(q), held),
+        "compliance": lambda q: kf.operational_space_compliance(system, q, tip),
+        "derivatives": lambda q: kf.forward_dynamics_derivatives(system, q, still(q), still(q)),
+        "control": lambda q: kf.operational_space_control(
+            system, q, still(q), tip, kf.frame_pose(system, q, tip), 1.0, 1.0, axes=(2,)
+        ),
+    }
+
+
+@pytest.mark.parametrize("of", [wrist, coupled_wrist])
+@pytest.mark.parametrize(("angle", "answers"), [(3e-7, True), (1e-7, False), (0.0, False)])
+def test_all_functions_agree_on_what_is_singular_in_double_precision(of, angle, answers):
+    """With gears as without, alone as in a batch; and the state is named by its place."""
+    system = of()
+    q = np.full((2, 3, system.nv), 0.7)
+    q[1, 2, 1] = angle
+    held = np.arange(system.nv) == 3
+    for name, call in functions_that_invert(system, held).items():
+        for states, at in ((q[1, 2], r"^((?!at q).)*$"), (q, r"at q\[1, 2\]")):
+            if answers:
+                call(states)
+                continue
+            with pytest.raises(SingularError, match="'pan'") as raised:
+                call(states)
+            assert re.search(at, str(raised.value)), (name, str(raised.value))
+            assert "innovations of node" not in str(raised.value)
+
+
+def test_a_coupling_that_carries_nothing_is_named_by_its_place():
+    """Neither finger has mass, in any state: the first that was given is told."""
+    turn = kf.Hinge.revolute([0, 0, 1])
+    bodies = [kf.Body("arm", np.eye(6), turn), *(kf.Body(n, np.zeros((6, 6)), turn, "arm") for n in ("a", "b"))]
+    light = kf.System(bodies, couplings=[kf.Coupling(["a", "b"], [1.0, 3.0])])
+    for name, call in functions_that_invert(light, np.zeros(2, dtype=bool)).items():
+        with pytest.raises(SingularError, match=r"at q\[0\].*'a', 'b'|'a', 'b' \(at q\[0\]\)"):
+            call(np.zeros((3, 2)))
+        with pytest.raises(SingularError, match="'a', 'b'") as raised:
+            call(np.zeros(2))
+        assert "at q" not in str(raised.value), name

@@ -134,3 +134,63 @@ def test_robots_with_mimic_joints(file):
     follower = next(c.hinges[-1] for c in system.couplings)
     frames = [system.body_names[system.hinge_index(follower)], *system.body_names[::9]]
     assert_same(system, np.random.default_rng(1), frames)
+
+
+def assert_same_dynamics(system, rng, frames):
+    """Hybrid dynamics, log-determinant, compliance and controllers of ten states at once, and of two of them alone."""
+    of_q, X, offset = by_numpy(system)
+    oracle = pinocchio_model(system.open_tree)
+    model, data, place = oracle.model, oracle.data, oracle.v_index
+    q = np.stack([system.random_configuration(rng) for _ in range(10)])
+    v, tau, a = rng.normal(size=(3, 10, system.nv))
+    q_d = kf.integrate(system, q, 0.3 * rng.normal(size=v.shape))
+    held = rng.random(system.nv) < 0.5
+    goal, gains, axes = kf.frame_pose(system, q[0], frames[0]), (30.0, 11.0), (3, 4, 5)
+
+    def answers(q, v, tau, a, q_d):
+        return (
+            *kf.hybrid_dynamics(system, q, v, tau, a, held),
+            kf.mass_matrix_logdet(system, q),
+            kf.operational_space_compliance(system, q, frames),
+            kf.computed_torque(system, q, v, q_d, v, a, *gains),
+            kf.operational_space_control(system, q, v, frames[0], goal, *gains, posture=tau, axes=axes),
+        )
+
+    every = answers(q, v, tau, a, q_d)
+    for b in (0, 9):
+        qp, vp = oracle.q(of_q @ q[b] + offset), oracle.v(X @ v[b])
+        M = np.triu(pin.crba(model, data, qp))
+        M = X.T @ (M + np.triu(M, 1).T)[np.ix_(place, place)] @ X
+        c = X.T @ pin.nonLinearEffects(model, data, qp, vp)[place]
+        pin.forwardKinematics(model, data, qp, vp, 0 * vp)
+        pin.updateFramePlacements(model, data)
+        pin.computeJointJacobians(model, data, qp)
+        J = np.concatenate(
+            [pin.getFrameJacobian(model, data, oracle.frame[x], LWA)[[3, 4, 5, 0, 1, 2]][:, place] @ X for x in frames]
+        )
+        known = np.where(held, a[b], 0.0)
+        known[~held] = np.linalg.solve(M[np.ix_(~held, ~held)], (tau[b] - c - M @ known)[~held])
+        way = np.linalg.lstsq(X, pin.difference(model, qp, oracle.q(of_q @ q_d[b] + offset))[place], rcond=None)[0]
+        first = oracle.frame[frames[0]]
+        drift = pin.getFrameClassicalAcceleration(model, data, first, LWA).linear
+        free = J[3:6] @ np.linalg.solve(M, tau[b] - c) + drift
+        wanted = gains[0] * (goal.position - data.oMf[first].translation) - gains[1] * (J[3:6] @ v[b])
+        f = np.linalg.solve(J[3:6] @ np.linalg.solve(M, J[3:6].T), wanted - free)
+        expected = (
+            np.where(held, M @ known + c, tau[b]),
+            known,
+            np.linalg.slogdet(M)[1],
+            J @ np.linalg.solve(M, J.T),
+            M @ (a[b] + gains[0] * way) + c,
+            tau[b] + J[3:6].T @ f,
+        )
+        for found in ([x[b] for x in every], answers(q[b], v[b], tau[b], a[b], q_d[b])):
+            for one, other in zip(found, expected):
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1.0, np.abs(other).max()))
+
+
+@pytest.mark.parametrize("file", ROBOTS, ids=label)
+def test_dynamics_of_robots_with_mimic_joints(file):
+    system = kf.load(file, floating_base=file.stem != "panda")
+    follower = next(c.hinges[-1] for c in system.couplings)
+    assert_same_dynamics(system, np.random.default_rng(2), [system.body_names[system.hinge_index(follower)]])

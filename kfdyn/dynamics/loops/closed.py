@@ -18,6 +18,7 @@ from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.closure import RANK, loop_slices, scaled_jacobian
 from kfdyn.multibody.loop_tables import loop_tables
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -181,7 +182,9 @@ def closed_inverse_dynamics(
     states = States.of(system, q, v, external_forces, gravity, a=a)
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
-    rows, size = cut.of_accelerations(states["a"]), cut.magnitude(states["a"])
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows, size = cut.of_accelerations(states["a"]), cut.magnitude(states["a"])
+    expect_finite(system, rows, "the acceleration of a loop", **states.arrays)
     off = np.abs(rows / cut.scale).max(axis=-1, initial=0.0)
     if (off > CONSISTENT * size).any():
         worst = int(np.argmax(off - CONSISTENT * size))

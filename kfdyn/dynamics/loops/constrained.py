@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import expect_method
+from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.loops import coupled
 from kfdyn.dynamics.loops.aggregation import plan
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, jacobian
 from kfdyn.multibody.flexible import expect_rigid
 
@@ -79,17 +79,27 @@ def constrained_mass_matrix(system: System, q: ArrayLike, method: str) -> Array:
 
 
 def constrained_logdet(system: System, q: ArrayLike) -> Array:
-    """log det X*𝓜X, Σ log det D(k) of the embedded model; refused with loops."""
-    from kfdyn.dynamics.loops.embedding import embedded_forest
-    from kfdyn.estimation.riccati import riccati
-
+    """log det X*𝓜X; refused with loops."""
     if _bends(system):
         return _flexible().mass_matrix_logdet(system, q)
     _refuse_loops(system, "mass_matrix_logdet", "logdet")
-    forest = embedded_forest(system, q)
-    D, n = riccati(forest.ss).D, len(forest.plan.nodes)
+    states = States.of(system, q)
+    return coupled_logdet(states).reshape(states.lead)
+
+
+def coupled_logdet(states: States) -> Array:
+    """Σ log det D(k) (size,) of the embedded model."""
+    from kfdyn.dynamics.loops.embedding import embedded_forest
+    from kfdyn.estimation.riccati import riccati
+
+    coupled.coupled_mass_matrix(states.system, states["q"])  # it refuses what is too large for a double
+    forest = embedded_forest(states.system, states["q"])
+    try:
+        D, n = riccati(forest.ss).D, len(forest.plan.nodes)
+    except SingularError:
+        coupled.refuse_singular(states)
     parts = np.array([np.linalg.slogdet(D[k])[1] for k in range(len(forest.ss))])
-    return parts.reshape(-1, n).sum(axis=1).reshape(forest.lead)
+    return parts.reshape(-1, n).sum(axis=1)
 
 
 def constrained_sparsity(system: System) -> NDArray[np.bool_]:
@@ -123,7 +133,15 @@ def constrained_mass_matrix_inverse(system: System, q: ArrayLike, method: str) -
 
 def constrained_compliance(system: System, q: ArrayLike, frames: Sequence[str]) -> Array:
     """J X(X*𝓜X)⁻¹X*J* of frames; O(nv³), through the inverse mass matrix."""
-    inverse = constrained_mass_matrix_inverse(system, q, "innovations")
+    return _compliance(system, q, frames, constrained_mass_matrix_inverse(system, q, "innovations"))
+
+
+def coupled_compliance(states: States, frames: Sequence[str]) -> Array:
+    """The same (size, 6k, 6k) where compiled code does not decide whether the mass matrix is singular."""
+    return _compliance(states.system, states["q"], frames, coupled.dense_inverse(states))
+
+
+def _compliance(system: System, q: ArrayLike, frames: Sequence[str], inverse: Array) -> Array:
     J = np.concatenate([jacobian(system, q, name) for name in frames], axis=-2)
     Omega = J @ inverse @ np.swapaxes(J, -1, -2)
     return 0.5 * (Omega + np.swapaxes(Omega, -1, -2))

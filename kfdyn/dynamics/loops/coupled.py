@@ -7,7 +7,9 @@ Small systems solve this in one compiled sweep; large ones by the embedded filte
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy import ndarray
@@ -16,14 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import (
+    DENSE,
     FORWARD,
     INVERSE,
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     fused_forward_dynamics,
+    fused_mass_matrix_inverse,
     quick_geared,
 )
-from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.forest import States, expect_method, told_place
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described
 from kfdyn.dynamics.loops.embedding import embedded_forest
@@ -32,11 +36,9 @@ from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
-
-# Dofs beyond which n³ costs more than the embedded filter's O(N).
-DENSE = 80
 
 
 def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite") -> Array:
@@ -46,7 +48,8 @@ def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite")
         if isinstance(quick, ndarray):
             return quick
     tree, q_tree = _opened(system, q)
-    return system._expansion.matrix(mass_matrix(tree, q_tree, method=method))  # type: ignore[arg-type]
+    M = mass_matrix(tree, q_tree, method=method)  # type: ignore[arg-type]
+    return _finite(system, system._expansion.matrix, M, "the mass matrix", X=system._expansion.X)
 
 
 def coupled_inverse_dynamics(
@@ -64,9 +67,9 @@ def coupled_inverse_dynamics(
         if isinstance(quick, ndarray):
             return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
-    return system._expansion.forces(
-        inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
-    )
+    tau = inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
+    given = {"v": v, "a": a, "external_forces": external_forces, "X": system._expansion.X}
+    return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
 def coupled_bias_forces(
@@ -77,7 +80,9 @@ def coupled_bias_forces(
     if isinstance(quick, ndarray):
         return quick
     tree, q_tree, v_tree = _opened(system, q, v=v)
-    return system._expansion.forces(bias_forces(tree, q_tree, v_tree, external_forces, gravity))
+    tau = bias_forces(tree, q_tree, v_tree, external_forces, gravity)
+    given = {"v": v, "external_forces": external_forces, "X": system._expansion.X}
+    return _finite(system, system._expansion.forces, tau, "tau", **given)
 
 
 def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> tuple[Any, ...]:
@@ -89,9 +94,21 @@ def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) ->
 
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
     """The system without couplings, its q, and its rates; bodies that bend stay bent."""
-    e = system._expansion
-    every = (None if x is None else e.rates(checked(system, x, (system.nv,), name)) for name, x in rates.items())
-    return system.uncoupled, e.positions(configuration(system, q)), *every
+    e, X = system._expansion, system._expansion.X
+    opened: list[Array | None] = [
+        _finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)
+    ]
+    for name, x in rates.items():
+        rate = None if x is None else checked(system, x, (system.nv,), name)
+        what = f"the {'velocity' if name == 'v' else 'acceleration'} of a hinge"
+        opened.append(None if rate is None else _finite(system, e.rates, rate, what, **{name: rate}, X=X))
+    return system.uncoupled, *opened
+
+
+def _finite(system: System, expand: Callable[[Array], Array], x: Array, what: str, **given: Any) -> Array:
+    """What X makes of x; refused where that is more than a double holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return expect_finite(system, expand(x), what, **given)
 
 
 def coupled_forward_dynamics(
@@ -117,15 +134,18 @@ def coupled_forward_dynamics(
         a, declined = fused_forward_dynamics(states) if quick is None else quick.alone(states)
 
     def engine(few: States) -> dict[str, Array]:
-        if dense:
-            rhs = few["tau"] - coupled_bias_forces(system, *few.part(slice(None)))
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-                found, fine = solve_positive(coupled_mass_matrix(system, few["q"]), rhs[..., None])
-            if fine.all():
-                return {"the acceleration": found[..., 0]}
-        return {"the acceleration": by_embedding(system, few)}  # it names the node without inertia
+        return {"the acceleration": dense_forward(few) if dense else by_embedding(system, few)}
 
     return answered(states, (a,), declined, engine)[0]
+
+
+def dense_forward(states: States) -> Array:
+    """Accelerations (size, nv) by a factor of X*𝓜X; where it has none, by the embedded filter, which names nodes."""
+    system = states.system
+    rhs = states["tau"] - coupled_bias_forces(system, *states.part(slice(None)))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        found, fine = solve_positive(coupled_mass_matrix(system, states["q"]), rhs[..., None])
+    return found[..., 0] if fine.all() else by_embedding(system, states)
 
 
 def by_embedding(system: System, states: States) -> Array:
@@ -141,7 +161,8 @@ def by_embedding(system: System, states: States) -> Array:
             filt = kalman_filter(forest.ss, forest.stack(states["tau"][part]))
         except SingularError as error:
             node = forest.plan.nodes[(error.node or 0) % len(forest.plan.nodes)]
-            raise without_inertia(system, described(system, node)) from None
+            where = states.place(part.start) if part.stop - part.start == 1 else ()
+            raise without_inertia(system, described(system, node), where) from None
         a[part] = forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
 
     states.in_parts(solve)
@@ -153,17 +174,36 @@ def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     quick = quick_geared(MASS_MATRIX_INVERSE, system, (system.nv, system.nv), q)
     if isinstance(quick, ndarray):
         return quick
-    M = coupled_mass_matrix(system, q)
-    flat = M.reshape(-1, system.nv, system.nv)
-    inverse, fine = solve_positive(flat, np.broadcast_to(np.eye(system.nv), flat.shape))
+    states = States.of(system, q)
+    out, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
+    if type(system) is System:
+        out, declined = fused_mass_matrix_inverse(states) if quick is None else quick.alone(states)
+    return answered(states, (out,), declined, lambda few: {"the inverse mass matrix": dense_inverse(few)})[0]
+
+
+def dense_inverse(states: States) -> Array:
+    """(X*𝓜X)⁻¹ (size, nv, nv) where no more than rounding tells it from a singular one."""
+    M = coupled_mass_matrix(states.system, states["q"])
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+        inverse, fine = solve_positive(M, np.broadcast_to(np.eye(M.shape[-1]), M.shape), tolerance=0.0)
     if not fine.all():
-        raise without_inertia(system, "some hinges")
-    return (0.5 * (inverse + np.swapaxes(inverse, -1, -2))).reshape(M.shape)
+        refuse_singular(states)
+    return 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
 
 
-def without_inertia(system: System, hinges: str) -> SingularError:
+def refuse_singular(states: States) -> NoReturn:
+    """Say which hinges of a system with couplings do it, and in which of the states, some of which are singular."""
+    states.expect_invertible()
+    nothing = np.zeros((states.size, states.system.nv))
+    by_embedding(states.system, replace(states, arrays={"q": states["q"], "tau": nothing}))  # it names the node
+    raise without_inertia(states.system, "some hinges")
+
+
+def without_inertia(system: System, hinges: str, where: tuple[int, ...] = ()) -> SingularError:
     """The reduced mass matrix is singular, in words."""
+    several = not hinges.startswith("hinge ")
+    left = "move no inertia that is left to their independent coordinates" if several else "moves no inertia left to it"
     return SingularError(
-        f"system {system.name!r}: {hinges} move no inertia that is left to their independent coordinates, so that the "
-        "innovation variance is 0; give what they carry a mass or the hinges an armature"
+        f"system {system.name!r}{told_place(where)}: {hinges} {left}, so that the innovation variance is 0; give what "
+        f"is carried a mass or the {'hinges' if several else 'hinge'} an armature"
     )

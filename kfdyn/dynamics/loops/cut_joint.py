@@ -24,6 +24,7 @@ from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.closure import gaps, loop_slices, rows_that_hold_positions
 from kfdyn.multibody.loop_tables import loop_readings
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -115,8 +116,12 @@ class Cut:
 
     def magnitude(self, a: Array) -> Array:
         """How large rows may be in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
-        size = (np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0)
-        return np.asarray(size + np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a))))
+        return np.asarray((np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0) + self.norm(a))
+
+    def norm(self, a: Array) -> Array:
+        """√(a*𝓜a) (B,); in units of a power of two of its own, since a square may be no double where a is one."""
+        unit = np.ldexp(1.0, np.frexp(np.abs(a).max(axis=-1, initial=0.0))[1] - 1)
+        return np.asarray(unit * np.sqrt(2 * np.abs(kinetic_energy(self.base, self.q, a / unit[..., None]))))
 
     def response(self, f: Array) -> Array:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
@@ -221,14 +226,18 @@ def cut_joint(
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
     f = np.zeros((states.size, count))
     for turn in range(2):  # the second for what rounding left, where rows are nearly dependent
-        rows = cut.of_accelerations(a)
-        off = -rows if c is None else c - rows
-        if R is not None:
-            off = off - R * f
-        more, left, rank = cut.solve(off, R)
-        if turn == 0 and left.any():
-            _refuse_contradiction(system, left, cut.magnitude(a))
-        f, a = f + more, a + cut.response(more)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+            rows = cut.of_accelerations(a)
+            off = -rows if c is None else c - rows
+            if R is not None:
+                off = off - R * f
+            expect_finite(system, off, "the acceleration of a loop", **states.arrays)
+            more, left, rank = cut.solve(off, R)
+            if turn == 0 and left.any():
+                _refuse_contradiction(system, left, cut.magnitude(a))
+            f, a = f + more, a + cut.response(more)
+        expect_finite(system, a, "the acceleration", **states.arrays)
+        expect_finite(system, f, "the force of a loop", **states.arrays)
         if cut.regular:
             break
     lead = states.lead

@@ -20,8 +20,9 @@ from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
-from kfdyn.multibody import System, kinetic_energy
+from kfdyn.multibody import System
 from kfdyn.multibody.closure import loop_slices
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class _Settling:
 
     def over(self, change: Array, a: Array) -> bool:
         """Whether no later sweep will change a (B, nv), given what this one did; both measured by √(a*𝓜a)."""
-        part = np.sqrt(2 * np.abs(kinetic_energy(self.cut.base, self.cut.q, change)))
+        part = self.cut.norm(change)
         part /= np.maximum(self.cut.magnitude(a), 1e-300)
         self.changes.append(float(part.max(initial=0.0)))
         now, before = self.changes[-1], self.changes[-2] if len(self.changes) > 1 else np.inf
@@ -72,11 +73,13 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     Omega, mu = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]), MU
     settling = _Settling(cut)
     for _ in range(MOST_SWEEPS):
-        rows = cut.of_accelerations(a)
         soft = Omega + mu * np.eye(count)
-        more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
-        change = cut.response(more)
-        f, a = f + more, a + change
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+            rows = cut.of_accelerations(a)
+            more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+            change = cut.response(more)
+            f, a = f + more, a + change
+        expect_finite(system, np.stack([change, a]), "the acceleration", **states.arrays)
         if settling.over(change, a):
             return a, f
         if settling.slow:  # the rows' own equations are small: here a harder μ costs no digits of the filter's

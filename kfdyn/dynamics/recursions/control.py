@@ -58,54 +58,27 @@ def computed_torque(sweep):
     return reach
 
 
-class Task(ForcePath):
-    """The workspace of operational space control: the filter's, and what is seen of the frame on its axes."""
+class OnAxes:
+    """What a workspace keeps of a frame on the axes that are controlled: error, rate, acceleration wanted, force."""
 
-    def __init__(self, robot, row, work):
-        super().__init__(robot, changed(row), work)
-        self.tau = self.row.tau = self.take(robot.nv)
-        self.row.a = self.take(robot.nv)
+    def take_axes(self):
+        """Room for it."""
         self.error, self.rate, self.wanted, self.f, self.column = (self.take(6) for _ in range(5))
-        self.L = self.take(36)
+        self.L, self.whole = self.take(36), self.take(18)
 
-    def inboard(self):
-        """Over the bodies from the frame's to the root."""
-        return inboard(self.robot, self.row.body)
+    def aim(self, R, place, speed, free):
+        """Error, rate and wanted less free acceleration of a frame that is there, on the controlled axes.
 
-    def arm(self):
-        """From the body's origin to the frame's."""
-        return self.bodies[self.row.body].R @ vector(self.row.arm)
-
-    def look(self):
-        """Error, rate and wanted less free acceleration of the frame, on the controlled axes."""
-        robot, row, here, arm = self.robot, self.row, self.bodies[self.row.body], self.arm()
-        omega, fall = here.omega, here.eta
-        place, speed = carried(arm), carried(zeros(robot).plus_cross(omega, arm))
-        for body in self.inboard():
-            place.set(place.get() + self.bodies[body.t].l)
-            speed.set(sped(self, body, speed.get(), row.v))
-        R, goal = here.R @ matrix(row.turn), matrix(row.rotation)
-        turn = quaternion_of(goal @ R.T).log()
-        # the smoother's λ + η is the acceleration of the body, less g
-        free = Spatial(fall.w, (fall.v + fall.w.cross(arm)) + omega.cross(omega.cross(arm)) + vector(row.gravity))
-        whole = self.X.memory  # what the filter has left there is used up
-        put(whole, 0, turn, vector(row.position) - place.get())
-        put(whole, 6, six(row.velocity) - Spatial(omega, speed.get()), six(row.acceleration) - free)
+        How far the goal is from no rotation.
+        """
+        row, whole, goal = self.row, self.whole, matrix(self.row.rotation)
+        put(whole, 0, quaternion_of(goal @ R.T).log(), vector(row.position) - place)
+        put(whole, 6, six(row.velocity) - speed, six(row.acceleration) - free)
         for i in loop(row.axes):
             r = row.rows[i]
             self.error[i], self.rate[i], self.wanted[i] = whole[r], whole[6 + r], whole[12 + r]
         add_gains(row.axes, row.dense, row.gains, self.error, self.rate, self.wanted)
         return ROTATION_TOLERANCE - off_rotation(goal)
-
-    def comply(self):
-        """Ω of the frame: φ* S φ, what the hinges between it and the world answer with."""
-        self.filter_force(self.row.body)
-        Omega, arm = self.answer, self.arm()
-        for i in range(6):
-            for j in range(i):
-                put_both(Omega, 6, i, j, Omega[6 * i + j])
-        shift(Omega, 6, Omega, 6, arm, arm)
-        return Omega
 
     def solve(self, Omega):
         """f = Ω⁻¹ wanted on the controlled axes, by L D L*; how far Ω is from singular.
@@ -135,9 +108,56 @@ class Task(ForcePath):
                 inverse.set(inverse.get() + L[m * i + i] * column[i] * column[i])
         return smaller(least.get(), CONDITION - trace.get() * inverse.get())
 
+    def take_posture(self, tau, count):
+        """τ₀, or 0 if none is given."""
+        clear(tau, count)
+        for _ in when(self.row.posture.given):
+            for i in loop(count):
+                tau[i] = self.row.posture[i]
+
+
+class Task(OnAxes, ForcePath):
+    """The workspace of operational space control: the filter's, and what is seen of the frame on its axes."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, changed(row), work)
+        self.tau = self.row.tau = self.take(robot.nv)
+        self.row.a = self.take(robot.nv)
+        self.take_axes()
+
+    def inboard(self):
+        """Over the bodies from the frame's to the root."""
+        return inboard(self.robot, self.row.body)
+
+    def arm(self):
+        """From the body's origin to the frame's."""
+        return self.bodies[self.row.body].R @ vector(self.row.arm)
+
+    def look(self):
+        """Aim from where the frame is, with its motion and the acceleration that τ₀ leaves it."""
+        robot, row, here, arm = self.robot, self.row, self.bodies[self.row.body], self.arm()
+        omega, fall = here.omega, here.eta
+        place, speed = carried(arm), carried(zeros(robot).plus_cross(omega, arm))
+        for body in self.inboard():
+            place.set(place.get() + self.bodies[body.t].l)
+            speed.set(sped(self, body, speed.get(), row.v))
+        # the smoother's λ + η is the acceleration of the body, less g
+        free = Spatial(fall.w, (fall.v + fall.w.cross(arm)) + omega.cross(omega.cross(arm)) + vector(row.gravity))
+        return self.aim(here.R @ matrix(row.turn), place.get(), Spatial(omega, speed.get()), free)
+
+    def comply(self):
+        """Ω of the frame: φ* S φ, what the hinges between it and the world answer with."""
+        self.filter_force(self.row.body)
+        Omega, arm = self.answer, self.arm()
+        for i in range(6):
+            for j in range(i):
+                put_both(Omega, 6, i, j, Omega[6 * i + j])
+        shift(Omega, 6, Omega, 6, arm, arm)
+        return Omega
+
     def push(self):
         """τ = τ₀ + J* f, inward along the path of the frame."""
-        robot, row, wrench = self.robot, self.row, self.X.memory
+        robot, row, wrench = self.robot, self.row, self.whole
         clear(wrench, 6)
         for i in loop(row.axes):
             wrench[row.rows[i]] = self.f[i]
@@ -152,11 +172,7 @@ class Task(ForcePath):
 
 def operational_space_control(task):
     """τ₀ + J* Ω⁻¹ (α* − free acceleration): one filter gives the free acceleration and Ω, and J is never formed."""
-    robot, row = task.robot, task.row
-    clear(task.tau, robot.nv)
-    for _ in when(row.posture.given):
-        for i in loop(robot.nv):
-            task.tau[i] = row.posture[i]
+    task.take_posture(task.tau, task.robot.nv)
     task.sweep_outward()
     least = task.gather()
     task.scatter()

@@ -36,14 +36,19 @@ def solve_upper(A, n, x):
         x[j] = A[j * n + j] * total.get()
 
 
-def solve_rows(A, n, X, width, columns=None):
-    """X ← (L D L*)⁻¹X of a matrix (n, width), row by row, so that its columns are worked on side by side.
+def solve_lower_rows(A, n, X, width, columns=None):
+    """X ← L⁻¹X of a matrix (n, width), row by row, so that its columns are worked on side by side.
 
     ``columns(j)``: only so many of row j are, where the others are 0 at first and nobody asks for them.
     """
     for j in loop(n):
         for i in loop(n, j + 1):
             _less(X, width, i, j, A[i * n + j] * A[j * n + j], width if columns is None else columns(j))
+
+
+def solve_rows(A, n, X, width, columns=None):
+    """X ← (L D L*)⁻¹X in the same way."""
+    solve_lower_rows(A, n, X, width, columns)
     for j in down(n):
         count = width if columns is None else columns(j)
         for i in loop(n, j + 1):

@@ -6,18 +6,20 @@
 coordinate does. The reduced matrix is solved as L D L*: gears are few, and it is small.
 """
 
+from kfdyn.dynamics.recursions import hybrid
 from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
 from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
-from kfdyn.multibody.recursions.geared import GEARED, Around, Kept, geared, own
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry
+from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, geared, own
+from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import carried, loop
-from kfdyn.sweeps.entry import Given
+from kfdyn.sweeps.control import carried, either, loop
+from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.special import Absent
+from kfdyn.sweeps.values import choice
 
 
 class Weighed(Workspace):
@@ -43,13 +45,19 @@ class Weighed(Workspace):
             part.begin()
 
     def factor(self, x=None):
-        """L D L* of X*𝓜X, x ← L⁻¹x; the least pivot less rounding, as a part of what stood on the diagonal."""
-        n, matrix, least = self.n, self.matrix, carried(self.mass.run())
+        """L D L* of X*𝓜X, x ← L⁻¹x; the least of what is left of a pivot above the rounding of what stood there."""
+        return self.factor_matrix(self.mass.run(), x)
+
+    def factor_matrix(self, fine, x=None):
+        """The same of the matrix as it stands, if it is fine; pivots take the place of the diagonal."""
+        n, matrix, least = self.n, self.matrix, carried(fine)
         for j in loop(n):
             self.diagonal[j] = matrix[j * n + j]
 
         def inverted(j, pivot):
-            least.set(smaller(least.get(), pivot / self.diagonal[j] - ROUNDING))
+            margin = pivot - ROUNDING * self.diagonal[j]
+            least.set(smaller(least.get(), choice(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
+            self.diagonal[j] = pivot
             return 1.0 / pivot
 
         factor(matrix, n, inverted, x)
@@ -74,18 +82,40 @@ class Driven(Weighed):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.vector, self.tau = self.take(self.n), Kept(None)
+        self.vector, self.load = self.take(self.n), Kept(None)
         forces = getattr(row, "external_forces", Absent())
-        self.bias = self.around(INVERSE, a=Absent(), external_forces=forces, tau=self.tau)
+        self.bias = self.around(INVERSE, a=Absent(), external_forces=forces, tau=self.load)
 
     def accelerate(self):
         """a = (X*𝓜X)⁻¹(tau − X*c) into ``vector``; the least pivot."""
         self.bias.run()
         for i in loop(self.n):
-            self.vector[i] = self.row.tau[i] - self.tau[i]
+            self.vector[i] = self.row.tau[i] - self.load[i]
         least = self.factor(self.vector)
         solve_upper(self.matrix, self.n, self.vector)
         return least
+
+
+class Prescribed(Weighed):
+    """The workspace of hybrid dynamics: forces X*(𝓜Xa + c) at accelerations that become known."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.a, self.free, self.felt = self.take(self.n), self.take(self.n), Kept(None)
+        self.forces = self.around(INVERSE, a=Kept(self.a), tau=self.felt)
+
+    def each(self):
+        """Over the coordinates, and whether their acceleration is prescribed."""
+        for i in loop(self.n):
+            for given in either(self.row.prescribed[i] != 0):
+                yield i, given
+
+    def leave_out(self, i):
+        """Row and column i of X*𝓜X are those of a unit matrix."""
+        n, matrix = self.n, self.matrix
+        for j in loop(n):
+            put_both(matrix, n, i, j, everything(self.robot, 0.0))
+        matrix[i * n + i] = everything(self.robot, 1.0)
 
 
 class Differentiated(Driven):
@@ -112,6 +142,42 @@ def geared_mass_matrix_inverse(sweep):
     return least
 
 
+def geared_innovation_variances(sweep):
+    """The pivots of X*𝓜X, whose product is its determinant."""
+    least = sweep.factor()
+    sweep.row.d.copy(sweep.diagonal, sweep.n)
+    return least
+
+
+def geared_hybrid_dynamics(sweep):
+    """All of tau and a, given tau of the free coordinates f and a of those prescribed, p.
+
+    ::
+
+        (X*𝓜X)_ff a_f = tau_f − X*(𝓜X a_p + c)_f,     tau_p = X*(𝓜Xa + c)_p
+    """
+    row = sweep.row
+    for i, given in sweep.each():
+        sweep.a[i] = row.known[i] if given else everything(sweep.robot, 0.0)
+    sweep.forces.run()
+    fine = sweep.mass.run()
+    for i, given in sweep.each():
+        if given:
+            sweep.free[i] = everything(sweep.robot, 0.0)
+            sweep.leave_out(i)
+        else:
+            sweep.free[i] = row.tau[i] - sweep.felt[i]
+    least = sweep.factor_matrix(fine, sweep.free)
+    solve_upper(sweep.matrix, sweep.n, sweep.free)
+    for i in loop(sweep.n):
+        sweep.a[i] = sweep.a[i] + sweep.free[i]
+    sweep.forces.run()
+    for i, given in sweep.each():
+        row.a[i] = sweep.a[i]
+        row.all_tau[i] = sweep.felt[i] if given else row.tau[i]
+    return least
+
+
 def geared_forward_derivatives(sweep):
     """∂a/∂q = −(X*𝓜X)⁻¹ ∂τ/∂q, ∂a/∂v likewise, ∂a/∂τ = (X*𝓜X)⁻¹, and a."""
     n, row, least = sweep.n, sweep.row, sweep.accelerate()
@@ -131,6 +197,17 @@ def _entry(recursion, workspace, given, results, **options):
     return entry(recursion, workspace, given, results, table=GEARED, **options)
 
 
+def like_that_of_trees(tree, recursion, workspace, parameters):
+    """The entry of a recursion that takes and answers what an entry of trees does, but for its parameters."""
+    given, results = ([own(about) for about in some] for some in (tree.given, tree.results))
+    return entry(recursion, workspace, given, results, parameters, table=GEARED, **tree.options._asdict())
+
+
+def _of_own(about):
+    """The same for as many coordinates as couplings leave; what looks at its numbers does so as before."""
+    return about._replace(tail=own(about).tail)
+
+
 _MATRIX = Given("matrix", ("nv", "nv"))
 _BY = [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")]
 
@@ -138,6 +215,15 @@ GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRA
 GEARED_INVERSE = geared(INVERSE, __name__)
 GEARED_MASS_MATRIX = geared(MASS_MATRIX, __name__)
 GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX], unroll=10)
+GEARED_VARIANCES = _entry(geared_innovation_variances, Weighed, [Q], [Given("d", ("nv",))])
+GEARED_HYBRID = entry(
+    geared_hybrid_dynamics,
+    Prescribed,
+    [own(Q), *(_of_own(about) for about in hybrid.GIVEN[1:])],
+    [own(about) for about in hybrid.ANSWERS],
+    [Parameter("prescribed", "i")],
+    table=GEARED,
+)
 GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
 GEARED_FORWARD_DERIVATIVES = _entry(
     geared_forward_derivatives, Differentiated, [Q, V, TAU, GRAVITY], [*_BY, A], block=8

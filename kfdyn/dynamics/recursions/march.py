@@ -40,63 +40,62 @@ HINGE = Record(stiffness=float, drag=float, damping=float)
 OVERFLOW = 1e100
 
 
-class March(Filter):
-    """The workspace of a march: that of the filter, and the stages of a step."""
+class Steps:
+    """The stages of a step, in a workspace that knows what moves.
 
-    def __init__(self, robot, row, work):
-        super().__init__(robot, row, work)
+    ``own`` are its coordinates: how many there are, and how they move. What else depends on what moves: ``solve`` the
+    acceleration, ``resist`` by springs and dampers, what ``braking`` takes, the power of what ``pushes`` bodies.
+    """
+
+    def take_steps(self, own):
+        """Room for the stages."""
+        row, self.own = self.row, own
         self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
-        self.places = self.take_rows(PLACE, robot.n + 1)
-        self.tau, self.total, self.a, self.way, self.rate = (self.take(robot.nv) for _ in range(5))
-        self.reference = self.take(robot.nq)
+        self.tau, self.total, self.a, self.way, self.rate = (self.take(own.nv) for _ in range(5))
+        self.reference = self.take(own.nq)
         self.block = self.rest  # what goes from one stage to the next
-        self.work_done, self.gained = self.take(1), self.take(robot.nv)
-        self.velocities = self.take((self.plan.stages + 1) * robot.nv)
-        self.positions = self.take((self.plan.moves + 1) * robot.nq)
-
-    def begin(self):
-        """The world, which stays as it is."""
-        super().begin()
-        clear(self.places.memory, PLACE.width)
+        self.work_done, self.gained = self.take(1), self.take(own.nv)
+        self.velocities = self.take((self.plan.stages + 1) * own.nv)
+        self.positions = self.take((self.plan.moves + 1) * own.nq)
 
     def q(self, m):
         """Configuration of stage m."""
-        return self.positions.part(m * self.robot.nq)
+        return self.positions.part(m * self.own.nq)
 
     def v(self, m):
         """Velocity of stage m."""
-        return self.velocities.part(m * self.robot.nv)
+        return self.velocities.part(m * self.own.nv)
 
     def write(self, i):
         """The state, and the work done so far, are those at time i."""
-        robot, row = self.robot, self.row
-        row.q_all.part(i * robot.nq).copy(self.q(0), robot.nq)
-        row.v_all.part(i * robot.nv).copy(self.v(0), robot.nv)
+        own, row = self.own, self.row
+        row.q_all.part(i * own.nq).copy(self.q(0), own.nq)
+        row.v_all.part(i * own.nv).copy(self.v(0), own.nv)
         row.work_all[i] = self.work_done[0]
 
-    def accelerate(self, m, h):
+    def run_stage(self, m, h):
         """The acceleration of stage m under ``total``, the next velocity, and the work; the filter's least d."""
-        robot, row, nv = self.robot, self.row, self.robot.nv
+        row, nv = self.row, self.own.nv
         state = changed(row, q=self.q(m), v=self.v(m), tau=self.total, a=self.a)
-        least = forward_dynamics(Filter(robot, state, self.memory))
+        least = self.solve(state)
         stage, start, after, rate = STAGE.rows(row.tableau)[m], self.v(0), self.v(m + 1), self.v(m + self.plan.ahead)
-        weight, ahead, power = h * stage.b, h * stage.c, carried(everything(robot, 0.0))
+        weight, ahead, power = h * stage.b, h * stage.c, carried(everything(self.robot, 0.0))
         for i in loop(nv):
             a = self.a[i]
             after[i] = start[i] + ahead * a
             self.gained[i] = self.gained[i] + weight * a
+        taken = self.braking(rate)
         for i in loop(nv):
-            power.set(power.get() + (self.tau[i] - self.hinges[i].damping * rate[i]) * rate[i])
+            power.set(power.get() + (self.tau[i] - taken(i)) * rate[i])
         for _ in when(row.external_forces.given):
-            for body in outward(robot):
-                speed = Spatial(self.bodies[body.t].omega, speed_of(self, body, state.v))
-                power.set(power.get() + push_on(row, body).dot(speed))
+            for push in self.pushes(state):
+                power.set(power.get() + push)
         self.work_done[0] = self.work_done[0] + weight * power.get()
         return least
 
     def move(self, m, h):
         """From the base of move m to the next configuration, along the velocities so far."""
-        robot, plan, row = self.robot, self.plan, self.row
+        robot, plan, row = self.own, self.plan, self.row
         width = plan.stages + 1
         base, known = row.plan[PLAN.width + m], choice(m + 2 < width, m + 2, width)
         for i in loop(robot.nv):
@@ -108,7 +107,7 @@ class March(Filter):
 
     def finish(self):
         """The new state, where the old one was; positive if it is one of numbers, −1 if not."""
-        robot, v, q = self.robot, self.v(0), self.q(0)
+        robot, v, q = self.own, self.v(0), self.q(0)
         fine, last = carried(everything(robot, 1.0)), self.q(self.plan.moves)
         for i in loop(robot.nv):
             x = v[i] + self.gained[i]
@@ -118,6 +117,29 @@ class March(Filter):
             q[i] = last[i]
             fine.set(choice(absolute(last[i]) < OVERFLOW, fine.get(), -1.0))
         return fine.get()
+
+    def deviate(self, m):
+        """Way = reference ⊖ q; less than 0 where a hinge cannot go there at constant velocity."""
+        pair = changed(self.row, q=self.q(m), q2=self.reference, dv=self.way)
+        return difference(Workspace(self.own, pair, self.memory))
+
+
+class March(Steps, Filter):
+    """The workspace of a march of a tree: that of the filter, and the stages of a step."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.places = self.take_rows(PLACE, robot.n + 1)
+        self.take_steps(robot)
+
+    def begin(self):
+        """The world, which stays as it is."""
+        super().begin()
+        clear(self.places.memory, PLACE.width)
+
+    def solve(self, state):
+        """a, by filter and smoother; the least d."""
+        return forward_dynamics(Filter(self.robot, state, self.memory))
 
     def resist(self, m):
         """Total = τ − drag v + K (rest ⊖ q)."""
@@ -131,17 +153,22 @@ class March(Filter):
             for i in loop(self.robot.nv):
                 self.total[i] = self.total[i] + self.hinges[i].stiffness * self.way[i]
 
-    def deviate(self, m):
-        """Way = reference ⊖ q; less than 0 where a hinge cannot go there at constant velocity."""
-        pair = changed(self.row, q=self.q(m), q2=self.reference, dv=self.way)
-        return difference(Workspace(self.robot, pair, self.memory))
+    def braking(self, rate):
+        """B v at a rate, dof by dof."""
+        return lambda i: self.hinges[i].damping * rate[i]
+
+    def pushes(self, state):
+        """Over the power of the external force on each body."""
+        for body in outward(self.robot):
+            speed = Spatial(self.bodies[body.t].omega, speed_of(self, body, state.v))
+            yield push_on(self.row, body).dot(speed)
 
 
 class Law:
     """τ = τ_ref(t) + Kp (q_ref(t) ⊖ q) + Kd (v_ref(t) − v), references between knots linear in time, or held."""
 
     def __init__(self, march):
-        self.march, self.row, self.robot = march, march.row, march.robot
+        self.march, self.row, self.robot = march, march.row, march.own
         self.knot = local(0)
 
     def drive(self, m, start, h):
@@ -188,7 +215,7 @@ class Law:
 
 def march(m):
     """A whole motion: states at all times, the work done until then, and the interval in which a row failed, or −1."""
-    robot, row = m.robot, m.row
+    robot, row = m.own, m.row
     law, substeps, fate = Law(m), m.plan.substeps, local(everything(robot, -1.0))
     for i in loop(robot.nq):
         m.q(0)[i] = row.q[i]
@@ -213,7 +240,7 @@ def step(march, law, t, h):
         for _ in when(m < march.plan.stages):
             least.set(smaller(now(least), law.drive(m, t, h)))
             march.resist(m)
-            least.set(smaller(now(least), march.accelerate(m, h)))
+            least.set(smaller(now(least), march.run_stage(m, h)))
         march.move(m, h)
     fine = march.finish()
     return choice(fine > 0.0, now(least), -1.0)
@@ -224,7 +251,7 @@ def one_stage(m):
 
     ``before`` and ``after`` are what one call hands to the next: the work, v gained so far, V and Q of the stages.
     """
-    robot, row, h = m.robot, m.row, m.row.step[0]
+    robot, row, h = m.own, m.row, m.row.step[0]
     stage, stages, fine = row.stage, m.plan.stages, carried(everything(robot, 1.0))
     last = stage + 1 == stages
     for i in loop(row.block):
@@ -232,7 +259,7 @@ def one_stage(m):
     for i in loop(robot.nv):
         m.tau[i] = row.tau[i]
     m.resist(stage)
-    least = m.accelerate(stage, h)
+    least = m.run_stage(stage, h)
     for i in loop(choice(last, m.plan.moves, stage + 1), stage):
         m.move(i, h)
     for _ in when(last):

@@ -91,8 +91,8 @@ class Motion:
         """The state at time t, brought to where it must be: here it may be anywhere."""
         return q, v
 
-    def of_row(self, where: tuple[int, ...], lead: tuple[int, ...]) -> Motion:
-        """One motion of a batch with these leading axes."""
+    def of_row(self, where: tuple[Any, ...], lead: tuple[int, ...]) -> Motion:
+        """One motion of a batch with these leading axes; several, if ``where`` has arrays of their places."""
 
         def own(x: Array, tail: int) -> Array:
             return np.broadcast_to(x, lead + x.shape[x.ndim - tail :])[where]

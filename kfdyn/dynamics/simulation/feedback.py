@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, difference, integrate
+from kfdyn.multibody import FlexibleSystem, System, difference, integrate
 from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.hinge import Coordinates
@@ -168,10 +168,10 @@ class LinearFeedback:
     @property
     def reaches_all(self) -> bool:
         """Whether every hinge that is pulled can go straight to any reference: all kinds can but custom ones."""
-        layout = self.system.open_tree.layout
-        custom = (layout.coordinates == Coordinates.POSE) & (np.diff(layout.v_start) < 6)
-        if not self.system.is_tree or not custom.any():
+        if isinstance(self.system, FlexibleSystem):
             return True
+        layout = self.system.coordinates.layout
+        custom = (layout.coordinates == Coordinates.POSE) & (np.diff(layout.v_start) < 6)
         return bool(self._loose[np.repeat(custom, np.diff(layout.q_start))].all())
 
     def beginning(self, t: float) -> LinearFeedback:
@@ -191,10 +191,10 @@ class LinearFeedback:
 
 
 def _entries_without_pull(system: System, kp: Array) -> NDArray[np.bool_]:
-    """Which entries (nq,) of q are of hinges whose error no gain looks at; with couplings, none."""
-    if not system.is_tree:
+    """Which entries (nq,) of q are of hinges whose error no gain looks at; with bodies that bend, none."""
+    if isinstance(system, FlexibleSystem):
         return np.zeros(system.nq, dtype=bool)
-    layout, loose = system.layout, np.zeros(system.nq, dtype=bool)
+    layout, loose = system.coordinates.layout, np.zeros(system.nq, dtype=bool)
     pulled = np.asarray(np.atleast_2d(kp != 0).any(axis=0))
     for k in range(system.n_bodies):
         if not pulled[layout.v_start[k] : layout.v_start[k + 1]].any():

@@ -21,8 +21,9 @@ from kfdyn.multibody.prepared import model_of
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-MARCH = Later("kfdyn.dynamics.recursions.march", "MARCH")
-ONE_STAGE = Later("kfdyn.dynamics.recursions.march", "ONE_STAGE")
+_GEARED = "kfdyn.dynamics.recursions.geared_march"
+MARCH = Later("kfdyn.dynamics.recursions.march", "MARCH", geared=_GEARED)
+ONE_STAGE = Later("kfdyn.dynamics.recursions.march", "ONE_STAGE", geared=_GEARED)
 
 # Bodies times steps after which Python looks up, some 20 ms: for the bar, and for who interrupts.
 _PATIENCE = 100_000
@@ -76,7 +77,7 @@ class Marched(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class March:
-    """A motion of a tree, as compiled code takes it; ``lead`` are the leading axes of the states."""
+    """A motion of a tree, with or without couplings, as compiled code takes it; ``lead`` are the axes of the states."""
 
     driven: Motion
     method: str
@@ -115,8 +116,14 @@ class March:
         tolerance = _ANYWHERE if law is not None and law.reaches_all else REACH_TOLERANCE
         return (
             np.array(plan, np.int64), np.array(t.stages), np.array(t.moves, np.float64), hinges, driven.rest,
-            model_of(driven.system).left_inverse, np.array([tolerance]),
+            model_of(driven.system.coordinates).left_inverse, np.array([tolerance]),
         )  # fmt: skip
+
+    @cached_property
+    def of_hinges(self) -> tuple[Array, ...]:
+        """What entries of systems with couplings take beside: the left inverse of the hinges, for their springs."""
+        system = self.driven.system
+        return () if system.is_tree else (model_of(system.open_tree).left_inverse,)
 
     @cached_property
     def _dense(self) -> bool:
@@ -135,11 +142,13 @@ class March:
         for first, last in self._pieces(times):
             n, h = last - first + 1, float(times[first + 1] - times[first]) / self.substeps
             part = tuple(np.empty((rows, n, *tail)) for tail in ((system.nq,), (system.nv,), ()))
-            fate, law = np.empty(rows), (n, times[first : last + 1], *driving[:3])
+            fate, law = np.empty(rows), (n, times[first : last + 1], *driving[:3], *self.of_hinges)
             given = (q_all[first], v_all[first], *driving[3:], *forces)
             effort = (n - 1) * self.substeps
             if not known(MARCH(self.system(h), rows, *self.common(h), *law, *given, *part, fate, effort=effort)):
-                break  # a row that failed before is not one of numbers any more
+                # a row that failed before is not one of numbers any more: from here on all go step by step
+                reached = np.minimum(reached, first)
+                break
             q_all[first + 1 : last + 1] = np.moveaxis(part[0], 1, 0)[1:]
             v_all[first + 1 : last + 1] = np.moveaxis(part[1], 1, 0)[1:]
             work[first + 1 : last + 1] = work[first] + part[2].T[1:]
@@ -272,9 +281,11 @@ class Stages:
             return
         system, stages = march.system(h), range(len(march.tableau.stages))
         common = (system, *march.common(h), self._width)
-        self.checked = [partial(self._many, *common, m, self.step) for m in stages]
+        self.checked = [partial(self._many, *common, m, self.step, *march.of_hinges) for m in stages]
         one = None if march.lead else ONE_STAGE.ready(system)
-        self.calls = self.checked if one is None else [partial(one, *common, m, self.step) for m in stages]
+        self.calls = (
+            self.checked if one is None else [partial(one, *common, m, self.step, *march.of_hinges) for m in stages]
+        )
 
     def _many(self, system: System, *given: Any) -> tuple[Array, ...] | None:
         """One stage of many motions."""

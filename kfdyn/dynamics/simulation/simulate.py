@@ -96,14 +96,15 @@ def simulate(
     metric 𝓜 ("rk4", "implicit", "euler"), or are on them by construction ("symplectic", there RATTLE, which knows no
     non-holonomic loops); a contact without an anchor is anchored where the motion begins.
 
-    Fixed steps of a tree ("rk4", "euler", "implicit") are one compiled loop over steps and motions; where a torque or
-    a force is a function of Python's, that is called once at every stage and nothing else is Python. The work of
-    "euler" and "implicit" is that of the torques asked for at the beginning of a step.
+    Fixed steps of a tree, with or without couplings ("rk4", "euler", "implicit"), are one compiled loop over steps and
+    motions; where a torque or a force is a function of Python's, that is called once at every stage and nothing else is
+    Python. The work of "euler" and "implicit" is that of the torques asked for at the beginning of a step.
 
     O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4". A step of "symplectic"
-    solves its implicit equations by some ten evaluations of momenta, forces and 𝓜⁻¹, which Python puts together: it
-    takes as long as some 50 steps by "rk4" for one motion, some ten in a batch of a hundred. Source:
-    THEORY section 6; R86 section 12 (numerical studies).
+    solves its implicit equations by some ten evaluations of momenta, forces and 𝓜⁻¹: it takes as long as some ten
+    steps by "rk4" for one motion, some five in a batch of a hundred; several times as long under a law, with couplings,
+    loops or stiff dampers, where Python puts the evaluations together. Source: THEORY section 6; R86 section 12
+    (numerical studies).
 
     Examples
     --------

@@ -31,6 +31,7 @@ WEIGHTLESS = np.zeros(3)
 WEIGHTLESS.flags.writeable = False
 
 LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
+VARIATIONAL_STEP = Later("kfdyn.dynamics.recursions.verlet", "VARIATIONAL_STEP")
 
 
 class Lagrangian(NamedTuple):
@@ -128,8 +129,10 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
 
     Notes
     -----
-    𝓜^-1 is applied once per iteration, some 3 to 10 times in either half, by forward dynamics. Dampers, and rates that
-    a :class:`.LinearFeedback` feeds back, are solved for with it (:func:`dragged`). Corrections count until they are
+    𝓜^-1 is applied once per iteration, some 3 to 10 times in either half, by forward dynamics: in one compiled call
+    (``recursions/verlet.py``) for trees under forces that no law gives, as long as corrections halve, else function by
+    function. There dampers, and rates that a :class:`.LinearFeedback` feeds back, are solved for with it
+    (:func:`dragged`). Corrections count until they are
     rounding of the forces and momenta that the velocity is a sum of, which at rest is all there is of it. Where that
     contracts slowly Newton's steps take over, and where they would lead astray the root is followed from h = 0
     (:func:`.implicit_equations.settle`): of several roots the step takes the one that this state leads to.
@@ -149,6 +152,51 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
         from kfdyn.dynamics.simulation.rattle import rattle_step
 
         return rattle_step(motion, t, h, q, v)
+    system, half = motion.system, h / 2
+    _, w, q_end, p_end, power = _swept(motion, t, h, q, v) or _by_parts(motion, t, h, q, v)
+    force, power_end = force_and_power(motion, system, t + h, q_end, w)
+    return Step(q_end, solve_mass(system, q_end, p_end + half * force), half * (power + power_end))
+
+
+class Halves(NamedTuple):
+    """A step before its last kick: u, w (..., nv), q (..., nq) and Ad*π (..., nv), and the power (...) of the first."""
+
+    u: Array
+    w: Array
+    q: Array
+    p: Array
+    power: Array
+
+
+def _swept(motion: Motion, t: float, h: float, q: Array, v: Array) -> Halves | None:
+    """Both implicit equations in one compiled call, where no law of Python's depends on u.
+
+    Rows whose iteration does not contract are left to Python, they alone: what a row becomes does not depend on others.
+    """
+    system, lead = motion.system, v.shape[:-1]
+    if not system.is_tree or callable(motion.torque) or callable(motion.external_forces):
+        return None
+    driving, external = motion.driving(t, q, v), motion.external(t, q, v)
+    u, w, q_end, p_end = out = [np.empty(x.shape) for x in (v, v, q, v)]
+    g = motion.gravity
+    given = (
+        np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(driving + motion.spring(q)),
+        None if external is None else np.ascontiguousarray(external),
+        np.ascontiguousarray(np.broadcast_to(g, (*lead, 3))) if g.ndim > 1 else g,
+    )  # fmt: skip
+    status = VARIATIONAL_STEP(system, math.prod(lead), np.array([h]), motion.damping, *given, *out)
+    if status < 0 or (status != FINE and not lead):
+        return None
+    lost = ~np.isfinite(u).all(axis=-1)
+    if status != FINE and lost.any():
+        rows = np.nonzero(lost)
+        for every, some in zip(out, _by_parts(motion.of_row(rows, lead), t, h, q[rows], v[rows])):
+            every[rows] = some
+    return Halves(u, w, q_end, p_end, motion.power_of(driving, external, q, u, u))
+
+
+def _by_parts(motion: Motion, t: float, h: float, q: Array, v: Array) -> Halves:
+    """The same function by function, for any motion and any root that the state leads to."""
     system, half = motion.system, h / 2
     stiff, drag = dragged(motion, half)
     carry = transport_of(system)
@@ -173,9 +221,7 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     start = solve_mass(system, q_half, p_half)
     w = _settled(move, system, q_half, start, start, "move", h)
     _, p_end = carry(half * w, p_half)
-    q_end = integrate(system, q_half, half * w)
-    force, power_end = force_and_power(motion, system, t + h, q_end, w)
-    return Step(q_end, solve_mass(system, q_end, p_end + half * force), half * (power + power_end))
+    return Halves(u, w, integrate(system, q_half, half * w), p_end, power)
 
 
 def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:

@@ -21,8 +21,12 @@ from kfdyn.sweeps.records import Table
 from kfdyn.sweeps.values import choice
 
 #: The tables of a tree; sizes of q and v that couplings leave; and X, rows for positions before those for rates. Row i
-#: has terms starts[i] … of ``columns`` and ``ratios``; positions have offsets.
-GEARED = Table(**ROBOT.fields, own_nq=int, own_nv=int, starts=(int,), columns=(int,), ratios=(float,), offsets=(float,))
+#: has terms starts[i] … of ``columns`` and ``ratios``; positions have offsets. Then the tree of the coordinates that
+#: are left, each on the world: how they move is told by it alone.
+GEARED = Table(
+    **ROBOT.fields, own_nq=int, own_nv=int, starts=(int,), columns=(int,), ratios=(float,), offsets=(float,),
+    own_n=int, own_index=(int,), own_real=(float,), own_screws=(float,),
+)  # fmt: skip
 
 #: The largest double.
 LARGEST = float_info.max
@@ -31,6 +35,12 @@ LARGEST = float_info.max
 SYMMETRIC = ("matrix", "by_a")
 
 _OWN = {"nq": "own_nq", "nv": "own_nv"}
+
+
+def coordinates(robot):
+    """What moves in the coordinates that couplings leave, as :mod:`.displacement` looks at a robot."""
+    own = {name: getattr(robot, f"own_{name}") for name in ("n", "nq", "nv", "index", "real", "screws")}
+    return changed(robot, **own)
 
 
 class Expansion:

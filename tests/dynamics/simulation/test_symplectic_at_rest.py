@@ -82,6 +82,21 @@ def test_a_damper_is_solved_for_at_once(damping):
     assert np.abs(motion.v[:, 0] - ((1 - x) / (1 + x)) ** np.arange(6)).max() < 1e-12
 
 
+def test_a_very_stiff_damper_rings():
+    """As docs/simulate.md says: the sign changes at every step and little is lost, where "implicit" stops at once."""
+    free = kf.models.pendulum(mass=2.0, length=0.5)
+    more = {"damping": 1e4, "gravity": [0, 0, 0]}
+    ringing = symplectic(free, [0.0], [1.0], 0.01 * np.arange(21), **more).v[:, 0]
+    assert (ringing[1:] * ringing[:-1] < 0).all()
+    assert 0.6 < np.abs(ringing[-1]) < 1
+    stopped = kf.simulate(free, [0.0], [1.0], 0.01 * np.arange(21), method="implicit", **more).v[:, 0]
+    assert (stopped >= 0).all()
+    assert stopped[3] < 1e-6
+    short = symplectic(free, [0.0], [1.0], 1e-5 * np.arange(21), **more).v[:, 0]  # h B < 2 I
+    assert (np.diff(short) < 0).all()
+    assert (short >= 0).all()
+
+
 @pytest.mark.parametrize("drive", [{"damping": 2.0}, {"kp": 50.0, "kd": 5.0}, {"kp": 50.0, "kd": 50.0}])
 def test_a_loop_comes_to_rest(drive):
     linkage, q = kf.models.four_bar(), kf.models.four_bar_configuration(0.7)
