@@ -63,6 +63,7 @@ def warn_of_lost_posterior(post: OutwardPosterior) -> None:
 def warn_of_lost_score(post: OutwardPosterior, score: OutwardScore) -> None:
     """Warn where fewer than five digits are left of an entry of the score, beside the terms that it is made of."""
     _warn(post, lambda post, other: _score_differences(post, score, other))
+    post.__dict__.pop("other", None)  # which was kept for this
 
 
 def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Other], Iterator[_Difference]]) -> None:
@@ -70,7 +71,9 @@ def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Othe
     if frame is None:
         return
     try:
-        worst = max(differences(post, _in_other_units(post)), key=lambda difference: difference.error)
+        if "other" not in post.__dict__:
+            post.__dict__["other"] = _in_other_units(post)
+        worst = max(differences(post, post.__dict__["other"]), key=lambda difference: difference.error)
     except (SingularError, ModelError):
         worst = _Difference(1.0, "the posterior", post.model.tree.roots[0])
     if worst.error <= _SUSPECT:
