@@ -69,6 +69,11 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
     S = np.asarray(S, float)
     if S.ndim != 2 or S.shape[0] != S.shape[1] or not len(S):
         raise ModelError(f"the whitened covariance has shape {S.shape}; give a square matrix of at least one row")
+    if not np.isfinite(S).all():
+        raise ModelError(
+            "the whitened covariance has entries that are not finite; its samples, or the factor that "
+            "whitened them, have"
+        )
     if n < len(S):
         raise ModelError(f"{n} samples of {len(S)} dimensions have roots that are 0; give at least {len(S)}")
     root = np.linalg.eigvalsh(S)
@@ -77,37 +82,43 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
 
 
 def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
-    """P(largest root > x), or P(smallest root < x), of a Wishart matrix of d dimensions and n samples."""
+    """P(largest root > x), or P(smallest root < x), of a Wishart matrix of d dimensions and n samples.
+
+    The integral is over singular values t = √x, of which the density 2tρ(t²) is smooth at 0: ρ itself is infinite there
+    where n = d.
+    """
     if not upper and x <= 0:
         return 0.0
-    start = float(_log_density(np.array([x]), d, n, upper)[0])
+    edge = float(np.sqrt(x))
+    start = float(_log_density(np.array([edge]), d, n, upper)[0])
     if np.isnan(start):  # among the other roots
         return 1.0
-    reach = 1e-3 * np.sqrt(n)
+    reach = 1e-3
     while True:
-        end = x + reach if upper else max(x - reach, 0.0)
+        end = edge + reach if upper else max(edge - reach, 0.0)
         if end == 0.0 or float(_log_density(np.array([end]), d, n, upper)[0]) < start - _DEEP:
             break
         reach *= 1.5
     from scipy.integrate import simpson
 
-    points = np.linspace(x, end, _POINTS)
+    points = np.linspace(edge, end, _POINTS)
     density = np.exp(_log_density(points, d, n, upper))
     return float(np.clip(abs(simpson(density, x=points)), 0.0, 1.0))
 
 
-def _log_density(x: Array, d: int, n: int, upper: bool) -> Array:
-    """Log of ρ at x (...), NaN where x is not beyond every zero of the polynomial."""
+def _log_density(t: Array, d: int, n: int, upper: bool) -> Array:
+    """Log of 2tρ(t²) at singular values t (...), NaN where t² is not beyond every zero of the polynomial."""
     from scipy.special import gammaln, xlogy
 
+    x = t * t
     sign, order = (1.0 if upper else -1.0), n - d
     value, ratio = np.zeros_like(x), np.ones_like(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(d - 1):  # monic: p_k+1 = (x − 2k − 1 − α) p_k − k(k + α) p_k−1, by ratios
             ratio = (x - (2 * k + 1 + order)) - (k * (k + order) / ratio if k else 0.0)
             value += np.log(sign * ratio)
-        constant = 0.5 * np.log(np.pi) - 0.5 * (n + d - 1) * np.log(2) - gammaln(0.5 * n) - gammaln(0.5 * d)
-        weight = xlogy(0.5 * (n - d - 1), x) - 0.5 * x  # x is 0 at the end of a lower tail
+        constant = 0.5 * np.log(np.pi) - 0.5 * (n + d - 3) * np.log(2) - gammaln(0.5 * n) - gammaln(0.5 * d)
+        weight = xlogy(n - d, t) - 0.5 * x  # t is 0 at the end of a lower tail
     return np.asarray(constant + weight + value)
 
 
@@ -115,12 +126,12 @@ def root_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
     """Largest root, of S, that has probability p; or the smallest."""
     from scipy.optimize import brentq
 
-    side = 1 if upper else -1
+    unit = (1.0 if upper else -1.0) * np.sqrt(2.0 / n)  # of log x: with n near d a smallest root may be 1e-10
 
     def excess(z: float) -> float:
-        return float(np.log(max(root_tail(n + side * z * np.sqrt(2 * n), d, n, upper=upper), 1e-300) / p))
+        return float(np.log(max(root_tail(n * np.exp(unit * z), d, n, upper=upper), 1e-300) / p))
 
     high = 2 * np.sqrt(d)
     while excess(high) > 0:
         high *= 1.3
-    return float(1 + side * brentq(excess, 0.0, high, xtol=1e-9) * np.sqrt(2 / n))
+    return float(np.exp(unit * brentq(excess, 0.0, high, xtol=1e-9)))

@@ -233,22 +233,33 @@ def smooth_batch(
     array([-3.3823, -3.0026])
     """
     expect_model(ss)
+    found = smooth_groups(ss, T, (xi, eta), method)
+    if ss.flat is None and method != "square_root":
+        warn_of_the_worst([smooth.filt.covariances for _, smooth in found.groups], level=2)
+    return found
+
+
+def smooth_groups(
+    ss: StateSpace,
+    T: ArrayLike,
+    inputs: tuple[ArrayLike | None, ArrayLike | None],
+    method: Method,
+    unseen: StateSpace | None = None,
+) -> SmoothedBatch:
+    """What :func:`smooth_batch` returns; entries without any measurement are smoothed in ``unseen``, if given."""
     measured = ss.check_outputs(T, "T", allow_nan=True)
-    known = [None if u is None else ss.check_states(u, name) for name, u in (("xi", xi), ("eta", eta))]
+    known = [None if u is None else ss.check_states(u, name) for name, u in zip(("xi", "eta"), inputs)]
     batch = np.broadcast_shapes(measured.shape[:-1], *(u.shape[:-1] for u in known if u is not None))
     count = int(np.prod(batch, dtype=int))
     rows = np.broadcast_to(measured, (*batch, ss.n_outputs)).reshape(count, ss.n_outputs)
-    inputs = [
-        None if u is None else np.broadcast_to(u, (*batch, ss.n_states)).reshape(count, ss.n_states) for u in known
-    ]
+    each = [None if u is None else np.broadcast_to(u, (*batch, ss.n_states)).reshape(count, ss.n_states) for u in known]
     groups, found = [], patterns(rows)
     for entries in found:
-        own = [None if u is None else u[entries] for u in inputs]
+        own = [None if u is None else u[entries] for u in each]
+        model = unseen if unseen is not None and np.isnan(rows[entries]).all() else ss
         try:
-            filt = kalman_filter(ss, rows[entries], own[0], own[1], method=method)
+            filt = kalman_filter(model, rows[entries], own[0], own[1], method=method)
         except SingularError as error:
             raise (named(int(entries[0]), batch, error) if len(found) > 1 else error) from None
-        groups.append((entries, bryson_frazier(ss, filt)))
-    if ss.flat is None and method != "square_root":
-        warn_of_the_worst([smooth.filt.covariances for _, smooth in groups], level=2)
+        groups.append((entries, bryson_frazier(model, filt)))
     return SmoothedBatch(ss, batch, tuple(groups))

@@ -194,7 +194,8 @@ def score(
         ∂ℓ/∂φ(p,k) = λ(p) x̂*(k) − Λ(p) φ P⁺(k)                 ∂ℓ/∂H(k) = a x̂* − (C H − G*Λ⁺) P
 
     with C = D⁻¹ + G*Λ⁺G; where η ≠ 0 there are terms in u = φ*η (see :class:`Score`). Nothing is inverted but D, so it
-    holds where the smoother does: R = 0, singular Q, missing measurements.
+    holds where the smoother does: R = 0, singular Q, missing measurements. A series without any measurement has the
+    likelihood 1 and a gradient of 0, under a flat prior too, which it leaves as it was.
 
     Parameters
     ----------
@@ -242,17 +243,29 @@ def score(
     if np.ndim(T) > 1:
         measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
         if not finite:
-            from kfdyn.estimation.patterns import patterns, smooth_batch
+            from kfdyn.estimation.patterns import patterns, smooth_groups
 
             if len(patterns(measured)) > 1:
-                found = smooth_batch(ss, T, xi, eta, method=method)
+                found = smooth_groups(ss, T, (xi, eta), method, _unseen(ss))
                 if ss.flat is None:
                     warn_of_the_worst([smooth.filt.covariances for _, smooth in found.groups], level=2)
                 return found.score
+    if ss.flat is not None:
+        measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
+        ss = _unseen(ss) if not finite and np.isnan(measured).all() else ss
     filt = kalman_filter(ss, T, xi, eta, method=method)
     if ss.flat is None:
         warn_of_lost_digits(filt.covariances, level=2)
     return score_of(bryson_frazier(ss, filt, covariances=False))
+
+
+def _unseen(ss: StateSpace) -> StateSpace:
+    """A proper model for series without any measurement, whose likelihood is 1 in every model."""
+    if ss.flat is None:
+        return ss
+    from kfdyn.estimation.flat.prior import finite_model
+
+    return finite_model(ss)[0]
 
 
 def score_of(smooth: Smoothed) -> Score:

@@ -213,7 +213,7 @@ class Tree:
 
 
 def _label(names: Sequence[str] | None, k: int) -> str:
-    return f"node {k}" if names is None else f"node {k} ('{names[k]}')"
+    return f"node {k} ('{names[k]}')" if names is not None and names[k] else f"node {k}"
 
 
 def _parent_array(parent: ArrayLike, names: Sequence[str] | None) -> IntArray:

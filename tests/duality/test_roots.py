@@ -33,9 +33,50 @@ def test_tails_are_those_of_simulation(d, n):
         assert abs(root_tail(np.quantile(roots[:, 0], p), d, n, upper=False) - p) < error
 
 
-def test_the_test_keeps_its_level():
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
+def test_smallest_root_of_as_many_samples_as_dimensions(d):
+    """Edelman (1988), exact: f(x) = d Γ((d+1)/2)/√(2πx) e^(−dx/2) U((d−1)/2, −½, x/2), infinite at 0."""
+    from scipy.integrate import quad
+    from scipy.special import gammaln, hyperu
+
+    def of_singular_value(t):
+        x = t * t
+        log = np.log(2.0 * d) + gammaln(0.5 * (d + 1)) - 0.5 * np.log(2.0 * np.pi) - 0.5 * d * x
+        return np.exp(log) * hyperu(0.5 * (d - 1), -0.5, 0.5 * x)
+
+    for p in (1e-8, 1e-4, 0.01):
+        x = (p / of_singular_value(0.0)) ** 2
+        want = quad(of_singular_value, 0.0, np.sqrt(x), epsabs=0.0, epsrel=1e-10)[0]
+        assert root_tail(x, d, d, upper=False) == pytest.approx(want, rel=1e-9 if p < 1e-3 else 1e-3)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
+def test_smallest_root_of_one_sample_more_is_exponential(d):
+    """Edelman (1988), exact: d times the smallest root is χ² of two degrees of freedom."""
+    for p in (1e-8, 1e-4, 0.01):
+        x = -2.0 * np.log1p(-p) / d
+        assert root_tail(x, d, d + 1, upper=False) == pytest.approx(p, rel=max(0.1 * p, 1e-8) + 1e-3 * (p > 1e-3))
+
+
+@pytest.mark.parametrize("more", [0, 1, 2, 5])
+def test_p_values_are_uniform_for_hardly_more_samples_than_dimensions(more):
+    """Each side's p-value below 0.1, of 40,000 draws: with n = d that of the smallest root was 1 whatever it was."""
+    d, runs, rng = 4, 40_000, np.random.default_rng(more)
+    n = d + more
+    X = rng.standard_normal((runs, d, n))
+    roots = np.linalg.eigvalsh(X @ X.transpose(0, 2, 1))
+    for level in (0.1, 0.01, 0.001):
+        error = 4.0 * np.sqrt(level / runs) + 0.02 * level
+        for upper, i in ((False, 0), (True, -1)):
+            limit = n * root_limit(level, d, n, upper=upper)
+            share = np.mean(roots[:, i] > limit if upper else roots[:, i] < limit)
+            assert abs(share - level) < error, (upper, level, share)
+
+
+@pytest.mark.parametrize(("d", "n"), [(4, 4), (4, 200)])
+def test_the_test_keeps_its_level(d, n):
     rng, runs = np.random.default_rng(1), 1000
-    p = np.array([roots_test(wishart(4, 200, rng) / 200, 200).p_value for _ in range(runs)])
+    p = np.array([roots_test(wishart(d, n, rng) / n, n).p_value for _ in range(runs)])
     for level in (0.1, 0.01):
         assert np.mean(p < level) < level + 4 * np.sqrt(level / runs)
     assert np.mean(p < 0.1) > 0.05  # and can fail
@@ -54,8 +95,10 @@ def test_it_sees_a_direction_that_the_likelihood_ratio_does_not():
 
 
 def test_limit_is_the_inverse_of_the_tail():
-    for d, n in ((1, 1000), (6, 200_000), (30, 500)):
-        assert root_tail(n * root_limit(1e-5, d, n), d, n, upper=True) == pytest.approx(1e-5, rel=0.02)
+    for d, n in ((1, 1), (1, 1000), (6, 6), (6, 7), (6, 200_000), (30, 500)):
+        for upper in (False, True):
+            limit = n * root_limit(1e-5, d, n, upper=upper)
+            assert root_tail(limit, d, n, upper=upper) == pytest.approx(1e-5, rel=1e-6)
 
 
 def test_bad_input_names_the_culprit():
@@ -63,3 +106,5 @@ def test_bad_input_names_the_culprit():
         roots_test(np.eye(3), 2)
     with pytest.raises(ModelError, match="square"):
         roots_test(np.ones((2, 3)), 10)
+    with pytest.raises(ModelError, match="not finite"):
+        roots_test(np.diag([1.0, np.nan]), 10)

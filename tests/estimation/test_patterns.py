@@ -99,10 +99,31 @@ def test_the_score_of_a_grouped_batch_is_the_derivative_of_the_dense_normal():
 
 def test_an_entry_that_leaves_a_flat_prior_open_is_named():
     one = [[1.0]]
-    ss = kf.StateSpace.chain(one, one, one, one, steps=2)
-    with pytest.raises(SingularError, match=r"batch entry \[1, 0\]: flat prior: the data never resolve") as error:
-        kf.score(ss, [[[1.0, 2.0]], [[np.nan, np.nan]]])
-    assert error.value.node == 0
+    level = kf.StateSpace.chain(one, one, one, one, steps=2)
+    trend = kf.StateSpace.chain([[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.eye(2), one, steps=2)
+    for ask, ss, T in (
+        (kf.smooth_batch, level, [[[1.0, 2.0]], [[np.nan, np.nan]]]),
+        (kf.smooth_batch, trend, [[[1.0, 2.0]], [[np.nan, 3.0]]]),
+        (kf.score, trend, [[[1.0, 2.0]], [[np.nan, 3.0]]]),
+    ):
+        with pytest.raises(SingularError, match=r"batch entry \[1, 0\]: flat prior: the data never resolve") as error:
+            ask(ss, T)
+        assert error.value.node == 0
+
+
+@pytest.mark.parametrize("method", ["block", "univariate", "square_root"])
+def test_a_series_without_a_measurement_has_likelihood_one_under_a_flat_prior_too(method):
+    one = [[1.0]]
+    ss = kf.StateSpace.chain(one, one, one, one, steps=3)
+    T = np.array([[1.0, 2.0, 0.5], [np.nan] * 3, [np.nan, 1.0, 4.0]])
+    found = kf.score(ss, T, method=method)
+    for i, row in enumerate(T):
+        alone = kf.score(ss, row, method=method)
+        for name in ("phi", "H", "Q", "R", "logdet_Q", "logdet_R"):
+            close(getattr(found, name).flat[i], getattr(alone, name).flat)
+        assert found.llf[i] == pytest.approx(alone.llf)
+    assert found.llf[1] == 0.0 and not found.Q.flat[1].any() and not found.logdet_R.flat[1].any()
+    assert not kf.score(ss, T[[1, 1]], method=method).phi.flat.any()
 
 
 def test_the_score_of_smooth_batch():

@@ -54,3 +54,12 @@ def test_airline_with_trend_and_seasonal_and_a_gap_at_the_start():
     model = sm.tsa.UnobservedComponents(T, "local linear trend", seasonal=4, use_exact_diffuse=True)
     result, ss = both(model, [1e-3, 1e-4, 1e-5, 1e-4])
     compare(result, ss, T)
+
+
+def test_a_series_without_a_measurement_adds_nothing_to_the_likelihood():
+    nothing = np.full(20, np.nan)
+    model = sm.tsa.UnobservedComponents(nothing, "local level", use_exact_diffuse=True)
+    _, ss = both(model, [1.0, 2.0])
+    found = kf.score(ss, nothing)
+    assert found.llf == model.loglike([1.0, 2.0]) == 0.0
+    np.testing.assert_array_equal([found.R.flat.sum(), found.Q.flat.sum()], model.score([1.0, 2.0]))

@@ -103,6 +103,8 @@ class Layout:
     n_data: int
     n_flat: int
     waiting: frozenset[Tag] = frozenset()
+    pattern: Pattern = ()
+    loop_rows: tuple[tuple[int, ...], ...] = ()
     choices: dict[int, Choice] = field(default_factory=dict)
     programs: list[Any] = field(default_factory=list)
 
@@ -165,9 +167,9 @@ def make_layout(
     )
     known = log_weights, n_rows, n_data, n_flat
     if is_open(system):
-        return Layout(system, sensors, nodes, dofs.order, units, *known)
+        return Layout(system, sensors, nodes, dofs.order, units, *known, pattern=pattern)
     nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
-    return Layout(system, sensors, nodes, (n, *dofs.order), units, *known, waiting)
+    return Layout(system, sensors, nodes, (n, *dofs.order), units, *known, waiting, pattern, loop_rows)
 
 
 def _shared(

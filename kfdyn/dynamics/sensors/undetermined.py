@@ -8,8 +8,9 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_labels, dofs_of
 from kfdyn.dynamics.sensors.factor import Factor, spans
-from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, gather
-from kfdyn.dynamics.sensors.layout import Layout
+from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, gather, unsuited
+from kfdyn.dynamics.sensors.joint_kinds import JointTorque
+from kfdyn.dynamics.sensors.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.message import at_hinge
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.dynamics.sensors.sharing import READ, coordinate_maps
@@ -18,6 +19,8 @@ from kfdyn.multibody import LinkTerms
 
 # Share of a direction below which a part of it is rounding, and not named.
 NAMED = 1e-6
+# One factor of all covariances, which an estimate does not depend on: with it variances that are large may be found.
+SHARPER = 1e-16
 AXES = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 
 
@@ -55,9 +58,9 @@ def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), e
                 unknowns, rows = _outward(factor, k, vector)
                 free.append(unknowns)
                 bound.append(rows)
-    unknowns = _basis(np.array(free).reshape(len(free), -1))
-    rows = _basis(np.array(bound).reshape(len(bound), -1))
     names, readings = _unknown_names(layout), _row_names(layout)
+    unknowns = _basis(np.array(free).reshape(len(free), len(names)))
+    rows = _basis(np.array(bound).reshape(len(bound), len(readings)))
     unseen = tuple(_parts(vector, [name for name, _ in names]) for vector in unknowns)
     repeated = tuple(_parts(vector, readings) for vector in rows)
     nv, maps = dofs_of(layout.system).nv, coordinate_maps(layout.system)
@@ -69,9 +72,20 @@ def undetermined(layout: Layout, terms: LinkTerms, lead: tuple[int, ...] = (), e
         P = factor.nodes[k].data.P_loose[0]
         forces[:, k] = unknowns[:, at : at + P.shape[1]] @ P[:6].T if len(unknowns) else 0.0
         at += P.shape[1]
-    text = _sentence(layout, unknowns, names, unseen, repeated, lead, entry)
+    where = f" (batch entry {tuple(map(int, np.unravel_index(entry, lead)))})" if lead else ""
+    if _too_wide(layout, one):
+        text = _wide_sentence(unseen, where)
+    else:
+        text = _sentence(layout, unknowns, names, unseen, repeated, where)
     moved = unknowns[:, :nv] if maps is None else unknowns[:, :nv] @ maps[1].T
     return Undetermined(moved, forces, unseen, repeated, text, pins)
+
+
+def _too_wide(layout: Layout, one: LinkTerms) -> bool:
+    """Whether a state that is refused is determined after all, but by readings too wide to be told from none."""
+    sensors = tuple(sensor.replace(cov=SHARPER * sensor.cov) for sensor in layout.sensors)
+    sharper = make_layout(layout.system, sensors, layout.pattern, layout.loop_rows)
+    return not unsuited(gather(sharper, one))[0]
 
 
 def _null_at(factor: Factor, k: int) -> tuple[Array, Array]:
@@ -189,17 +203,13 @@ def _sentence(
     names: list[tuple[str, int]],
     unseen: tuple[tuple[str, ...], ...],
     repeated: tuple[tuple[str, ...], ...],
-    lead: tuple[int, ...],
-    entry: int,
+    where: str,
 ) -> str:
     """The message, at most some directions of each kind, and what would help."""
     said = []
-    where = f" (batch entry {tuple(map(int, np.unravel_index(entry, lead)))})" if lead else ""
     unseen, repeated = tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(repeated))
     if unseen:
-        told = "; ".join(" with ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in unseen[:4])
-        more = f"; and {len(unseen) - 4} more" if len(unseen) > 4 else ""
-        said.append(f"the sensors leave undetermined: {told}{more}{where}")
+        said.append(f"the sensors leave undetermined: {_told(unseen)}{where}")
         node = names[int(np.abs(unknowns[0]).argmax())][1] if len(unknowns) else 0
         hinge, body = layout.system.hinge_names[node], layout.system.body_names[node]
         if any(part.startswith("mode") for part in unseen[0]):
@@ -210,7 +220,9 @@ def _sentence(
         elif any("force" in part for part in unseen[0]):
             said.append(f"a ForceTorque inboard of {body!r}, or a finite covariance of that force, would cure it")
         else:
-            said.append(f"a JointTorque or JointAcceleration at hinge {hinge!r}, or an Imu on {body!r}, would cure it")
+            here = [layout.sensors[piece.sensor] for piece in (*layout.nodes[node].info, *layout.nodes[node].rows)]
+            torque = "" if any(isinstance(sensor, JointTorque) for sensor in here) else "JointTorque or "
+            said.append(f"a {torque}JointAcceleration at hinge {hinge!r}, or an Imu on {body!r}, would cure it")
     if repeated:
         told = "; ".join(", ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in repeated[:4])
         said.append(
@@ -218,3 +230,20 @@ def _sentence(
             "covariance, or leave it out"
         )
     return "; ".join(said) or f"the equations are singular to working precision{where}; rescale the covariances"
+
+
+def _told(unseen: tuple[tuple[str, ...], ...]) -> str:
+    """Some of the directions, each by some of its parts."""
+    told = "; ".join(" with ".join(parts[:4]) + (" and more" if len(parts) > 4 else "") for parts in unseen[:4])
+    return told + (f"; and {len(unseen) - 4} more" if len(unseen) > 4 else "")
+
+
+def _wide_sentence(unseen: tuple[tuple[str, ...], ...], where: str) -> str:
+    """The message where variances alone are the trouble."""
+    told = f": {_told(tuple(dict.fromkeys(unseen)))}" if unseen else ""
+    return (
+        f"near a singular state the sensors leave variances beyond {ROOT_CONDITION:.0e} in the robot's own units{where}"
+        f", which rounding cannot tell from undetermined{told}; divide the covariances of all sensors by one number, "
+        f"such as {1 / SHARPER:.0e}: the estimate stays the same, and its covariances are those divided by it; or add "
+        "a JointAcceleration or an Imu there"
+    )

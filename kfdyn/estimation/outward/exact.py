@@ -17,12 +17,14 @@ large enough, and R → 0 is the exact row. The score takes this road where R is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.outward.factors import factor_of
 from kfdyn.estimation.outward.rows import Rows
 from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.tree import Tree
@@ -53,6 +55,48 @@ class Solved:
     flat: bool  # a root with nothing known of it: e₁ is free
     passed: Rows | None = None
     noise: Rows | None = None
+
+    @cached_property
+    def whitener(self) -> FloatArray:
+        """K of rows as they are, (g, r, c): Σ⁻¹ = whitener* whitener."""
+        return self.K / self.scale[:, None, :]
+
+    @cached_property
+    def Gamma(self) -> FloatArray:
+        """Γ = W C*Σ⁻¹, (g, n, c)."""
+        Gamma = self.E @ self.whitener
+        i, row, state, unit = self._read
+        Gamma[i, state] = (np.eye(self.rows.C.shape[1])[row] - self._share[i, row]) / unit
+        return Gamma
+
+    @cached_property
+    def keep(self) -> FloatArray:
+        """1 − ΓC, (g, n, n): what the branch still takes over and adds."""
+        keep = np.eye(self.rows.C.shape[2]) - self.Gamma @ self.rows.C
+        i, row, state, unit = self._read
+        keep[i, state] = np.einsum("ec,ecn->en", self._share[i, row], self.rows.C[i]) / unit
+        return keep
+
+    @cached_property
+    def _share(self) -> FloatArray:
+        """R Σ⁻¹ = 1 − CΓ, (g, c, c): no difference of numbers next to 1 where R is small."""
+        cov = self.rows.cov
+        return (
+            np.zeros_like(_t(self.whitener) @ self.whitener) if cov is None else cov @ _t(self.whitener) @ self.whitener
+        )
+
+    @cached_property
+    def _read(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """States that are read themselves, by one row each: member, row, state, and what the row multiplies it by.
+
+        A state with a noise of 1e-20 of what its branch adds keeps just that, of which 1 − ΓC would leave rounding.
+        """
+        C = self.rows.C
+        seen = C != 0.0
+        alone = (seen.sum(axis=2) == 1) & ((seen.sum(axis=1)[:, None, :] * seen).sum(axis=2) == 1)
+        i, row = np.nonzero(alone & (self.rest.shape[2] == 0))
+        state = np.argmax(seen, axis=2)[i, row]
+        return i, row, state, C[i, row, state][:, None]
 
 
 class _Sizes(NamedTuple):
@@ -183,28 +227,26 @@ def _solve_with_noise(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes,
         C = part.C / scale[:, :, None]
         E = b @ (K @ C @ b).transpose(0, 2, 1)
         known = np.einsum("grc,bgc->bgr", K, part.y / scale - np.einsum("gcn,bgn->bgc", C, u))
-        if c == n == 1:
-            keep = part.cov / Sigma
-            b_new = b * np.sqrt(keep)
-        else:
-            keep = np.eye(n) - E @ (K @ C)
-            noise = E @ K @ (factor_of(part.cov) / scale[:, :, None])
-            both = np.concatenate([keep @ b, noise], axis=2).transpose(0, 2, 1)
-            b_new = np.asarray(np.linalg.qr(both, mode="r")).transpose(0, 2, 1)
-        A.flat[A.places(at, n * above)] = (keep @ a).reshape(g, -1)
-        B.flat[B.places(at, n * n)] = b_new.reshape(g, -1)
-        U.flat[:, U.places(at, n)] = u + np.einsum("gnr,bgr->bgn", E, known)
         left = Rows(tree.parent[at], K @ C @ a, known)
-        out.append(Solved(part, scale, K, E, np.zeros((g, c, 0)), a, b, u, False, None, left))
+        step = Solved(part, scale, K, E, np.zeros((g, c, 0)), a, b, u, False, None, left)
+        roots = np.concatenate([step.keep @ b, step.Gamma @ factor_of(part.cov)], axis=2)
+        A.flat[A.places(at, n * above)] = (step.keep @ a).reshape(g, -1)
+        B.flat[B.places(at, n * n)] = _triangle(roots).reshape(g, -1)
+        gap = part.y - np.einsum("gcn,bgn->bgc", part.C, u)
+        U.flat[:, U.places(at, n)] = u + np.einsum("gnc,bgc->bgn", step.Gamma, gap)
+        out.append(step)
     return out
 
 
-def factor_of(R: FloatArray) -> FloatArray:
-    """L with L L* = R (g, n, n), which may be singular, found in units of its own deviations."""
-    deviation = np.sqrt(np.maximum(np.diagonal(R, axis1=1, axis2=2), 0.0))
-    unit = np.where(deviation > 0.0, deviation, 1.0)
-    value, vector = np.linalg.eigh(R / (unit[:, :, None] * unit[:, None, :]))
-    return unit[:, :, None] * vector * np.sqrt(np.maximum(value, 0.0))[:, None, :]
+def _triangle(roots: FloatArray) -> FloatArray:
+    """B (g, n, n) with B B* = F F* of roots F (g, n, r), r ≥ n."""
+    if roots.shape[1] == 1:
+        return np.sqrt((roots * roots).sum(axis=2))[:, :, None]
+    return _t(np.asarray(np.linalg.qr(_t(roots), mode="r")))
+
+
+def _t(a: FloatArray) -> FloatArray:
+    return np.swapaxes(a, -1, -2)
 
 
 def _svd(F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -226,8 +268,10 @@ def _apply(tree: Tree, branches: Branches, sizes: _Sizes, step: Solved, C: Float
     if step.K.shape[1] == n:  # nothing is left free: the state itself is known
         A_new, B_new = np.zeros_like(step.A), np.zeros_like(b)
     else:
-        A_new = step.A - step.E @ (step.K @ CA)
+        A_new = step.keep @ step.A
         B_new = b - step.E @ V1t
+        i, _, state, _ = step._read
+        B_new[i, state] = 0.0
     own = own + np.einsum("gnr,bgr->bgn", step.E, known)
     A.flat[A.places(at, step.A[0].size)] = A_new.reshape(at.size, -1)
     B.flat[B.places(at, n * n)] = B_new.reshape(at.size, -1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.estimation.blocks import FloatArray, IntArray
-from kfdyn.estimation.outward.exact import factor_of
+from kfdyn.estimation.outward.factors import factor_of
 from kfdyn.estimation.outward.strong import STRONG, noise_left
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.block_checks import expect_covariance, expect_finite, expect_size
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, real_array
+from kfdyn.estimation.outward.factors import branch_factors
 from kfdyn.estimation.outward.posterior import OutwardPosterior
 from kfdyn.estimation.packing import BlockInput, Packed, pack
 from kfdyn.estimation.state_space import as_tree
@@ -19,9 +20,6 @@ from kfdyn.estimation.tree import Tree
 
 if TYPE_CHECKING:
     from kfdyn.estimation.outward.batch import OutwardBatch
-
-_RANK = 1e-14  # of a correlation matrix: a smaller eigenvalue is rounding
-_FINE = 1e-5  # one below that would keep fewer than eleven digits
 
 
 class OutwardTree:
@@ -135,7 +133,7 @@ class OutwardTree:
         }  # fmt: skip
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "B", _factors(self.W, tree.roots if root_cov is None else []))
+        object.__setattr__(self, "B", branch_factors(self.W, tree.roots if root_cov is None else []))
         for buffer in (n, m, u, A_flat, W_flat, C_flat, R_flat, self.B.flat):
             buffer.flags.writeable = False
 
@@ -177,8 +175,9 @@ class OutwardTree:
 
         Notes
         -----
-        O(N) time and memory. With a flat root the log-likelihood is Durbin and Koopman's: the limit of ℓ + ½ d log κ
-        for the prior covariance κ1 of d states.
+        O(N) time and memory. A W or R whose correlations have an eigenvalue below 1e-14 for each row is taken to be
+        singular, for rounding leaves no less. With a flat root the log-likelihood is Durbin and Koopman's: the limit of
+        ℓ + ½ d log κ for the prior covariance κ1 of d states.
 
         Examples
         --------
@@ -261,38 +260,3 @@ def _roots(
         inner[full.offsets[k] : full.offsets[k + 1]] = False
     full.flat[inner] = W
     return u, full.flat
-
-
-def _factors(W: Blocks, flat_roots: list[int]) -> Blocks:
-    """B with B B* = W, (n, n), of columns that are zero where W is singular; the identity at a flat root."""
-    out = np.empty_like(W.flat)
-    for nodes, w in W.grouped():
-        n = w.shape[1]
-        scale = np.sqrt(np.maximum(np.diagonal(w, axis1=1, axis2=2), 0.0))
-        if n == 1:
-            b = scale[:, :, None]
-        else:  # by eigenvalues in units of its own deviations: a Cholesky factor may mistake rounding for variance
-            unit = np.where(scale > 0.0, scale, 1.0)
-            value, vector = np.linalg.eigh(w / (unit[:, :, None] * unit[:, None, :]))
-            there = value > _RANK * n
-            b = unit[:, :, None] * vector * np.sqrt(np.where(there, value, 0.0))[:, None, :]
-            fine = np.flatnonzero(there.all(axis=1) & (value[:, 0] < _FINE))
-            if fine.size:
-                own = unit[fine][:, :, None]
-                turn, size, _ = np.linalg.svd(_cholesky(w[fine]) / own)
-                b[fine] = own * turn * size[:, None, :]
-        out[W.places(nodes, n * n)] = b.reshape(nodes.size, -1)
-    factors = W.like(out)
-    for k in flat_roots:
-        factors[k][...] = np.eye(int(W.rows[k]))
-    return factors
-
-
-def _cholesky(w: FloatArray) -> FloatArray:
-    """L with L L* = w (g, n, n), in as many digits as there are: of a small pivot a difference is all that is left."""
-    left = w.astype(np.longdouble)
-    out = np.zeros_like(left)
-    for j in range(w.shape[1]):
-        out[:, j:, j] = left[:, j:, j] / np.sqrt(np.maximum(left[:, j, j], np.finfo(float).tiny))[:, None]
-        left = left - out[:, :, None, j] * out[:, None, :, j]
-    return out.astype(float)

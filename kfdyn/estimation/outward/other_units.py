@@ -1,9 +1,9 @@
 """A second opinion: the same tree counted from its other end, with its traits in other units, gives the same answer.
 
 Nothing but rounding tells the two apart. So their difference is what rounding does to the answer, in the sweeps and for
-lack of digits in what was given; a bound of it would be far too large, or hold for one reason alone. It costs as much
-as the answer, so it is asked for where that was found by roots (:mod:`.rooted`), and not by the package itself, as in a
-fit.
+lack of digits in what was given; there the other tree also takes a W or R that is singular but for rounding as it
+stands (:mod:`.factors`). A bound would be far too large, or hold for one reason alone. It costs as much as the answer,
+so it is asked for where that was found by roots (:mod:`.rooted`), and not by the package itself, as in a fit.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def warn_of_lost_posterior(post: OutwardPosterior) -> None:
 def warn_of_lost_score(post: OutwardPosterior, score: OutwardScore) -> None:
     """Warn where fewer than five digits are left of an entry of the score, beside the terms that it is made of."""
     _warn(post, lambda post, other: _score_differences(post, score, other))
+    post.__dict__.pop("other", None)  # which was kept for this
 
 
 def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Other], Iterator[_Difference]]) -> None:
@@ -70,7 +71,9 @@ def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Othe
     if frame is None:
         return
     try:
-        worst = max(differences(post, _in_other_units(post)), key=lambda difference: difference.error)
+        if "other" not in post.__dict__:
+            post.__dict__["other"] = _in_other_units(post)
+        worst = max(differences(post, post.__dict__["other"]), key=lambda difference: difference.error)
     except (SingularError, ModelError):
         worst = _Difference(1.0, "the posterior", post.model.tree.roots[0])
     if worst.error <= _SUSPECT:
@@ -106,11 +109,8 @@ def _in_other_units(post: OutwardPosterior) -> _Other:
         root_mean, root_cov = Blocks(mean, model.n[::-1])[k], blocks[1][k]
     other = OutwardTree(parent, *blocks, root_mean, root_cov, mean=mean)
     y = np.ascontiguousarray((post.y * output)[..., ::-1])
-    return _Other(
-        OutwardPosterior(other, y, solve_by_roots(other, y.reshape(math.prod(y.shape[:-1]), y.shape[-1]))),
-        state,
-        output,
-    )
+    table = y.reshape(math.prod(y.shape[:-1]), y.shape[-1])
+    return _Other(OutwardPosterior(other, y, solve_by_roots(other, table, as_given=True)), state, output)
 
 
 def _within(sizes: IntArray) -> FloatArray:

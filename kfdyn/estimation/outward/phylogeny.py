@@ -120,8 +120,9 @@ class Phylogeny:
             )
             raise TreeError(f"{which} are called {name!r}; rename them, or use their numbers")
         if not found:
+            more = " …" if len(self.tips) > 8 else ""
             raise TreeError(
-                f"no node is called {name!r}; the tips are {', '.join(self.names[k] for k in self.tips[:8])} …"
+                f"no node is called {name!r}; the tips are {', '.join(self.names[k] for k in self.tips[:8])}{more}"
             )
         return found[0]
 
@@ -288,6 +289,8 @@ def _covariance(value: ArrayLike, name: str, size: int | None = None) -> FloatAr
     array = real_array(value, name)
     d = size if size is not None else (1 if array.ndim == 0 else array.shape[0])
     if array.ndim < 2 and array.shape in ((), (1,), (d,)):
+        if not (array >= 0.0).all() or np.isinf(array).any():
+            raise ModelError(f"{name} must be a variance, a finite number of 0 or more, got {array}")
         return np.diag(np.broadcast_to(array, (d,)))
     if array.shape != (d, d):
         raise ShapeError(f"{name} must be a number, {d} variances or a ({d}, {d}) covariance; got shape {array.shape}")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _EPS = float(np.finfo(float).eps)
 _CANCELS = 1e-10  # relative error of a product beyond which the mean is differentiated
 _PASSES = 3
+_CONVERGED = 1e-9  # of every answer: the next pass would change no digit
 _AT_ONCE = 10**6  # numbers of a batch of posterior means
 _MOST = 10**7  # of all of them, some seconds; in larger trees products stay, and the second opinion tells of them
 
@@ -122,42 +123,54 @@ def _responses(
         unit[np.arange(g)[:, None], np.arange(n), start[source[some]][:, None] + np.arange(n)] = 1.0
         inputs = unit.reshape(g * n, -1)
         none = np.zeros_like(inputs)
-        x = _mean(dual, Given(none, inputs) if by_force else Given(inputs, none)).reshape(g, n, -1)
-        out[some] = x[np.arange(g)[:, None], :, start[at[some]][:, None] + np.arange(answers)].transpose(0, 2, 1)
+        asked = np.repeat(start[at[some]][:, None] + np.arange(answers), n, axis=0)
+        x = _mean(dual, Given(none, inputs) if by_force else Given(inputs, none), asked)
+        out[some] = x.reshape(g, n, answers)
     return out
 
 
-def _mean(dual: RootedDual, given: Given) -> FloatArray:
-    """The posterior mean (batch, Σn), in passes that each find what the last has left."""
-    ss, x = dual.smooth.ss, np.zeros((len(given.data), dual.mean.flat.shape[1]))
-    states = x.shape[1]
+def _mean(dual: RootedDual, given: Given, asked: IntArray) -> FloatArray:
+    """The posterior mean (batch, answers) of the states asked for (batch, answers).
+
+    In passes that each find what the last has left, of those for which that is still a digit.
+    """
+    ss, states = dual.smooth.ss, dual.mean.flat.shape[1]
+    x, moving = np.zeros((len(given.data), states)), np.arange(len(given.data))
     for _ in range(_PASSES):
-        eta, xi = _left(dual, given.data, x), -given.force
+        data, force = given.data[moving], given.force[moving]
+        eta, xi = _left(dual, data, x[moving]) if x.any() else data, -force
         xi[:, states:] = -eta[:, states:]
         eta[:, states:] = 0.0
-        filt = kalman_filter(ss, np.zeros((len(x), ss.n_outputs)), xi, eta, method="square_root")
-        x = x + bryson_frazier(ss, filt).costate.flat[:, :states]
-    return x
+        filt = kalman_filter(ss, np.zeros((moving.size, ss.n_outputs)), xi, eta, method="square_root")
+        step = bryson_frazier(ss, filt).costate.flat[:, :states]
+        x[moving] += step
+        rows = np.arange(moving.size)[:, None]
+        found, change = x[moving][rows, asked[moving]], step[rows, asked[moving]]
+        moving = moving[(np.abs(change) > _CONVERGED * np.abs(found)).any(axis=1)]
+        if not moving.size:
+            break
+    return x[np.arange(len(x))[:, None], asked]
 
 
 def _left(dual: RootedDual, data: FloatArray, x: FloatArray) -> FloatArray:
     """u + A x(p) − x of the branches and y − C x of the rows, in as many digits as there are."""
-    tree, place, known = dual.smooth.ss.tree, Blocks(x, dual.mean.rows), x.astype(np.longdouble)
-    out, start = data.astype(np.longdouble), x.shape[1]
-    out[:, :start] -= known
+    tree, place, start = dual.smooth.ss.tree, Blocks(x, dual.mean.rows), x.shape[1]
+    # the batch last: inner loops over a node's few states are slow
+    known, out = (np.ascontiguousarray(v.T).astype(np.longdouble) for v in (x, data))
+    out[:start] -= known
     for nodes, a in dual.branches.A.grouped():
         n, above = a.shape[1:]
         if above:
-            taken = known[:, place.places(tree.parent[nodes], above)]
-            out[:, place.places(nodes, n)] += np.einsum("gij,bgj->bgi", a, taken)
+            taken = known[place.places(tree.parent[nodes], above)].reshape(nodes.size, above, -1)
+            out[place.places(nodes, n).ravel()] += np.einsum("gij,gjb->gib", a, taken).reshape(nodes.size * n, -1)
     for rows in dual.noisy:
-        seen = np.einsum("gcn,bgn->bgc", rows.C, known[:, place.places(rows.at, rows.C.shape[2])])
-        stop = start + seen[0].size
-        out[:, start:stop] -= seen.reshape(len(x), -1)
-        start = stop
+        g, c, n = rows.C.shape
+        seen = np.einsum("gcn,gnb->gcb", rows.C, known[place.places(rows.at, n)].reshape(g, n, -1))
+        out[start : start + g * c] -= seen.reshape(g * c, -1)
+        start += g * c
     for k in tree.roots if dual.flat_roots else ():  # which may be anywhere
-        out[:, place.offsets[k] : place.offsets[k + 1]] = 0.0
-    return out.astype(float)
+        out[place.offsets[k] : place.offsets[k + 1]] = 0.0
+    return np.ascontiguousarray(out.T.astype(float))
 
 
 def _get(blocks: Blocks, nodes: IntArray, *shape: int) -> FloatArray:

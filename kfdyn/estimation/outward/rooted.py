@@ -31,6 +31,7 @@ from kfdyn.estimation.outward.dual import (
     transposed,
 )
 from kfdyn.estimation.outward.exact import Branches, solve_exact
+from kfdyn.estimation.outward.factors import branch_factors
 from kfdyn.estimation.outward.responses import posterior_covariances
 from kfdyn.estimation.outward.rows import Rows, split_rows
 from kfdyn.estimation.outward.strong import almost_exact
@@ -132,14 +133,18 @@ def _known_better(
     return terms**2 > _MIXED * (((maps @ cov) * maps).sum(axis=2) + noise)
 
 
-def solve_by_roots(model: OutwardTree, y: FloatArray) -> RootedDual:
-    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests."""
+def solve_by_roots(model: OutwardTree, y: FloatArray, as_given: bool = False) -> RootedDual:
+    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests.
+
+    ``as_given`` takes no W or R to be singular for rounding's sake (:mod:`.factors`).
+    """
     tree, u, flat_roots = model.tree, np.repeat(model.mean[None], len(y), axis=0), model.root_cov is None
     about, ss, together = np.zeros_like(u), None, _almost_and_quite_exact(model)
+    added = branch_factors(model.W, tree.roots if flat_roots else [], True) if as_given else model.B
     for _ in range(_PASSES):
         read, known = deviations(model, y, u, about)
-        noisy, exact, logdet = split_rows(tree, model.C, model.R, read, together)
-        A, B = model.A.like(model.A.flat.copy()), model.B.like(model.B.flat.copy())
+        noisy, exact, logdet = split_rows(tree, model.C, model.R, read, together, as_given)
+        A, B = model.A.like(model.A.flat.copy()), added.like(added.flat.copy())
         branches = Branches(A, B, Blocks(known, model.n))
         solved, left, more, square = solve_exact(tree, branches, exact, flat_roots)
         noisy = noisy + left

@@ -9,10 +9,9 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.outward.factors import Variances, triangle_of, variances
 from kfdyn.estimation.riccati import BoolArray
 from kfdyn.estimation.tree import Tree
-
-_NO_NOISE = 1e-13  # of the correlations' largest eigenvalue: one below that is rounding, so its combination is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +62,12 @@ class Rows:
 
 
 def split_rows(
-    tree: Tree, C: Blocks, R: Blocks, y: FloatArray, strong: BoolArray | None = None
+    tree: Tree, C: Blocks, R: Blocks, y: FloatArray, strong: BoolArray | None = None, as_given: bool = False
 ) -> tuple[list[Rows], list[Rows], float]:
     """Noisy rows, whitened; exact rows; and the log det of the noise divided out. ``y`` (batch, Σm), NaN missing.
 
-    The outputs of ``strong`` nodes (N,) stand among the exact ones, with their noise.
+    The outputs of ``strong`` nodes (N,) stand among the exact ones, with their noise; see :mod:`.factors` for
+    ``as_given``.
     """
     found: tuple[list[Rows], list[Rows]] = ([], [])
     total = 0.0
@@ -85,7 +85,7 @@ def split_rows(
                 read = y[:, o].reshape(len(y), *o.shape)
                 found[1].append(Rows(nodes[at], c[at], read, made, o, cov=r[at]))
                 nodes, outputs, c, r = nodes[~together], outputs[~together], c[~together], r[~together]
-        for part, exact, made, logdet in _combinations(r):
+        for part, exact, made, logdet in _combinations(r, as_given):
             total += logdet
             read = np.einsum("gco,bgo->bgc", made, y[:, outputs[part]])
             rows = Rows(nodes[part], made @ c[part], read, made, outputs[part])
@@ -115,7 +115,7 @@ def _groups(C: Blocks, seen: np.ndarray, start: IntArray) -> Iterator[tuple[IntA
         yield nodes[group.ravel() == i], np.flatnonzero(kind[:most])
 
 
-def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
+def _combinations(r: FloatArray, as_given: bool) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
     """(members, whether exact, combinations of outputs, log det) of noise covariances r (g, o, o).
 
     Noisy outputs are whitened by L⁻¹, r = L L*; a singular r is turned into noisy and exact combinations.
@@ -130,25 +130,26 @@ def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, f
     if o == 1:
         yield left, False, 1.0 / np.sqrt(r[left]), float(np.log(r[left]).sum())
         return
-    unit, value, vector = _noises(r[left])
-    count = (value > _NO_NOISE * value[:, -1:]).sum(axis=1)
-    for c in np.unique(count).tolist():
-        i = np.flatnonzero(count == c)
+    unit, (value, vector, sure) = _noises(r[left], as_given)
+    kind = 2 * (value > 0.0).sum(axis=1) + sure
+    for c, certain in (divmod(k, 2) for k in np.unique(kind).tolist()):
+        i = np.flatnonzero(kind == 2 * c + certain)
         part, size = value[i, o - c :], unit[i]
         scale = 2.0 * float(np.log(size).sum())
-        if c == o:
-            L = np.linalg.cholesky(r[left[i]] / (size[:, :, None] * size[:, None, :]))
+        if c == o and certain:
+            L = triangle_of(r[left[i]], size, part[:, 0])
             logdet = 2.0 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()) + scale
             yield left[i], False, np.linalg.inv(L) / size[:, None, :], logdet
             continue
         logdet = float(np.log(part).sum()) + scale
         turn = vector[i].transpose(0, 2, 1) / size[:, None, :]
         yield left[i], False, turn[:, o - c :] / np.sqrt(part)[:, :, None], logdet
-        yield left[i], True, turn[:, : o - c], 0.0
+        if c < o:
+            yield left[i], True, turn[:, : o - c], 0.0
 
 
-def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Deviations (g, o) of the outputs, 1 where there is no noise, and the eigenvalues and vectors of the correlations.
+def _noises(r: FloatArray, as_given: bool) -> tuple[FloatArray, Variances]:
+    """Deviations (g, o) of the outputs, 1 where there is no noise, and the correlations' eigenvalues and vectors.
 
     In units of its own deviation every output's noise is 1, so that eigenvalues tell which combinations are exact and
     not which trait was written in large numbers. An output without noise gets a negative eigenvalue for itself, lest
@@ -159,7 +160,7 @@ def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     correlation = r / (unit[:, :, None] * unit[:, None, :])
     o = np.arange(r.shape[1])
     correlation[:, o, o] = np.where(deviation > 0.0, correlation[:, o, o], -1.0 - o)
-    return unit, *np.linalg.eigh(correlation)
+    return unit, variances(correlation, as_given)
 
 
 def _expect_maps(tree: Tree, rows: Rows) -> None:

@@ -270,11 +270,9 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
         sums.u.flat[:, sums.u.places(at, n)] = s + np.einsum("gcn,bgc->bgn", C, rho)
         return _RowScore(gM @ _t(A), Ns, rho)
     W = step.B @ _t(step.B)
-    whitener = step.K / step.scale[:, None, :]  # Σ⁻¹ = whitener* whitener
-    Gamma = step.E @ whitener
-    keep = np.eye(n) - Gamma @ C
+    whitener, Gamma, keep = step.whitener, step.Gamma, step.keep
     if step.flat:
-        return _undo_at_flat_root(post, step, whitener, N, s)
+        return _undo_at_flat_root(post, step, N, s)
     if above:  # a row on the parent
         left = found[id(step.noise)]
         gM, Ns = _t(whitener) @ left.C, _t(whitener) @ left.N @ whitener
@@ -292,17 +290,14 @@ def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _R
     return _RowScore(gC, Ns + half + _t(half) + _t(Gamma) @ N @ Gamma, rho)
 
 
-def _undo_at_flat_root(
-    post: OutwardPosterior, step: Solved, whitener: FloatArray, N: FloatArray, s: FloatArray
-) -> _RowScore:
+def _undo_at_flat_root(post: OutwardPosterior, step: Solved, N: FloatArray, s: FloatArray) -> _RowScore:
     """The same at a flat root, where e₁ is free: no row is left, and the directions left free turn with C.
 
     They change log det N*PN and x̂ − u'; and no branch takes R in. The root's own sums are not needed any more.
     """
     at, C = step.rows.at, step.rows.C
     n = C.shape[2]
-    W, Gamma = step.B @ _t(step.B), step.E @ whitener
-    keep = np.eye(n) - Gamma @ C
+    W, whitener, Gamma, keep = step.B @ _t(step.B), step.whitener, step.Gamma, step.keep
     rho = -np.einsum("gnc,bgn->bgc", Gamma, s)
     read = step.rows.y - np.einsum("gcn,bgn->bgc", C, step.u)
     Z = _outer(s, read) @ _t(whitener) @ whitener

@@ -7,7 +7,7 @@ from multibody_cases import forest, state
 from sensor_cases import S, case
 
 import kfdyn as kf
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, UnobservableError
 
 
 def dense_std(system, q, v, sensors, readings):
@@ -84,3 +84,35 @@ def test_greedy_placement_takes_the_best_of_all_pairs_first():
     assert "+ Imu(" in repr(placed)
     with pytest.raises(ModelError, match="cannot choose 9 of 6"):
         kf.place_sensors(robot, q, have, candidates, count=9)
+
+
+def wrist():
+    """Axes z, y, z through the centre of one body, which lock where the tilt is 0."""
+    none = np.zeros((6, 6))
+    first = kf.Body("first", none, kf.Hinge.revolute([0, 0, 1]), hinge_name="pan")
+    second = kf.Body("second", none, kf.Hinge.revolute([0, 1, 0]), "first", hinge_name="tilt")
+    hand = kf.Body("hand", np.diag([1.0, 2.0, 2.5, 1.0, 1.0, 1.0]), kf.Hinge.revolute([0, 0, 1]), "second")
+    return kf.System([first, second, hand])
+
+
+@pytest.mark.parametrize(("tilt", "cov"), [(1e-2, 1e4), (3e-4, 1e4), (3e-5, 1e6)])
+def test_near_a_lock_the_words_say_why_and_what_they_say_cures_it(tilt, cov):
+    """𝓜⁻¹ is known in closed form: ω = E v. Exact torques are answered there, and so are wide ones, sharpened."""
+    system, q = wrist(), np.array([0.3, tilt, 0.2])
+    s, c, sr, cr = np.sin(tilt), np.cos(tilt), np.sin(q[2]), np.cos(q[2])
+    E = np.array([[-s * cr, sr, 0.0], [s * sr, cr, 0.0], [c, 0.0, 1.0]])
+    inverse = np.linalg.inv(E) @ np.diag([1.0, 0.5, 0.4]) @ np.linalg.inv(E).T
+    tau = np.array([1.0, 2.0, 3.0])
+    with pytest.raises(
+        UnobservableError, match=r"near a singular state .* such as 1e\+16: the estimate stays the same"
+    ):
+        kf.estimate_dynamics(system, q, None, [kf.sensors.JointTorque(cov)], [tau])
+    est = kf.estimate_dynamics(system, q, None, [kf.sensors.JointTorque(cov / 1e16)], [tau])
+    np.testing.assert_allclose(est.a, inverse @ tau, rtol=1e-15 / tilt**2)
+    deviation = np.sqrt(cov * (inverse**2).sum(axis=1))
+    np.testing.assert_allclose(1e8 * est.std("a"), deviation, rtol=1e-15 / tilt**2)
+
+
+def test_in_a_lock_a_torque_that_is_read_is_not_called_a_cure():
+    with pytest.raises(UnobservableError, match="undetermined: hinge 'hand' with hinge 'pan'; a JointAcceleration at"):
+        kf.estimate_dynamics(wrist(), [0.3, 0.0, 0.2], None, [kf.sensors.JointTorque(1.0)], [[1.0, 2.0, 3.0]])

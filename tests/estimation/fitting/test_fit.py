@@ -309,11 +309,14 @@ def test_residuals_and_score_are_those_of_every_series_in_its_place(flat):
         assert_allclose(e, np.where(known, filt.eps / np.sqrt(D), np.nan), rtol=1e-12)
         assert_allclose(g, kf.score(fit.model, y).R.flat, rtol=1e-12, atol=1e-14)
     assert "of the innovations of the first series" in fit.summary()
-    if not flat:  # of a flat prior such a series says nothing, and has no likelihood
-        whole = kf.fit(build, [1.0], T, bounds=[POSITIVE])
-        assert whole.residuals.shape == T.shape and np.isnan(whole.residuals[1, 1]).all()
-        assert_allclose(whole.residuals[some], fit.residuals, rtol=1e-6)
-        assert_allclose(whole.score.R.flat[1, 2], kf.score(whole.model, T[1, 2]).R.flat, rtol=1e-12, atol=1e-14)
+    whole = kf.fit(build, [1.0], T, bounds=[POSITIVE])
+    assert whole.residuals.shape == T.shape and np.isnan(whole.residuals[1, 1]).all()
+    assert_allclose(whole.residuals[some], fit.residuals, rtol=1e-6)
+    assert_allclose(whole.score.R.flat[1, 2], kf.score(whole.model, T[1, 2]).R.flat, rtol=1e-12, atol=1e-14)
+    assert_allclose(whole.score.llf.sum(), whole.llf, rtol=1e-12)
+    for name in ("phi", "H", "Q", "R"):  # no measurement has the likelihood 1, whatever the model
+        assert not getattr(whole.score, name).flat[1, 1].any()
+    assert whole.score.llf[1, 1] == 0.0 and not whole.score.xi[1, 1].any() and not whole.score.eta[1, 1].any()
     series = kf.series.local_level().fit(T)
     assert series.n_flat == 5  # one level for each series that there is
     assert np.isnan(series.residuals[1, 1]).all() and np.isfinite(series.residuals[0, 2, 1:]).all()

@@ -6,7 +6,7 @@ from scipy.integrate import quad_vec
 from scipy.linalg import expm
 
 import kfdyn as kf
-from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.errors import ModelError, ShapeError, SingularError, TreeError
 from kfdyn.estimation.outward.transitions import pulled
 
 
@@ -237,3 +237,16 @@ def test_the_length_of_a_root_is_ignored_by_every_model(length):
         assert model(odd).smooth(y).llf == model(plain).smooth(y).llf
     with pytest.raises(TreeError, match="a root's is ignored"):
         kf.Phylogeny(parent, np.array([1.0, np.nan, 0.0]), names).ornstein_uhlenbeck()
+
+
+def test_words_name_what_was_given():
+    tree = kf.Phylogeny.from_newick("((A:1,B:1):1,C:2);")
+    with pytest.raises(TreeError, match=r"the tips are A, B, C$"):
+        tree.traits({"D": 1.0})
+    for rate in (-1.0, np.nan, np.inf, [1.0, -2.0]):
+        with pytest.raises(ModelError, match="rate must be a variance"):
+            tree.brownian(rate)
+    with pytest.raises(ModelError, match="error must be a variance"):
+        tree.brownian(1.0, error=-0.1)
+    with pytest.raises(SingularError, match=r"^node 4: its prior is flat"):  # a root without a name
+        tree.brownian(1.0).smooth(tree.traits({}))
