@@ -1,6 +1,7 @@
 """Stiffness of a rigid robot against the second derivatives of its potential energy, by hand."""
 
 import numpy as np
+import pytest
 
 import kfdyn as kf
 
@@ -19,3 +20,16 @@ def test_weight_of_a_double_pendulum():
         np.testing.assert_allclose(shapes.T @ kf.mass_matrix(arm, q) @ shapes, np.eye(2), atol=1e-12)
         squares = np.sign(found.frequencies) * found.frequencies**2
         np.testing.assert_allclose(shapes.T @ K @ shapes, np.diag(squares), atol=1e-11 * abs(squares).max())
+
+
+def test_a_system_in_which_nothing_moves_has_no_modes():
+    post = kf.System([kf.Body("post", np.eye(6), None)])
+    assert kf.modes(post).frequencies.shape == (0,)
+
+
+def test_arguments_are_named():
+    arm = kf.models.puma560()
+    with pytest.raises(kf.errors.ShapeError, match="q must be an array of real numbers, got 'neutral'"):
+        kf.modes(arm, "neutral")
+    with pytest.raises(kf.errors.ShapeError, match=r"rest must have shape \(6,\), as q has, got \(1,\)"):
+        kf.modes(arm, rest=[0.0])
