@@ -80,7 +80,7 @@ def spatial_inertia(mass: ArrayLike, com: ArrayLike, inertia_com: ArrayLike) -> 
         out[..., :3, 3:] = m * cross
         out[..., 3:, :3] = -m * cross + 0.0
     out[..., 3:, 3:] = m * np.eye(3)
-    beyond = ~np.isfinite(out).all(axis=(-2, -1))
+    beyond = np.asarray(~np.isfinite(out).all(axis=(-2, -1)))
     if beyond.any():
         raise ModelError(
             f"mass times the square of com{index_of(beyond)} is beyond 1e308; are they in the right units?"
