@@ -115,6 +115,8 @@ def from_mujoco_model(
       head:yaw: revolute on the world, 0 kg
       head: revolute on head:yaw, 2 kg
     """
+    if not hasattr(model, "jnt_type"):
+        raise ModelError(f"model must be a mujoco.MjModel, got {model!r:.80}; kfdyn.io.read reads files")
     names = MjNames(model)
     _check_sizes(model, names, source)
     reader = MjBodies(model, names)

@@ -156,6 +156,11 @@ def test_equalities_switched_off_bind_nothing(flag):
     assert not system.loops and not system.couplings
 
 
+def test_a_path_is_no_model_of_mujocos():
+    with pytest.raises(ModelError, match=r"model must be a mujoco\.MjModel, got 'humanoid\.xml'; kfdyn\.io\.read"):
+        kio.from_mujoco_model("humanoid.xml")
+
+
 def test_gravity_switched_off_or_given():
     off = MACHINE.replace("</mujoco>", '<option><flag gravity="disable"/></option></mujoco>')
     np.testing.assert_array_equal(kio.read(off).system.gravity, 0)
