@@ -452,6 +452,20 @@ def test_a_reader_that_stops_reading_tables(command, monkeypatch):
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize(("file", "status"), [("builtin:pendulum", 0), ("missing.urdf", 2)])
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+def test_streams_that_were_closed(file, status, closed):
+    """As in ``kfdyn info robot.urdf >&- 2>&-``: who asks for the exit status alone gets it."""
+
+    def close():
+        for stream in closed:
+            os.close(stream)
+
+    done = subprocess.run([sys.executable, "-m", "kfdyn", "info", file], capture_output=True, preexec_fn=close)
+    assert done.returncode == status
+    assert b"Traceback" not in done.stdout + done.stderr
+
+
 def test_an_error_of_our_own_is_no_rejection(monkeypatch, capsys):
     def fail(*args, **kwargs):
         raise ZeroDivisionError("nobody thought of it")

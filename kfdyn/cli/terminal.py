@@ -1,4 +1,4 @@
-"""The standard output as users have it: a terminal, a pipe, a log file, with or without colour and Greek letters."""
+"""The standard output as users have it: terminal, pipe, file or closed, with or without colour and Greek letters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ PIPE_WIDTH = 120  # characters of a line that no terminal bounds
 
 
 def tolerate_letters() -> None:
-    """Let a terminal without Greek letters get question marks, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+    """Let a terminal without Greek letters get question marks, and a stream that was closed (``>&-``) nothing."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # the exit status still tells what a check found
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open until the process ends)
+        elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 

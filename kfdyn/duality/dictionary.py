@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import KfdynError
 from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -201,6 +202,7 @@ def fill(
     """
     from kfdyn.dynamics import as_estimation
 
+    expect_system(system)
     if body is not None and body not in system.body_names:
         raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
     k = system.n_bodies // 2 if body is None else system.body_names.index(body)

@@ -14,6 +14,7 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
 from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.body import as_floats
 
 Array = NDArray[np.float64]
 
@@ -86,10 +87,12 @@ def modes(
     from scipy.linalg import eigh
 
     body: Any = system
-    here = body.neutral() if q is None else np.asarray(q, dtype=float)
+    here = body.neutral() if q is None else as_floats(q, "q")
     if here.shape != (body.nq,):
         raise ShapeError(f"modes are of one configuration: q must have shape ({body.nq},), got {here.shape}")
-    slack = body.neutral() if rest is None else np.asarray(rest, dtype=float)
+    slack = body.neutral() if rest is None else as_floats(rest, "rest")
+    if slack.shape != (body.nq,):
+        raise ShapeError(f"rest must have shape ({body.nq},), as q has, got {slack.shape}")
 
     def bias(moved: Array) -> Array:
         return bias_forces(body, moved, np.zeros(body.nv), gravity=gravity)
@@ -122,8 +125,19 @@ def modes(
 
 def _slope(body: Any, here: Array, force: Callable[[Array], Array]) -> Array:
     """∂force/∂q (nv, nv) in tangent coordinates, by differences of order four."""
-    h = 1e-3
-    steps = h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.eye(body.nv)
-    moved = integrate(body, here, steps.reshape(-1, body.nv))
+    h = 1e-3 * _sizes(body)
+    steps = np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.diag(h)
+    moved = integrate(body, here, steps.reshape(4 * body.nv, body.nv))
     f = force(moved).reshape(4, body.nv, body.nv)
-    return np.asarray((f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h)).T
+    return np.asarray((f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h[:, None])).T
+
+
+def _sizes(body: Any) -> Array:
+    """How far each coordinate goes before the geometry is another one, (nv,), whatever its unit.
+
+    A mode's unit is that of its shape: with a modal mass of 1, the modes of a light beam are tiny numbers.
+    """
+    if isinstance(body, System):
+        return np.ones(body.nv)
+    moves = np.abs(body._expansion.rates(np.eye(body.nv)))  # what each coordinate does to every hinge and mode
+    return np.asarray(1.0 / (moves / body.bent.sizes()).max(axis=1, initial=0.0))

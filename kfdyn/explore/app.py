@@ -25,6 +25,7 @@ from kfdyn.explore.scene import Scene
 from kfdyn.explore.shapes import shapes_of
 from kfdyn.extras import needed
 from kfdyn.multibody import System, integrate, kinetic_energy, potential_energy
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible.rigid import expect_rigid
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Explorer:
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> None:
+        expect_system(system)
         expect_rigid(system, "the explorer")
         if system.loops:
             raise ModelError(

@@ -16,6 +16,8 @@ from kfdyn.spatial import quaternion_to_matrix
 
 Array = NDArray[np.float64]
 
+NO_EQUALITIES = 1 << 0 | 1 << 1  # mjtDisableBit: all constraints, or equalities alone
+
 
 def check_choice(mimic: str) -> None:
     """Refuse a word that load does not know."""
@@ -75,10 +77,11 @@ def read_equalities(
     mimics, loops, added, left = [], [], {}, []
     taken = {*frames, *world, *names.body}
     CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
+    switched_off = model.opt.disableflags & NO_EQUALITIES
     for e in range(model.neq):
         kind, data = int(model.eq_type[e]), np.array(model.eq_data[e], float)
         one, two = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
-        if not model.eq_active0[e]:
+        if switched_off or not model.eq_active0[e]:
             left.append(f"equality {e}, which is not active")
         elif kind == JOINT and not data[2:5].any() and two >= 0:
             mimics.append(Mimic(names.joint[one], names.joint[two], float(data[1]), float(data[0])))

@@ -16,6 +16,7 @@ from kfdyn.io.markup import read_elements
 from kfdyn.io.source import expect_no_page, open_source
 from kfdyn.multibody import Origin, System
 from kfdyn.multibody.system import EARTH
+from kfdyn.spatial.validate import check_indefinite_inertia
 
 
 def load(
@@ -26,7 +27,7 @@ def load(
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
-    keep_fixed: Collection[str] = (),
+    keep_fixed: str | Collection[str] = (),
 ) -> System:
     """Load a robot from URDF or MJCF.
 
@@ -48,7 +49,7 @@ def load(
     mimic : {"obey", "free"}
         Whether mimic joints (URDF) and equality constraints (MJCF: linear ``joint``, ``connect``, ``weld``) are
         couplings and loops of the system, rigid ones, or data only and every hinge free.
-    keep_fixed : collection of str
+    keep_fixed : str or collection of str
         Links, or fixed joints, that are not joined to their carrier: bodies with hinges of no dof, where a force–torque
         sensor can be.
 
@@ -106,7 +107,7 @@ def read(
     *,
     indefinite_inertia: Literal["refuse", "warn"] = "refuse",
     mimic: Literal["obey", "free"] = "obey",
-    keep_fixed: Collection[str] = (),
+    keep_fixed: str | Collection[str] = (),
 ) -> Loaded:
     """Load a robot together with all that a System has no place for; parameters as for :func:`load`.
 
@@ -127,6 +128,8 @@ def read(
     ('floating_base',)
     """
     check_choice(mimic)
+    check_indefinite_inertia(indefinite_inertia)
+    keep_fixed = (keep_fixed,) if isinstance(keep_fixed, str) else keep_fixed
     opened = open_source(source)
     expect_no_page(opened)
     tag = opened.root().tag

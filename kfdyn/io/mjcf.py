@@ -15,7 +15,7 @@ from kfdyn.io.attributes import LARGEST
 from kfdyn.io.equalities import MjEqualities, couplings_of, read_equalities
 from kfdyn.io.loaded import Loaded, indefinite_notes, listed
 from kfdyn.io.merge import Merged, join_fixed
-from kfdyn.io.mjcf_bodies import DOFS, MjBodies, MjNames
+from kfdyn.io.mjcf_bodies import DOFS, FREE, MjBodies, MjNames
 from kfdyn.io.source import Source
 from kfdyn.multibody import System
 from kfdyn.spatial import IndefiniteInertiaWarning, TriangleInequalityWarning
@@ -115,6 +115,8 @@ def from_mujoco_model(
       head:yaw: revolute on the world, 0 kg
       head: revolute on head:yaw, 2 kg
     """
+    if not hasattr(model, "jnt_type"):
+        raise ModelError(f"model must be a mujoco.MjModel, got {model!r:.80}; kfdyn.io.read reads files")
     names = MjNames(model)
     _check_sizes(model, names, source)
     reader = MjBodies(model, names)
@@ -153,7 +155,7 @@ def from_mujoco_model(
     scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
     springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
     left = len(obeyed.left) if mimic == "obey" else model.neq
-    notes = (*_notes(model, names, left), *free, *indefinite_notes("body", said))
+    notes = (*_notes(reader, left), *free, *indefinite_notes("body", said))
     return Loaded(system, source, notes, obeyed.mimics, friction, springs, world_frames)
 
 
@@ -175,8 +177,9 @@ def _without_gravity(model: Any) -> bool:
     return bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
 
 
-def _notes(model: Any, names: MjNames, equalities: int) -> Iterator[str]:
+def _notes(reader: MjBodies, equalities: int) -> Iterator[str]:
     """What the model has and a System has not."""
+    model, names = reader.model, reader.names
     if equalities:
         yield f"{equalities} equality constraint{'s' * (equalities > 1)} not modelled"
     if model.ntendon:
@@ -188,8 +191,19 @@ def _notes(model: Any, names: MjNames, equalities: int) -> Iterator[str]:
     mocap = np.flatnonzero(model.body_mocapid >= 0)
     if mocap.size:
         yield f"mocap bodies are fixed to the world where the file has them: {listed([names.body[b] for b in mocap])}"
+    free = [j for j in range(model.njnt) if int(model.jnt_type[j]) == FREE]
+    geared = [names.joint[j] for j in free if reader.armature[model.jnt_dofadr[j]]]
+    if geared:
+        yield (
+            f"armature of a free joint acts along the axes of its body, MuJoCo's along those of the world, so that "
+            f'accelerations differ where it turns: {listed(geared)}; set armature="0" there'
+        )
     if model.opt.density or model.opt.viscosity:
         yield "the fluid's drag is not modelled"
-    for key, what in (("dof_dampingpoly", "damping"), ("jnt_stiffnesspoly", "stiffness")):
-        if np.any(getattr(model, key, 0)):
+    nonlinear = {
+        "damping": ("dof_dampingpoly", "actuator_dampingpoly"),
+        "stiffness": ("jnt_stiffnesspoly", "jnt_springyield"),
+    }
+    for what, keys in nonlinear.items():
+        if any(np.any(getattr(model, key, 0)) for key in keys):
             yield f"nonlinear {what} is not modelled, its linear part is kept"

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 W_LAST = [1, 2, 3, 0]  # (w, x, y, z) -> (x, y, z, w)
 DOFS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
+AT_JOINTS = (0, 1)  # mjtTrn: joint, jointinparent
 
 
 class MjNames:
@@ -49,6 +50,21 @@ def _unique(names: list[str]) -> list[str]:
     return names
 
 
+def _of_actuators(model: Any, what: str) -> Array:
+    """Armature or damping of the actuators at joints, as each dof feels it.
+
+    It counts with the square of the first gear at every dof of a joint, as in MuJoCo; releases before 4 have none.
+    """
+    felt = np.zeros(model.nv)
+    given = getattr(model, f"actuator_{what}", np.zeros(len(model.actuator_trntype)))
+    for i in np.flatnonzero(given):
+        if int(model.actuator_trntype[i]) in AT_JOINTS:
+            j = int(model.actuator_trnid[i, 0])
+            dof = int(model.jnt_dofadr[j])
+            felt[dof : dof + DOFS[int(model.jnt_type[j])]] += given[i] * model.actuator_gear[i, 0] ** 2
+    return felt
+
+
 class MjBodies:
     """Reads bodies in MuJoCo's order, which is parents first, and remembers where each frame went."""
 
@@ -60,6 +76,8 @@ class MjBodies:
         self.rotation = quaternion_to_matrix(model.body_quat[:, W_LAST])
         axes = quaternion_to_matrix(model.body_iquat[:, W_LAST])
         self.moments = np.einsum("nij,nj,nkj->nik", axes, model.body_inertia, axes)
+        self.armature = model.dof_armature + _of_actuators(model, "armature")
+        self.damping = model.dof_damping + _of_actuators(model, "damping")
 
     def bodies(self) -> Iterator[Body]:
         """Yield a body per joint, and one on a fixed hinge per body that has none; parents first."""
@@ -120,8 +138,8 @@ class MjBodies:
         # MuJoCo's free joint has its linear dofs first.
         order = [3, 4, 5, 0, 1, 2] if kind == FREE else slice(None)
         data: dict[str, ArrayLike] = {
-            "armature": np.array(m.dof_armature[own][order]),
-            "damping": np.array(m.dof_damping[own][order]),
+            "armature": self.armature[own][order],
+            "damping": self.damping[own][order],
             "stiffness": float(m.jnt_stiffness[j]),
         }
         if DOFS[kind] == 1:

@@ -17,7 +17,7 @@ from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 
-# Metres or radians, of a mechanism whose size is about 1: what rounding leaves of a closed loop.
+# Radians, or metres of a mechanism whose size is about 1: what rounding leaves of a closed loop.
 CLOSED = 1e-12
 # Of a system's size: what is open by less may be closed but for the digits that its angles were written with.
 OPEN = 1e-5
@@ -84,16 +84,18 @@ def worst_gap(system: System, q: Array) -> tuple[str, float]:
 def close_loops(system: System, q: Array, step: Callable[[Array, Array], Array], tolerance: float) -> Array:
     """Gauss–Newton on the gaps of one configuration; ``step(q, gap)`` is the move dv that should close it.
 
-    A step that does not bring the gap down is halved; where none does, the loops cannot be closed from here.
+    A step that does not bring the gap down is halved; where none does, the loops cannot be closed from here. The
+    ``tolerance`` is in radians and metres, and of a mechanism that is smaller than a metre in units of its size.
     """
+    unit = _units(system, _size(system, q))
+    fine = np.minimum(unit, 1.0)
 
     def miss(q: Array) -> Array:
         return np.concatenate([np.zeros(0), *gaps(system, q)])
 
     r = miss(q)
-    size = float(np.abs(r).max(initial=0.0))
     for _ in range(MOST_STEPS):
-        if size <= tolerance:
+        if (np.abs(r) <= tolerance * fine).all():
             break
         dv = step(q, r)
         biggest = float(np.abs(dv).max(initial=0.0))
@@ -101,14 +103,13 @@ def close_loops(system: System, q: Array, step: Callable[[Array, Array], Array],
         for _halving in range(12):
             ahead = integrate(system, q, fraction * dv)
             r_ahead = miss(ahead)
-            if np.sqrt((r_ahead**2).sum()) < np.sqrt((r**2).sum()) * (1 - 1e-4 * fraction):
+            if np.linalg.norm(r_ahead / fine) < np.linalg.norm(r / fine) * (1 - 1e-4 * fraction):
                 break
             fraction /= 2
         else:
             break
         q, r = ahead, r_ahead
-        size = float(np.abs(r).max(initial=0.0))
-    if size <= max(tolerance, 100 * CLOSED * _size(system, q)):
+    if (np.abs(r) <= np.maximum(tolerance * fine, 100 * CLOSED * unit)).all():
         return q
     name, off = worst_gap(system, q)
     raise ModelError(
@@ -121,8 +122,9 @@ def expect_closed(system: System, q: Array) -> None:
     """Refuse a configuration (nq,) that the loops do not have; with the loop and how far it is open."""
     if not system.loops:
         return
-    name, off = worst_gap(system, q)
-    if not off <= OPEN * _size(system, q):
+    found = np.concatenate([np.zeros(0), *gaps(system, q)])
+    if not (np.abs(found) <= OPEN * _units(system, _size(system, q))).all():
+        name, off = worst_gap(system, q)
         raise ModelError(
             f"loop {name} of system {system.name!r} is open by {off:.3g} (m or rad), so this is no configuration that "
             "it can be in; close it by kf.assemble(system, q), or begin from one that is closed, as "
@@ -131,9 +133,17 @@ def expect_closed(system: System, q: Array) -> None:
 
 
 def _size(system: System, q: Array) -> float:
-    """The length, at least 1, to which a gap is small or large: how far the ends of loops are from the origin."""
-    far = [np.abs(m.position).max(initial=0.0) for loop in system.loops for m in _at_rest(system, loop, q)]
-    return max(1.0, *map(float, far))
+    """The length to which a gap is small or large: how far ends of loops are from the origin, bodies from others."""
+    ends = [m.position for loop in system.loops for m in _at_rest(system, loop, q)]
+    bodies = [np.asarray(body.position) for body in system.open_tree.bodies]
+    frames = [np.asarray(frame.position) for frame in system.frames.values()]
+    return max(float(np.abs(place).max()) for place in ends + bodies + frames) or 1.0
+
+
+def _units(system: System, size: float) -> Array:
+    """Units of the rows that hold positions, (Σr,): a radian, or the size."""
+    rows = [np.asarray(loop.rows) for loop in system.loops if loop.holds_positions]
+    return np.where(np.concatenate([np.zeros(0), *rows]) < 3, 1.0, size)
 
 
 def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int = 50) -> Array:

@@ -135,6 +135,7 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
     >>> q.shape, round(float(np.linalg.norm(q[3:7])), 12)
     ((48,), 1.0)
     """
+    expect_system(system)
     return system.random_configuration(rng)
 
 

@@ -124,7 +124,11 @@ class Hinge:
     def helical(cls, axis: ArrayLike = Z, pitch: float = 0.0, *, flexible: FlexibleJoint | None = None) -> Hinge:
         """Screw motion about ``axis`` (3,): q is the angle, ``pitch`` the advance per radian."""
         unit = _unit(axis, "helical")
-        screw = np.array([np.concatenate([unit, float(pitch) * unit])])
+        try:
+            advance = float(pitch)
+        except (TypeError, ValueError):
+            raise ShapeError(f"helical hinge: its pitch is one real number, got {pitch!r:.80}") from None
+        screw = np.array([np.concatenate([unit, advance * unit])])
         return cls("helical", Coordinates.SCREWS, screw, flexible)
 
     @classmethod
@@ -214,7 +218,10 @@ class Hinge:
 
 
 def _unit(axis: ArrayLike, kind: str) -> Array:
-    a = np.array(axis, dtype=float)
+    try:
+        a = np.array(axis, dtype=float)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{kind} hinge: an axis is three real numbers, got {axis!r:.80}") from None
     if a.shape != (3,):
         raise ShapeError(f"{kind} hinge: an axis has shape (3,), got {a.shape}")
     largest = float(np.abs(a).max())

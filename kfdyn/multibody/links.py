@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.entries import LINK_TERMS, known
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
@@ -96,6 +96,7 @@ def link_terms(
     >>> terms.xi[0], terms.H.shape
     (array([ 0. ,  0. ,  0. , -4.5,  0. ,  0. ]), (1, 6))
     """
+    expect_system(system)
     n, nv = len(system.layout.order), system.nv  # the layout first of all: with couplings or loops there is none
     v_in = np.zeros(nv) if v is None else checked(system, v, (nv,), "v")
     force = np.zeros((n, 6)) if external_forces is None else checked(system, external_forces, (n, 6), "external_forces")

@@ -179,6 +179,8 @@ class System(Lookup, Opened):
         put("loops", ())
         put("name", name)
         put("indefinite_inertia", indefinite_inertia)
+        if isinstance(bodies, Body):
+            raise ModelError(f"system {name!r}: bodies are a list, and body {bodies.name!r} is one; write [body]")
         put("bodies", tuple(bodies))
         expect_rigid_bodies(name, self.bodies)
         put("n_bodies", len(self.bodies))

@@ -34,6 +34,16 @@ def trailing(x: ArrayLike, shape: tuple[int | None, ...], name: str, finite: boo
     return array
 
 
+def length(w: Array, name: str) -> Array:
+    """|w| of (..., 3), or a ModelError where its square leaves double precision."""
+    with np.errstate(over="ignore"):
+        found = np.linalg.norm(w, axis=-1)
+    beyond = np.isinf(found)
+    if beyond.any():
+        raise ModelError(f"{name}{index_of(beyond)} is longer than 1e154; is it in the right unit?")
+    return np.asarray(found)
+
+
 def symmetric(x: Array, name: str) -> Array:
     """``x`` (..., n, n) itself, or a ModelError if x and x* differ by more than rounding."""
     gap = np.abs(x - np.swapaxes(x, -1, -2)).max(axis=(-2, -1), initial=0.0)

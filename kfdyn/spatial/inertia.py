@@ -75,10 +75,16 @@ def spatial_inertia(mass: ArrayLike, com: ArrayLike, inertia_com: ArrayLike) -> 
     out = np.zeros((*together((m, 0, "mass"), (p, 1, "com"), (J_c, 2, "inertia_com")), 6, 6))
     m = m[..., None, None]
     cross = _skew(p)
-    out[..., :3, :3] = J_c - m * (cross @ cross)
-    out[..., :3, 3:] = m * cross
-    out[..., 3:, :3] = -m * cross + 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        out[..., :3, :3] = J_c - m * (cross @ cross)
+        out[..., :3, 3:] = m * cross
+        out[..., 3:, :3] = -m * cross + 0.0
     out[..., 3:, 3:] = m * np.eye(3)
+    beyond = np.asarray(~np.isfinite(out).all(axis=(-2, -1)))
+    if beyond.any():
+        raise ModelError(
+            f"mass times the square of com{index_of(beyond)} is beyond 1e308; are they in the right units?"
+        )
     return out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, check_rotation, together, trailing
+from kfdyn.spatial._arrays import Array, check_rotation, length, together, trailing
 from kfdyn.spatial.cross import _skew
 
 UNIT_TOLERANCE = 1e-6  # a quaternion further from unit length than this is a mistake, not rounding
@@ -196,7 +196,7 @@ def quaternion_exp(w: ArrayLike) -> Array:
     array([0. , 0. , 0.5, 0.5])
     """
     w = trailing(w, (3,), "w")
-    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
+    half = 0.5 * length(w, "w")[..., None]
     return np.concatenate([0.5 * sinc(half) * w, np.cos(half)], axis=-1)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, together, trailing
+from kfdyn.spatial._arrays import Array, length, together, trailing
 from kfdyn.spatial.cross import _skew
 from kfdyn.spatial.quaternion import matrix_to_quaternion, quaternion_log, sinc
 
@@ -41,7 +41,7 @@ def rotation_vector_to_matrix(w: ArrayLike) -> Array:
            [ 0.,  0.,  1.]])
     """
     w = trailing(w, (3,), "w")
-    theta = np.linalg.norm(w, axis=-1)[..., None, None]
+    theta = length(w, "w")[..., None, None]
     W = _skew(w)
     return np.eye(3) + sinc(theta) * W + 0.5 * sinc(0.5 * theta) ** 2 * (W @ W)
 

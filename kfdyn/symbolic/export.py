@@ -56,6 +56,8 @@ def export(formula: Formula, language: Language = "numpy", name: str | None = No
     """
     if language not in ("numpy", "c", "jax"):
         raise ModelError(f"language must be 'numpy', 'c' or 'jax', not {language!r}")
+    if not isinstance(formula, Formula):
+        raise ModelError(f"formula must be one of kf.symbolic's, such as mass_matrix(system), got {formula!r:.80}")
     name = formula.name if name is None else name
     if not name.isidentifier() or name in TAKEN[language] or (language == "c" and not name.isascii()):
         raise ModelError(f"{name!r} is no name for a function in {language}; give another as name=")

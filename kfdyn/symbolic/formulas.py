@@ -11,6 +11,7 @@ import numpy as np
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.extras import needed
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.symbolic.nodes import solve
 from kfdyn.symbolic.robot import Inputs, Robot, robot, values
 from kfdyn.symbolic.tape import Tape, Term, operands
@@ -252,6 +253,7 @@ def inverse_element(system: System, i: int, j: int, *, parameters: bool = False)
     >>> one.counts.divide
     5
     """
+    expect_system(system)
     for index in (i, j):
         if not isinstance(index, int | np.integer):
             raise ModelError(
@@ -350,6 +352,7 @@ def filter_quantity(system: System, letter: str, hinge: str, *, parameters: bool
     >>> D.subs("q1", 0)
     1
     """
+    expect_system(system)
     if letter not in ("P", "P_plus", "D", "G"):
         raise ModelError(f"the filter has P, P_plus, D and G, not {letter!r}")
     start = system.v_slice(hinge)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.multibody import System
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.symbolic.tape import Tape, Term, cosine, sine
@@ -40,6 +41,7 @@ class Robot(NamedTuple):
 
 def robot(system: System, *, moving: bool, forced: bool = False, parameters: bool = False) -> Robot:
     """The system on a tape; ``moving`` writes its biases too, ``parameters`` makes letters of its constants."""
+    expect_system(system)
     expect_rigid(system, "a formula in symbols")
     tape = Tape()
     known: dict[str, float] = {}

@@ -107,11 +107,58 @@ def test_dynamics_are_mujocos(machine, seed, merge_fixed):
             '<worldbody><body name="g" gravcomp="1"><joint/><geom size="1"/></body></worldbody>',
             "gravity compensation.*'g'",
         ),
+        (
+            '<worldbody><body><joint name="loose" type="free"/><geom size="1"/></body></worldbody>',
+            "armature of a free joint.*'loose'; set armature",  # the file's default has one
+        ),
     ],
 )
 def test_what_is_not_modelled_is_told(inside, note):
     with pytest.warns(kio.LoadWarning, match=note):
         kio.load(MACHINE.replace("</mujoco>", inside + "</mujoco>"))
+
+
+@pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_armature"), reason="MuJoCo 4 has rotors of actuators")
+def test_rotors_and_dampers_of_actuators_are_their_joints():
+    motors = """<actuator><motor joint="a" gear="-5" armature="0.1" damping="0.3"/><motor joint="b" gear="3"/>
+      <motor joint="a" gear="2" armature="0.2"/><motor jointinparent="socket" gear="3 1 2" armature="0.4"/>
+      </actuator>"""
+    text = MACHINE.replace("</mujoco>", motors + "</mujoco>")
+    model, system, rng = mujoco.MjModel.from_xml_string(text), kio.load(text), np.random.default_rng(0)
+    q, (v, a, tau) = system.random_configuration(rng), rng.normal(size=(3, system.nv))
+    M, smooth, _ = mujoco_dynamics(model, mujoco.MjData(model), kio.to_mujoco(system, model, q, v, a, tau))
+    X = kio.to_mujoco(system, model, np.tile(q, (system.nv, 1)), np.eye(system.nv)).v.T
+    np.testing.assert_allclose(X @ dy.mass_matrix(system, q) @ X.T, M, rtol=0, atol=1e-12 * np.abs(M).max())
+    found = kio.to_mujoco(system, model, q, v, dy.forward_dynamics(system, q, v, tau)).a
+    np.testing.assert_allclose(found, smooth, rtol=0, atol=1e-11 * np.abs(smooth).max())
+    data = mujoco.MjData(model)
+    data.qvel[0] = 1.0  # joint a's
+    mujoco.mj_forward(model, data)
+    assert system.damping[0] == pytest.approx(-data.qfrc_passive[0], rel=1e-14)
+
+
+def test_nonlinear_damping_of_an_actuator_is_told():
+    motor = '<actuator><motor joint="a" gear="5" damping="0.3 0.2"/></actuator>'
+    try:
+        mujoco.MjModel.from_xml_string(MACHINE.replace("</mujoco>", motor + "</mujoco>"))
+    except ValueError:
+        pytest.skip("MuJoCo 4 has dampers of actuators")
+    with pytest.warns(kio.LoadWarning, match="nonlinear damping"):
+        kio.load(MACHINE.replace("</mujoco>", motor + "</mujoco>"))
+
+
+@pytest.mark.parametrize("flag", ["equality", "constraint"])
+def test_equalities_switched_off_bind_nothing(flag):
+    inside = f"""<option><flag {flag}="disable"/></option><equality><joint joint1="a" joint2="b"/>
+      <weld body1="drone"/></equality>"""
+    with pytest.warns(kio.LoadWarning, match="2 equality constraints not modelled"):
+        system = kio.load(MACHINE.replace("</mujoco>", inside + "</mujoco>"))
+    assert not system.loops and not system.couplings
+
+
+def test_a_path_is_no_model_of_mujocos():
+    with pytest.raises(ModelError, match=r"model must be a mujoco\.MjModel, got 'humanoid\.xml'; kfdyn\.io\.read"):
+        kio.from_mujoco_model("humanoid.xml")
 
 
 def test_gravity_switched_off_or_given():

@@ -58,5 +58,8 @@ def test_links_kept_apart():
     )
     with pytest.raises(ModelError, match="no link or joint 'foot'"):
         kf.load(MJCF, keep_fixed=["foot"])
+    assert kf.load(MJCF, keep_fixed="hand").body_names == apart.body_names
+    with pytest.raises(ModelError, match=r'^indefinite_inertia must be "refuse" or "warn", got .maybe'):
+        kf.load(MJCF, indefinite_inertia="maybe")
     with pytest.raises(ModelError, match=r"joined to body 'arm'.*keep_fixed=\['hand'\]"):
         kf.sensors.ForceTorque("hand", 1.0).sites(merged)

@@ -353,3 +353,34 @@ def test_condensed_points_weigh_as_all_of_them():
         np.testing.assert_allclose(
             np.einsum("iak,ibl->akbl", sums[0], sums[0]), weighed, atol=1e-13 * abs(weighed).max()
         )
+
+
+@pytest.mark.parametrize("change", ["none", "loops", "couplings"])
+def test_a_flexible_system_is_immutable(change):
+    """A rotor put on after the first call was in the mass matrix and not in forward dynamics."""
+    rod = kf.beam("rod", L, RHO, bending=(EI, 0.0), modes=2, hinge=kf.Hinge.revolute([0, 1, 0]))
+    tip = kf.Body(
+        "tip", spatial_inertia(0.5, [0, 0, 0], np.eye(3)), kf.Hinge.revolute([0, 1, 0]), "rod", np.eye(3), [L, 0, 0]
+    )
+    system = kf.FlexibleSystem(
+        [rod, tip], couplings=[kf.Coupling(["rod", "tip"], [1, 2])] if change == "couplings" else ()
+    )
+    if change == "loops":
+        system = system.with_loops([kf.Loop(None, "tip", rows="point")])
+    for key in ("gravity", "armature", "name", "loops", "model"):
+        with pytest.raises(AttributeError, match=f"a FlexibleSystem is immutable; build a new one to change '{key}'"):
+            setattr(system, key, None)
+    with pytest.raises(AttributeError, match="immutable"):
+        del system.gravity
+    body = system.flexible["rod"]
+    for array in (system.gravity, system.parent, system.lower, system.q_start, body.mass, body.stiffness, body.shapes):
+        assert not array.flags.writeable
+    if change != "couplings":
+        assert not system.armature.flags.writeable
+
+
+def test_a_flexible_body_keeps_its_own_copy():
+    stiffness, shapes = np.diag([100.0]), np.array([[[0.0], [0.0], [1.0]]])
+    leaf = kf.FlexibleBody("leaf", [1.0], [[2.0, 0, 0]], shapes, stiffness)
+    stiffness[:], shapes[:] = 5.0, 0.0
+    np.testing.assert_array_equal(leaf.frequencies, 10.0)

@@ -57,6 +57,7 @@ def test_the_order_of_bodies_does_not_matter(seed):
     ("make", "kind", "message"),
     [
         (lambda: System([]), ModelError, "no bodies"),
+        (lambda: System(body("a")), ModelError, r"body 'a' is one; write \[body\]"),
         (lambda: System([body("a"), body("a")]), TreeError, "two bodies are called 'a'"),
         (
             lambda: System([body("a", hinge_name="h"), body("b", hinge_name="h")]),

@@ -102,6 +102,8 @@ def test_massless_bodies_and_leading_axes():
 def test_bad_input_is_named():
     with pytest.raises(ModelError, match="inertia_com is not symmetric"):
         spatial_inertia(1.0, np.zeros(3), np.triu(np.ones((3, 3))))
+    with pytest.raises(ModelError, match=r"mass times the square of com\[1\] is beyond 1e308"):
+        spatial_inertia([1.0, 1e200], [1e100, 0, 0], np.eye(3))
     with pytest.raises(ModelError, match="mass is not finite"):
         spatial_inertia(np.inf, np.zeros(3), np.eye(3))
     with pytest.raises(ShapeError, match=r"mass \(2,\), com \(3,\)"):

@@ -109,6 +109,8 @@ def test_bad_input_is_named():
         quaternion_to_matrix([[0, 0, 0, 1], [0, 0, 0, 1.1]])
     with pytest.raises(ModelError, match="length inf, not 1"):
         quaternion_log([0, 0, 1e200, 1])
+    with pytest.raises(ModelError, match="w is longer than 1e154"):
+        quaternion_exp([0, 0, 1e200])
     with pytest.raises(ModelError, match="not orthonormal"):
         matrix_to_quaternion(np.eye(3) * 1.001)
     with pytest.raises(ModelError, match="reflection"):

@@ -57,6 +57,8 @@ def test_rpy_rates_give_the_angular_velocity(seed):
 
 
 def test_bad_input_is_named():
+    with pytest.raises(ModelError, match=r"w\[1\] is longer than 1e154"):
+        rotation_vector_to_matrix([[0, 0, 1], [0, 0, 1e200]])
     with pytest.raises(ModelError, match="axis is zero"):
         rotation_from_axis_angle([0, 0, 0], 1.0)
     assert_close(rotation_from_axis_angle([0, 0, 1e-300], np.pi / 2) @ [1, 0, 0], [0, 1, 0], 1e-15)

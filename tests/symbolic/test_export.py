@@ -100,3 +100,8 @@ def test_parameters_are_an_argument(language):
     source = symbolic.export(formula, language)
     assert "parameters" in source
     assert "m2 = 1.0" in source
+
+
+def test_what_is_no_formula():
+    with pytest.raises(kf.errors.ModelError, match=r"formula must be one of kf\.symbolic's"):
+        symbolic.export(np.eye(2))

@@ -45,7 +45,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     q_guess : (..., nq)
         Where to begin; which branch of a linkage is reached depends on it.
     tolerance : float
-        Largest gap, in metres and radians, that counts as closed.
+        Largest gap, in metres and radians, that counts as closed; a mechanism smaller than a metre is measured by its
+        size.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.forest import expect_tree
 from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody.arguments import expect_system
 
 Array = NDArray[np.float64]
 
@@ -70,6 +71,7 @@ def behind_modes(system: FlexibleSystem) -> dict[int, list[Array]]:
     >>> whole.n, whole.m, split.ss.n, split.ss.m
     (array([9]), array([4]), array([9, 6]), array([3, 1]))
     """
+    expect_system(system)
     found = {}
     for k, (n, m) in enumerate(zip(system.modes.tolist(), system.hinge_v.tolist())):
         if n and m:

@@ -114,13 +114,27 @@ class BentTree:
         q = self.neutral()
         q[self.q_of_hinges] = self.tree.random_configuration(rng)[: len(self.q_of_hinges)]
         for k in self.bending:
-            body = self.flexible[self.body_names[k]]
-            most = np.abs(body.shapes).max(axis=(0, 1))
-            size = float(np.abs(body.points).max()) or 1.0
-            q[self.mode_slice(k)] = (
-                bent * size * rng.uniform(-1, 1, body.n_modes) / np.where(most > 0, most, 1.0) / body.n_modes
-            )
+            n = int(self.modes[k])
+            q[self.mode_slice(k)] = bent * rng.uniform(-1, 1, n) * self.mode_sizes(k) / n
         return q
+
+    def mode_sizes(self, k: int) -> Array:
+        """What each mode of body k is when it displaces a point by the body's length, (n,): the unit it is large in."""
+        body = self.flexible[self.body_names[k]]
+        most = np.abs(body.shapes).max(axis=(0, 1))
+        return np.asarray((float(np.abs(body.points).max()) or 1.0) / np.where(most > 0, most, 1.0))
+
+    def sizes(self) -> Array:
+        """The same for every coordinate, (nv,): a radian, the reach of the bodies for a slide, a mode's own."""
+        bodies = self.stiff_tree.bodies
+        places = [b.points for b in self.flexible.values()] + [b.position for b in bodies]
+        reach = max(float(np.abs(place).max()) for place in places)
+        turns = np.concatenate([b.hinge.screws[:, :3].any(axis=1) for b in bodies[: len(self.modes)]])
+        size = np.empty(self.nv)
+        size[self.v_of_hinges] = np.where(turns, 1.0, reach or 1.0)
+        for k in self.bending:
+            size[self.mode_slice(k, True)] = self.mode_sizes(k)
+        return size
 
     def positions(self, q: Array) -> Array:
         """q of :attr:`tree`, (..., tree.nq): hinges, then where the modes have the attachments."""

@@ -147,6 +147,9 @@ class FlexibleBody:
         put("damping", self._damping(damping, n, where))
         S = np.concatenate([-skew(r), np.broadcast_to(np.eye(3), (N, 3, 3))], axis=2)
         inertia = self.weighted(S, S)
+        for key in ("mass", "points", "shapes", "turns", "bends", "stiffness", "damping"):
+            if (values := getattr(self, key)) is not None:
+                values.flags.writeable = False
         put("rigid", Body(name, inertia, hinge, parent, rotation, position, hinge_name, armature))
 
     @property

@@ -25,7 +25,7 @@ def flexible_model_of(system: FlexibleSystem) -> Model:
     if system.model is None:
         with _preparing:
             if system.model is None:
-                system.model = _prepare(system)
+                system.keep(_prepare(system))
     model: Model = system.model
     return model
 

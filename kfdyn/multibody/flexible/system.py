@@ -89,6 +89,7 @@ class FlexibleSystem(FlexibleCoordinates):
     is_slack = False
     model: Any = None  # what compiled code has prepared of it
     _uncoupled: FlexibleSystem | None = None
+    _built = False
 
     def __init__(
         self,
@@ -113,8 +114,10 @@ class FlexibleSystem(FlexibleCoordinates):
         expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
             self.__dict__ = self._changed()._coupled(gears).__dict__
+            self.__dict__["_built"] = False
         self.loops = tuple(loops)
         expect_loops(self, self.loops)
+        self._finish()
 
     def _index(self) -> None:
         """Where hinges and modes stand in q and v, and what they are called."""
@@ -138,6 +141,13 @@ class FlexibleSystem(FlexibleCoordinates):
                 setattr(self, key, every)
             elif key in ("lower", "upper", "speed", "effort"):
                 setattr(self, key, e.tightest(key))
+
+    def _finish(self) -> None:
+        """From here on nothing changes: compiled code, and what was derived, would not hear of it."""
+        for value in self.__dict__.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self._built = True
 
     if not TYPE_CHECKING:
 
@@ -204,8 +214,10 @@ class FlexibleSystem(FlexibleCoordinates):
         expect_couplings(self.name, couplings)
         if not couplings:
             return self
-        other = self._changed(couplings=couplings, _uncoupled=self, _expansion=Expansion(self, couplings), model=None)
+        expansion = Expansion(self, couplings)
+        other = self._changed(couplings=couplings, _uncoupled=self, _expansion=expansion, model=None, _built=False)
         other._index()
+        other._finish()
         return other
 
     def like(self, uncoupled: FlexibleSystem) -> FlexibleSystem:
@@ -268,6 +280,18 @@ class FlexibleSystem(FlexibleCoordinates):
         here, rate = e.positions(np.asarray(q, float)), None if v is None else e.rates(np.asarray(v, float))
         rate = np.zeros(self.bent.nv) if rate is None else rate
         return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
+
+    def __setattr__(self, key: str, value: object) -> None:
+        if self._built:
+            raise AttributeError(f"a FlexibleSystem is immutable; build a new one to change {key!r}")
+        super().__setattr__(key, value)
+
+    def __delattr__(self, key: str) -> None:
+        self.__setattr__(key, None)
+
+    def keep(self, model: Any) -> None:
+        """Remember what compiled code has prepared of the system."""
+        self.__dict__["model"] = model
 
     def __reduce__(self) -> tuple[object, ...]:
         given = (self.bodies, self.gravity, dict(self.frames), self.name, self.couplings, self.loops)
