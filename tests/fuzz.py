@@ -41,7 +41,7 @@ def main() -> int:
     begin = time.time()
     until, seed = begin + asked.seconds, random.randrange(10**9) if asked.seed is None else asked.seed
     rounds, examples, tests, failures = 0, 0, set[str](), []
-    while time.time() < until:
+    while not rounds or time.time() < until:  # one at least, however slow the machine
         drawn, failed, said = fuzz_round(seed, until, asked.where)
         rounds, examples, tests = rounds + 1, examples + sum(drawn.values()), tests | drawn.keys()
         print(
