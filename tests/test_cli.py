@@ -1,5 +1,6 @@
 """The command line as a user calls it: what it says, what it writes, what it returns, and that its checks can fail."""
 
+import contextlib
 import functools
 import io
 import json
@@ -9,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pinocchio as pin
@@ -257,17 +259,25 @@ def test_check_interrupted_keeps_what_was_done():
     """Ctrl-C once the bar shows a rate: the report is on the samples so far, and says so."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "kfdyn", "check", "builtin:double_pendulum", "--samples", "1e10"]
-    # a shell that runs the tests in the background hands down an ignored SIGINT; a user's terminal does not
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    run = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=end, text=True, start_new_session=True, preexec_fn=heard
-    )
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, text=True, start_new_session=True)
     os.close(end)
-    shown = b""
-    while not re.search(rb"\d/s", shown):
-        shown += os.read(terminal, 4096)
+    shown, rate = b"", threading.Event()
+
+    def watch():  # to the end: a terminal that nobody reads is full after some frames, and who writes there waits
+        nonlocal shown
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while piece := os.read(terminal, 4096):
+                shown += piece
+                if re.search(rb"\d/s", shown):
+                    rate.set()
+        rate.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    rate.wait()
     run.send_signal(signal.SIGINT)
-    out, _ = run.communicate(timeout=60)
+    out, _ = run.communicate(timeout=1200)
+    watcher.join()
     os.close(terminal)
     out = " ".join(out.split())
     assert re.search(r"interrupted after [\d,]+ of 10,000,000,000 samples", out)

@@ -70,7 +70,6 @@ def test_example_draws(path, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     figures = list(tmp_path.glob("*.png"))

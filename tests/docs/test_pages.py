@@ -186,7 +186,6 @@ def test_figures_are_drawn_by_their_scripts(script, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     drawn, kept = imread(tmp_path / f"{script.stem}.png"), imread(script.with_suffix(".png"))

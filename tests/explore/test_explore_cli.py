@@ -50,7 +50,7 @@ def test_ctrl_c_ends_it_cleanly():
         line = process.stdout.readline()
         assert "http://127.0.0.1:" in line
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 0

@@ -54,7 +54,7 @@ def run(copy, place, code=ASK, **more):
 
 
 def answer(*args, **more):
-    told, _ = (process := run(*args, **more)).communicate(timeout=120)
+    told, _ = (process := run(*args, **more)).communicate()
     assert process.returncode == 0
     return float(told)
 
@@ -109,7 +109,7 @@ def test_a_process_that_has_imported_what_is_edited_then_neither_takes_nor_leave
     (copy / "sample_factor.py").write_text(FACTOR.format("3.00"))  # of another size, so that Python sees it, too
     if first == "the new one":
         assert answer(copy, tmp_path) == 3
-    told, said = old.communicate("\n", timeout=120)
+    told, said = old.communicate("\n")
     assert float(told) == 2
     assert said == (
         "kfdyn: compiling for this process alone: files of kfdyn have changed since it was imported, "
@@ -170,7 +170,7 @@ def test_a_full_disk_is_told(tmp_path):
 def test_two_processes_at_once(tmp_path):
     copy = tree(tmp_path)
     both = [run(copy, tmp_path) for _ in range(2)]
-    assert [float(process.communicate(timeout=120)[0]) for process in both] == [2, 2]
+    assert [float(process.communicate()[0]) for process in both] == [2, 2]
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".o"]
 
 
