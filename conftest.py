@@ -14,7 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-os.environ.setdefault("KFDYN_QUIET", "1")  # what a command says must not depend on what was compiled before
+# What a command says and draws must depend neither on what was compiled before nor on the terminal and the language of
+# who tests.
+os.environ.setdefault("KFDYN_QUIET", "1")
+os.environ.update(TERM="xterm", MPLBACKEND="Agg", PYTHONUTF8="1")
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(name, None)
 
 # A shell that runs the tests in the background hands down an ignored Ctrl-C, also to what the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

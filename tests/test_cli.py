@@ -65,7 +65,7 @@ def kfdyn(*argv, cwd=None, **environment):
         [sys.executable, "-W", "error", "-m", "kfdyn", *map(str, argv)],
         env=os.environ | environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=cwd,
     )
 
@@ -259,7 +259,7 @@ def test_check_interrupted_keeps_what_was_done():
     """Ctrl-C once the bar shows a rate: the report is on the samples so far, and says so."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "kfdyn", "check", "builtin:double_pendulum", "--samples", "1e10"]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, text=True, start_new_session=True)
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, encoding="utf-8", start_new_session=True)
     os.close(end)
     shown, rate = b"", threading.Event()
 
@@ -274,9 +274,12 @@ def test_check_interrupted_keeps_what_was_done():
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    rate.wait()
-    run.send_signal(signal.SIGINT)
-    out, _ = run.communicate(timeout=1200)
+    try:
+        rate.wait()
+        run.send_signal(signal.SIGINT)
+        out, _ = run.communicate(timeout=1200)
+    finally:
+        run.kill()
     watcher.join()
     os.close(terminal)
     out = " ".join(out.split())
@@ -446,7 +449,7 @@ def test_a_reader_that_stops_reading():
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "kfdyn", "info", "builtin:humanoid"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, encoding="utf-8")
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -543,5 +546,5 @@ def test_counts():
 
 def test_the_command_line_loads_nothing_heavy():
     code = "import sys, kfdyn.cli; print(*{'rich', 'matplotlib', 'llvmlite', 'scipy'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == ""

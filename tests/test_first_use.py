@@ -24,7 +24,11 @@ print(kf.integrate(kf.models.pendulum(), [0.5], [0.25]))
 def python(code, cwd, *arguments, **environment):
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("KFDYN_", "NUMBA_", "PYTHON"))}
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd, env=clean | environment, capture_output=True, text=True
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=clean | environment,
+        capture_output=True,
+        encoding="utf-8",
     )
 
 

@@ -16,7 +16,7 @@ CANARY = "tests/fuzz_canary.py"
 
 def run(*command, **env):
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("KFDYN_", "PYTEST_"))}
-    return subprocess.run([sys.executable, *command], cwd=ROOT, env=clean | env, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=clean | env, capture_output=True, encoding="utf-8")
 
 
 def drawn(*options, **env):
