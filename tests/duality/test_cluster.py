@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,7 +28,12 @@ def process_id():
 @pytest.fixture(scope="module")
 def client():
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    # Dask leaves hash seed and numbers of threads for its workers in this process: other tests are not to hand them on
+    with (
+        mock.patch.dict(os.environ),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         client.run(cross_check, ARM, Q, samples=100)
         yield client
 
