@@ -70,6 +70,12 @@ def kfdyn(*argv, cwd=None, **environment):
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fonts():
+    """Matplotlib's list of fonts, made here: a command that needs five seconds to make it says so among its errors."""
+    import matplotlib.font_manager  # noqa: F401
+
+
 # --- demo
 
 
