@@ -5,19 +5,36 @@ nowhere else. ``make fuzz`` and ``make test-all`` draw new ones, and say how to 
 """
 
 import os
+import signal
 import time
 from collections import Counter
 from functools import wraps
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-os.environ.setdefault("KFDYN_QUIET", "1")  # what a command says must not depend on what was compiled before
+# What a command says and draws must depend neither on what was compiled before nor on the terminal and the language of
+# who tests.
+os.environ.setdefault("KFDYN_QUIET", "1")
+os.environ.update(TERM="xterm", MPLBACKEND="Agg", PYTHONUTF8="1")
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(name, None)
 
-# No deadline: an example that compiles something, or a machine that is busy, is not wrong.
-settings.register_profile("same", derandomize=True, database=None, deadline=None)
-settings.register_profile("new", derandomize=False, print_blob=True, deadline=None)
+# A shell that runs the tests in the background hands down an ignored Ctrl-C, also to what the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Neither a deadline nor a check of health by the clock: an example that compiles something, or a machine that is busy,
+# is not wrong.
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, database=None, **PATIENT)
+settings.register_profile("new", derandomize=False, print_blob=True, **PATIENT)
 settings.load_profile(os.environ.get("KFDYN_EXAMPLES") or "same")
+
+# Hypothesis also draws constants that it finds in the modules imported by then: other examples in another order of the
+# tests, in another worker, or when one failure is drawn again. It has no setting for that; this way it finds none.
+providers._get_local_constants = lambda: providers._local_constants
 
 # Set by tests/fuzz.py: when to stop, and where to leave the number of examples of each test.
 _UNTIL, _COUNTS = os.environ.get("KFDYN_FUZZ_UNTIL"), os.environ.get("KFDYN_FUZZ_COUNTS")

@@ -15,6 +15,8 @@ PARTS = {
     "steps": "symplectic steps of a motion beside those by Runge and Kutta",
     "bodies": "forward dynamics of 10 to 100,000 bodies",
     "rebuilding": "models built and rebuilt, likelihoods, scores, square roots: what a fit does again and again",
+    "forms": "square roots, scores and blocks of a chain beside covariances",
+    "fits": "whole fits beside statsmodels and PhyKIT",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",

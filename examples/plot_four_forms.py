@@ -140,6 +140,8 @@ for ratio in RATIOS:
             errors.append(float(max(abs(mp.mpf(a[i]) - want[i]) for i in range(8)) / max(abs(w) for w in want)))
         except SingularError:
             errors.append(np.nan)  # refused, with the advice to take roots
+        except np.linalg.LinAlgError:
+            errors.append(np.nan)  # NumPy meets a pivot of zero, or one of rounding, as its library happens to round
 
 assert max(lost["square_root"]) < 1e-11
 assert not lost["block"][-1] < 1e-2 and not lost["dense"][-1] < 1e-2

@@ -24,10 +24,10 @@ def fuzz_round(seed: int, until: float, where: list[str]) -> tuple[dict[str, int
         told = {"KFDYN_EXAMPLES": "new", "KFDYN_FUZZ_UNTIL": str(until), "KFDYN_FUZZ_COUNTS": str(counts)}
         options = ["-p", "no:xdist", "-p", "no:cacheprovider", "-rf", f"--hypothesis-seed={seed}"]
         command = [sys.executable, "-m", "pytest", *options, *where]
-        run = subprocess.run(command, cwd=ROOT, env=os.environ | told, capture_output=True, text=True)
+        run = subprocess.run(command, cwd=ROOT, env=os.environ | told, capture_output=True, encoding="utf-8")
         if run.returncode not in (0, 1, 2, 5) or not counts.exists():
             sys.exit(f"fuzz: pytest itself failed:\n{run.stdout}{run.stderr}")
-        lines = (line.split(" ", 1) for line in counts.read_text().splitlines())
+        lines = (line.split(" ", 1) for line in counts.read_text(encoding="utf-8").splitlines())
         examples = {name: int(count) for count, name in lines}
     return examples, re.findall(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.M), run.stdout
 
@@ -41,7 +41,7 @@ def main() -> int:
     begin = time.time()
     until, seed = begin + asked.seconds, random.randrange(10**9) if asked.seed is None else asked.seed
     rounds, examples, tests, failures = 0, 0, set[str](), []
-    while time.time() < until:
+    while not rounds or time.time() < until:  # one at least, however slow the machine
         drawn, failed, said = fuzz_round(seed, until, asked.where)
         rounds, examples, tests = rounds + 1, examples + sum(drawn.values()), tests | drawn.keys()
         print(

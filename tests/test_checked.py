@@ -25,7 +25,7 @@ def checked(*arguments):
     """Run tests where KFDYN_CHECK is set from the start."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *arguments]
     told = os.environ | {"KFDYN_CHECK": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout or "[100%]" in done.stdout
 
@@ -34,7 +34,7 @@ def checked(*arguments):
 def test_what_turns_it_on(value, on):
     command = [sys.executable, "-c", "from kfdyn.sweeps.call import Checks; print(Checks.on)"]
     told = os.environ | {"KFDYN_CHECK": value, "PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, env=told, capture_output=True, text=True).stdout.strip() == str(on)
+    assert subprocess.run(command, env=told, capture_output=True, encoding="utf-8").stdout.strip() == str(on)
 
 
 def test_a_sample_passes():

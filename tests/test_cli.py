@@ -1,5 +1,6 @@
 """The command line as a user calls it: what it says, what it writes, what it returns, and that its checks can fail."""
 
+import contextlib
 import functools
 import io
 import json
@@ -9,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pinocchio as pin
@@ -63,9 +65,15 @@ def kfdyn(*argv, cwd=None, **environment):
         [sys.executable, "-W", "error", "-m", "kfdyn", *map(str, argv)],
         env=os.environ | environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=cwd,
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fonts():
+    """Matplotlib's list of fonts, made here: a command that needs five seconds to make it says so among its errors."""
+    import matplotlib.font_manager  # noqa: F401
 
 
 # --- demo
@@ -257,17 +265,28 @@ def test_check_interrupted_keeps_what_was_done():
     """Ctrl-C once the bar shows a rate: the report is on the samples so far, and says so."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "kfdyn", "check", "builtin:double_pendulum", "--samples", "1e10"]
-    # a shell that runs the tests in the background hands down an ignored SIGINT; a user's terminal does not
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    run = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=end, text=True, start_new_session=True, preexec_fn=heard
-    )
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, encoding="utf-8", start_new_session=True)
     os.close(end)
-    shown = b""
-    while not re.search(rb"\d/s", shown):
-        shown += os.read(terminal, 4096)
-    run.send_signal(signal.SIGINT)
-    out, _ = run.communicate(timeout=60)
+    shown, rate = b"", threading.Event()
+
+    def watch():  # to the end: a terminal that nobody reads is full after some frames, and who writes there waits
+        nonlocal shown
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while piece := os.read(terminal, 4096):
+                shown += piece
+                if re.search(rb"\d/s", shown):
+                    rate.set()
+        rate.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        rate.wait()
+        run.send_signal(signal.SIGINT)
+        out, _ = run.communicate(timeout=1200)
+    finally:
+        run.kill()
+    watcher.join()
     os.close(terminal)
     out = " ".join(out.split())
     assert re.search(r"interrupted after [\d,]+ of 10,000,000,000 samples", out)
@@ -436,7 +455,7 @@ def test_a_reader_that_stops_reading():
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "kfdyn", "info", "builtin:humanoid"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, encoding="utf-8")
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -547,5 +566,5 @@ def test_counts():
 
 def test_the_command_line_loads_nothing_heavy():
     code = "import sys, kfdyn.cli; print(*{'rich', 'matplotlib', 'llvmlite', 'scipy'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == ""

@@ -69,8 +69,7 @@ def test_example_draws(path, tmp_path):
         env=os.environ | {"MPLBACKEND": "Agg"},
         cwd=tmp_path,
         capture_output=True,
-        text=True,
-        timeout=300,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     figures = list(tmp_path.glob("*.png"))

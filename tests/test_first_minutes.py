@@ -85,10 +85,9 @@ def test_a_name_does_not_steer_the_page():
     assert "<script>" not in kf.System([body])._repr_html_()
 
 
-def test_a_real_notebook():
+def test_a_real_notebook(run_notebook, tmp_path):
     """Jupyter's kernel shows each result once, as a table."""
     nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
     cells = [
         "import numpy as np, kfdyn as kf\nkf.models.puma560()",
         "ss = kf.StateSpace.chain(0.9, 1.0, 2.0, 0.5, 1.0, 3.0, steps=9); ss",
@@ -96,7 +95,7 @@ def test_a_real_notebook():
         "kf.bryson_frazier(filt)",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    run_notebook(book, tmp_path)
     for cell in book.cells:
         shown = [out for out in cell.outputs if out.output_type == "execute_result"]
         assert len(shown) == 1 == len(cell.outputs), cell.source

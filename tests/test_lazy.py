@@ -26,7 +26,7 @@ def test_no_other_name_is(name):
 
 def test_nothing_is_imported_before_it_is_asked_for():
     code = "import sys, kfdyn; print(sorted(m for m in sys.modules if m.startswith(('kfdyn', 'numpy'))))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
     assert told == "['kfdyn', 'kfdyn.lazy']\n"
 
 
@@ -34,7 +34,7 @@ def test_nothing_is_imported_before_it_is_asked_for():
 def test_a_room_is_there_before_anything_was_used(room):
     """As the pages write it, kf.io.read_sensors, in a process that has loaded nothing yet."""
     code = f"import kfdyn as kf; print(kf.{room}.__name__)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
     assert told == f"kfdyn.{room}\n"
 
 

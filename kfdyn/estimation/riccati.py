@@ -193,7 +193,7 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
     method : {"block", "univariate", "square_root"}
         How a vector measurement is processed: by the Cholesky factor of D(k), or output by output with scalar
         divisions only (PART: mass-less bodies). Same answers. "square_root" carries roots of the covariances, at up to
-        four times the cost, for models in which variances differ by more than 1e10.
+        four times the cost (``kfdyn bench forms``), for models in which variances differ by more than 1e10.
 
     Returns
     -------

@@ -228,8 +228,9 @@ def score(
     Notes
     -----
     O(N): the filter, half of the smoother's covariances, and 2n³ + O(n²m) flops a node for φ and H, in the same
-    scatter; 1.2 to 1.5 times the smoother with covariances. Covariances are swept once for each pattern of missing
-    measurements that occurs in the batch. Source: THEORY section 10.
+    scatter; 1.2 to 1.5 times the smoother with covariances where nodes have four states or six (``kfdyn bench forms``).
+    Covariances are swept once for each pattern of missing measurements that occurs in the batch.
+    Source: THEORY section 10.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def test_a_report_says_the_same_three_times(tmp_path, capsys):
     report.write(tmp_path)
     text = (tmp_path / "part.md").read_text(encoding="utf-8")
     assert "| --- | --- | ---: |" in text and "| arm | fd | 1.5 |" in text and "- Remark." in text
-    assert json.loads((tmp_path / "part.json").read_text())["title"] == "Title"
+    assert json.loads((tmp_path / "part.json").read_text(encoding="utf-8"))["title"] == "Title"
     report.show()
     assert "1.5" in capsys.readouterr().out
 
@@ -79,7 +79,9 @@ def test_what_is_recorded_is_what_the_page_shows(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["dynamics", "calls", "steps", "operations", "bodies", "compilation", "rebuilding"])
+@pytest.mark.parametrize(
+    "part", ["dynamics", "calls", "steps", "operations", "bodies", "compilation", "rebuilding", "forms", "fits"]
+)
 def test_a_part_runs_at_small_size(part, tmp_path, monkeypatch):
     from importlib import import_module
 

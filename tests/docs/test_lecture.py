@@ -134,7 +134,7 @@ def test_a_wrong_factor_is_found(wrong):
 
 @pytest.mark.parametrize(("script", "said"), [("solution_1.py", "right"), ("exercise_1.py", "Still to be written: ")])
 def test_as_a_student_runs_it(script, said, tmp_path):
-    done = subprocess.run([sys.executable, "-B", LECTURE / script], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-B", LECTURE / script], cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(said)
     assert done.stderr == ""

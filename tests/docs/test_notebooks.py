@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
 
 ROOT = Path(__file__).parents[2]
 LECTURE = ROOT / "docs" / "lecture"
@@ -26,15 +26,18 @@ def read(number):
     return nbformat.read(LECTURE / f"exercise_{number}.ipynb", as_version=4)
 
 
-def said(book, folder):
-    """Run every cell, in a folder that has nothing of the lecture, and return what was printed."""
-    nbformat.validate(book)
-    nbclient.NotebookClient(
-        book, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    ).execute()
-    outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert {output.output_type for output in outputs} == {"stream"}, "something other than print spoke"
-    return "".join(output.text for output in outputs if output.name == "stdout")
+@pytest.fixture
+def said(run_notebook, tmp_path):
+    """What is printed by a notebook in a folder that has nothing of the lecture."""
+
+    def run(book):
+        nbformat.validate(book)
+        run_notebook(book, tmp_path)
+        outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+        assert {output.output_type for output in outputs} == {"stream"}, "something other than print spoke"
+        return "".join(output.text for output in outputs if output.name == "stdout")
+
+    return run
 
 
 def with_answer(book, code):
@@ -67,18 +70,18 @@ def test_notebooks_are_what_the_scripts_say(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
-def test_unfinished_it_says_what_is_missing(number, tmp_path):
-    assert re.fullmatch(r"Still to be written: \w+\. Hint: .+\.\n", said(read(number), tmp_path))
+def test_unfinished_it_says_what_is_missing(number, said):
+    assert re.fullmatch(r"Still to be written: \w+\. Hint: .+\.\n", said(read(number)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
-def test_what_folds_out_is_right(number, tmp_path):
+def test_what_folds_out_is_right(number, said):
     book = read(number)
-    assert said(with_answer(book, solution(book)), tmp_path).endswith("right\n")
+    assert said(with_answer(book, solution(book))).endswith("right\n")
 
 
-def test_one_of_each_and_a_slip(tmp_path):
+def test_one_of_each_and_a_slip(said):
     """In the quick tests one notebook stands for all: unfinished, solved, wrong and broken, no traceback in any."""
     book = read("1")
     (verdict,) = [cell for cell in book.cells if cell.id == "verdict"]
@@ -86,7 +89,7 @@ def test_one_of_each_and_a_slip(tmp_path):
     answers = [code, code.replace("+ r[k]", "+ 2 * r[k]"), code.replace("behind + m[k]", "behind + mass[k]")]
     for answer in answers:
         book.cells += [nbformat.v4.new_code_cell(answer), nbformat.v4.new_code_cell(verdict.source)]
-    unfinished, right, *wrong, broken = said(book, tmp_path).splitlines()
+    unfinished, right, *wrong, broken = said(book).splitlines()
     assert unfinished.startswith("Still to be written: filter_of_train. Hint: four lines")
     assert right == "right"
     assert wrong[0].startswith("Not right yet: ")

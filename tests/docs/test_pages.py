@@ -119,6 +119,8 @@ def test_no_cluster_asks_for_a_port_of_its_own():
     assert len(starts) >= 2
     for text in starts:
         assert re.findall(r'dashboard_address(?:=|": )([^,)}]+)', text) == ['":0"'], text
+        # Within one process it asks for the way to 8.8.8.8 unless told otherwise, and warns where there is no network.
+        assert re.search(r'processes(?:=|": )True|protocol="tcp"', text), text
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
@@ -185,8 +187,7 @@ def test_figures_are_drawn_by_their_scripts(script, tmp_path):
         env=os.environ | {"MPLBACKEND": "Agg"},
         cwd=tmp_path,
         capture_output=True,
-        text=True,
-        timeout=300,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     drawn, kept = imread(tmp_path / f"{script.stem}.png"), imread(script.with_suffix(".png"))

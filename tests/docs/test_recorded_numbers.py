@@ -129,6 +129,43 @@ def test_roots_and_scores():
         assert 1.1 < row["score"] / row["smoother"] < 1.5
 
 
+def test_forms_of_the_filter():
+    """Docstrings say it of the sizes that were recorded."""
+    found = recorded("forms")
+    assert "at up to four times the cost (``kfdyn bench forms``)" in " ".join(kf.riccati.__doc__.split())
+    for name, took in found["seconds"].items():
+        for what in ("filter", "smoother"):
+            assert took[f"{what} by roots"] < 4 * took[what], (name, what)
+    told = "1.2 to 1.5 times the smoother with covariances where nodes have four states or six"
+    assert told in " ".join(kf.score.__doc__.split())
+    for shape in ("chain", "tree"):
+        for n in (4, 6):
+            took = found["seconds"][f"{shape}, n = {n}, m = 1"]
+            assert 1.15 < took["score"] / took["smoother"] < 1.55, (shape, n)
+    assert "five to ten times the work of the serial filter" in " ".join(kf.parallel_filter.__doc__.split())
+    assert set(found["blocks"]) == {"2", "6"}
+    for took in found["blocks"].values():
+        assert 5 < took["in blocks"] / took["whole"] < 10
+
+
+def test_fits():
+    told = re.search(r"PhyKIT\]\(\S+\) takes some (\d+) times as long to fit", said("docs/for_hierarchies.md"))
+    took = recorded("fits")["seconds"]["Brownian motion and λ on 2,000 tips"]
+    assert float(told[1]) == pytest.approx(took["peer"] / took["kfdyn"], rel=0.3)
+
+
+def test_no_test_asserts_a_time():
+    """So the page of benchmarks says. Whoever looks at a clock here waits, or stops a mutant or a round of fuzzing."""
+    assert "No test asserts a time." in said("docs/benchmarks.md")
+    clock = re.compile(r"\b(?:perf_counter|process_time|thread_time|monotonic|timeit|time\.time)\b")
+    tests = [ROOT / "conftest.py", *(ROOT / "tests").rglob("*.py")]
+    found = {path.name for path in tests if clock.search(path.read_text(encoding="utf-8"))} - {Path(__file__).name}
+    assert found == {
+        "conftest.py", "fuzz.py", "atlas_evidence.py", "sweep_evidence.py",
+        "devtools.py", "test_explore_server.py", "test_slides.py",
+    }  # fmt: skip
+
+
 def test_operations():
     arm = kf.models.puma560()
     inverse, element = (

@@ -51,7 +51,7 @@ def folder(tmp_path):
         ".venv/bin/kfdyn": f'exec "{sys.executable}" -m kfdyn "$@" {few}',
         ".venv/bin/python": f'exec "{sys.executable}" "$@"',
         "bin/kfdyn": f'exec "{sys.executable}" -m kfdyn "$@" {few}',
-        "bin/make": f'exec /usr/bin/env -i PATH=/usr/bin:/bin make -n -C "{ROOT}" "$@" > /dev/null',
+        "bin/make": f'exec /usr/bin/env -i PATH="{os.environ["PATH"]}" make -n -C "{ROOT}" "$@" > /dev/null',
         "bin/pip": "true",
         "bin/chromium": "true",
     }
@@ -70,7 +70,7 @@ def run(block, folder):
         cwd=folder,
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
 
 

@@ -49,7 +49,7 @@ def find_chromium():
 class Chromium:
     """One headless browser with one page."""
 
-    def __init__(self, binary, profile, timeout=60.0, flags=()):
+    def __init__(self, binary, profile, timeout=900.0, flags=()):
         self.timeout = timeout
         self.events = []
         self._buffer = b""

@@ -57,7 +57,7 @@ def speaker_views(browser):
     return [target for target in targets if "Speaker View" in target["title"]]
 
 
-def wait(condition, seconds=20.0):
+def wait(condition, seconds=900.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

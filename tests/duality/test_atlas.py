@@ -43,7 +43,7 @@ def measured_again(*arguments):
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
 
 

@@ -33,7 +33,7 @@ def test_p_values_are_uniform_and_the_verdict_keeps_its_level():
 
 def test_the_stored_study_says_what_the_documentation_says():
     """Dimensions 1 to 300, uniform; the verdict at 0.1 % over many seeds."""
-    study = json.loads(STUDY.read_text())
+    study = json.loads(STUDY.read_text(encoding="utf-8"))
     assert {row["dimension"] for row in study["uniformity"]} >= {1, 10, 100, 300}
     for row in study["uniformity"]:
         assert row["kolmogorov_p"] > 1e-3, row
@@ -46,12 +46,12 @@ def test_the_stored_study_says_what_the_documentation_says():
 
 def test_the_stored_study_of_poses_says_what_the_documentation_says():
     """Public robots in neutral and right-angle poses: rejected no more often than the level allows."""
-    rows = json.loads(STUDY.read_text())["right_angles"]
+    rows = json.loads(STUDY.read_text(encoding="utf-8"))["right_angles"]
     checks, rejected = (sum(row[key] for row in rows) for key in ("checks", "rejected"))
     assert checks >= 900
     assert binom.sf(rejected - 1, checks, 1e-3) > 0.05
     assert [row["set"] for row in rows if row["complete"]] == ["pybullet"]  # of the others the page says "most", "some"
-    page = " ".join(STUDY.with_name("cross_check.md").read_text().split())
+    page = " ".join(STUDY.with_name("cross_check.md").read_text(encoding="utf-8").split())
     robots, singular = (sum(row[key] for row in rows) for key in ("robots", "singular"))
     assert f"{rejected or 'none'} of {checks:,} checks of {robots} models was rejected" in page
     assert f"{singular} poses" in page
@@ -63,7 +63,7 @@ def test_the_study_can_be_made_again():
     import runpy
 
     module = runpy.run_path(str(STUDY.with_suffix(".py")))
-    study = json.loads(STUDY.read_text())
+    study = json.loads(STUDY.read_text(encoding="utf-8"))
     for row in study["uniformity"]:
         if row["dimension"] <= 30:
             again = module["uniformity"](row["dimension"], runs=20)

@@ -4,13 +4,14 @@ import os
 import signal
 import threading
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.duality import cross_check
-from kfdyn.duality.stream import chunk_size
+from kfdyn.duality import collect, cross_check
+from kfdyn.duality.stream import chunk_size, stream
 
 distributed = pytest.importorskip("distributed")
 
@@ -27,8 +28,13 @@ def process_id():
 @pytest.fixture(scope="module")
 def client():
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        client.run(cross_check, ARM, Q, samples=100)  # compile before anything is timed
+    # Dask leaves hash seed and numbers of threads for its workers in this process: other tests are not to hand them on
+    with (
+        mock.patch.dict(os.environ),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(cross_check, ARM, Q, samples=100)
         yield client
 
 
@@ -62,25 +68,42 @@ def test_a_cluster_sees_loops_and_gears(client):
         )
 
 
-def test_a_worker_killed_on_the_way_loses_nothing(client):
+def test_a_worker_killed_on_the_way_loses_nothing(client, monkeypatch):
+    """It is stopped first, and killed once the scheduler has given it work that nobody else has done by then."""
     size = chunk_size(kf.as_estimation(ARM, Q))
     samples = 60 * size
-    before = client.run(process_id)
-    victim = next(iter(before.values()))
-    done = {}
+    address, victim = next(iter(client.run(process_id).items()))
+    on_the_way, stopped, done = threading.Event(), threading.Event(), {}
+
+    def held(*args):
+        for i, chunk in enumerate(stream(*args)):
+            if i == 3:
+                on_the_way.set()
+                stopped.wait()
+            yield chunk
 
     def run():
         done["report"] = cross_check(ARM, Q, samples=samples, seed=4, client=client)
 
-    thread = threading.Thread(target=run)
+    def wait_for(condition):
+        while not condition():
+            assert thread.is_alive(), "the run was over before a worker could be killed"
+            time.sleep(0.01)
+
+    monkeypatch.setattr(collect, "stream", held)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    time.sleep(0.3)
-    assert thread.is_alive(), "the run was over before a worker could be killed"
+    wait_for(on_the_way.is_set)
+    os.kill(victim, signal.SIGSTOP)
+    stopped.set()
+    wait_for(lambda: client.processing()[address])
     os.kill(victim, signal.SIGKILL)
-    thread.join(timeout=120)
+    thread.join()
+    monkeypatch.undo()
     report = done["report"]
     assert report.samples == samples
     assert report.passed
     alone = cross_check(ARM, Q, samples=samples, seed=4)
     np.testing.assert_array_equal(report.histogram, alone.histogram)
     np.testing.assert_allclose(report.findings["a"].sampled, alone.findings["a"].sampled, rtol=1e-13)
+    client.wait_for_workers(2)  # a cluster that is closed while it replaces a worker waits for that one in vain

@@ -31,19 +31,16 @@ def test_its_repr_is_one_line(report):
     assert repr(report) == f"Report(PASSED: double pendulum, 2,000 samples, {len(report.tests)} tests)"
 
 
-def test_a_notebook_shows_it_once(tmp_path):
+def test_a_notebook_shows_it_once(run_notebook, tmp_path):
     """In a real kernel: one output for the report, nothing displayed beside it, and print prints."""
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    nbformat = pytest.importorskip("nbformat")
     cells = [
         "import kfdyn as kf\nreport = kf.cross_check(kf.models.pendulum(), [0.3], samples=500)",
         "report",
         "print(report)",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(
-        book, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
-    ).execute()
+    run_notebook(book, tmp_path)
     loaded, shown, printed = (cell.outputs for cell in book.cells)
     assert [out.output_type for out in loaded if out.output_type != "stream"] == []
     (result,) = shown

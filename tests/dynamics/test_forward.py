@@ -295,5 +295,5 @@ def test_forward_dynamics_waits_for_nothing_that_it_does_not_need():
         "import sys, numpy as np, kfdyn as kf; arm = kf.models.puma560(); kf.forward_dynamics(arm, *np.zeros((3, 6)));"
         "sys.exit(', '.join({'scipy', 'kfdyn.dynamics.sensors', 'kfdyn.dynamics.loops'} & set(sys.modules)) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

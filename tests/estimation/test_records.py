@@ -47,7 +47,7 @@ print(*sorted(seen))
 def test_the_code_of_a_record_is_part_of_what_is_compiled():
     """Else an edited method of a record would go unnoticed: the name of code on disk is a digest of what it imports."""
     told = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", EVERYTHING], env=told, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", EVERYTHING], env=told, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     found = set(done.stdout.split())
     assert {"Ragged", "Parts", "Roots", "Share", "Covariances", "Product", "Sum", "Steps", "RootedRows"} <= found

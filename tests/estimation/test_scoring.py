@@ -1,7 +1,5 @@
 """The score against differences in fifty digits, and against the dense gradient of a Gaussian's log-density."""
 
-import time
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -237,33 +235,3 @@ def test_what_does_not_depend_on_T_whichever_is_asked_for_first(outputs, missing
         own = slice(outputs * k, outputs * (k + 1))
         close(C[k], inverse[own, own])
         assert (C[k] == C[k].T).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chain", [True, False])
-@pytest.mark.parametrize("n", [2, 4, 6])
-def test_cost_beside_the_smoother_with_covariances(n, chain):
-    """The whole score, filter and smoother included, beside filter and smoother with covariances: 1.2 to 1.5 times."""
-    N, rng = 2_000, np.random.default_rng(0)
-    parent = [*range(1, N), -1] if chain else [-1, *(int(rng.integers(0, k)) for k in range(1, N))]
-    phi, H = 0.9 * np.stack([np.eye(n)] * N), rng.normal(size=(N, 1, n))
-    ss = kf.StateSpace(parent, phi, H, np.stack([np.eye(n)] * N), np.ones((N, 1, 1)))
-    T = np.random.default_rng(0).normal(size=N)
-
-    def smoother():
-        ss._cache.clear()
-        smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, T))
-        return smooth.x, smooth.S, smooth.Lambda
-
-    def whole():
-        ss._cache.clear()
-        g = kf.score(ss, T)
-        return g.phi, g.H, g.Q, g.R, g.xi, g.eta
-
-    times = {f: [] for f in (smoother, whole)}
-    for _ in range(60):
-        for f, taken in times.items():
-            begin = time.thread_time()
-            f()
-            taken.append(time.thread_time() - begin)
-    assert min(times[whole]) < 1.5 * min(times[smoother])

@@ -1,6 +1,5 @@
 """The square-root form: the same answers, and right ones where the covariance form has lost its digits."""
 
-from time import process_time
 from types import SimpleNamespace
 
 import mpmath as mp
@@ -246,33 +245,6 @@ def test_columns_are_exchanged_where_they_are_graded():
         assert (filt.covariances.sizes.n is not None) == (steps >= 64)
         want = exact_of(ss, squares(factors), list(ss.R), T)
         assert relative_error(filt.D, want.D) < 1e-12
-
-
-def kinds_of_models():
-    for n, m in [(1, 1), (2, 1), (4, 1), (4, 2), (6, 1), (6, 3), (12, 1)]:
-        yield f"chain {n} {m}", lambda n=n, m=m: even_model([*range(1, 1000), -1], n, m)
-        yield f"tree {n} {m}", lambda n=n, m=m: even_model(tree_parent(1000), n, m)
-    yield "ragged", lambda: random_case(0, 1000, noise=True).ss
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", [pytest.param(build, id=name) for name, build in kinds_of_models()])
-@pytest.mark.parametrize("smoother", [False, True])
-def test_roots_take_at_most_four_times_as_long(build, smoother):
-    ss = build()
-    T = np.random.default_rng(0).normal(size=ss.n_outputs)
-
-    def run(method):
-        ss._cache.clear()
-        start = process_time()
-        filt = kf.kalman_filter(ss, T, method=method)
-        if smoother:
-            kf.bryson_frazier(ss, filt)
-        return process_time() - start
-
-    plain, roots = (min(times) for times in zip(*[(run("block"), run("square_root")) for _ in range(60)]))
-    print(f"{plain * 1e6:.0f} µs, roots {roots * 1e6:.0f} µs: {roots / plain:.2f}×")
-    assert roots < 4 * plain
 
 
 def test_the_order_of_the_columns_of_a_factor_does_not_matter():

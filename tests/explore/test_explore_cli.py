@@ -43,16 +43,15 @@ def test_missing_extra_is_said(monkeypatch, capsys):
 
 def test_ctrl_c_ends_it_cleanly():
     command = [sys.executable, "-m", "kfdyn", "explore", "builtin:double_pendulum", "--no-browser", "--port", "0"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
-    )
-    try:
-        line = process.stdout.readline()
-        assert "http://127.0.0.1:" in line
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+    with subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, **pipes) as process:
+        try:
+            line = process.stdout.readline()
+            assert "http://127.0.0.1:" in line
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=600)
+        finally:
+            process.kill()
     assert process.returncode == 0
     assert "Traceback" not in errors
 

@@ -1,6 +1,7 @@
-"""Against iDynTree's BERDY: its own matrices, solved as constrained least squares, and its estimator's time."""
+"""Against iDynTree's BERDY: its own matrices, solved as constrained least squares.
 
-import time
+The time of its estimator is in ``benchmarks/sensing.py``.
+"""
 
 import numpy as np
 import pytest
@@ -89,40 +90,3 @@ def test_constrained_least_squares_on_berdys_matrices(name, tmp_path):
     est = kf.estimate_dynamics(system, q, v, sensors, [tau_read, a_read, *push_read])
     np.testing.assert_allclose(est.a, a, rtol=0, atol=1e-8 * np.abs(a).max())
     np.testing.assert_allclose(est.tau, tau, rtol=0, atol=1e-8 * np.abs(tau).max())
-
-
-def test_it_is_faster_than_berdys_solver():
-    """BERDY's own estimator on the same arm, one run; a ratio, since machines differ."""
-    system = kf.load(file_of("ur5_robot.urdf"))
-    rng = np.random.default_rng(0)
-    q, v = system.random_configuration(rng), rng.normal(size=system.nv)
-    helper, *_ = berdy(file_of("ur5_robot.urdf"), q, v)
-    solver = idyntree.BerdySparseMAPSolver(helper)
-    assert solver.initialize()
-    position, rate = idyntree.JointPosDoubleArray(helper.model()), idyntree.JointDOFsDoubleArray(helper.model())
-    y = idyntree.VectorDynSize(helper.getNrOfSensorsMeasurements())
-    gravity = idyntree.Vector3()
-    gravity.setVal(2, -9.81)
-    base = helper.model().getDefaultBaseLink()
-
-    def theirs():
-        solver.updateEstimateInformationFixedBase(position, rate, base, gravity, y)
-        assert solver.doEstimate()
-
-    sensors = [S.JointTorque(0.3), S.JointAcceleration(0.7)]
-    sensors += [S.ExternalForce(body, 0.2, axes="frame") for body in system.body_names]
-    readings = [np.zeros(6), np.zeros(6), *np.zeros((6, 6))]
-
-    def least(call, n=30):
-        call()
-        times = []
-        for _ in range(n):
-            start = time.thread_time()
-            call()
-            times.append(time.thread_time() - start)
-        return min(times)
-
-    ours = least(lambda: kf.estimate_dynamics(system, q, v, sensors, readings))
-    them = least(theirs)
-    print(f"UR5: ours {1e6 * ours:.0f} µs, BERDY {1e6 * them:.0f} µs")
-    assert ours < them

@@ -198,7 +198,7 @@ FAULTS = {
 def test_fault_is_told_with_file_line_element_and_cure(fault, tmp_path):
     parts, kind, message = FAULTS[fault]
     path = tmp_path / "bad.urdf"
-    path.write_text(robot(*parts))
+    path.write_text(robot(*parts), encoding="utf-8")
     with pytest.raises(kind, match=r"bad\.urdf.*" + message.removeprefix(r"bad\.urdf")):
         kio.load(path)
     with pytest.raises(kind, match=message):

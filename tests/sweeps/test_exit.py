@@ -23,5 +23,5 @@ def test_a_process_ends_in_peace():
     Without it that happened once in some hundred processes. The byte sets the flag by which a function has a class.
     """
     environment = os.environ | {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"}
-    done = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, (done.returncode, done.stderr)

@@ -52,7 +52,7 @@ print(there.register, there.lanes, len(made), all(made))
     ],
 )
 def test_other_processors(triple, name, features, register, lanes):
-    done = subprocess.run([sys.executable, "-c", CROSS, triple, name, features], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", CROSS, triple, name, features], capture_output=True, encoding="utf-8")
     if "does not know" in done.stdout:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stderr
@@ -87,6 +87,6 @@ print(machine().register, machine().fuses)
 def test_one_state_has_the_bits_of_a_batch_without_avx(tmp_path):
     environment = os.environ | {"KFDYN_CACHE_DIR": str(tmp_path), "KFDYN_QUIET": "1"}
     environment.pop("KFDYN_CHECK", None)
-    done = subprocess.run([sys.executable, "-c", HIDDEN], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", HIDDEN], env=environment, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["2", "False"]
