@@ -89,6 +89,23 @@ def test_sizes():
     assert said("docs/costs.md").count(f"batches of {recorded('dynamics')['batch']:,} on one core") == 2
 
 
+def test_the_table_of_bodies_is_what_its_numbers_say():
+    from benchmarks.bodies import report
+
+    found = recorded("bodies")
+    page = (ROOT / "benchmarks" / "results" / "bodies.md").read_text(encoding="utf-8")
+    assert report(found["points"], found["environment"]).markdown() == page
+
+
+def test_the_table_of_operations_is_what_the_figure_draws():
+    found = recorded("operations")
+    page = (ROOT / "benchmarks" / "results" / "operations.md").read_text(encoding="utf-8")
+    for robot, calls in found["robots"].items():
+        for call, took in calls.items():
+            share = re.search(rf"^\| {robot}, .*\| {call} \|.* (\d+%) \|$", page, re.MULTILINE)[1]
+            assert share == f"{took['flops'] / took['seconds'] / found['peak_flops']:.0%}", (robot, call)
+
+
 def test_loops():
     told = re.search(r"some (\d+) times as fast as a Python loop over Pinocchio's", said("docs/loops.md"))
     kfdyn, peer = recorded("loops")["feet"]
