@@ -60,7 +60,7 @@ assert not wrong.passed
 # How small an error is found?
 # ----------------------------
 #
-# All masses off by δ makes all of :math:`\mathcal M^{-1}` off by δ. The report says beforehand what it can see, with a
+# If all masses are off by δ, so is all of :math:`\mathcal M^{-1}`. The report says beforehand what it can see, with a
 # probability of 95 %; and so it does.
 
 seen, limit = right.detectable.whole, right.level / len(right.tests)

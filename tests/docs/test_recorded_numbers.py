@@ -47,7 +47,9 @@ def test_what_scripts_write_is_what_was_recorded(speed):
 
 def test_no_page_states_a_time_of_its_own(speed):
     """Outside of code and of what is written from records, numbers with a unit of time or memory are these."""
-    unit = r"\b(?:\d[\d.,]*|half a|some|a few|about a|a tenth of a) ?(?:µs|ms|ns|s|seconds?|MB|kB|GB|megabytes|kilobytes|"
+    unit = (
+        r"\b(?:\d[\d.,]*|half a|some|a few|about a|a tenth of a) ?(?:µs|ms|ns|s|seconds?|MB|kB|GB|megabytes|kilobytes|"
+    )
     unit += r"gigabytes|microseconds?|milliseconds?)\b"
     marks = re.compile(re.escape(speed.BEGIN) + ".*?" + re.escape(speed.END), re.DOTALL)
     found = {}
@@ -88,7 +90,7 @@ def test_steps_and_controllers_in_calls_of_forward_dynamics():
         for robot, calls in recorded("calls")["microseconds"].items()
     }
     text = said("docs/simulate.md")
-    assert "as long as three to five calls of `kf.forward_dynamics` on one state by `\"rk4\"`, and as about two" in text
+    assert 'as long as three to five calls of `kf.forward_dynamics` on one state by `"rk4"`, and as about two' in text
     assert 'as long as seven to nine calls by `"rk4"`, and as two to four by `"euler"`' in text
     for robot, ratios in took.items():
         for law in ("", ", linear feedback"):
