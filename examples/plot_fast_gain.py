@@ -29,7 +29,8 @@ plt.style.use(STYLE)
 # ---------------
 #
 # Rods on pins, straight. The gain settles after a dozen links, though P itself never does: a force along the chain and
-# a moment about it pass every pin unseen, so that their variance only grows. The increments keep rank four, of six.
+# a moment about it pass every pin unseen, so that their variance only grows. The increments keep rank four, of six: the
+# pin leaves no variance about its axis, and a thin rod has no inertia about its own.
 
 rods = kf.models.uniform_chain(40, hinge=kf.Hinge.revolute([0, 1, 0]))
 q, tau = np.zeros(40), np.random.default_rng(0).normal(size=40)

@@ -97,9 +97,9 @@ def parallel_filter(
 
     Notes
     -----
-    Every block but the first is filtered twice, the first time with n more vectors: seven to ten times the work of the
-    serial filter, as measured for n = 2 and 6, so it pays on machines with more cores than that and on no others; the
-    serial filter is the quicker one on a laptop. A block begins at a node whose own noise makes D regular; a
+    Every block but the first is filtered twice, the first time with n more vectors: several times the work of the
+    serial filter, so it pays on machines with more cores than that and on no others; the serial filter is the quicker
+    one on a laptop. A block begins at a node whose own noise makes D regular; a
     mass-less node goes with the one before it. Source: THEORY section 15; Särkkä and García-Fernández (2021) for the
     elements.
 

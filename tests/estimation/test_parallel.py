@@ -93,7 +93,7 @@ def test_the_work_of_blocks_is_bounded(n):
     serial = seconds(lambda: kf.kalman_filter(ss, T))
     blocks = seconds(lambda: kf.parallel_filter(ss, T, blocks=8))
     print(f"serial {serial * 1e3:.0f} ms, eight blocks {blocks * 1e3:.0f} ms of work: {blocks / serial:.2f}×")
-    assert 1.5 * serial < blocks < 15 * serial  # seven to ten, the docstring says, on an idle machine
+    assert 1.5 * serial < blocks < 15 * serial  # "several times", the docstring says
 
 
 @pytest.mark.parametrize("units", [(1, 1e-3, 1e3), (1, 1e-4, 1e4), (1e-9, 1, 1e9)])
