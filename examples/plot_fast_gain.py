@@ -87,8 +87,9 @@ print("operations saved:", *(f"{n} states {s:.0f} times," for n, s in zip(sizes,
 
 # %%
 # In time the gain is smaller: with few states every step costs the same twenty microseconds of Python, and only with
-# many states does the recursion win, by a factor of five at 200 (see the benchmarks). If you want
-# the limit alone, solve one matrix equation; if nodes differ, or the prior is far from stationary, there is no low rank.
+# many states does the recursion win, by a factor of five at 200 (see the benchmarks). If you
+# want the limit alone, solve one matrix equation; if nodes differ, or the prior is far from stationary, there is no low
+# rank.
 
 figure, (settle, ranks, save) = plt.subplots(1, 3, figsize=(11, 3.8))
 links = np.arange(1, 41)
