@@ -96,7 +96,8 @@ def report(points: dict[str, list[dict[str, float]]], machine: dict[str, str]) -
         shape: max(costs) / min(costs)
         for shape, costs in ((s, [p["time"] / p["dofs"] for p in points[s]]) for s in ("chain", "tree"))
     }
-    grown = max(p["bytes"] for shape in ("chain", "tree") for p in points[shape])
+    most = max(p["bytes"] for shape in ("chain", "tree") for p in points[shape]) / 2**20
+    grown = f"grew by {most:,.0f} MB at most" if most else "did not grow"
     largest = points["pinocchio"][-1]
     return Report(
         "bodies",
@@ -110,8 +111,8 @@ def report(points: dict[str, list[dict[str, float]]], machine: dict[str, str]) -
             "cache and comes from memory.",
             f"Dearest over cheapest dof: chain {spread['chain']:.2g}, random tree {spread['tree']:.2g} (its bodies "
             "have hinges of every kind, up to 6 dofs).",
-            f"Memory: the peak of the process grew by {grown / 2**20:,.0f} MB at most when kfdyn was first called; its "
-            "workspace uses what building the model has left free. Pinocchio's workspace holds arrays of dofs cubed: "
+            f"Memory: the peak of the process {grown} when kfdyn was first called; its workspace uses what building the "
+            "model has left free. Pinocchio's workspace holds arrays of dofs cubed: "
             f"{largest['bytes'] / 2**20:,.0f} MB at {largest['dofs']:,} dofs, which makes "
             f"{largest['bytes'] * (1000 / largest['dofs']) ** 3 / 2**30:,.0f} GB at 1000.",
         ],
