@@ -111,8 +111,8 @@ def report(points: dict[str, list[dict[str, float]]], machine: dict[str, str]) -
             "cache and comes from memory.",
             f"Dearest over cheapest dof: chain {spread['chain']:.2g}, random tree {spread['tree']:.2g} (its bodies "
             "have hinges of every kind, up to 6 dofs).",
-            f"Memory: the peak of the process {grown} when kfdyn was first called; its workspace uses what building the "
-            "model has left free. Pinocchio's workspace holds arrays of dofs cubed: "
+            f"Memory: the peak of the process {grown} when kfdyn was first called; its workspace uses what building "
+            "the model has left free. Pinocchio's workspace holds arrays of dofs cubed: "
             f"{largest['bytes'] / 2**20:,.0f} MB at {largest['dofs']:,} dofs, which makes "
             f"{largest['bytes'] * (1000 / largest['dofs']) ** 3 / 2**30:,.0f} GB at 1000.",
         ],
