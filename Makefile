@@ -21,7 +21,7 @@ MATHJAX := docs/_static/mathjax/tex-svg-full.js
 
 help:  ## print this list
 	@echo "kfdyn: robot dynamics is a Kalman filter. What make can do:"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
 demo: $(CORE)  ## run the built-in example (installs the core dependencies only)
 	@echo "demo: the built-in example"

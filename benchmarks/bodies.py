@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.report import BLUE, GREY, ORANGE, RED, Report, seconds
+from benchmarks.report import BLUE, ORANGE, RED, Report, seconds
 from benchmarks.timing import best_of, environment
 
 SHAPES = {"chain": "chain", "tree": "random tree", "pinocchio": "chain, Pinocchio"}
@@ -75,6 +75,11 @@ def run(quick: bool = False) -> Report:
             command = [sys.executable, "-m", "benchmarks.bodies", shape, str(bodies), "0.1" if quick else "1.0"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             measured.append(json.loads(done.stdout))
+    return report(points, environment(["kfdyn", "numpy", "llvmlite", "pin"]))
+
+
+def report(points: dict[str, list[dict[str, float]]], machine: dict[str, str]) -> Report:
+    """What the points say, measured just now or recorded."""
     rows = [
         [
             SHAPES[shape],
@@ -83,8 +88,6 @@ def run(quick: bool = False) -> Report:
             seconds(p["time"]),
             f"{1e9 * p['time'] / p['bodies']:.0f}",
             f"{1e9 * p['time'] / p['dofs']:.0f}",
-            f"{p['bytes'] / 2**20:,.1f}",
-            f"{p['bytes'] / p['bodies'] / 1024:,.1f}",
         ]
         for shape, measured in points.items()
         for p in measured
@@ -93,23 +96,24 @@ def run(quick: bool = False) -> Report:
         shape: max(costs) / min(costs)
         for shape, costs in ((s, [p["time"] / p["dofs"] for p in points[s]]) for s in ("chain", "tree"))
     }
+    most = max(p["bytes"] for shape in ("chain", "tree") for p in points[shape]) / 2**20
+    grown = f"grew by {most:,.0f} MB at most" if most else "did not grow"
     largest = points["pinocchio"][-1]
     return Report(
         "bodies",
         "Forward dynamics of one state: linear in the number of bodies",
-        ["", "bodies", "dofs", "time", "ns per body", "ns per dof", "memory, MB", "kB per body"],
+        ["", "bodies", "dofs", "time", "ns per body", "ns per dof"],
         rows,
-        environment(["kfdyn", "numpy", "llvmlite", "pin"]),
+        machine,
         [
             "One thread; shortest processor time of at least five runs, each size in a process of its own.",
-            "Memory: how much the peak of the process grew at the first call; what building the model has left free is "
-            "used first and does not show, so that this is a lower bound of the workspace, 1.1 kB a body on one dof.",
             "Of few bodies the time is that of a call; of more than ten thousand the workspace no longer fits the "
             "cache and comes from memory.",
             f"Dearest over cheapest dof: chain {spread['chain']:.2g}, random tree {spread['tree']:.2g} (its bodies "
             "have hinges of every kind, up to 6 dofs).",
-            f"Pinocchio's workspace holds arrays of dofs cubed: {largest['bytes'] / 2**20:,.0f} MB at "
-            f"{largest['dofs']:,} dofs, which makes "
+            f"Memory: the peak of the process {grown} when kfdyn was first called; its workspace uses what building "
+            "the model has left free. Pinocchio's workspace holds arrays of dofs cubed: "
+            f"{largest['bytes'] / 2**20:,.0f} MB at {largest['dofs']:,} dofs, which makes "
             f"{largest['bytes'] * (1000 / largest['dofs']) ** 3 / 2**30:,.0f} GB at 1000.",
         ],
         {"points": points, "dearest_over_cheapest_dof": spread},
@@ -121,23 +125,15 @@ def run(quick: bool = False) -> Report:
 def draw(points: dict[str, list[dict[str, float]]], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    time_axes, memory_axes = figure.subplots(1, 2)
+    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    axes = figure.subplots()
     for (shape, measured), colour, marker in zip(points.items(), (BLUE, ORANGE, RED), "os^"):
-        bodies = np.array([p["bodies"] for p in measured])
-        style = {"color": colour, "marker": marker, "label": SHAPES[shape], "markersize": 5}
-        time_axes.plot(bodies, [1e9 * p["time"] / p["dofs"] for p in measured], **style)
-        memory_axes.plot(bodies, [max(p["bytes"], 2**12) / 2**20 for p in measured], **style)
-    chain = points["chain"]
-    bodies = np.array([p["bodies"] for p in chain])
-    memory_axes.plot(bodies, chain[-1]["bytes"] / 2**20 * bodies / bodies[-1], color=GREY, linestyle=":", label="∝ N")
-    time_axes.set(xscale="log", ylim=(0, None), ylabel="ns per degree of freedom", title="Forward dynamics, one state")
-    memory_axes.set(xscale="log", yscale="log", ylabel="MB", title="Memory beside the model")
-    for axes in (time_axes, memory_axes):
-        axes.set_xlabel("bodies N")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
-        axes.legend(frameon=False)
+        cost = [1e9 * p["time"] / p["dofs"] for p in measured]
+        axes.plot([p["bodies"] for p in measured], cost, color=colour, marker=marker, markersize=5, label=SHAPES[shape])
+    axes.set(xscale="log", ylim=(0, None), xlabel="bodies", ylabel="ns per degree of freedom")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
+    axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
 
 

@@ -223,7 +223,7 @@ def shortfalls(results: dict[str, Any]):
 def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    figure = Figure(figsize=(10, 8), layout="constrained")
     colours = dict(zip((OURS, *others), (BLUE, ORANGE, GREEN, RED, GREY)))
     panels = figure.subplots(2, 2).ravel()
     for axes, call in zip(panels, CALLS):
@@ -233,14 +233,17 @@ def draw(results: dict[str, Any], dofs: dict[str, int], others: list[str], path:
             height = 0.8 / len(colours)
             for i, peer in enumerate(able):
                 value = multiple(times, peer)
-                at = place - 0.4 + (i + 0.5) * height
+                at = place + (i - (len(able) - 1) / 2) * height
                 axes.barh(at, value, height, color=colours[peer], label=peer)
-                label = {
-                    "facecolor": "white",
-                    "edgecolor": "none",
-                    "pad": 0.5,
-                }  # readable where the dotted line is near
-                axes.text(value, at, f" {value:.2g}", va="center", fontsize=7, bbox=label, zorder=3)
+                # Right of the dotted line, so that neither crosses the other.
+                axes.annotate(
+                    f"{value:.2g}",
+                    (max(value, 1), at),
+                    (4, 0),
+                    textcoords="offset points",
+                    va="center_baseline",
+                    fontsize=7,
+                )
         axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":", label="Pinocchio loop")
         axes.set_yticks(range(len(results)), [f"{name}\n{dofs[name]} dof" for name in results])
         axes.invert_yaxis()

@@ -64,7 +64,7 @@ def kfdyn_runs(s: Series) -> tuple[dict[str, Callable[[], object]], Answer]:
     answer = Answer(results[0].stacked(), results[7].stacked(), results[9].stacked())
     runs = {
         "kfdyn": fresh,
-        "kfdyn, StateSpace built in the same time": lambda: estimate(
+        "kfdyn, building the StateSpace included": lambda: estimate(
             kf.StateSpace.chain(s.F, s.H, s.Q, s.R, s.x0, s.P0)
         ),
         "kfdyn, another T on the same model": lambda: estimate(ss),

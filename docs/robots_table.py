@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "external"))
 
 from robot_agreement import bullet_robots, example_robots, mjcf_models, with_mujoco, with_pinocchio
 
-HEAD = """# Robots
+HEAD = """# Robots beside Pinocchio and MuJoCo
 
 `kfdyn.load` reads URDF with its own reader and MJCF through MuJoCo's compiler. Below is every file of the packages
 example-robot-data {example}, pybullet {bullet}, gymnasium {gymnasium} and dm_control {dm} in which something moves, and

@@ -75,11 +75,12 @@ for number, (title, P, color) in enumerate(
     draw_inertias(ax, direct, q, P, SIZE, block="angular", bodies=range(6), color=color, alpha=0.3)
     draw_system(ax, direct, q, color=ARM)
     ax.set_title(title, color=color, fontsize=14, y=0.93)
-    ax.set(xlim=(-0.3, 0.95), ylim=(-0.35, 0.55), zlim=(-0.35, 0.5), xlabel="x [m]", ylabel="y [m]")
-    ax.set_box_aspect((1.25, 0.9, 0.85), zoom=1.06)
+    ax.set(xlim=(-0.3, 0.95), ylim=(-0.35, 0.55), zlim=(-0.35, 0.5), xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
+    ax.set_box_aspect((1.25, 0.9, 0.85), zoom=0.98)
+    ax.zaxis.labelpad = 2  # more, and the axes beside it would cover the label
     ax.view_init(elev=16, azim=-66)
     ax.locator_params(nbins=4)
-figure.subplots_adjust(left=0.0, right=0.96, bottom=0.02, top=1.0, wspace=0.06)
+figure.subplots_adjust(left=0.0, right=0.95, bottom=0.02, top=1.0, wspace=0.06)
 
 # %%
 # Tip to base

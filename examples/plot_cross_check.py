@@ -60,7 +60,7 @@ assert not wrong.passed
 # How small an error is found?
 # ----------------------------
 #
-# All masses off by δ makes all of :math:`\mathcal M^{-1}` off by δ. The report says beforehand what it can see, with a
+# If all masses are off by δ, so is all of :math:`\mathcal M^{-1}`. The report says beforehand what it can see, with a
 # probability of 95 %; and so it does.
 
 seen, limit = right.detectable.whole, right.level / len(right.tests)
@@ -98,7 +98,7 @@ axes[2].legend(loc="lower right")
 axes[3].semilogy(100 * errors, np.maximum(p, 1e-30), "o-", color=COLORS["vermilion"])
 axes[3].axhline(limit, color=COLORS["grey"], linewidth=1)
 axes[3].text(0, 0.4 * limit, "rejected below", va="top", fontsize=8)
-axes[3].axvline(100 * seen, color=COLORS["orange"], linewidth=4, alpha=0.5, label="foretold: found in 95 %")
+axes[3].axvline(100 * seen, color=COLORS["orange"], linewidth=4, alpha=0.5, label="foretold:\nfound in 95 %")
 axes[3].set(xlabel="error of all masses [%]", ylabel="p-value of cov(a)", title="what 10,000 samples see")
 axes[3].legend(loc="lower left")
 

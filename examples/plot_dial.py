@@ -24,8 +24,8 @@ forward = kf.forward_dynamics(arm, q, v, tau)
 inverse = kf.inverse_dynamics(arm, q, v, a_read)
 
 # %%
-# One call a position of the dial
-# -------------------------------
+# One call for each position of the dial
+# --------------------------------------
 #
 # The two ends are exact sensors, covariance 0, one of them missing. They agree with forward and inverse dynamics to
 # rounding, and not because one of those was called: it is the same gather and the same scatter.

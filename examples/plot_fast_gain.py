@@ -29,7 +29,8 @@ plt.style.use(STYLE)
 # ---------------
 #
 # Rods on pins, straight. The gain settles after a dozen links, though P itself never does: a force along the chain and
-# a moment about it pass every pin unseen, so that their variance only grows. The increments keep rank four, of six.
+# a moment about it pass every pin unseen, so that their variance only grows. The increments keep rank four, of six: the
+# pin leaves no variance about its axis, and a thin rod has no inertia about its own.
 
 rods = kf.models.uniform_chain(40, hinge=kf.Hinge.revolute([0, 1, 0]))
 q, tau = np.zeros(40), np.random.default_rng(0).normal(size=40)
@@ -86,8 +87,9 @@ print("operations saved:", *(f"{n} states {s:.0f} times," for n, s in zip(sizes,
 
 # %%
 # In time the gain is smaller: with few states every step costs the same twenty microseconds of Python, and only with
-# many states does the recursion win, by a factor of five at 200 (see the benchmarks). Who wants the
-# limit alone solves one matrix equation; who has nodes that differ, or a prior far from stationary, has no low rank.
+# many states does the recursion win, by a factor of five at 200 (see the benchmarks). If you
+# want the limit alone, solve one matrix equation; if nodes differ, or the prior is far from stationary, there is no low
+# rank.
 
 figure, (settle, ranks, save) = plt.subplots(1, 3, figsize=(11, 3.8))
 links = np.arange(1, 41)

@@ -91,7 +91,8 @@ figure, (above, (angle, torque, inertia)) = plt.subplots(2, 3, figsize=(11, 6.4)
 for ax, (name, fall) in zip(above, falls.items()):
     for i in range(0, t.size, 10):
         draw_system(ax, arm, fall.q[i], color=shade[name], linewidth=2.4, alpha=0.2 + 0.8 * i / t.size)
-    ax.set(aspect="equal", title=f"elbow {name}", xlabel="x [m]", xlim=(-0.75, 2.2), ylim=(-2.15, 0.2))
+    ax.set(title=f"elbow {name}", xlabel="x [m]", xlim=(-0.75, 2.2), ylim=(-2.15, 0.2))
+    ax.set_aspect("equal", adjustable="box")  # the same limits for all three
 above[0].set_ylabel("z [m], every 0.1 s")
 for name, fall in falls.items():
     angle.plot(t, fall.q[:, 1], color=shade[name], label=name)

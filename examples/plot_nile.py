@@ -86,14 +86,14 @@ in_time, in_lag = figure.add_subplot(grid[0, 2]), figure.add_subplot(grid[1, 2])
 above.plot(year, flow, ".", color=DATA, markersize=4, label="measured")
 level(above, filt.z_plus, filt.P_plus, FILTER, "filtered, from the past")
 level(above, smooth.x, smooth.S, SMOOTHER, "smoothed, from all years")
-above.set(ylabel="flow (10⁸ m³ a year)", title="The level of the Nile, with 95 % bands", ylim=(430, 1520))
+above.set(ylabel="flow [10⁸ m³ a year]", title="The level of the Nile, with 95 % bands", ylim=(430, 1520))
 above.legend(ncols=3, loc="upper right")
 
 below.plot(year[~lost], flow[~lost], ".", color=DATA, markersize=4)
 below.plot(year[lost], flow[lost], ".", color="#C0C0C0", markersize=4, label="withheld")
 level(below, gap_filt.z_plus, gap_filt.P_plus, FILTER, None)
 level(below, gap_smooth.x, gap_smooth.S, SMOOTHER, None)
-below.set(ylabel="flow (10⁸ m³ a year)", xlabel="year", title="The same with forty years withheld")
+below.set(ylabel="flow [10⁸ m³ a year]", xlabel="year", title="The same with forty years withheld")
 below.legend(loc="upper right")
 
 in_time.axhspan(-1.96, 1.96, color=DATA, alpha=0.08, linewidth=0)
@@ -106,6 +106,6 @@ in_lag.axhspan(-bound, bound, color=DATA, alpha=0.08, linewidth=0)
 in_lag.axhline(0, color=DATA, linewidth=0.8)
 in_lag.vlines(lags, 0, autocorrelation, color=SMOOTHER, linewidth=2.5)
 in_lag.set(
-    xlabel="lag (years)", ylabel="autocorrelation", title="They are white", ylim=(-0.5, 0.5), xticks=[1, 5, 10, 15]
+    xlabel="lag [years]", ylabel="autocorrelation", title="They are white", ylim=(-0.5, 0.5), xticks=[1, 5, 10, 15]
 )
 plt.show()

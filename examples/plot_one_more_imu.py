@@ -61,8 +61,8 @@ after = kf.observability(robot, q, [*have, placed.chosen[0]])
 # Not only the hand
 # -----------------
 #
-# The same unit sharpens the torques' story all along the arm, and the trunk's, for all hang together through the
-# dynamics. Nothing gets worse anywhere: information only adds.
+# The same unit sharpens the estimates all along the arm and in the trunk, because the dynamics connects them. Nothing
+# gets worse anywhere: information only adds.
 
 for key in ("a", "tau", "hinge_forces", "external_forces"):
     assert (after.std(key) <= before.std(key) * (1 + 1e-9) + 1e-4).all()  # of exact zeros, roots of roundings

@@ -89,8 +89,8 @@ ax.legend(loc="upper left")
 # A species left out
 # ------------------
 #
-# Forget the gorilla: a missing tip gets a posterior as any ancestor does. Its weight was a surprise, but no impossible
-# one.
+# Forget the gorilla: a missing tip gets a posterior as any ancestor does. Its weight is a surprise, but not an
+# impossible one.
 
 y[np.flatnonzero(tips == tree.node("gorilla"))] = np.nan
 without = tree.brownian(found).smooth(y)

@@ -3,14 +3,14 @@ A humanoid on its feet: contact forces and their covariance
 ===========================================================
 
 A contact is a loop with the world. With :math:`\Omega = J \mathcal M^{-1} J^*` at both feet, the forces that keep them
-where they are are the innovations of two more measurements,
+in place are the innovations of two more measurements,
 
 .. math::
 
    f = -\Omega^{+} (J a_0 + \dot J v), \qquad \operatorname{cov} f = \Omega^{+}
    \quad\text{when}\quad \operatorname{cov} T = \mathcal M .
 
-The feet give nothing way, so what random joint torques do to them is all in the forces.
+The feet do not give way, so all that random joint torques do to them is in the forces.
 """
 
 import matplotlib.pyplot as plt

@@ -46,7 +46,7 @@ for i, j in ((0, 0), (0, 1), (1, 1)):
 
 # %%
 # Both variances and the covariance have one denominator, det 𝓜, which the filter has as the product of its innovation
-# variances, one a hinge: D(elbow) is constant, and D(shoulder) is what a free elbow leaves of the arm's inertia.
+# variances, one for each hinge: D(elbow) is constant, and D(shoulder) is what a free elbow leaves of the arm's inertia.
 
 D = [symbolic.filter_quantity(arm, "D", hinge, parameters=True).expand()[0] for hinge in ("shoulder", "elbow")]
 determinant = sympy.expand(tidy(D[0] * D[1]))

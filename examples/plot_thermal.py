@@ -48,8 +48,8 @@ assert abs(energy.mean() - chain.nv / 2) < 4 * np.sqrt(chain.nv / 2 / energy.siz
 # What it costs
 # -------------
 #
-# Ten draws of chains of growing length, from the model on. Dense, the mass matrix is formed and factored: up to some
-# two hundred links that is the faster way.
+# Ten draws of chains of growing length, from the model on. Dense, the mass matrix is formed and factored: for short
+# chains that is the faster way.
 
 
 def shortest(run, repeats=5):

@@ -65,13 +65,13 @@ for k in range(47, 80, 5):
     draw_ellipse(
         plane, S[k][np.ix_([0, 2], [0, 2])], x[k, [0, 2]], fill=False, edgecolor=COLORS["orange"], linewidth=1.2
     )
-plane.set(title="A walker, hidden for 17 seconds", xlabel="x (m)", ylabel="y (m)", aspect="equal")
+plane.set(title="A walker, hidden for 17 seconds", xlabel="x [m]", ylabel="y [m]", aspect="equal")
 plane.legend(loc="best")
 
 t = 0.5 * np.arange(120)
 width.plot(t, spread[:, 0], color=COLORS["orange"], label="standard deviation")
 width.plot(t, np.abs(error[:, 0]), color=COLORS["grey"], linewidth=0.8, label="error")
 width.axvspan(t[45], t[80], color=COLORS["pale"], alpha=0.3, linewidth=0)
-width.set(title="What the smoother claims, and what is true", xlabel="time (s)", ylabel="x (m)")
+width.set(title="What the smoother claims, and what is true", xlabel="time [s]", ylabel="error of x [m]")
 width.legend()
 plt.show()

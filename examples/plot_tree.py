@@ -120,7 +120,7 @@ for g in range(1, GENERATIONS):
 right.set_yticks([(2**g - 1 + 2 ** (g + 1) - 2) / 2 for g in range(GENERATIONS)])
 right.set_yticklabels(["root", "1", "2", "3", "tips"])
 right.tick_params(axis="y", length=0)
-right.set(xlabel="information gained (nats)", ylabel="generation", ylim=(-0.8, N - 0.2), xlim=(0, 3.95))
+right.set(xlabel="information gained [nat]", ylabel="generation", ylim=(-0.8, N - 0.2), xlim=(0, 3.95))
 right.set(title="What each node learns")
 right.legend(loc="upper right", fontsize=8, handlelength=1.2, borderaxespad=0.0)
 plt.show()

@@ -90,7 +90,7 @@ figure.colorbar(image, ax=axes[:2], shrink=0.8, label="correlation of the sample
 
 ax, grid = axes[2], np.linspace(-4, 4, 200)
 score = np.sqrt(n) * correlations(eps)[apart]
-ax.hist(score, bins=40, range=(-4, 4), density=True, color=COLORS["blue"], alpha=0.75, label="innovations")
+ax.hist(score, bins=24, range=(-4, 4), density=True, color=COLORS["blue"], alpha=0.75, label="innovations")
 ax.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color=COLORS["orange"], linewidth=2.2, label="N(0, 1)")
 ax.set(
     xlabel="√n × correlation between nodes", ylabel="density", title=f"{score.size} pairs, as white as they should be"

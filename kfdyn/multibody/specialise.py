@@ -12,12 +12,12 @@ def specialise(system: System) -> System:
 
     Its constants are known while that code is written, so that right angles, axes along the world's, symmetric links
     and hinges on the world cost nothing. Forward and inverse dynamics, bias forces, the mass matrix, its inverse and
-    the derivatives are compiled each when first called, in a second or so for an arm, and kept on disk under a digest
-    of the robot's numbers. Answers differ from those of the system itself by rounding.
+    the derivatives are compiled each when first called, and kept on disk under a digest of the robot's numbers.
+    Answers differ from those of the system itself by rounding.
 
-    It pays for batches of arms: 1.4 to 2 times as fast. A humanoid, for which straight-line code is hardly quicker than
-    the sweep that serves all robots, keeps that sweep, and so do a single state (q without batch axes), calls
-    that have no special form, and whatever is derived from the system by giving it other bodies.
+    It pays for batches of arms, which run up to twice as fast. A humanoid, for which straight-line code is hardly
+    quicker than the sweep that serves all robots, keeps that sweep, and so do a single state (q without batch axes),
+    calls that have no special form, and whatever is derived from the system by giving it other bodies.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def specialise(system: System) -> System:
 
     Notes
     -----
-    The recursions are those of every other call; see "How to add a recursion" in the documentation. Memory and disk:
-    some 10 kB of machine code for each body and call.
+    The recursions are those of every other call; see "How to add a recursion" in the documentation, and "What each
+    formula costs" for what each call gains. Machine code, in memory and on disk, grows with the number of bodies.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def animate(
     lines = [ax.plot(*stroke[:, rows].T, **style)[0] for stroke in bones[0].strokes]
     (hinges,) = ax.plot(*bones[0].hinges[:, rows].T, "o", color="#555555", mfc="white", ms=5)
     (trace,) = ax.plot(*([] for _ in rows), color="#0072B2", lw=1)
-    points = None if trail is None else _points(trajectory, trail, moments)[:, rows]
+    points = None if trail is None else _points(trajectory, trail)[:, rows]
     mark = _draw_energy(figure.add_subplot(grid[1]), trajectory) if energy else None
 
     def draw(i: int) -> list[Any]:
@@ -96,7 +96,7 @@ def animate(
             _set(line, stroke[:, rows].T)
         _set(hinges, bones[i].hinges[:, rows].T)
         if points is not None:
-            _set(trace, points[: i + 1].T)
+            _set(trace, points[: moments[i] + 1].T)  # all moments, those between frames too: else it has corners
         if mark is not None:
             mark.set_xdata([trajectory.t[moments[i]]] * 2)
         return [*lines, hinges, trace]
@@ -125,10 +125,10 @@ def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
     return np.where(wanted - t[before] < t[after] - wanted, before, after)
 
 
-def _points(trajectory: Motion, trail: str, moments: NDArray[np.int64]) -> Array:
+def _points(trajectory: Motion, trail: str) -> Array:
     from kfdyn.multibody import frame_pose
 
-    return np.asarray(frame_pose(trajectory.system, trajectory.q[moments], trail).position)
+    return np.asarray(frame_pose(trajectory.system, trajectory.q, trail).position)
 
 
 def _frame(ax: Any, bones: list[Any], rows: list[int], names: list[str]) -> None:

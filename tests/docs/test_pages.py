@@ -159,6 +159,14 @@ def test_every_page_with_equations_has_its_letter():
     assert names - {"theory"} == set(letters)
 
 
+def test_no_page_takes_the_place_of_a_file_that_is_copied():
+    """Pages named as such a file are written over it, and every link to it shows the wrong page."""
+    source = (DOCS / "conf.py").read_text(encoding="utf-8")
+    assigned = (node for node in ast.parse(source).body if isinstance(node, ast.Assign))
+    copied = next(ast.literal_eval(node.value) for node in assigned if node.targets[0].id == "html_extra_path")
+    assert copied and not {Path(name).stem for name in copied} & {page.stem for page in PAGES if page.parent == DOCS}
+
+
 def test_formulas_cited_by_the_reference_exist():
     rooms = tomllib.loads((DOCS / "formulas.toml").read_text(encoding="utf-8"))["kfdyn"]
     labels = {

@@ -47,7 +47,9 @@ def test_what_scripts_write_is_what_was_recorded(speed):
 
 def test_no_page_states_a_time_of_its_own(speed):
     """Outside of code and of what is written from records, numbers with a unit of time or memory are these."""
-    unit = r"\b(?:\d[\d.,]*|half a) ?(?:µs|ms|ns|MB|kB|GB|megabytes|kilobytes|microseconds?|milliseconds?)\b"
+    count = r"\d[\d.,]*|half a|some|a few|about a|a tenth of a"
+    units = "µs|ms|ns|s|seconds?|microseconds?|milliseconds?|MB|kB|GB|kilobytes|megabytes|gigabytes"
+    unit = rf"\b(?:{count}) ?(?:{units})\b"
     marks = re.compile(re.escape(speed.BEGIN) + ".*?" + re.escape(speed.END), re.DOTALL)
     found = {}
     for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
@@ -58,6 +60,7 @@ def test_no_page_states_a_time_of_its_own(speed):
     assert found == {
         "benchmarks.md": ["half a microsecond"],
         "costs.md": ["2.2 kilobytes", "60 kB"],
+        "for_hierarchies.md": ["80 GB"],  # a hundred thousand tips, squared, eight bytes each
         "thermal.md": ["800 megabytes"],  # ten thousand joints, squared, eight bytes each
     }
 
@@ -72,11 +75,48 @@ def test_one_call_takes_half_a_microsecond():
 def test_a_symplectic_step():
     """The page, and the docstring that says it shorter."""
     text, told = said("docs/simulate.md"), " ".join(kf.simulate.__doc__.split())
-    assert 'takes as long as five to fifteen steps by `"rk4"`, and as three to eight of a hundred motions' in text
-    assert 'some ten steps by "rk4" for one motion, some five in a batch of a hundred' in told
+    assert 'takes as long as thirty to eighty steps by `"rk4"`' in text
+    assert 'some 50 steps by "rk4" for one motion, some ten in a batch of a hundred' in told
+    assert 'about ten times as long as one by `"rk4"` for a hundred motions' in text
     for name, took in recorded("steps")["seconds"].items():
         ratio = took["symplectic"] / took["rk4"]
-        assert 5 <= ratio <= 15 if name.endswith(", 1") else 3 <= ratio <= 8, name
+        assert 30 <= ratio <= 80 if name.endswith(", 1") else 8 <= ratio <= 13, name
+
+
+def test_steps_and_controllers_in_calls_of_forward_dynamics():
+    took = {
+        robot: {call: times["kfdyn"] / calls["forward dynamics"]["kfdyn"] for call, times in calls.items()}
+        for robot, calls in recorded("calls")["microseconds"].items()
+    }
+    text = said("docs/simulate.md")
+    assert 'as long as three to five calls of `kf.forward_dynamics` on one state by `"rk4"`, and as about two' in text
+    assert 'as long as seven to nine calls by `"rk4"`, and as two to four by `"euler"`' in text
+    for robot, ratios in took.items():
+        for law in ("", ", linear feedback"):
+            assert 3 <= round(ratios["Runge–Kutta step" + law]) <= 5, robot
+            assert round(ratios["Euler step" + law]) == 2, robot
+        assert 7 <= round(ratios["Runge–Kutta step, Python's function"]) <= 9, robot
+        assert 2 <= round(ratios["Euler step, Python's function"]) <= 4, robot
+    text = said("docs/task_space.md")
+    assert "For the PUMA it takes as long as some five forward dynamics" in text
+    assert "as long as three ([benchmarks](benchmarks.md))" in text
+    assert round(took["PUMA 560"]["operational space control"]) == 5
+    assert round(took["PUMA 560"]["computed torque"]) == 3
+
+
+def test_what_code_for_one_robot_gains():
+    assert "It pays for batches of arms, which run up to twice as fast." in " ".join(kf.specialise.__doc__.split())
+    name = "kfdyn, specialised"
+    rows = [took for calls in recorded("dynamics")["seconds_per_state"].values() for took in calls.values()]
+    gains = [took["kfdyn"] / took[name] for took in rows if name in took]
+    assert min(gains) > 1 and round(max(gains)) == 2
+
+
+def test_the_first_lines_of_the_readme():
+    assert "some thirty times as fast as a Python loop over Pinocchio" in said("README.md")
+    for robot, calls in recorded("dynamics")["seconds_per_state"].items():
+        took = calls["forward dynamics"]
+        assert 25 < took["Pinocchio loop"] / took["kfdyn"] < 40, robot
 
 
 def test_sizes():
@@ -86,6 +126,23 @@ def test_sizes():
     assert "60 kB of results per state" in said("docs/costs.md")  # by q, by v and 𝓜
     assert 3 * 8 * recorded("dynamics")["dofs"]["TALOS"] ** 2 == 60_000
     assert said("docs/costs.md").count(f"batches of {recorded('dynamics')['batch']:,} on one core") == 2
+
+
+def test_the_table_of_bodies_is_what_its_numbers_say():
+    from benchmarks.bodies import report
+
+    found = recorded("bodies")
+    page = (ROOT / "benchmarks" / "results" / "bodies.md").read_text(encoding="utf-8")
+    assert report(found["points"], found["environment"]).markdown() == page
+
+
+def test_the_table_of_operations_is_what_the_figure_draws():
+    found = recorded("operations")
+    page = (ROOT / "benchmarks" / "results" / "operations.md").read_text(encoding="utf-8")
+    for robot, calls in found["robots"].items():
+        for call, took in calls.items():
+            share = re.search(rf"^\| {robot}, .*\| {call} \|.* (\d+%) \|$", page, re.MULTILINE)[1]
+            assert share == f"{took['flops'] / took['seconds'] / found['peak_flops']:.0%}", (robot, call)
 
 
 def test_loops():
@@ -149,7 +206,7 @@ def test_forms_of_the_filter():
 
 
 def test_fits():
-    told = re.search(r"PhyKIT\]\(\S+\) takes some (\d+) times as long to fit", said("docs/for_hierarchies.md"))
+    told = re.search(r"finds the same estimates some (\d+) times as fast", said("docs/for_hierarchies.md"))
     took = recorded("fits")["seconds"]["Brownian motion and λ on 2,000 tips"]
     assert float(told[1]) == pytest.approx(took["peer"] / took["kfdyn"], rel=0.3)
 
@@ -216,8 +273,15 @@ def test_what_the_cross_check_would_miss():
     )
     assert {f"{party.tolerance:.0e}" for party in report.parties} == {"1e-13"}
     assert "64 uκ, in O(N): 1e-13 for the PUMA 560" in text
-    assert "some seven per cent in one variance" in said("docs/slides/index.md")
-    assert round(100 * detectable(6, 20_000, len(report.tests)).entry) == 7
+    seen = detectable(6, 20_000, len(report.tests)).entry
+    for page in ("docs/slides/index.md", "docs/lecture/lecture.md"):
+        assert "with 20,000 samples, some seven per cent in one variance" in said(page)
+        assert round(100 * seen) == 7
+    finer = round(seen / 0.001, -1)
+    assert f"seventy times finer takes {finer**2:.0f} times as many samples, some hundred mill" in said(
+        "docs/slides/index.md"
+    )
+    assert finer == 70 and round(20_000 * finer**2, -7) == 100e6
     assert "10⁸ samples of the pendulum see an error of 0.08 % in 𝓜⁻¹" in text
     tests = kf.cross_check(kf.models.pendulum(), [0.3], samples=1000).tests
     assert f"{100 * detectable(1, 10**8, len(tests)).entry:.2f}" == "0.08"

@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 import pytest
+from explore_page import PAGE
 from page_audit import ROOT, audit, broken_links
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,10 @@ def test_the_pages_with_formulas_and_figures_were_among_them(browser, docs, math
     assert audit(browser, docs / "theory.html", docs)[1]["formulas"] > 50
     assert audit(browser, docs / "gallery" / "index.html", docs)[1]["pictures"] >= 16
     assert audit(browser, docs / "gallery" / "plot_nile.html", docs)[1]["pictures"] >= 1
+
+
+def test_the_page_to_drag_is_the_one_that_pages_and_slides_link_to(docs):
+    assert (docs / "explore.html").read_bytes() == PAGE.read_bytes()
 
 
 @pytest.mark.parametrize(

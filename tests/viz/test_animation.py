@@ -25,8 +25,10 @@ def test_frames_are_the_moments_of_the_motion(fall, plane, rows):
         got = np.array(line.get_data_3d() if plane is None else line.get_data())
         np.testing.assert_allclose(got, stroke[:, rows].T)
     trail = drawn[-1].get_data_3d() if plane is None else drawn[-1].get_data()
-    assert len(trail[0]) == 11
-    np.testing.assert_allclose(np.array(trail)[:, -1], kf.frame_pose(fall.system, fall.q[-1], "lower").position[rows])
+    passed = kf.frame_pose(fall.system, fall.q, "lower").position[:, rows]  # between the frames, too
+    np.testing.assert_allclose(np.array(trail).T, passed)
+    early = moving._func(frames[2])[-1]
+    assert len((early.get_data_3d() if plane is None else early.get_data())[0]) == 21
 
 
 def test_files(fall, tmp_path):
