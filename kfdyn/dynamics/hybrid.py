@@ -95,7 +95,6 @@ def hybrid_dynamics(
     states = States.of(
         system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
     )  # fmt: skip
-    found: tuple[Array, ...]
     if is_swept(system):
         found, declined = fused_hybrid_dynamics(states, mask) if quick is None else quick.of(states)
     else:

@@ -2,7 +2,7 @@
 
 A recursion is an ordinary Python function over numbers (:mod:`values`), variables (:mod:`variables`), memory
 (:mod:`memory`, :mod:`records`) and small algebra (:mod:`algebra`), whose loops and branches are those of
-:mod:`control`. Run on Python's floats or on SymPy's symbols it computes; run on proxies it writes the code of a
+:mod:`control_flow`. Run on Python's floats or on SymPy's symbols it computes; run on proxies it writes the code of a
 compiled function (:mod:`driver`), which is kept on disk under the digest of all it was made from (:mod:`cache`). The
 page "How to add a recursion" shows one from the first line to the last. Nothing here knows of filters or robots.
 """
@@ -11,7 +11,7 @@ from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
-    "control": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
+    "control_flow": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
     "functions": ("absolute", "arc_tangent", "fused", "root", "sine_cosine", "smaller"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),

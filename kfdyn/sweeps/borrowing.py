@@ -1,6 +1,6 @@
 """What a sweep works in and what threads share of it: a workspace that is lent, a counter of rows, an aligned stack."""
 
-from kfdyn.sweeps.control import either, when
+from kfdyn.sweeps.control_flow import either, when
 from kfdyn.sweeps.ir import BIT, BYTE, INT, VOID, Type, vector
 from kfdyn.sweeps.memory import REAL, pointer
 from kfdyn.sweeps.place import Place

@@ -12,7 +12,7 @@ Memory is what large answers wait for, so here stands all that spares it:
 
 from contextlib import contextmanager
 
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control_flow import either, loop, when
 from kfdyn.sweeps.ir import INT, VOID, WORD, vector
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.values import choice, constant, ir_of, now, number, spread, vanishing, wide

@@ -2,7 +2,7 @@
 
 import math
 
-from kfdyn.sweeps.control import when
+from kfdyn.sweeps.control_flow import when
 from kfdyn.sweeps.ir import REAL
 from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
 from kfdyn.sweeps.values import Value, anywhere, choice, from_lanes, lane, lanes_of, now, number, unboxed

@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from kfdyn.sweeps.control import either
+from kfdyn.sweeps.control_flow import either
 from kfdyn.sweeps.ir import INT, VOID, WORD
 from kfdyn.sweeps.memory import pointer
 from kfdyn.sweeps.place import Place

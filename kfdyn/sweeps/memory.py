@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.copies import LINE, Pieces
 from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
 from kfdyn.sweeps.place import Place, settled

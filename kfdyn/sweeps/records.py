@@ -10,7 +10,7 @@ import ctypes
 
 import numpy as np
 
-from kfdyn.sweeps.control import flattened
+from kfdyn.sweeps.control_flow import flattened
 from kfdyn.sweeps.ir import BYTE, INT, REAL
 from kfdyn.sweeps.memory import Checked, pointer
 from kfdyn.sweeps.values import unboxed

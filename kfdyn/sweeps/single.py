@@ -6,7 +6,7 @@ since a lane is rounded as in any batch and a number by itself may not be; and w
 cosines above all, is computed for several of them side by side.
 """
 
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
 from kfdyn.sweeps.ir import INT
 from kfdyn.sweeps.memory import Memory, Vector, pointer

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from kfdyn.sweeps.borrowing import align_stack, borrowed, claimed
-from kfdyn.sweeps.control import either, loop, when, while_
+from kfdyn.sweeps.control_flow import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
 from kfdyn.sweeps.place import Place

@@ -5,7 +5,7 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 """
 
 from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.control import when
+from kfdyn.sweeps.control_flow import when
 from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
 from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer

@@ -176,7 +176,7 @@ def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
         return quick
     states = States.of(system, q)
     out, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
-    if type(system) is System:
+    if type(system) is System:  # bodies that bend have no such sweep
         out, declined = fused_mass_matrix_inverse(states) if quick is None else quick.alone(states)
     return answered(states, (out,), declined, lambda few: {"the inverse mass matrix": dense_inverse(few)})[0]
 

@@ -13,7 +13,7 @@ from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, dofs,
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import Swept, push_on, put, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, cases, either, loop, when
+from kfdyn.sweeps.control_flow import carried, cases, either, loop, when
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.place import Place

@@ -13,7 +13,7 @@ from kfdyn.dynamics.recursions.articulated import Filter
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.swept import Q, entry, put, put_both, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, cases, loop, when, while_
+from kfdyn.sweeps.control_flow import carried, cases, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import now

@@ -25,7 +25,7 @@ from kfdyn.multibody.recursions.swept import (
 )
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear

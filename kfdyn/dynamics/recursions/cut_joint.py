@@ -16,7 +16,7 @@ from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both, vector
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear

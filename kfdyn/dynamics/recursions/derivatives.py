@@ -13,7 +13,7 @@ from kfdyn.multibody.recursions.robot import SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, either, when
+from kfdyn.sweeps.control_flow import carried, either, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 from kfdyn.sweeps.values import choice

@@ -17,7 +17,7 @@ from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, childre
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, TAU, A, Q, V, changed, entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, loop, when, while_
+from kfdyn.sweeps.control_flow import carried, cases, loop, when, while_
 from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear

@@ -5,7 +5,7 @@ from kfdyn.multibody.recursions.robot import SCREWS, dofs, inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, A, Q, Swept, V, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control import either, when
+from kfdyn.sweeps.control_flow import either, when
 from kfdyn.sweeps.copies import late
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear

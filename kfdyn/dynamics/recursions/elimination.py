@@ -1,6 +1,6 @@
 """L D L* of a symmetric matrix in memory, and solutions by it: for what gears and loops leave, which is small."""
 
-from kfdyn.sweeps.control import carried, down, loop
+from kfdyn.sweeps.control_flow import carried, down, loop
 
 
 def factor(A, n, inverted, x=None):

@@ -14,7 +14,7 @@ from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, 
 from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, put
-from kfdyn.sweeps.control import cases, either, loop, when
+from kfdyn.sweeps.control_flow import cases, either, loop, when
 
 FORMS = (RIGID, BENT, ATTACHED)
 

@@ -7,7 +7,7 @@ its force is read off what the measured ones leave, tau = h P⁺λ⁺ + h z⁺.
 from kfdyn.dynamics.recursions.flexible import FlexibleFilter, flexible_entry
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, hybrid_dynamics
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 
 
 class HeldModes(Modes):

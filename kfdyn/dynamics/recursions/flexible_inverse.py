@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V
-from kfdyn.sweeps.control import carried, either, loop, when
+from kfdyn.sweeps.control_flow import carried, either, loop, when
 
 
 class FlexibleNewtonEuler(NewtonEuler):

@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions import page
 from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import OWN
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import carried, down, loop
+from kfdyn.sweeps.control_flow import carried, down, loop
 
 
 class Modes:

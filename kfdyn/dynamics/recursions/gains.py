@@ -1,6 +1,6 @@
 """Gains of a linear feedback, one for each error or all of a matrix."""
 
-from kfdyn.sweeps.control import carried, either, loop
+from kfdyn.sweeps.control_flow import carried, either, loop
 
 
 def add_gains(size, dense, gains, error, rate, out):

@@ -15,7 +15,7 @@ from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
 from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, geared, own
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import carried, either, loop
+from kfdyn.sweeps.control_flow import carried, either, loop
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.special import Absent

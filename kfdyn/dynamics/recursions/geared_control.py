@@ -19,7 +19,7 @@ from kfdyn.multibody.recursions.geared import Around, Kept, coordinates
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.swept import Swept, changed, put_both, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import carried, flattened, loop
+from kfdyn.sweeps.control_flow import carried, flattened, loop
 from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.memory import clear

@@ -11,7 +11,7 @@ from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import changed, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.entry import Parameter
 
 

@@ -8,7 +8,7 @@ from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.estimation.recursions.page import filter_node, smooth_node
 from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, A, Q, V, entry
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control_flow import either, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import unboxed
 from kfdyn.sweeps.variables import local

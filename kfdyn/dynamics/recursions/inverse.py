@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inwar
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, push_on, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, when
+from kfdyn.sweeps.control_flow import carried, cases, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 

@@ -7,7 +7,7 @@ from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inwar
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, Q, V, entry, push_on, put, vector
 from kfdyn.sweeps import IN_ORDER, Record, carried, cases, choice, local, loop, real, sweep, when
-from kfdyn.sweeps.control import flattened
+from kfdyn.sweeps.control_flow import flattened
 from kfdyn.sweeps.entry import Given
 
 SCREWS, BALL = int(Coordinates.SCREWS), int(Coordinates.BALL)

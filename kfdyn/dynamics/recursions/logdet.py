@@ -16,7 +16,7 @@ from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
 from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import carried, either, when
+from kfdyn.sweeps.control_flow import carried, either, when
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record

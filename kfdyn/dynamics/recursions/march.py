@@ -18,7 +18,7 @@ from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import carried, loop, when, while_
+from kfdyn.sweeps.control_flow import carried, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear

@@ -5,7 +5,7 @@ from kfdyn.multibody.recursions.robot import inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.swept import Q, Swept, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record

@@ -10,7 +10,7 @@ from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, children, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, entry, put_both
-from kfdyn.sweeps.control import carried, cases, loop, when
+from kfdyn.sweeps.control_flow import carried, cases, loop, when
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice

@@ -15,7 +15,7 @@ from kfdyn.multibody.recursions.displacement import moved
 from kfdyn.multibody.recursions.robot import BALL, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control import carried, loop, when, while_
+from kfdyn.sweeps.control_flow import carried, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear

@@ -9,7 +9,7 @@ from functools import reduce
 from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.estimation.recursions.reflections import GRADED, Reflection, chunk, larger, whole
 from kfdyn.estimation.recursions.registers import Row
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.functions import absolute, fused
 from kfdyn.sweeps.place import LANEWISE, arithmetic
 from kfdyn.sweeps.values import choice, from_lanes, lane, no

@@ -16,7 +16,7 @@ from kfdyn.estimation.recursions.matrices import (
 from kfdyn.estimation.recursions.page import Straight, smooth_covariance
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import both, either, loop
+from kfdyn.sweeps.control_flow import both, either, loop
 from kfdyn.sweeps.values import choice, count
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace

@@ -6,7 +6,7 @@ from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node
 from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
 from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import down, either, loop, when, while_
+from kfdyn.sweeps.control_flow import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.values import choice, now
 from kfdyn.sweeps.variables import local

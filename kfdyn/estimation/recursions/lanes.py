@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.matrices import Turned
 from kfdyn.estimation.recursions.registers import Row, pieces, turned
-from kfdyn.sweeps.control import down, loop, when
+from kfdyn.sweeps.control_flow import down, loop, when
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.place import arithmetic

@@ -6,7 +6,7 @@ rows go into registers (:mod:`registers`), else plain loops are written: one alg
 
 from kfdyn.estimation.recursions import registers
 from kfdyn.estimation.recursions.registers import Row, combination, exact_pair, mirrored
-from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.place import FAST, IN_ORDER, LANEWISE, arithmetic
 from kfdyn.sweeps.values import choice, unboxed
 from kfdyn.sweeps.variables import local

@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions.matrices import multiply
 from kfdyn.estimation.recursions.ragged import Parts, Ragged
 from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control_flow import either, loop, when
 
 
 class Product(NamedTuple):

@@ -6,7 +6,7 @@ where the head is much smaller than another number of the row: an exchange costs
 """
 
 from kfdyn.estimation.recursions.lanes import zero
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.values import anywhere, choice, now

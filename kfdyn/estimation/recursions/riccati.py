@@ -9,7 +9,7 @@ from kfdyn.estimation.recursions.riccati_nodes import Gather, Scalar, Together, 
 from kfdyn.estimation.recursions.riccati_univariate import Univariate
 from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import both, either
+from kfdyn.sweeps.control_flow import both, either
 from kfdyn.sweeps.place import IN_ORDER
 
 #: How vector outputs are measured: there are none; all at once by the factor of D; one by one.

@@ -4,7 +4,7 @@ from kfdyn.estimation.recursions.matrices import Block, Column, add_congruence
 from kfdyn.estimation.recursions.page import Straight
 from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import All, innovations
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace

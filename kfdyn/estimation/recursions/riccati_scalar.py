@@ -3,7 +3,7 @@
 from kfdyn.estimation.recursions.matrices import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.values import no, now
 from kfdyn.sweeps.variables import local
 

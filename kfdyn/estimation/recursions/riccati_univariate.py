@@ -7,7 +7,7 @@ from kfdyn.estimation.recursions.riccati_scalar import Measurement
 from kfdyn.estimation.recursions.riccati_vector import innovations
 from kfdyn.estimation.recursions.rounding import bound
 from kfdyn.estimation.recursions.triangular import solve_lower_transposed
-from kfdyn.sweeps.control import down, loop, when
+from kfdyn.sweeps.control_flow import down, loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.values import choice
 from kfdyn.sweeps.variables import local

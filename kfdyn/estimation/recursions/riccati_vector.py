@@ -4,7 +4,7 @@ from kfdyn.estimation.recursions.matrices import Block, Turned, multiply
 from kfdyn.estimation.recursions.page import Output
 from kfdyn.estimation.recursions.rounding import bound, flush, scale
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.place import FAST, arithmetic
 from kfdyn.sweeps.values import choice, no, now

@@ -1,6 +1,6 @@
 """What is no more than rounding, and what is done about it."""
 
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.values import no, real
 from kfdyn.sweeps.variables import local

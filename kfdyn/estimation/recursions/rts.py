@@ -7,7 +7,7 @@ from kfdyn.estimation.recursions.rounding import EPS, bound
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.values import choice
 from kfdyn.sweeps.variables import local

@@ -25,7 +25,7 @@ from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, in_registers, put_product
 from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import down, either, loop, when
+from kfdyn.sweeps.control_flow import down, either, loop, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.place import LANEWISE, arithmetic

@@ -6,7 +6,7 @@ from kfdyn.estimation.recursions.columns import Stored, height
 from kfdyn.estimation.recursions.reflections import whole
 from kfdyn.estimation.recursions.state_space import MODEL, Node
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import loop, when
+from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.values import choice
 from kfdyn.sweeps.variables import local
 

@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.columns import absorb, product, put_square
 from kfdyn.estimation.recursions.reflections import Array, triangularise
-from kfdyn.sweeps.control import loop
+from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.functions import fused
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.values import choice

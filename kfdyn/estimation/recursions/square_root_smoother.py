@@ -18,7 +18,7 @@ from kfdyn.estimation.recursions.square_root_node import absorb_product, copy, p
 from kfdyn.estimation.recursions.square_root_steps import Steps
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import either, loop, when
+from kfdyn.sweeps.control_flow import either, loop, when
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.values import no
 

@@ -19,7 +19,7 @@ from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.state_space import MODEL, Node
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import down, either, loop, when
+from kfdyn.sweeps.control_flow import down, either, loop, when
 from kfdyn.sweeps.functions import absolute
 from kfdyn.sweeps.memory import passes
 from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, real

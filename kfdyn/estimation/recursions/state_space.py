@@ -6,7 +6,7 @@ One number instead of 14 arrays, each of which would take time to compile and to
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.matrices import Block
-from kfdyn.sweeps.control import down, loop, size
+from kfdyn.sweeps.control_flow import down, loop, size
 from kfdyn.sweeps.records import Table
 
 #: A model; ``most`` and ``most_outputs``: the largest of its sizes. The arrays are those of ``StateSpace.arrays``.

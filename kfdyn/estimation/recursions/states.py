@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions.matrices import Column
 from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control import either, when
+from kfdyn.sweeps.control_flow import either, when
 
 
 class FilteredRows(NamedTuple):

@@ -3,7 +3,7 @@
 from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.estimation.recursions.ragged import Ragged
 from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control import down, loop, size, when
+from kfdyn.sweeps.control_flow import down, loop, size, when
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import Column, passes
 from kfdyn.sweeps.place import IN_ORDER, arithmetic

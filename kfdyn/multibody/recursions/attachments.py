@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, loop
+from kfdyn.sweeps.control_flow import carried, loop
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.values import choice
 

@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.robot import ROBOT
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.records import Record, Table
 from kfdyn.sweeps.values import choice
 

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.outward import sines, turned_frame
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREW, SLIDE, screw_of
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, when
+from kfdyn.sweeps.control_flow import carried, when
 from kfdyn.sweeps.functions import sine_cosine
 from kfdyn.sweeps.records import Record
 

@@ -6,7 +6,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, entry, put, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, either, when
+from kfdyn.sweeps.control_flow import carried, either, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import arc_tangent, root, sine_cosine, smaller
 from kfdyn.sweeps.values import choice

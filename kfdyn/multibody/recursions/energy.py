@@ -6,7 +6,7 @@ from kfdyn.multibody.recursions.robot import KINDS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, Q, Swept, V, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, cases
+from kfdyn.sweeps.control_flow import carried, cases
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record

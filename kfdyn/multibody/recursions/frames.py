@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, Swept, V, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Mat3
-from kfdyn.sweeps.control import carried, flattened, when
+from kfdyn.sweeps.control_flow import carried, flattened, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 

@@ -13,7 +13,7 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.swept import Q, changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Options, Space
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear

@@ -3,7 +3,7 @@
 from kfdyn.multibody.recursions.robot import POSE, SCREW, SCREWS, dofs, quaternion_of, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, either, loop, when
+from kfdyn.sweeps.control_flow import carried, either, loop, when
 from kfdyn.sweeps.functions import sine_cosine
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.values import spread

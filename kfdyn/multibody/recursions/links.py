@@ -4,7 +4,7 @@ from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, Q, V, entry, push_on, put, vector
-from kfdyn.sweeps.control import carried, when
+from kfdyn.sweeps.control_flow import carried, when
 from kfdyn.sweeps.entry import Given
 
 

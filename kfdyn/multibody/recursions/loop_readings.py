@@ -5,7 +5,7 @@ from kfdyn.multibody.recursions.loop_rows import ACROSS, ANGULAR, ENDS, LINEAR, 
 from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import SCREW
 from kfdyn.multibody.recursions.swept import Q, V, entry, put
-from kfdyn.sweeps.control import carried, cases, either, loop, when
+from kfdyn.sweeps.control_flow import carried, cases, either, loop, when
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import arc_tangent, root
 from kfdyn.sweeps.memory import clear

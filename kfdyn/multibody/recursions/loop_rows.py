@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Reached, put
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import cases, either, loop, when, while_
+from kfdyn.sweeps.control_flow import cases, either, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record

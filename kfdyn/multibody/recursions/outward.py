@@ -4,7 +4,7 @@ from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import carried, cases, loop, when
+from kfdyn.sweeps.control_flow import carried, cases, loop, when
 from kfdyn.sweeps.functions import fused, sine_cosine
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record

@@ -8,7 +8,7 @@ Hartenberg's angles; the origin stays where it is). No answer depends on the cho
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control import down, loop, when, while_
+from kfdyn.sweeps.control_flow import down, loop, when, while_
 from kfdyn.sweeps.functions import absolute, root
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Record, Table

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs, sound
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, either, flattened, when
+from kfdyn.sweeps.control_flow import carried, either, flattened, when
 from kfdyn.sweeps.entry import Entry, Given, Options
 from kfdyn.sweeps.records import Fields
 

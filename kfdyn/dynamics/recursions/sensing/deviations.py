@@ -13,7 +13,7 @@ from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import Q, entry
-from kfdyn.sweeps.control import either, flattened, loop, when
+from kfdyn.sweeps.control_flow import either, flattened, loop, when
 from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import root
 from kfdyn.sweeps.memory import clear

@@ -9,7 +9,7 @@ from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, inward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control import carried, cases, either, flattened, loop, when
+from kfdyn.sweeps.control_flow import carried, cases, either, flattened, loop, when
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice, now
 from kfdyn.sweeps.variables import local

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.robot import SCREW, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import now

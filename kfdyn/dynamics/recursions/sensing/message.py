@@ -6,7 +6,7 @@ readings, for covariances alone, γ is left out.
 
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
-from kfdyn.sweeps.control import either, flattened, when
+from kfdyn.sweeps.control_flow import either, flattened, when
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
 SIX = range(6)

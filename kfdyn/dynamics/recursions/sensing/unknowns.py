@@ -9,7 +9,7 @@ from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, Messag
 from kfdyn.dynamics.recursions.sensing.tables import FORCE, SHRUNK
 from kfdyn.multibody.recursions.robot import dofs
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control import flattened, loop, when
+from kfdyn.sweeps.control_flow import flattened, loop, when
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.values import now
 from kfdyn.sweeps.variables import local
