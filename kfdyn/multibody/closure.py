@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,7 +88,7 @@ def close_loops(system: System, q: Array, step: Callable[[Array, Array], Array],
     A step that does not bring the gap down is halved; where none does, the loops cannot be closed from here. The
     ``tolerance`` is in radians and metres, and of a mechanism that is smaller than a metre in units of its size.
     """
-    unit = _units(system, _size(system, q))
+    unit = gap_units(system, q)[rows_that_hold_positions(system)]
     fine = np.minimum(unit, 1.0)
 
     def miss(q: Array) -> Array:
@@ -123,7 +124,7 @@ def expect_closed(system: System, q: Array) -> None:
     if not system.loops:
         return
     found = np.concatenate([np.zeros(0), *gaps(system, q)])
-    if not (np.abs(found) <= OPEN * _units(system, _size(system, q))).all():
+    if not (np.abs(found) <= OPEN * gap_units(system, q)[rows_that_hold_positions(system)]).all():
         name, off = worst_gap(system, q)
         raise ModelError(
             f"loop {name} of system {system.name!r} is open by {off:.3g} (m or rad), so this is no configuration that "
@@ -132,18 +133,24 @@ def expect_closed(system: System, q: Array) -> None:
         )
 
 
-def _size(system: System, q: Array) -> float:
-    """The length to which a gap is small or large: how far ends of loops are from the origin, bodies from others."""
-    ends = [m.position for loop in system.loops for m in _at_rest(system, loop, q)]
-    bodies = [np.asarray(body.position) for body in system.open_tree.bodies]
-    frames = [np.asarray(frame.position) for frame in system.frames.values()]
-    return max(float(np.abs(place).max()) for place in ends + bodies + frames) or 1.0
+def gap_units(system: System, q: Array) -> Array:
+    """What gaps of all loops' rows are small or large to, (..., Σr): a radian, or the size of the mechanism at q.
+
+    The size is how far ends of loops are from the origin, and bodies and frames from those they are fixed to.
+    """
+    size = np.asarray(_own_size(system))
+    for loop in system.loops:
+        for end in _at_rest(system, loop, q):
+            size = np.maximum(size, np.abs(end.position).max(axis=-1))
+    angular = np.concatenate([np.zeros(0), *(np.asarray(loop.rows) for loop in system.loops)]) < 3
+    return np.where(angular, 1.0, np.where(size > 0, size, 1.0)[..., None])
 
 
-def _units(system: System, size: float) -> Array:
-    """Units of the rows that hold positions, (Σr,): a radian, or the size."""
-    rows = [np.asarray(loop.rows) for loop in system.loops if loop.holds_positions]
-    return np.where(np.concatenate([np.zeros(0), *rows]) < 3, 1.0, size)
+@lru_cache(maxsize=64)
+def _own_size(system: System) -> float:
+    """The part of the size that no configuration changes."""
+    places = [*system.open_tree.bodies, *system.frames.values()]
+    return max(float(np.abs(place.position).max()) for place in places)
 
 
 def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int = 50) -> Array:

@@ -52,6 +52,37 @@ def test_open_loops_are_refused_in_any_unit(size):
     assert kf.cross_check(linkage(size), np.add(closed, [0, 0, 1e-7]), samples=500).passed
 
 
+@pytest.mark.parametrize("method", ["rk4", "symplectic", "implicit", "euler"])
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1e3, 1e6])
+def test_loops_move_alike_in_any_unit(size, method):
+    """Gaps were metres: at 1000 km a step "opened" its loops by rounding, at a nanometre motions differed by 1e-4."""
+
+    def motion(size):
+        system = linkage(size)
+        q = kf.assemble(system, GUESS)
+        v = kf.minimal_coordinates(system, q).X @ [2.0]
+        return kf.simulate(system, q, v, np.linspace(0, 0.3, 31), method=method)
+
+    found, expected = motion(size), motion(1.0)
+    np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.v, expected.v, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.energy, expected.energy * size**2, rtol=0, atol=1e-12 * np.ptp(found.kinetic))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_motions_begin_near_the_loops_in_any_unit(size):
+    """In micrometres a motion might begin anywhere, at 1000 km nowhere."""
+    system = linkage(size)
+    q = kf.assemble(system, GUESS)
+    v = kf.minimal_coordinates(system, q).X @ [2.0]
+    with pytest.raises(ModelError, match=r"is open by .* where the motion is to begin"):
+        kf.simulate(system, np.add(q, [0, 0, 1e-4]), v, [0, 0.01])
+    with pytest.raises(ModelError, match="open the loops at"):
+        kf.simulate(system, q, np.add(v, [0, 0, 1e-3]), [0, 0.01])
+    near = kf.simulate(system, np.add(q, [0, 0, 1e-8]), np.add(v, [0, 0, 1e-8]), [0, 0.01])
+    np.testing.assert_allclose(near.q[-1], kf.simulate(system, q, v, [0, 0.01]).q[-1], rtol=0, atol=1e-7)
+
+
 def test_a_loop_that_closes_at_the_origin():
     """No length but that of the slide: its end has no distance from the origin, and no body one from another."""
     cart = kf.System([kf.Body("cart", np.eye(6), kf.Hinge.prismatic([1, 0, 0]))])

@@ -11,7 +11,7 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, integrate
-from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, loop_slices, worst_gap
+from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, gap_units, loop_slices, worst_gap
 
 Array = NDArray[np.float64]
 
@@ -148,10 +148,10 @@ def project(system: System, q: Array, v: Array) -> tuple[Array, Array]:
 
     Ω is taken once, where the states are: they are so near that each step divides the gap by its square root.
     """
-    cut, last = Cut(system, q, v), np.inf
+    cut, unit, last = Cut(system, q, v), gap_units(system, q), np.inf
     for _ in range(12):
         gap = cut.gap()
-        size = float(np.abs(gap).max(initial=0.0))
+        size = float(np.abs(gap / unit).max(initial=0.0))
         if size <= 0.1 * CLOSED or (size >= 0.5 * last and size <= 100 * CLOSED):
             break
         if not size < last:

@@ -21,7 +21,7 @@ from kfdyn.dynamics.simulation.variational import (
 )
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody import System, integrate, kinetic_energy
-from kfdyn.multibody.closure import CLOSED, rows_that_hold_positions
+from kfdyn.multibody.closure import CLOSED, gap_units, rows_that_hold_positions
 from kfdyn.multibody.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 MOST_SWEEPS = 60
 # Velocities that are so many times those at the beginning are no answer.
 FAR = 1e6
-# Velocities, as part of what they are sums of, and gaps of 1 m or 1 rad: what is left then is rounding.
+# Velocities, as part of what they are sums of, and gaps, of a radian or of the size: what is left then is rounding.
 SETTLED, SHUT = 4e-15, 0.02 * CLOSED
 
 
@@ -92,6 +92,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     # what rounding is a part of: near rest the velocities are a small difference of forces that hold each other
     sizes = size_of_forces(motion, base, t, q, v) + np.abs(here.forces(f)).reshape(v.shape)
     terms = half * solve_mass(stiff_base, q, sizes)
+    unit = gap_units(system, _flat(q))
     last, most = np.inf, FAR * max(np.abs(x).max(initial=0.0) for x in (u, v, terms))
     for sweep in range(MOST_SWEEPS):
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
@@ -110,7 +111,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
             raise _too_long(system, h)
         gap = loop_readings(system, _flat(q_end)).gap
         off = _change(base, q, (u_new - u, w_new - w), (u_new, w_new, terms))
-        u, w, open_by = u_new, w_new, float(np.abs(gap).max(initial=0.0))
+        u, w, open_by = u_new, w_new, float(np.abs(gap / unit).max(initial=0.0))
         worst = max(off / SETTLED, open_by / SHUT)
         if worst <= 1.0 or (worst >= 0.5 * last and off <= 100 * SETTLED and open_by <= CLOSED):
             break
