@@ -149,8 +149,9 @@ def gap_units(system: System, q: Array) -> Array:
 @lru_cache(maxsize=64)
 def _own_size(system: System) -> float:
     """The part of the size that no configuration changes."""
-    places = [*system.open_tree.bodies, *system.frames.values()]
-    return max(float(np.abs(place.position).max()) for place in places)
+    bodies = [np.asarray(body.position) for body in system.open_tree.bodies]
+    frames = [np.asarray(frame.position) for frame in system.frames.values()]
+    return max(float(np.abs(place).max()) for place in bodies + frames)
 
 
 def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int = 50) -> Array:

@@ -49,6 +49,8 @@ def solve_adaptively(
         return np.concatenate([rate(here, u), a, [power]])
 
     start = np.concatenate([q, v, [0.0]])
+    if t.size == 1:  # no time passes, and scipy would give a list
+        return unit(q[None]), v[None].copy(), np.zeros(1), 0
     solved = solve_ivp(derivative, (t[0], t[-1]), start, method, t_eval=t, rtol=rtol, atol=atol)
     if not solved.success:
         raise KfdynError(

@@ -62,7 +62,7 @@ class Motion:
         """Driving torque τ(t, q, v), shape of v."""
         if self.torque is None:
             return np.zeros(v.shape)
-        value = self.torque(t, q, v) if callable(self.torque) else self.torque
+        value = self.torque(t, _shown(q), _shown(v)) if callable(self.torque) else self.torque
         return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
 
     def external(self, t: float, q: Array, v: Array) -> Array | None:
@@ -70,7 +70,7 @@ class Motion:
         if self.external_forces is None:
             return None
         law = self.external_forces
-        value = law(t, q, v) if callable(law) else law
+        value = law(t, _shown(q), _shown(v)) if callable(law) else law
         return _fitting(self.system, value, (self.system.n_bodies, 6), v.shape[:-1], _called("external_forces", law))
 
     def driving_along(self, times: Array, q: Array, v: Array) -> Array:
@@ -107,7 +107,7 @@ class Motion:
         return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
-        """Driving torque, as a law gives it, and external forces."""
+        """Driving torque, as a law gives it, and external forces; of a state that nobody may write to."""
         law = self.torque
         tau = law(t, q, v) if callable(law) else self.driving(t, q, v)
         return tau, self.external(t, q, v)
@@ -211,6 +211,13 @@ def _without_spring(system: System) -> NDArray[np.bool_]:
     for k, name in enumerate(system.hinge_names):
         out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
     return out
+
+
+def _shown(x: Array) -> Array:
+    """A view for a law to look at: one that wrote to the state would change the motion without a word."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
 
 
 def _called(what: str, law: object) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
-from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.arguments import checked, configuration, expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.hinge import Coordinates
 
@@ -93,6 +93,7 @@ class LinearFeedback:
     _loose: NDArray[np.bool_] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        expect_system(self.system)
         system, nv = self.system, self.system.nv
         times = np.zeros(1) if self.t is None else as_floats(self.t, "t").copy()
         if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
@@ -125,12 +126,14 @@ class LinearFeedback:
             )
         return np.array(x)
 
-    def __call__(self, t: ArrayLike, q: Array, v: Array) -> Array:
+    def __call__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike) -> Array:
         """τ (..., nv) at a time t, or at times (nt,) where q and v have these as their first axis."""
+        return self._at(as_floats(t, "t"), _of_state(q, self.system.nq, "q"), _of_state(v, self.system.nv, "v"))
+
+    def _at(self, moment: Array, q: Array, v: Array) -> Array:
         times, (q_ref, way, v_ref, tau_ref) = self.times, self.references
         if times.size == 1 and max(x.ndim for x in self.references) == 2:  # the same at all times, of all motions
             return self._towards(q_ref[0], v_ref[0], tau_ref[0], q, v)
-        moment = np.asarray(t, dtype=np.float64)
         k = np.clip(np.searchsorted(times, moment, side="right") - 1, 0, times.size - 1)
         after = np.minimum(k + 1, times.size - 1)
         part = np.where(
@@ -188,6 +191,14 @@ class LinearFeedback:
         object.__setattr__(other, "references", References(*references))
         object.__setattr__(other, "times", times)
         return other
+
+
+def _of_state(x: ArrayLike, size: int, what: str) -> Array:
+    """One argument of a law; whether it is finite is for those who march to say."""
+    array = as_floats(x, what)
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{what} of a LinearFeedback must have shape (..., {size}), got {array.shape}")
+    return array
 
 
 def _entries_without_pull(system: System, kp: Array) -> NDArray[np.bool_]:

@@ -231,6 +231,23 @@ def test_laws_that_are_none(change, error, match):
         kf.LinearFeedback(kf.models.double_pendulum(), **change)
 
 
+def test_a_law_takes_lists_and_says_what_is_wrong_with_them():
+    system = kf.models.double_pendulum()
+    for law in (
+        kf.LinearFeedback(system, 5.0, 1.0, q=[0.3, -0.2], tau=[1.0, 2.0]),
+        kf.LinearFeedback(system, 5.0, 1.0, q=[[0.3, -0.2], [0.5, 0.1]], tau=[[1.0, 2.0]] * 2, t=[0.0, 1.0]),
+    ):
+        np.testing.assert_array_equal(
+            law(0.5, [0.1, 0.2], [1, 2]), law(0.5, np.array([0.1, 0.2]), np.array([1.0, 2.0]))
+        )
+        with pytest.raises(ShapeError, match=r"q of a LinearFeedback must have shape \(\.\.\., 2\), got \(3,\)"):
+            law(0.5, [0.1, 0.2, 0.3], [1.0, 2.0])
+        with pytest.raises(ShapeError, match="v must be an array of real numbers, got None"):
+            law(0.5, [0.1, 0.2], None)
+    with pytest.raises(ModelError, match=r"system must be a kfdyn\.System, got None"):
+        kf.LinearFeedback(None)
+
+
 def test_laws_that_do_not_fit_the_motion():
     system, t = kf.models.double_pendulum(), [0.0, 0.1]
     with pytest.raises(ShapeError, match="law for 1 coordinates"):
