@@ -133,6 +133,8 @@ def cross_check(
         raise ModelError(
             f"truth is a {type(truth).__name__}; give the StateSpace to draw from, such as kf.as_estimation(system, q)"
         )
+    if client is not None and not hasattr(client, "submit"):
+        raise ModelError(f"client is a {type(client).__name__}; give a distributed.Client, or None to sample here")
     samples, seed = _count(samples, "samples"), _count(seed, "seed", least=0)
     if truth is not None and (truth.tree != ss.tree or (truth.n != ss.n).any() or (truth.m != ss.m).any()):
         raise ShapeError("truth must have the tree and the block sizes of the model that is checked")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
+from kfdyn.dynamics.forest import moved_by
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
@@ -114,13 +115,20 @@ def modes(
     try:
         squares, shapes = eigh(K, M)
     except np.linalg.LinAlgError:
-        names = getattr(body, "dof_names", None) or [f"dof {i}" for i in range(body.nv)]
         worst = int(np.abs(np.linalg.eigh(M)[1][:, 0]).argmax())
         raise SingularError(
-            f"system {body.name!r}: its mass matrix is singular, {names[worst]!r} moves no mass; give a body some, or "
-            "the hinge an armature"
+            f"system {body.name!r}: its mass matrix is singular, {_name(body, worst)} moves no mass; give a body some, "
+            "or the hinge an armature"
         ) from None
     return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes, M, K, bias(here) + pull(here))
+
+
+def _name(body: Any, dof: int) -> str:
+    """A coordinate in words: a mode or a hinge, and all hinges of a coupling."""
+    if isinstance(body, FlexibleSystem):
+        return repr(body.dof_names[dof])
+    hinges = [repr(body.hinge_names[k]) for k in moved_by(body, np.array([dof]))]
+    return f"hinge {hinges[0]}" if len(hinges) == 1 else f"the coupling of hinges {', '.join(hinges)}"
 
 
 def _slope(body: Any, here: Array, force: Callable[[Array], Array]) -> Array:

@@ -171,6 +171,9 @@ def as_floats(value: ArrayLike, what: str) -> Array:
             return array.astype(float, copy=False)
     except ValueError:
         pass
+    if isinstance(value, np.ndarray):
+        cure = "; astype(float) gives one of numbers" if value.dtype.kind == "O" else ""
+        raise ShapeError(f"{what} must be an array of real numbers, got one of dtype {value.dtype}{cure}")
     raise ShapeError(f"{what} must be an array of real numbers, got {value!r:.80}")
 
 

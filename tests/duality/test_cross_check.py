@@ -299,6 +299,7 @@ def test_json_holds_the_verdict_and_every_test(report):
         (lambda: cross_check(PUMA, Q, samples=100.5), ModelError, "whole number"),
         (lambda: cross_check(PUMA, Q, seed=-1), ModelError, "seed"),
         (lambda: cross_check(PUMA, Q, level=0.0), ModelError, "level"),
+        (lambda: cross_check(PUMA, Q, client=3), ModelError, r"client is a int; give a distributed\.Client, or None"),
         (lambda: cross_check(PUMA, [0.0]), ShapeError, "q must have shape"),
         (lambda: cross_check(PUMA, Q, samples=100, peers={"me": np.eye(2)}), ShapeError, "'me'"),
         (

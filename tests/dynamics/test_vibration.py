@@ -36,6 +36,19 @@ def test_arguments_are_named():
         kf.modes(arm, rest=[0.0])
 
 
+def test_what_moves_no_mass_is_called_by_its_hinge():
+    arm = kf.models.chain(2, seed=0)
+    tool = kf.Body("tool", np.zeros((6, 6)), kf.Hinge.revolute([0, 1, 0]), arm.body_names[-1])
+    with pytest.raises(kf.errors.SingularError, match="is singular, hinge 'tool' moves no mass"):
+        kf.modes(kf.System([*arm.bodies, tool]), [0.1, 0.2, 0.3])
+    gear = kf.Coupling(arm.hinge_names, [1.0, 2.0])
+    with pytest.raises(kf.errors.SingularError, match="is singular, hinge 'tool' moves no mass"):
+        kf.modes(kf.System([*arm.bodies, tool], couplings=[gear]), [0.1, 0.2])
+    second = kf.Body("second", np.zeros((6, 6)), kf.Hinge.revolute([0, 1, 0]), arm.body_names[-1])
+    with pytest.raises(kf.errors.SingularError, match="the coupling of hinges 'tool', 'second' moves no mass"):
+        kf.modes(kf.System([*arm.bodies, tool, second], couplings=[kf.Coupling(["tool", "second"], [1.0, 2.0])]))
+
+
 def _rod(length, mass, geared):
     """A rod that bends, with a hinged tip, in units of ``length`` and ``mass``."""
     pin = kf.Hinge.revolute([0, 1, 0])
