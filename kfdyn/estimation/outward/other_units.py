@@ -160,17 +160,24 @@ def _posterior_differences(post: OutwardPosterior, other: _Other) -> Iterator[_D
 
 
 def _score_differences(post: OutwardPosterior, g: OutwardScore, other: _Other) -> Iterator[_Difference]:
-    """Entries are compared with products of the sizes of forces and states: √|½(ss* − N)| and 1/x, x̂ and √Λ."""
-    from kfdyn.estimation.outward.score import outward_score
+    """Entries are compared with products of the sizes of forces and states: |s|, √N and 1/x, x̂ and √Λ.
+
+    Not with ½(ss* − N) itself: where the data are as likely as any, that is what is left of two larger numbers.
+    """
+    from kfdyn.estimation.outward.score import score_and_rho
 
     model, (second, state_unit, output_unit) = post.model, other
-    h = outward_score(second)
+    h, second_rho = score_and_rho(second)
+    rho = second_rho[..., ::-1] * output_unit
     node = np.repeat(np.arange(len(model)), model.n)
     state = np.abs(post.mean.flat) + np.sqrt(np.maximum(post.dual.Lambda.diagonals(), 0.0)) + _TINY
     seen = _places(model, "C")
     read = np.zeros((*post.y.shape[:-1], model.n_outputs)) + _TINY
     np.add.at(read, (..., seen.row), np.abs(model.C.flat) * state[..., seen.column])  # type: ignore[arg-type]
-    force, row = (np.sqrt(np.abs(_diagonals(b))) + 1.0 / x for b, x in ((g.W, state), (g.R, read)))
+    force, row = (
+        np.abs(s) + np.sqrt(np.maximum(s * s - 2.0 * _diagonals(b), 0.0)) + 1.0 / x
+        for s, b, x in ((g.mean, g.W, state), (rho, g.R, read))
+    )
     yield _largest("score.mean", np.abs(g.mean - h.mean[..., ::-1] * state_unit), force, node)
     units = {"x": 1.0 / state_unit, "s": state_unit, "r": output_unit}
     sizes = {"x": state, "s": force, "r": row}

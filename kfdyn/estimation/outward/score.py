@@ -86,6 +86,11 @@ class _Sums(NamedTuple):
 
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
+    return score_and_rho(post)[0]
+
+
+def score_and_rho(post: OutwardPosterior) -> tuple[OutwardScore, FloatArray]:
+    """The gradient, and ρ = −∂ℓ/∂y of all outputs (..., Σm), of which that of R is made."""
     model = post.model
     found: dict[int, _RowScore] = {}
     dual = _for_score(post)
@@ -107,8 +112,9 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
     C, R = (Blocks(np.zeros((len(sums.u.flat), b.flat.size)), b.rows, b.cols) for b in (model.C, model.R))
     data = [rows for rows in dual.noisy if rows.made is not None]
     exact = [step.rows for step in dual.solved if step.rows.made is not None]
+    rho = np.zeros((len(sums.u.flat), model.n_outputs))
     for rows in data + exact:
-        _outputs(post, rows, found[id(rows)], C, R)
+        _outputs(post, rows, found[id(rows)], C, R, rho)
     _between(post, data, exact, found, R)
     A, W = (Blocks(np.zeros((len(sums.u.flat), b.flat.shape[-1])), b.rows, b.cols) for b in (sums.A, sums.N))
     mean = dual.whole_mean
@@ -125,7 +131,7 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
             sums.u[k][...] = 0.0
     batch = post.y.shape[:-1]
     A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (A, W, C, R, sums.u))
-    return OutwardScore(A, W, C, R, u.flat)
+    return OutwardScore(A, W, C, R, u.flat), rho.reshape(*batch, rho.shape[-1])
 
 
 def _for_score(post: OutwardPosterior) -> Dual:
@@ -309,7 +315,7 @@ def _undo_at_flat_root(post: OutwardPosterior, step: Solved, N: FloatArray, s: F
     return _RowScore(gC + _t(Gamma) @ P @ Lambda, _t(Gamma) @ N @ Gamma, rho)
 
 
-def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R: Blocks) -> None:
+def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R: Blocks, rho: FloatArray) -> None:
     """Give the gradients of rows to the outputs that they were made of."""
     assert rows.made is not None and rows.outputs is not None
     back, size = _t(rows.made), int(post.model.n[rows.at[0]])
@@ -317,6 +323,7 @@ def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R:
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
     C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.whole_mean, rows.at, size)))
+    rho[:, rows.outputs] += np.einsum("gco,bgc->bgo", rows.made, score.rho)
     noise = 0.5 * (_outer(score.rho, score.rho) - score.N)
     _add_noise(R, rows.at, within, within, back @ noise @ rows.made)
 

@@ -148,6 +148,25 @@ def test_a_tree_in_other_units_is_the_same_tree(seed):
     assert max(d.error for d in found) < 1e-6, found
 
 
+@pytest.mark.parametrize("seed", [35, 47, 83])
+@pytest.mark.parametrize("name", ["W", "R"])
+def test_errors_of_a_score_are_told_beside_its_terms(seed, name):
+    """½(ρρ* − N) may be a hundredth of its terms, and be no less right for that; a false warning hung on the processor.
+
+    A score that is wrong by 1e-4 of the terms of every entry has an error of 1e-4, not one of a hundred times as much.
+    """
+    from kfdyn.estimation.outward.other_units import _in_other_units, _score_differences
+
+    case = mixed(seed, -14, -16)
+    post = case.model().smooth(case.y)
+    terms = np.concatenate([size.ravel() for size in exact_answer(case).sizes[name]])
+    blocks = getattr(post.score, name)
+    wrong = post.score._replace(**{name: blocks.like(blocks.flat + 1e-4 * terms)})
+    found = {d.what: d.error for d in _score_differences(post, wrong, _in_other_units(post))}
+    assert 0.3e-4 < found.pop(f"score.{name}") < 1.5e-4
+    assert max(found.values()) < 1e-6
+
+
 def test_ordinary_models_get_no_warning():
     """Brownian traits with correlations and units of their own, exact tips and noises of 1e-10 of the rate."""
     rng = np.random.default_rng(5)
