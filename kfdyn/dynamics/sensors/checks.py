@@ -65,4 +65,5 @@ def _completed(est: DynamicsEstimate, group: Group, members: Index, found: Means
     alpha = found.alpha[members]
     alpha[:, :, 3:] -= problem.gravity[members, None]
     alpha, lam, f, q = (x[..., None] for x in (alpha, found.lam[members], found.f[members], found.a[members]))
-    return Factor(layout, terms, nodes, log_det, np.zeros(len(members)), {}), Answer(alpha, lam, f, q, m_of, {}, {})
+    none = np.zeros(len(members))
+    return Factor(layout, terms, nodes, log_det, none, none, {}), Answer(alpha, lam, f, q, m_of, {}, {})

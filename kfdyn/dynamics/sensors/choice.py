@@ -16,9 +16,9 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.sensor import Array, Index
 
-# Growth of entries that an elimination may bring: when a choice is made, and in other states. From node to node it
-# multiplies, and with it what rounding costs.
-BOUND, BOUND_AGAIN = 5.0, 1e3
+# Growth of entries that an elimination may bring: when a choice is made, in other states that are to be like the one
+# it was made for, and before a state is refused. From node to node it multiplies, and with it what rounding costs.
+BOUND, BOUND_ELSEWHERE, BOUND_AGAIN = 5.0, 20.0, 1e3
 # Largest entry that an elimination may leave behind, in natural scales: beyond, what is zero could not be told.
 LARGEST = 1e3
 # Condition of a node's matrix, in natural scales, up to which all its unknowns may be eliminated together.

@@ -75,13 +75,14 @@ class NodeFactor(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """The factors of all nodes for B states, Σ log|det 𝒦|, and which states a choice does not suit."""
+    """The factors of all nodes for B states, Σ log|det 𝒦|; growth of entries, and the largest of roots' 𝒦⁻¹, scaled."""
 
     layout: Layout
     terms: LinkTerms
     nodes: dict[int, NodeFactor]
     log_det: Array
     growth: Array
+    condition: Array
     choices: dict[int, Choice]
 
     @property

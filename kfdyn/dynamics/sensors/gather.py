@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.sensors.choice import BOUND_AGAIN, Choice, choose, sizes
+from kfdyn.dynamics.sensors.choice import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, Choice, choose, sizes
 from kfdyn.dynamics.sensors.factor import Factor, NodeData, NodeFactor
 from kfdyn.dynamics.sensors.layout import Layout, Node, dof_units
 from kfdyn.dynamics.sensors.message import arrived, at_hinge, before_hinge, inward, joined_unknowns, of_hinge
@@ -34,7 +34,7 @@ def gather(
     size = len(terms.l)
     factors: dict[int, NodeFactor] = {}
     made: dict[int, Choice] = dict(choices or {})
-    log_det, growth = np.zeros(size), np.zeros(size)
+    log_det, growth, condition = np.zeros(size), np.zeros(size), np.zeros(size)
     passed: dict[int, list[Tag]] = {}
     for k in reversed(layout.order):
         node = layout.nodes[k]
@@ -63,18 +63,17 @@ def gather(
         reduced = whole[:, keep[:, None], keep] - beside.swapaxes(-1, -2) @ X
         reduced = 0.5 * (reduced + reduced.swapaxes(-1, -2))
         log_det += sign_log - 2.0 * np.log(scale).sum()
-        growth = np.maximum(growth, _growth(layout, node, choice, whole, inverse, beside, X))
+        if node.parent < 0:
+            condition = np.maximum(condition, np.abs(inverse / scale[:, None] / scale).max((1, 2), initial=0.0))
+        else:
+            growth = np.maximum(growth, _growth(layout, node, choice, whole, beside, X))
         phi = inward(terms, k)
         factors[k] = NodeFactor(data, Gamma, E, keep, gone, inverse, X, beside, reduced, phi, T, tuple(names))
-    return Factor(layout, terms, factors, log_det, growth, made)
+    return Factor(layout, terms, factors, log_det, growth, condition, made)
 
 
-def _growth(layout: Layout, node: Node, choice: Choice, whole: Array, inverse: Array, beside: Array, X: Array) -> Array:
-    """How far (B,) entries grew by the elimination, in natural scales; at a root, infinite where 𝒦 is singular."""
-    scale = choice.scale[choice.eliminate]
-    if node.parent < 0:
-        size = np.abs(inverse / scale[:, None] / scale).max((1, 2), initial=0.0)
-        return np.where(size <= ROOT_CONDITION, 0.0, np.inf)
+def _growth(layout: Layout, node: Node, choice: Choice, whole: Array, beside: Array, X: Array) -> Array:
+    """How far (B,) entries grew by the elimination, in natural scales."""
     unit = _passed_on(layout.units[node.k])
     head = len(unit)
     outer = np.concatenate([unit, choice.scale[choice.carry]])
@@ -106,8 +105,16 @@ def _inverse(block: Array) -> tuple[Array, Array]:
 
 
 def unsuited(factor: Factor) -> NDArray[np.bool_]:
-    """Mask (B,) of the states that the choices do not suit."""
-    return ~(factor.growth <= BOUND_AGAIN)
+    """Mask (B,) of the states that are singular, or lose digits, with choices made for the first of them."""
+    return ~((factor.growth <= BOUND_AGAIN) & (factor.condition <= ROOT_CONDITION))
+
+
+def unlike(factor: Factor) -> NDArray[np.bool_]:
+    """Mask (B,) of the states for which choices made elsewhere are not as good as their own.
+
+    Those may hide what is singular, so a state that comes near is decided by its own.
+    """
+    return ~((factor.growth <= BOUND_ELSEWHERE) & (factor.condition <= CONDITION))
 
 
 def _scales(layout: Layout, node: Node, data: NodeData, made: dict[int, Choice], T: Array | None) -> Array:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.body_kinds import ExternalForce
-from kfdyn.dynamics.sensors.choice import Choice
 from kfdyn.dynamics.sensors.dofs import dofs_of, is_open
 from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
 from kfdyn.dynamics.sensors.joint_kinds import AtHinges
@@ -89,8 +88,8 @@ class Layout:
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
     ``waiting`` are unknowns that are carried until they are joined with others; without couplings and loops there are
-    none, and otherwise the world is a node, too, the last one. ``choices`` keeps what was chosen for the first state
-    seen, for the next call, and ``programs`` what the compiled sweep runs, or None where it does not serve.
+    none, and otherwise the world is a node, too, the last one. ``programs`` is what the compiled sweep runs, or
+    None where it does not serve.
     """
 
     system: System
@@ -105,7 +104,6 @@ class Layout:
     waiting: frozenset[Tag] = frozenset()
     pattern: Pattern = ()
     loop_rows: tuple[tuple[int, ...], ...] = ()
-    choices: dict[int, Choice] = field(default_factory=dict)
     programs: list[Any] = field(default_factory=list)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.dofs import expect_served
-from kfdyn.dynamics.sensors.gather import gather, unsuited
+from kfdyn.dynamics.sensors.gather import gather, unlike, unsuited
+from kfdyn.dynamics.sensors.general_position import in_general_position
 from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.readout import QUANTITIES
@@ -121,10 +122,11 @@ def observability(
     determined, first = np.ones(size, bool), None
     (group,) = problem.groups
     layout = problem.layout(group)
+    kept = in_general_position(layout)
     for at in range(0, size, 64):
         members = np.arange(at, min(at + 64, size))
-        factor = gather(layout, problem.terms(members))
-        wrong = unsuited(factor)
+        factor = gather(layout, problem.terms(members), None if kept is None else kept.choices)
+        wrong = unsuited(factor) if kept is None else unlike(factor)
         for key, value in standard_deviations_of(factor).items():
             std[key][members] = value
         for i in members[wrong]:

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.dofs import expect_served, is_open
+from kfdyn.dynamics.sensors.dofs import expect_served
 from kfdyn.dynamics.sensors.factor import Factor
-from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
-from kfdyn.dynamics.sensors.gather import gather, unsuited
+from kfdyn.dynamics.sensors.gather import gather, unlike, unsuited
+from kfdyn.dynamics.sensors.general_position import in_general_position, terms_of
 from kfdyn.dynamics.sensors.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.readings import Group, check_readings, check_sensors, group_by_missing
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.dynamics.sensors.undetermined import undetermined
-from kfdyn.multibody import FlexibleSystem, LinkTerms, System
+from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.links import open_terms
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
 AT_ONCE = 256
@@ -57,38 +56,26 @@ class Problem:
         """The same of some states of a group."""
         layout = self.layout(group)
         for at in range(0, len(members), AT_ONCE):
-            yield from self._suited(layout, members[at : at + AT_ONCE], first=True)
+            yield from self._suited(layout, members[at : at + AT_ONCE], general=True)
 
-    def _suited(self, layout: Layout, members: Index, first: bool) -> Iterator[tuple[Index, Factor]]:
-        """Factor with the choices kept; states that these do not suit get their own, or are found undetermined."""
+    def _suited(self, layout: Layout, members: Index, general: bool) -> Iterator[tuple[Index, Factor]]:
+        """Factor as in general position; states that this does not suit get choices of their own, or are refused."""
         while members.size:
-            factor = gather(layout, self.terms(members), layout.choices if first and layout.choices else None)
-            wrong = unsuited(factor)
-            if not (first and layout.choices):
-                if wrong[0]:  # chosen for this very state, and still singular: so it is
-                    raise undetermined(layout, self.terms(members[:1]), self.lead, int(members[0])).error()
-                if first:
-                    layout.choices.update(factor.choices)
+            kept = in_general_position(layout) if general else None
+            factor = gather(layout, self.terms(members), None if kept is None else kept.choices)
+            wrong = unsuited(factor) if kept is None else unlike(factor)
+            if kept is None and wrong[0]:  # chosen for this very state, and still singular: so it is
+                raise undetermined(layout, self.terms(members[:1]), self.lead, int(members[0])).error()
             if not wrong.any():
                 yield members, factor
                 return
             if not wrong.all():
-                yield from self._suited(layout, members[~wrong], first)
-            members, first = members[wrong], False
+                yield from self._suited(layout, members[~wrong], general)
+            members, general = members[wrong], False
 
     def terms(self, members: Index) -> LinkTerms:
-        """Link terms of some states; of couplings and loops those of the open tree, and the world as one body more."""
-        state = self.q[members], self.v[members]
-        if isinstance(self.system, FlexibleSystem):
-            return flexible_terms(self.system, *state, self.gravity[members])
-        terms = open_terms(self.system, *state, gravity=self.gravity[members])
-        if is_open(self.system):
-            return terms
-        ends = [np.zeros((len(members), 1, *x.shape[2:])) for x in terms]
-        ends[0][:] = np.eye(3)
-        return LinkTerms(
-            *(x if i == 3 else np.concatenate([x, end], axis=1) for i, (x, end) in enumerate(zip(terms, ends)))
-        )
+        """Terms of some states."""
+        return terms_of(self.system, self.q[members], self.v[members], self.gravity[members])
 
 
 def make_problem(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kfdyn.dynamics.sensors.general_position import in_general_position
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.program import Program, make_program
 from kfdyn.dynamics.sensors.readings import Group
@@ -43,11 +44,11 @@ class Means(NamedTuple):
 
 
 def program_of(problem: Problem, group: Group) -> Program | None:
-    """The program of a group's layout, made with the first state that was ever factored for it."""
+    """The program of a group's layout, made in general position; None if it does not serve."""
     layout = problem.layout(group)
     if not layout.programs:
-        _, factor = next(problem.parts_of(group, group.members[:1]))
-        layout.programs.append(make_program(layout, factor))
+        factor = in_general_position(layout)
+        layout.programs.append(None if factor is None else make_program(layout, factor))
     return layout.programs[0]
 
 

@@ -79,3 +79,12 @@ def case(seed, n=None):
 def random_rotation(rng):
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     return Q * np.sign(np.linalg.det(Q))
+
+
+def wrist():
+    """Axes z, y, z through the centre of one body, which lock where the tilt is 0."""
+    none = np.zeros((6, 6))
+    first = kf.Body("first", none, kf.Hinge.revolute([0, 0, 1]), hinge_name="pan")
+    second = kf.Body("second", none, kf.Hinge.revolute([0, 1, 0]), "first", hinge_name="tilt")
+    hand = kf.Body("hand", np.diag([1.0, 2.0, 2.5, 1.0, 1.0, 1.0]), kf.Hinge.revolute([0, 0, 1]), "second")
+    return kf.System([first, second, hand])

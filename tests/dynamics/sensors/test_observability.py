@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dense_sensors import dense
 from multibody_cases import forest, state
-from sensor_cases import S, case
+from sensor_cases import S, case, wrist
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, UnobservableError
@@ -84,15 +84,6 @@ def test_greedy_placement_takes_the_best_of_all_pairs_first():
     assert "+ Imu(" in repr(placed)
     with pytest.raises(ModelError, match="cannot choose 9 of 6"):
         kf.place_sensors(robot, q, have, candidates, count=9)
-
-
-def wrist():
-    """Axes z, y, z through the centre of one body, which lock where the tilt is 0."""
-    none = np.zeros((6, 6))
-    first = kf.Body("first", none, kf.Hinge.revolute([0, 0, 1]), hinge_name="pan")
-    second = kf.Body("second", none, kf.Hinge.revolute([0, 1, 0]), "first", hinge_name="tilt")
-    hand = kf.Body("hand", np.diag([1.0, 2.0, 2.5, 1.0, 1.0, 1.0]), kf.Hinge.revolute([0, 0, 1]), "second")
-    return kf.System([first, second, hand])
 
 
 @pytest.mark.parametrize(("tilt", "cov"), [(1e-2, 1e4), (3e-4, 1e4), (3e-5, 1e6)])
