@@ -39,6 +39,7 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
 
     rng = np.random.default_rng(0)
     arm, tree = kf.models.puma560(), kf.models.random_tree(8, 0)
+    geared = arm.with_couplings([kf.Coupling(arm.hinge_names[-2:], [1.0, -1.0])])
     tip = arm.body_names[-1]
 
     def states(system: kf.System, lead: tuple[int, ...]) -> list[np.ndarray]:
@@ -48,7 +49,7 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
         return [q, *rng.normal(size=(2, *lead, system.nv))]
 
     def dynamics() -> None:
-        for system in (arm, tree):
+        for system in (arm, tree, geared):
             for lead in ((), (9,)):
                 q, v, u = states(system, lead)
                 kf.forward_dynamics(system, q, v, u)
@@ -59,10 +60,12 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
                 kf.bias_forces(system, q, v)
                 kf.mass_matrix_trace(system, q)
                 kf.mass_matrix_logdet(system, q)
-                kf.mass_matrix_logdet_gradient(system, q)
+                if system.is_tree:
+                    kf.mass_matrix_logdet_gradient(system, q)
+                kf.forward_dynamics_derivatives(system, q, v, u)
+                kf.inverse_dynamics_derivatives(system, q, v, u)
 
     def kinematics() -> None:
-        geared = arm.with_couplings([kf.Coupling(arm.hinge_names[-2:], [1.0, -1.0])])
         for system in (arm, geared):
             q, v, a = states(system, ())
             kf.jacobian(system, q, tip)
@@ -100,12 +103,13 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
         kf.cross_check(arm, arm.neutral(), samples=4000)
 
     def motion() -> None:
-        for method in ("rk4", "symplectic", "implicit"):
-            kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], method=method)
-        kf.simulate(arm, arm.neutral(), np.zeros(arm.nv), [0.0, 1e-3], lambda t, q, v: -v)
-        q, v, a = states(arm, ())
-        kf.computed_torque(arm, q, v, q, v, a, 1.0, 1.0)
-        kf.operational_space_control(arm, q, v, tip, kf.frame_pose(arm, q, tip), 1.0, 1.0, axes=(3, 4, 5))
+        for system in (arm, geared):
+            q, v, a = states(system, ())
+            for method in ("rk4", "symplectic", "implicit"):
+                kf.simulate(system, q, v, [0.0, 1e-3], method=method)
+            kf.simulate(system, q, v, [0.0, 1e-3], lambda t, q, v: -v)
+            kf.computed_torque(system, q, v, q, v, a, 1.0, 1.0)
+            kf.operational_space_control(system, q, v, tip, kf.frame_pose(system, q, tip), 1.0, 1.0, axes=(3, 4, 5))
 
     yield "dynamics of robots", dynamics
     yield "kinematics and energy", kinematics
