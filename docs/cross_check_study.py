@@ -1,6 +1,6 @@
 """Calibration and power of the cross-check over many seeds; writes cross_check_study.json beside this file.
 
-    python docs/cross_check_study.py               all of it, some hours of processor time
+    python docs/cross_check_study.py               all of it, half an hour of processor time
     python docs/cross_check_study.py right_angles  one part, the others stay as they are
 
 Dimension d stands for a chain of d hinges: its joint accelerations have d dimensions.
