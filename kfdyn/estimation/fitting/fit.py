@@ -81,9 +81,10 @@ def fit(
     Notes
     -----
     O(N) for each evaluation. A maximum satisfies the first-order conditions, bounds included; there may be others,
-    which ``starts`` looks for. Parameters without bounds are scaled by curvature, so units do not matter. The observed
-    information is minus the derivative of the score, by central differences of it. Source: THEORY section 10; Durbin
-    and Koopman (2012), chapter 7.
+    which ``starts`` looks for. Parameters without bounds are scaled by curvature, so units do not matter. Where values
+    of the log-likelihood differ by rounding alone, slopes lead on; where these are rounding too, the search ends, and
+    ``message`` says how large it is. The observed information is minus the derivative of the score, by central
+    differences of it. Source: THEORY section 10; Durbin and Koopman (2012), chapter 7.
 
     Examples
     --------

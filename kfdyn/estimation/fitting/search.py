@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.fitting.bfgs import PAUSED, STUCK, TIRED, Descent, Point
+from kfdyn.estimation.fitting.bfgs import PAUSED, ROUNDED, STUCK, TIRED, Descent
+from kfdyn.estimation.fitting.line_search import Point
 from kfdyn.estimation.fitting.problem import Evaluation, Problem
 
 STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on its scale: below is a maximum
@@ -34,7 +35,7 @@ ENDLESS = "endless"
 
 
 class Found(NamedTuple):
-    """Where a search ended; ``sound`` if no parameter at a bound gains by leaving it."""
+    """Where a search ended; ``sound`` if no parameter at a bound gains by leaving it, ``noise`` is that of ℓ there."""
 
     z: FloatArray
     at: Evaluation
@@ -44,6 +45,7 @@ class Found(NamedTuple):
     sound: bool
     fell: FloatArray
     scale: FloatArray
+    noise: float
 
 
 class Search:
@@ -81,7 +83,7 @@ class Search:
             if why is PAUSED:
                 self._try_bounds()
                 continue
-            if self._endless() or (why is STUCK and self._fled()):
+            if self._endless() or (why in (STUCK, ROUNDED) and self._fled()):
                 why = ENDLESS
                 break
             if why is not TIRED and self._rescaled():
@@ -90,9 +92,8 @@ class Search:
             if sound or why is TIRED:
                 break
         held = self.problem.held.copy()
-        return Found(
-            self.z, self.at, why, self.descent.iterations, held, sound, self._fallen(_FLED), self.problem.scale.copy()
-        )
+        fell, scale = self._fallen(_FLED), self.problem.scale.copy()
+        return Found(self.z, self.at, why, self.descent.iterations, held, sound, fell, scale, self._noise())
 
     def _descent(self) -> Descent:
         """A search that begins here, on the present scale."""
@@ -106,12 +107,12 @@ class Search:
 
     def _rescaled(self) -> bool:
         """Find the scale of parameters without bounds again, and begin anew where it was far off."""
-        before, done = self.problem.scale.copy(), self.descent.iterations
+        before, done, noise = self.problem.scale.copy(), self.descent.iterations, self.descent.noise
         self.problem.find_scale(self.z, self.at, known=True)
         if np.abs(np.log(self.problem.scale / before)).max(initial=0.0) < 2.0:
             return False
         self.descent = self._descent()
-        self.descent.iterations = done
+        self.descent.iterations, self.descent.noise = done, noise
         return True
 
     def _point(self, z: FloatArray, at: Evaluation) -> Point:
@@ -206,7 +207,11 @@ class Search:
 
     def _nothing(self) -> float:
         """What may be rounding of ℓ, or is too little to matter."""
-        return _GAIN + 1e-12 * abs(self.at.llf)
+        return _GAIN + max(1e-12 * abs(self.at.llf), self._noise())
+
+    def _noise(self) -> float:
+        """Rounding of ℓ, as far as the search has met it."""
+        return self.n * self.descent.noise
 
     def _fled(self) -> bool:
         """Whether the search stopped for want of a model, far down and on a slope that goes on."""

@@ -12,6 +12,7 @@ from kfdyn.estimation.fitting.search import ENDLESS, STEEP, Found
 _POLISHED = 1e-9  # of the log-likelihood: a Newton step that gains less is the last
 _ROUNDING = 1e-15  # of the log-likelihood
 _LEFT = 1e-6  # of the log-likelihood: what a converged fit may leave to a Newton step
+_KNOWN = 1e-3  # of the log-likelihood: where rounding is more, a maximum cannot be told from its surroundings
 
 _NO_MAXIMUM = (
     "not converged: the log-likelihood has no maximum, it grows without limit as {} goes to its bound: the model "
@@ -35,21 +36,31 @@ def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
         information = problem.information(z) if information is None else information
         step = newton(problem, information, at.gradient)
         gain = 0.5 * float(step @ at.gradient)
-        if not gain > _ROUNDING * max(1.0, abs(at.llf)):
+        if not gain > max(_ROUNDING * max(1.0, abs(at.llf)), found.noise):
             break
         there = problem.attempt(z + step)
-        if there is None or not there.llf >= at.llf - _ROUNDING * abs(at.llf):
+        if there is None or not there.llf >= at.llf - max(_ROUNDING * abs(at.llf), found.noise):
             break
         z, at, information = z + step, there, None
         if gain < _POLISHED * max(1.0, abs(at.llf)):
             break
     left, slope = 0.0, _steepest(problem, at.gradient)
-    if slope > 100 * steep:
+    if slope > (steep if found.noise else 100 * steep):
         information = problem.information(z) if information is None else information
         left = max(0.5 * float(newton(problem, information, at.gradient) @ at.gradient), 0.0)
-    converged = found.sound and left < _LEFT * max(1.0, 1e-6 * abs(at.llf)) and slope < 1e5 * steep
+    least = left < _LEFT * max(1.0, 1e-6 * abs(at.llf)) and slope < 1e5 * steep
+    converged = found.sound and least and found.noise < _KNOWN
+    rounded = left < found.noise
     if converged:
         message = f"converged: the largest slope of the log-likelihood is {slope:.1e}"
+        if rounded and slope > steep:
+            message += f", and a step would gain less than its rounding, which is about {found.noise:.0e}"
+    elif rounded:
+        message = (
+            f"not converged: the largest slope is {slope:.1e} after {found.iterations} iterations, where the "
+            f"log-likelihood has a rounding of about {found.noise:.0e}, more than a step would gain; see whether the "
+            "model explains the data all but exactly, or whether all parameters can be identified"
+        )
     else:
         message = (
             f"not converged: the largest slope is {slope:.1e} after {found.iterations} iterations "
