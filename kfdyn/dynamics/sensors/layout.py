@@ -12,15 +12,18 @@ from kfdyn.dynamics.sensors.body_kinds import ExternalForce
 from kfdyn.dynamics.sensors.dofs import dofs_of, is_open
 from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
 from kfdyn.dynamics.sensors.joint_kinds import AtHinges
-from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor, Site
+from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site
 from kfdyn.dynamics.sensors.sharing import End, Join, Tag, coupled_hinges, join_coupling, join_loop, meeting_place
 from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
 
 Pattern = tuple[tuple[bool, ...], ...]
 
 # Variances against the scale of what is read. A smaller one enters as a row, not as its inverse; a force with a larger
-# one is an unknown of its own: either way nothing of 1e6 is added to numbers of size 1 and taken off again.
+# one is an unknown of its own: either way nothing that large is added to numbers of size 1 and taken off again.
 SMALL, LARGE = 1e-6, 1e6
+# Lengths of a robot for which a metre per second squared is a natural acceleration. A longer or a shorter one, as where
+# lengths are in micrometres, is measured by its own length per second squared.
+ORDINARY = 0.1, 10.0
 
 
 class Piece(NamedTuple):
@@ -87,6 +90,7 @@ class Layout:
 
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
+    ``of_readings`` are the sizes (size,) of what each sensor reads where α and λ have their natural scales.
     ``waiting`` are unknowns that are carried until they are joined with others; without couplings and loops there are
     none, and otherwise the world is a node, too, the last one. ``programs`` is what the compiled sweep runs, or
     None where it does not serve.
@@ -101,6 +105,7 @@ class Layout:
     n_rows: int
     n_data: int
     n_flat: int
+    of_readings: tuple[Array, ...]
     waiting: frozenset[Tag] = frozenset()
     pattern: Pattern = ()
     loop_rows: tuple[tuple[int, ...], ...] = ()
@@ -124,10 +129,12 @@ def make_layout(
     spread: list[list[Push]] = [[] for _ in range(n)]
     loose: list[list[Push]] = [[] for _ in range(n)]
     log_weights, n_rows, n_data, n_flat = 0.0, 0, 0, system.nv
+    of_readings = [np.ones(sensor.size(system)) for sensor in sensors]
     for i, sensor in enumerate(sensors):
         R, present = sensor.covariance(system), np.array(pattern[i], bool)
         for site in sensor.sites(system):
             if isinstance(sensor, ExternalForce):
+                of_readings[i] = 1.0 / unit[-len(R) :]
                 for push, is_loose, weight in _pushes(i, R, unit):
                     (loose if is_loose else spread)[site.k].append(push)
                     log_weights += weight
@@ -140,8 +147,9 @@ def make_layout(
             n_rows += seen.size
             n_data += 0 if sensor.prior else seen.size
             shared = of_coupling[geared[site.k]] if site.k in geared and isinstance(sensor, AtHinges) else None
-            scale = _row_scale(system, sensor, piece, at_rest, units[site.k])
-            if scale is not None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
+            own = sensor.rows(system, site, at_rest)
+            scale = of_readings[i][seen] = _row_scale(system, own, piece, at_rest, units[site.k])
+            if own.S is None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
                 (info[site.k] if shared is None else shared[1]).append(piece)
                 log_weights -= 0.5 * float(np.linalg.slogdet(piece.R)[1])
             else:
@@ -163,7 +171,7 @@ def make_layout(
         )
         for k in range(n)
     )
-    known = log_weights, n_rows, n_data, n_flat
+    known = log_weights, n_rows, n_data, n_flat, tuple(of_readings)
     if is_open(system):
         return Layout(system, sensors, nodes, dofs.order, units, *known, pattern=pattern)
     nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
@@ -202,13 +210,14 @@ def _shared(
 
 
 def natural_units(system: System) -> Array:
-    """Scales (12,) of α and λ: a metre per second squared, the robot's length, the force that moves its mass so."""
+    """Scales (12,) of α and λ: an acceleration, linear and at the robot's length, and what moves its mass so."""
     layout = (system.stiff_tree if isinstance(system, FlexibleSystem) else system.open_tree).layout
     mass = float(layout.mass.max(initial=0.0)) or 1.0
     reach = [np.abs(layout.position).max(initial=0.0), np.abs(layout.com).max(initial=0.0)]
     length = float(max(reach)) or float(np.sqrt(np.abs(layout.J).max(initial=0.0) / mass)) or 1.0
-    move = np.repeat([1.0 / length, 1.0], 3)
-    return np.concatenate([move, 1.0 / (mass * np.repeat([length, 1.0], 3))])
+    acceleration = 1.0 if ORDINARY[0] <= length <= ORDINARY[1] else length
+    move = acceleration * np.repeat([1.0 / length, 1.0], 3)
+    return np.concatenate([move, 1.0 / (mass * acceleration * np.repeat([length, 1.0], 3))])
 
 
 def node_units(system: System, at_rest: LinkTerms) -> Array:
@@ -217,10 +226,11 @@ def node_units(system: System, at_rest: LinkTerms) -> Array:
     out = np.ones((system.n_bodies + 1, 2 * D))
     out[:, :6], out[:, D : D + 6] = unit[:6], unit[6:]
     weight = np.diagonal(at_rest.inertia[0], axis1=-2, axis2=-1)[:, 6:]
-    mass, has = 1.0 / unit[9], weight > 0
+    move, has = unit[3], weight > 0
+    mass = 1.0 / (unit[9] * move)
     weight = np.where(has, weight, 1.0)
-    out[:-1, 6:D] = np.where(has, np.sqrt(mass / weight), 1.0)
-    out[:-1, D + 6 :] = np.where(has, 1.0 / np.sqrt(mass * weight), 1.0)
+    out[:-1, 6:D] = np.where(has, move * np.sqrt(mass / weight), 1.0)
+    out[:-1, D + 6 :] = np.where(has, 1.0 / (move * np.sqrt(mass * weight)), 1.0)
     return out
 
 
@@ -241,7 +251,7 @@ def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
     rest = np.flatnonzero(~flat)
     if rest.size:
         inner = cov[np.ix_(rest, rest)]
-        scale = unit[6:] if len(cov) == 6 else unit[9:]
+        scale = unit[-len(cov) :]
         scaled = inner * np.outer(scale[rest], scale[rest])
         if np.linalg.eigvalsh(scaled)[0] > LARGE:  # all of it; a force wide in some directions only stays as it is
             weight = np.asarray(np.linalg.inv(inner), dtype=np.float64)
@@ -251,14 +261,16 @@ def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
     return out
 
 
-def _row_scale(system: System, sensor: Sensor, piece: Piece, terms: LinkTerms, unit: Array) -> Array | None:
-    """Size of what each row reads when α has the natural scale; None if it reads a force."""
-    own = sensor.rows(system, piece.site, terms)
+def _row_scale(system: System, own: Rows, piece: Piece, terms: LinkTerms, unit: Array) -> Array:
+    """Size of what each row of a piece reads when α, or the force that it reads, has the natural scale."""
+    D = len(unit) // 2
     if own.S is not None:
-        return None
-    if own.K is not None:
-        return np.asarray(np.sqrt(((own.K[0] * unit[: len(unit) // 2]) ** 2).sum(-1)))[piece.local()]
-    return dof_units(terms.H[:, dofs_of(system).of(piece.site.k)], unit)[0][piece.local()]
+        size = np.sqrt(((own.S[0] / unit[D:]) ** 2).sum(-1))
+    elif own.K is not None:
+        size = np.sqrt(((own.K[0] * unit[:D]) ** 2).sum(-1))
+    else:
+        size = dof_units(terms.H[:, dofs_of(system).of(piece.site.k)], unit)[0]
+    return np.asarray(size)[piece.local()]
 
 
 def dof_units(H: Array, unit: Array) -> Array:

@@ -205,8 +205,8 @@ def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
         for i, seen, cov in multiplier_covariances(factor):
             m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
             variance = np.diagonal(cov, axis1=-2, axis2=-1)
-            largest = np.maximum(np.abs(variance).max(-1, keepdims=True), 1e-300)
-            good = variance > 1e3 * NOTHING * largest
+            size = variance * factor.layout.of_readings[i][seen] ** 2
+            good = size > 1e3 * NOTHING * np.abs(size).max(-1, keepdims=True)
             value = np.where(good, -m / np.sqrt(np.where(good, variance, 1.0)), 0.0)
             est.flat(out[i])[np.ix_(members, seen)] = value
     return out

@@ -28,7 +28,10 @@ def dense_std(system, q, v, sensors, readings):
     out = {}
     for key, (A, _) in d.maps.items():
         moves = np.abs(A @ free).max(1, initial=0.0) > 1e-7
-        variance = np.maximum(np.einsum("ij,jk,ik->i", A, inverse[:total, :total], A), 0)
+        variance = np.einsum("ij,jk,ik->i", A, inverse[:total, :total], A)
+        if not null.any():  # known better: solved with refinement
+            variance = d.cov[key].diagonal()
+        variance = np.maximum(variance, 0)
         out[key] = np.where(moves, np.inf, np.sqrt(variance))
     return out, int(null.sum()), d.condition
 
