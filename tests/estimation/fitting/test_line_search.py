@@ -1,5 +1,6 @@
 """Values that are rounding: how large that is found out on the way, slopes lead on, and the search ends and says so."""
 
+import itertools
 import re
 
 import numpy as np
@@ -68,18 +69,18 @@ def test_slopes_lead_on_where_values_are_noise(noise, start):
     assert descent.noise <= 10.0 * noise
 
 
-@pytest.mark.parametrize("noise", [1e-9, 1e-8, 3e-7])
-def test_where_slopes_are_noise_too_the_search_ends(noise):
+def test_where_slopes_are_noise_too_the_search_ends():
     """What is left to gain is less than the noise then; that is known, if not in every case."""
-    ends = []
-    for start in range(12):
+    ends, calls = [], []
+    for noise, start in itertools.product([1e-9, 1e-8, 3e-7], range(16)):
         function = bowl(noise, of_slopes=0.1 * np.sqrt(noise))
         x = np.random.default_rng(start).normal(size=3)
         descent = Descent(function.point(x), np.full(3, np.inf), np.ones(3))
         ends.append(descent.run(function, 1e-10, 200, lambda at: False))
-        assert function.calls < 250
+        calls.append(function.calls)
         assert function.value(descent.at.x) - 3.0 < 3.0 * noise
-    assert set(ends) <= {ROUNDED, STUCK} and ends.count(ROUNDED) >= 9
+    assert set(ends) <= {ROUNDED, STUCK} and ends.count(ROUNDED) >= 40
+    assert np.mean(calls) < 70  # 90 as long as slopes need not fall, 120 as long as no noise was known
 
 
 @pytest.mark.parametrize("height", [2.0, 1e3, 1e16])
