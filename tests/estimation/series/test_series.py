@@ -123,13 +123,14 @@ def track():
     return y
 
 
+@pytest.mark.filterwarnings("ignore:Maximum Likelihood optimization failed")  # the peer's own, on some processors
 def test_a_track_with_gaps_has_the_maximum_of_statsmodels():
     y = track()
     fit = S.local_trend(smooth=True).fit(y)
     peer = sm.tsa.UnobservedComponents(y, "smooth trend", use_exact_diffuse=True)
     assert fit.converged
     assert fit.llf == pytest.approx(peer.loglike(fit.params), rel=1e-9)
-    assert fit.llf >= peer.fit(disp=0).llf - 1e-7
+    assert -1e-7 <= fit.llf - peer.fit(disp=0).llf < 1e-6
 
 
 @pytest.mark.parametrize(("p", "q"), [(1, 0), (2, 0), (0, 1), (2, 1), (1, 2)])
