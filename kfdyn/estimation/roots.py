@@ -139,8 +139,23 @@ def square_root(blocks: Blocks) -> Blocks:
 def _scaled_root(stack: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Roots by eigenvalues in these units; and the lowest of them, 0 where it is within rounding of zero."""
     divisor = np.where(unit > 0, unit, 1.0)
-    values, vectors = np.linalg.eigh(stack / (divisor[:, :, None] * divisor[:, None, :]))
+    correlation = stack / (divisor[:, :, None] * divisor[:, None, :])
+    values, vectors = np.linalg.eigh(correlation)
     rounding = 2 * stack.shape[1] * np.finfo(float).eps * values[:, -1:]
     lowest = np.where(values >= -rounding, 0.0, values).min(axis=1, initial=0.0)
     values[values <= rounding] = 0.0
-    return unit[:, :, None] * vectors * np.sqrt(values)[:, None, :], lowest
+    return unit[:, :, None] * _refined(correlation, values, vectors), lowest
+
+
+def _refined(matrix: FloatArray, values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """C = V √λ of matrices (g, n, n), and a Newton step for C C* = matrix in the range of V where λ is not 0.
+
+    What libraries leave of eigenvectors is several times the rounding of C, and differs from one processor to another.
+    """
+    root = vectors * np.sqrt(values)[:, None, :]
+    wide = root.astype(np.longdouble)
+    left = (matrix - wide @ wide.transpose(0, 2, 1)).astype(float)
+    there = values > 0.0
+    inverse = np.where(there, 1.0 / np.sqrt(np.where(there, values, 1.0)), 0.0)
+    kept = vectors * there[:, None, :]
+    return np.asarray(root + 0.5 * kept @ (kept.transpose(0, 2, 1) @ left @ kept) * inverse[:, None, :])
