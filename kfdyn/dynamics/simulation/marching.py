@@ -226,7 +226,6 @@ class March:
                     if j == m == 0:
                         taus.append(np.array(tau))
                     block, q, v = made
-                    q.flags.writeable = v.flags.writeable = False  # a law may look at them, not change the motion
             blocks.append(block)
             if i % _PATIENT == 0:
                 advance(ticks[i])
