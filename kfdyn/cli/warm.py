@@ -12,7 +12,8 @@ EXAMPLES = ("kfdyn warm", "RUN kfdyn warm                            in a Docker
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this command: there are none."""
+    """Add the options of this command."""
+    parser.add_argument("--couplings", action="store_true", help="for robots with gears and mimic joints, too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
     os.environ["KFDYN_QUIET"] = "1"  # here the notice would be no news
     begin = time.perf_counter()
-    for what, work in chores():
+    for what, work in chores(args.couplings):
         start = time.perf_counter()
         work()
         print(f"{what:<44}{time.perf_counter() - start:7.1f} s", flush=True)
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def chores() -> Iterator[tuple[str, Callable[[], object]]]:
+def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is compiled when first used: a description, and a call that uses it."""
     import numpy as np
 
@@ -48,8 +49,8 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
             q[at] = system.random_configuration(rng)
         return [q, *rng.normal(size=(2, *lead, system.nv))]
 
-    def dynamics() -> None:
-        for system in (arm, tree, geared):
+    def dynamics(*systems: kf.System) -> None:
+        for system in systems:
             for lead in ((), (9,)):
                 q, v, u = states(system, lead)
                 kf.forward_dynamics(system, q, v, u)
@@ -65,8 +66,8 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
                 kf.forward_dynamics_derivatives(system, q, v, u)
                 kf.inverse_dynamics_derivatives(system, q, v, u)
 
-    def kinematics() -> None:
-        for system in (arm, geared):
+    def kinematics(*systems: kf.System) -> None:
+        for system in systems:
             q, v, a = states(system, ())
             kf.jacobian(system, q, tip)
             kf.frame_pose(system, q, tip)
@@ -102,8 +103,8 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
     def checking() -> None:
         kf.cross_check(arm, arm.neutral(), samples=4000)
 
-    def motion() -> None:
-        for system in (arm, geared):
+    def motion(*systems: kf.System) -> None:
+        for system in systems:
             q, v, a = states(system, ())
             for method in ("rk4", "symplectic", "implicit"):
                 kf.simulate(system, q, v, [0.0, 1e-3], method=method)
@@ -111,8 +112,10 @@ def chores() -> Iterator[tuple[str, Callable[[], object]]]:
             kf.computed_torque(system, q, v, q, v, a, 1.0, 1.0)
             kf.operational_space_control(system, q, v, tip, kf.frame_pose(system, q, tip), 1.0, 1.0, axes=(3, 4, 5))
 
-    yield "dynamics of robots", dynamics
-    yield "kinematics and energy", kinematics
+    yield "dynamics of robots", lambda: dynamics(arm, tree)
+    yield "kinematics and energy", lambda: kinematics(arm)
     yield "filter, smoother, factor, sampling", estimation
-    yield "simulation and control", motion
+    yield "simulation and control", lambda: motion(arm)
     yield "the cross-check", checking
+    if couplings:
+        yield "the same with couplings", lambda: [each(geared) for each in (dynamics, kinematics, motion)]

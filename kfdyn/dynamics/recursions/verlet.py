@@ -20,7 +20,7 @@ from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import anywhere, choice, now
+from kfdyn.sweeps.values import anywhere, choice, now, real
 from kfdyn.sweeps.variables import local
 
 #: Terms of exp(ad), and the largest entry of a step for which the rest of them is below rounding: 3.5²⁰ 0.3²⁰ / 20!.
@@ -70,12 +70,13 @@ class Verlet(Workspace):
             for _ in when(is_group(body)):
                 whole = count == 6
                 along, term = twist(self.way, body.v, whole), carried(twist(p, body.v, whole))
-                factor = 1.0
-                for order in range(1, TERMS):
+                factor = carried(1.0)
+                for i in loop(TERMS - 1):
+                    order = real(i + 1)
                     term.set(ad_star(along, term.get()))
-                    factor = factor / order
-                    add(out, body.v, whole, factor, term.get())
-                    add(mean, body.v, whole, factor / (order + 1), term.get())
+                    factor.set(factor.get() / order)
+                    add(out, body.v, whole, factor.get(), term.get())
+                    add(mean, body.v, whole, factor.get() / (order + 1.0), term.get())
 
     def longest(self):
         """The largest entry of x at a hinge that momenta are carried along, times h/2."""
