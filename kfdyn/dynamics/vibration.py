@@ -113,7 +113,8 @@ def modes(
     K = 0.5 * (K + K.T)
     M = mass_matrix(body, here)
     try:
-        squares, shapes = eigh(K, M)
+        # older releases of scipy take no empty matrices
+        squares, shapes = eigh(K, M) if len(M) else (np.zeros(0), np.zeros((0, 0)))
     except np.linalg.LinAlgError:
         worst = int(np.abs(np.linalg.eigh(M)[1][:, 0]).argmax())
         raise SingularError(
