@@ -107,7 +107,7 @@ class Motion:
         return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
-        """Driving torque, as a law gives it, and external forces; of a state that nobody may write to."""
+        """Driving torque, as a law gives it, and external forces; of a state that is a copy, or read-only."""
         law = self.torque
         tau = law(t, q, v) if callable(law) else self.driving(t, q, v)
         return tau, self.external(t, q, v)
