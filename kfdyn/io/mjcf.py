@@ -65,14 +65,14 @@ def compile_mjcf(source: Source) -> tuple[Any, list[str], list[str]]:
         mujoco.set_mju_user_warning(before)
 
 
-# Corners of the mesh that stands for one which is missing: a tetrahedron, in two sizes. They are large since files scale
-# their meshes down, and MuJoCo refuses bodies of next to no inertia.
+# Corners of the mesh that stands for one which is missing: a tetrahedron, in two sizes. They are large since files
+# scale their meshes down, and MuJoCo refuses bodies of next to no inertia.
 STAND_IN = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 SIZES = (10.0, 20.0)
 
 
 def _without_missing_files(mujoco: Any, source: Source) -> tuple[Any, list[str]] | None:
-    """Compile with stand-ins for the meshes, skins, height fields and textures whose files are missing; None if none is.
+    """Compile with stand-ins for meshes, skins, height fields and textures whose files are missing; None if none is.
 
     A body whose mass, centre or moments change with the size of a stand-in has no inertia without its mesh; it is
     refused.
@@ -90,7 +90,7 @@ def _without_missing_files(mujoco: Any, source: Source) -> tuple[Any, list[str]]
             models.append(spec.compile())
     except (AttributeError, ValueError, RuntimeError):  # no MjSpec in this release, or faults beside missing files
         return None
-    small, large = models
+    small = models[0]
     names = MjNames(small)
     for key in ("body_mass", "body_ipos", "body_iquat", "body_inertia"):
         one, two = (getattr(model, key).reshape(small.nbody, -1) for model in models)

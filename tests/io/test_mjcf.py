@@ -252,13 +252,12 @@ def test_missing_meshes_that_no_inertia_depends_on():
     for density in ("", ' density="7"'):
         with pytest.raises(ModelError, match=r"body 'hand' has no <inertial>.*'finger\.obj'; put the file there"):
             kio.read(MESHES.format(PALM.format(density)))
-    with pytest.raises(
-        ModelError, match="body 'arm'"
-    ):  # MuJoCo puts the mass of its geoms in the place of what is given
-        text = MESHES.format(PALM.format(' mass="0"'))
-        kio.read(text.replace("<compiler ", '<compiler inertiafromgeom="true" '))
+    text = MESHES.format(PALM.format(' mass="0"'))
+    from_geoms = text.replace("<compiler ", '<compiler inertiafromgeom="true" ')  # in the place of what is given
+    with pytest.raises(ModelError, match="body 'arm'"):
+        kio.read(from_geoms)
     with pytest.raises(ModelError, match="MuJoCo's compiler refuses it"):  # and not for what is missing alone
-        kio.read(MESHES.format(PALM.format(' mass="0"')).replace('mesh="shell"', 'mesh="shall"'))
+        kio.read(text.replace('mesh="shell"', 'mesh="shall"'))
 
 
 def test_missing_meshes_of_a_published_arm(tmp_path):
@@ -293,8 +292,8 @@ ACTUATED = """
           <body name="e"><joint name="e" type="ball" frictionloss="0.2"/><geom size="0.1"/></body></body></body></body>
   </body></worldbody>
   <actuator><motor joint="a" ctrlrange="-1 2" gear="-50"/><motor joint="a" forcerange="-3 3"/>
-    <motor joint="b" gear="2" ctrlrange="-4 4"/><position joint="c" ctrlrange="-1 1"/><motor joint="c" ctrlrange="-1 1"/>
-  </actuator></mujoco>
+    <motor joint="b" gear="2" ctrlrange="-4 4"/><position joint="c" ctrlrange="-1 1"/>
+    <motor joint="c" ctrlrange="-1 1"/></actuator></mujoco>
 """
 
 
