@@ -63,8 +63,8 @@ def test_what_simulate_ignores_is_told():
     assert note in loaded.notes and note not in loaded.warnings
     assert note == (
         "simulate ignores, unless asked: limits of q of 2 hinges (stops=True), effort limits of 2 hinges "
-        "(effort=True), Coulomb friction of 1 hinge (friction=True), damping of 1 hinge (damping=True), limits of v of 2 hinges "
-        "(no option)"
+        "(effort=True), Coulomb friction of 1 hinge (friction=True), damping of 1 hinge (damping=True), limits of v "
+        "of 2 hinges (no option)"
     )
     for told in (kio.describe(loaded), kio.describe(loaded.system)):
         assert told.endswith(f"note: {note}") and told.count("simulate") == 1
