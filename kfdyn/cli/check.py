@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.figures is not None:  # find out before the work
         args.figures.mkdir(parents=True, exist_ok=True)
     claimed = _claimed(args)
-    for note in loaded.notes:
+    for note in loaded.warnings:
         complain(f"warning: {note}")
     with naming_hinges(system, q):
         report = cross_check(system, q, v, samples=args.samples, seed=args.seed, claimed=claimed)

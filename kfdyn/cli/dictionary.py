@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(dictionary_table())
         return 0
     loaded = open_robot(args)
-    for note in loaded.notes:
+    for note in loaded.warnings:
         complain(f"warning: {note}")
     system = loaded.system
     if not system.n_bodies:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = open_robot(args)
     expect_covariances(loaded.system)
     q, _ = read_state(loaded.system, args)
-    for note in loaded.notes:
+    for note in loaded.warnings:
         complain(f"warning: {note}")
     if args.record is not None:
         record(loaded.system, args.record, q, args.file)

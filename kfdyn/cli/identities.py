@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from kfdyn.dynamics import as_estimation
 
     loaded = open_robot(args)
-    for note in loaded.notes:
+    for note in loaded.warnings:
         complain(f"warning: {note}")
     system = loaded.system
     expect_covariances(system)

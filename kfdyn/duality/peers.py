@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from kfdyn.duality.invert import inverse as invert
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
+from kfdyn.io.mjcf import compile_mjcf
+from kfdyn.io.source import Source
 from kfdyn.multibody import Origin, System
 
 Array = NDArray[np.float64]
@@ -95,17 +97,7 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
     import mujoco
 
     assert origin is not None
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda text: None)  # the reader has passed these on; MuJoCo would write a log file
-    try:
-        file = origin.file()
-        model = (
-            mujoco.MjModel.from_xml_string(origin.data.decode())
-            if file is None
-            else mujoco.MjModel.from_xml_path(str(file))
-        )
-    finally:
-        mujoco.set_mju_user_warning(before)
+    model, *_ = compile_mjcf(Source("MJCF", origin.data, origin.file(), None))  # as the reader did
     data, inverse = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     data.qpos[:] = to_mujoco(system.open_tree, model, system.expand(q)).q
     mujoco.mj_kinematics(model, data)

@@ -115,16 +115,22 @@ def _mesh(place: Path | None) -> Any:
 
 
 def _mjcf(path: Path) -> Iterator[tuple[str, Any]]:
-    """(body, mesh) of every geom that MuJoCo draws by default."""
+    """(body, mesh) of every geom that MuJoCo draws by default; if files are missing, their names and no meshes."""
     import mujoco
     import trimesh
     from trimesh import creation
 
-    model = mujoco.MjModel.from_xml_path(str(path))
+    from kfdyn.io.mjcf import compile_mjcf
+    from kfdyn.io.source import open_source
+
+    model, _, missing = compile_mjcf(open_source(path))
+    yield from (("", name) for name in missing)
     for g in range(model.ngeom):
         kind, (a, b, c), body = model.geom_type[g], model.geom_size[g], int(model.geom_bodyid[g])
         if model.geom_group[g] > 2 or not body:
             continue
+        if kind == mujoco.mjtGeom.mjGEOM_MESH and missing:
+            continue  # perhaps a stand-in
         if kind == mujoco.mjtGeom.mjGEOM_MESH:
             m = model.geom_dataid[g]
             at, face = model.mesh_vertadr[m], model.mesh_faceadr[m]

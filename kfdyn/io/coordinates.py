@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.io.loaded import listed
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration, expect_system
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.hinge import RANK_TOLERANCE
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
 Array = NDArray[np.float64]
@@ -99,10 +101,7 @@ class Pairing(NamedTuple):
         system = self.system
         if not self.whole.is_tree:
             if tau is not None and self.whole.couplings:
-                raise ModelError(
-                    f"system {self.whole.name!r} has {self.whole.constraints}: which hinges of the other model share "
-                    "the generalised force of a coordinate is not for us to say; leave tau out"
-                )
+                tau = _on_named_hinges(self.whole, q, tau)
             _, q, v, a = self.whole.opened(q, v=v, a=a)
         q = configuration(system, q)
         rates = [None if x is None else checked(system, x, (system.nv,), key) for key, x in _named(v, a, tau)]
@@ -131,6 +130,26 @@ def expect_model_of(kind: str, model: Any, has: Sequence[str], reader: str) -> N
             f"model, the second argument, must be a {kind}, got {type(model).__name__}; give (system, model, q, v) "
             f"with the model that {reader} makes of the same file"
         )
+
+
+def _on_named_hinges(system: System, q: ArrayLike, tau: ArrayLike) -> Array:
+    """Forces of all hinges (..., nv_tree) with X* times them = tau: those that coordinates are named after have it all.
+
+    Every other choice differs from this one by forces that do no work in motions which obey the couplings.
+    """
+    given, e, tree = checked(system, tau, (system.nv,), "tau"), system._expansion, system.open_tree
+    named = [name for coupling in system.couplings for name in coupling.named]
+    own = np.array([tree.v_slice(name).start for name in named], dtype=np.int64)
+    X = system.expansion(q)[..., own[:, None], e.own_v]  # a unit matrix where coordinates are positions of hinges
+    if len(named) and not (np.linalg.cond(X) < 1 / RANK_TOLERANCE).all():
+        raise ModelError(
+            f"system {system.name!r}: the hinges {listed(named)} do not move with all coordinates that are named after "
+            "them, so that these have no forces of their own; begin the coupling with hinges that do, or leave tau out"
+        )
+    forces = np.linalg.solve(np.swapaxes(X, -1, -2), given[..., e.own_v, None])[..., 0]
+    out = np.zeros((*forces.shape[:-1], tree.nv))
+    out[..., e.plain_v], out[..., own] = given[..., e.here_v], forces
+    return out
 
 
 def _contracted(system: System, state: State) -> State:

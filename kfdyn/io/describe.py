@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.io.loaded import Loaded, listed
+from kfdyn.io.loaded import Loaded, listed, not_obeyed
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
@@ -29,7 +29,8 @@ def describe(system: System | Loaded, most: int = 80) -> str:
     Returns
     -------
     str
-        A headline, the tree (body, hinge, motion, place in v, limits of q, mass) and warnings.
+        A headline, the tree (body, hinge, motion, place in v, limits of q, mass), warnings, and what
+        :func:`kfdyn.simulate` ignores unless asked.
 
     Examples
     --------
@@ -48,6 +49,7 @@ def describe(system: System | Loaded, most: int = 80) -> str:
     loaded = system
     system = loaded.system
     expect_rigid(system, "describe", "print(system) tells its bodies and modes")
+    loaded = loaded.remarked(note for note in not_obeyed(system) if note not in loaded.quiet)
     lines = [_headline(system), "", *_table(system, most)]
     if system.n_bodies > most:
         rest = system.n_bodies - most
@@ -56,8 +58,9 @@ def describe(system: System | Loaded, most: int = 80) -> str:
         lines.append(f"frames: {listed(list(system.frames), 8)}")
     if loaded.world_frames:
         lines.append(f"fixed to the world: {listed(list(loaded.world_frames), 8)}")
-    warnings = [*loaded.notes, *_weightless(system), *_hollow(system), *_beyond(system)]
-    return "\n".join([*lines, *(f"warning: {text}" for text in warnings)])
+    warnings = [*loaded.warnings, *_weightless(system), *_hollow(system), *_beyond(system)]
+    lines += [f"warning: {text}" for text in warnings]
+    return "\n".join([*lines, *(f"note: {text}" for text in loaded.quiet)])
 
 
 def _headline(system: System) -> str:

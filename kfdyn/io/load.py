@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
 from kfdyn.io.equalities import check_choice
-from kfdyn.io.loaded import Loaded, LoadWarning
+from kfdyn.io.loaded import Loaded, LoadWarning, not_obeyed
 from kfdyn.io.markup import read_elements
 from kfdyn.io.source import expect_no_page, open_source
 from kfdyn.multibody import Origin, System
@@ -94,8 +94,8 @@ def load(
         mimic=mimic,
         keep_fixed=keep_fixed,
     )
-    if loaded.notes:
-        warnings.warn(f"{loaded.source}: " + "; ".join(loaded.notes), LoadWarning, stacklevel=2)
+    if loaded.warnings:
+        warnings.warn(f"{loaded.source}: " + "; ".join(loaded.warnings), LoadWarning, stacklevel=2)
     return loaded.system
 
 
@@ -119,8 +119,9 @@ def read(
     Returns
     -------
     Loaded
-        ``system``, ``notes``, ``mimics``, ``friction``, ``spring_reference``, ``world_frames``. No warning
-        is given: the notes are the warnings.
+        ``system``, ``notes``, ``mimics``, ``spring_reference``, ``world_frames``, ``quiet``. No warning is given: the
+        notes are the warnings, and the ``quiet`` ones among them what :func:`load` does not warn of: which limits,
+        friction and actuators the file has that :func:`kfdyn.simulate` ignores unless asked.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def read(
         gravity = EARTH if gravity is None else gravity
         loaded = load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
         loaded.system.remember(Origin("urdf", opened.path, opened.data, floating_base))
-        return loaded
+        return loaded.remarked(not_obeyed(loaded.system))
     if tag == "mujoco":
         from kfdyn.io.mjcf import load_mjcf
 
@@ -149,7 +150,7 @@ def read(
             pass  # MuJoCo reads it next, with a parser that sets no bounds
         loaded = load_mjcf(opened, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
         loaded.system.remember(Origin("mjcf", opened.path, opened.data, False))
-        return loaded
+        return loaded.remarked(not_obeyed(loaded.system))
     advice = {
         "sdf": "convert it to URDF, or load the robot's URDF",
         "mujocoinclude": "load the file that includes it",

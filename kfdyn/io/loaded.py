@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 from warnings import WarningMessage
+
+import numpy as np
 
 from kfdyn.multibody import Pose, System
 
@@ -59,34 +61,72 @@ class Loaded(NamedTuple):
     source : str
         Name of the file.
     notes : tuple of str
-        What is not modelled, in words; :func:`kfdyn.load` gives them as one warning.
+        What is not modelled, in words; :func:`kfdyn.load` gives them as one warning, but for the ``quiet`` ones.
     mimics : tuple of Mimic
         What the file says of hinges that follow others; couplings of the system, unless they were to be free.
-    friction : mapping from hinge name to float
-        Dry friction, where it is not zero.
     spring_reference : mapping from hinge name to float
         The q at which a hinge's spring is at rest, where the hinge has stiffness.
     world_frames : mapping from str to Pose
         Links and bodies of the file that are fixed to the world, which are no bodies of the system.
+    quiet : tuple of str
+        Those of the notes that say what is kept as data and used when asked for, as limits are, or what is not needed.
 
     Examples
     --------
-    What a System has no place for, dry friction at a hinge, is kept beside it:
+    What a System has no place for, here that a hinge follows another, is kept beside it:
 
     >>> import kfdyn as kf
-    >>> rusty = Loaded(kf.models.double_pendulum(), "rusty", friction={"elbow": 0.3})
-    >>> loaded = kf.read(kf.save_urdf(rusty))
-    >>> loaded.system.hinge_names, dict(loaded.friction)
-    (('shoulder', 'elbow'), {'elbow': 0.3})
+    >>> fingers = Loaded(kf.models.double_pendulum(), "fingers", mimics=(Mimic("elbow", of="shoulder"),))
+    >>> loaded = kf.read(kf.save_urdf(fingers))
+    >>> loaded.system.nv, loaded.mimics[0].of, loaded.warnings
+    (1, 'shoulder', ())
     """
 
     system: System
     source: str
     notes: tuple[str, ...] = ()
     mimics: tuple[Mimic, ...] = ()
-    friction: Mapping[str, float] = NOTHING
     spring_reference: Mapping[str, float] = NOTHING
     world_frames: Mapping[str, Pose] = MappingProxyType({})
+    quiet: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notes that :func:`kfdyn.load` warns of."""
+        return tuple(note for note in self.notes if note not in self.quiet)
+
+    @property
+    def friction(self) -> dict[str, float]:
+        """Coulomb friction by hinge, the largest of its dofs, where it is not zero."""
+        return {body.hinge_name: float(max(body.friction)) for body in self.system.bodies if body.friction.any()}
+
+    def remarked(self, quiet: Iterable[str]) -> Loaded:
+        """Return the same with more quiet notes."""
+        more = tuple(quiet)
+        return self._replace(notes=(*self.notes, *more), quiet=(*self.quiet, *more))
+
+
+def not_obeyed(system: System) -> Iterator[str]:
+    """Say which data of the hinges ``simulate`` ignores unless asked, as one note; none where there are none."""
+    bodies = system.bodies
+
+    def having(*keys: str) -> int:
+        return sum(any(np.isfinite(getattr(body, key)).any() for key in keys) for body in bodies if body.hinge.nv)
+
+    def nonzero(key: str) -> int:
+        return sum(bool(getattr(body, key).any()) for body in bodies)
+
+    told = {
+        "limits of q": (having("lower", "upper"), "stops=True"),
+        "effort limits": (having("effort"), "effort=True"),
+        "Coulomb friction": (nonzero("friction"), "friction=True"),
+        "damping": (nonzero("damping"), "damping=True"),
+        "springs": (nonzero("stiffness"), "stiffness=True"),
+        "limits of v": (having("speed"), "no option"),
+    }
+    said = [f"{what} of {n} hinge{'s' * (n > 1)} ({option})" for what, (n, option) in told.items() if n]
+    if said:
+        yield f"simulate ignores, unless asked: {', '.join(said)}"
 
 
 def listed(names: list[str], most: int = 4) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ def load_mjcf(
     keep_fixed: Collection[str] = (),
 ) -> Loaded:
     """Compile an MJCF file and build its system; see :func:`kfdyn.load`."""
-    model, said = compile_mjcf(source)
+    model, said, missing = compile_mjcf(source)
     loaded = from_mujoco_model(
         model,
         source.name,
@@ -40,23 +41,99 @@ def load_mjcf(
         mimic=mimic,
         keep_fixed=keep_fixed,
     )
-    return loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
+    loaded = loaded._replace(notes=(*loaded.notes, *(f"MuJoCo warns: {text}" for text in said)))
+    gone = f"files that are missing, and that no inertia depends on: {listed(missing)}"
+    return loaded.remarked([gone] if missing else [])
 
 
-def compile_mjcf(source: Source) -> tuple[Any, list[str]]:
-    """MuJoCo's model of a file, and what its compiler warned of."""
+def compile_mjcf(source: Source) -> tuple[Any, list[str], list[str]]:
+    """MuJoCo's model of a file, what its compiler warned of, and which files of meshes and pictures are missing."""
     mujoco = needed("mujoco", "mujoco", f"{source.name} is MJCF, whose reader")
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo prints, and leaves a log file in the user's folder
     try:
         if source.path is not None:
-            return mujoco.MjModel.from_xml_path(str(source.path)), said
-        return mujoco.MjModel.from_xml_string(source.data.decode()), said
+            return mujoco.MjModel.from_xml_path(str(source.path)), said, []
+        return mujoco.MjModel.from_xml_string(source.data.decode()), said, []
     except (ValueError, RuntimeError) as error:
-        raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
+        made = _without_missing_files(mujoco, source)
+        if made is None:
+            raise ModelError(f"{source.name}: MuJoCo's compiler refuses it: {' '.join(str(error).split())}") from None
+        return made[0], said, made[1]
     finally:
         mujoco.set_mju_user_warning(before)
+
+
+# Corners of the mesh that stands for one which is missing: a tetrahedron, in two sizes. They are large since files
+# scale their meshes down, and MuJoCo refuses bodies of next to no inertia.
+STAND_IN = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+SIZES = (10.0, 20.0)
+
+
+def _without_missing_files(mujoco: Any, source: Source) -> tuple[Any, list[str]] | None:
+    """Compile with stand-ins for meshes, skins, height fields and textures whose files are missing; None if none is.
+
+    A body whose mass, centre or moments change with the size of a stand-in has no inertia without its mesh; it is
+    refused.
+    """
+    models = []
+    try:
+        for size in SIZES:
+            if source.path is not None:
+                spec = mujoco.MjSpec.from_file(str(source.path))
+            else:
+                spec = mujoco.MjSpec.from_string(source.data.decode())
+            missing = _replace_missing(spec, Path() if source.path is None else source.path.parent, size)
+            if not missing:
+                return None
+            models.append(spec.compile())
+    except (AttributeError, ValueError, RuntimeError):  # no MjSpec in this release, or faults beside missing files
+        return None
+    small = models[0]
+    names = MjNames(small)
+    for key in ("body_mass", "body_ipos", "body_iquat", "body_inertia"):
+        one, two = (getattr(model, key).reshape(small.nbody, -1) for model in models)
+        for b in np.flatnonzero((one != two).any(axis=1)):
+            if not b:
+                continue  # the world's
+            used = [("mesh", geom.meshname) for body in spec.bodies if body.id == b for geom in body.geoms]
+            raise ModelError(
+                f"{source.name}: body {names.body[b]!r} has no <inertial>, its mass is that of a mesh whose file is "
+                f"missing: {listed([missing[mesh] for mesh in used if mesh in missing])}; put the file there, or give "
+                "the body an <inertial>"
+            )
+    return small, list(dict.fromkeys(missing.values()))
+
+
+def _replace_missing(spec: Any, folder: Path, size: float) -> dict[tuple[str, str], str]:
+    """Put stand-ins in the place of assets whose files are missing; which they are, and the names of the files."""
+    gone = {}
+
+    def missing(kind: str, asset: Any, place: str) -> bool:
+        file = Path(asset.file)
+        if not asset.file or any((folder / path).exists() for path in (place / file, file, Path(place) / file.name)):
+            return False
+        asset.name = asset.name or Path(asset.file).stem
+        gone[kind, asset.name] = asset.file
+        asset.file = ""
+        return True
+
+    for mesh in spec.meshes:
+        if missing("mesh", mesh, spec.meshdir):
+            mesh.uservert = (size * STAND_IN).reshape(-1)
+    for skin in list(spec.skins):
+        if missing("skin", skin, spec.meshdir):
+            spec.delete(skin)
+    for field in spec.hfields:
+        if missing("hfield", field, spec.meshdir):
+            field.nrow = field.ncol = 2
+            field.userdata = [0.0, 0.0, 0.0, 1.0]
+    for texture in spec.textures:
+        if missing("texture", texture, spec.texturedir):
+            texture.builtin = 1  # flat
+            texture.width, texture.height = (1, 6) if int(texture.type) else (1, 1)  # a cube has six sides
+    return gone
 
 
 def from_mujoco_model(
@@ -151,12 +228,13 @@ def from_mujoco_model(
         except KfdynError as error:
             raise type(error)(f"{source}: {error}") from None
     joints = range(model.njnt)
-    friction = {names.joint[j]: float(f) for j in joints if (f := model.dof_frictionloss[model.jnt_dofadr[j]])}
     scalar = [j for j in joints if DOFS[int(model.jnt_type[j])] == 1 and model.jnt_stiffness[j]]
     springs = {names.joint[j]: float((model.qpos_spring - model.qpos0)[model.jnt_qposadr[j]]) for j in scalar}
     left = len(obeyed.left) if mimic == "obey" else model.neq
     notes = (*_notes(reader, left), *free, *indefinite_notes("body", said))
-    return Loaded(system, source, notes, obeyed.mimics, friction, springs, world_frames)
+    loaded = Loaded(system, source, notes, obeyed.mimics, springs, world_frames)
+    driven = f"{model.nu} actuator{'s' * (model.nu > 1)} not modelled: simulate takes the forces of hinges as torque"
+    return loaded.remarked([driven] if model.nu else [])
 
 
 def _check_sizes(model: Any, names: MjNames, source: str) -> None:

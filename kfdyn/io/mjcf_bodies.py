@@ -65,6 +65,32 @@ def _of_actuators(model: Any, what: str) -> Array:
     return felt
 
 
+def _greatest_forces(model: Any) -> Array:
+    """The largest force of the actuators at each joint (njnt,): inf where one has no limit, or there is none.
+
+    An actuator's is that of its ``forcerange``, or of the ``ctrlrange`` of a motor, times its first gear; forces of
+    several add up. What is not the same on both sides counts with the larger one.
+    """
+    most, driven = np.zeros(model.njnt), np.zeros(model.njnt, dtype=bool)
+    for i in range(model.nu):
+        if int(model.actuator_trntype[i]) in AT_JOINTS:
+            force = np.inf
+            if model.actuator_forcelimited[i]:
+                force = float(np.abs(model.actuator_forcerange[i]).max())
+            if model.actuator_ctrllimited[i] and _is_motor(model, i):
+                held = abs(model.actuator_gainprm[i, 0]) * np.abs(model.actuator_ctrlrange[i]).max()
+                force = min(force, float(held))
+            j = int(model.actuator_trnid[i, 0])
+            most[j] += abs(model.actuator_gear[i, 0]) * force if model.actuator_gear[i, 0] else 0.0
+            driven[j] = True
+    return np.where(driven, most, np.inf)
+
+
+def _is_motor(model: Any, i: int) -> bool:
+    """Whether an actuator's force is a fixed gain times its control: no dynamics, no bias."""
+    return not (model.actuator_dyntype[i] or model.actuator_gaintype[i] or model.actuator_biastype[i])
+
+
 class MjBodies:
     """Reads bodies in MuJoCo's order, which is parents first, and remembers where each frame went."""
 
@@ -78,6 +104,7 @@ class MjBodies:
         self.moments = np.einsum("nij,nj,nkj->nik", axes, model.body_inertia, axes)
         self.armature = model.dof_armature + _of_actuators(model, "armature")
         self.damping = model.dof_damping + _of_actuators(model, "damping")
+        self.effort = _greatest_forces(model)
 
     def bodies(self) -> Iterator[Body]:
         """Yield a body per joint, and one on a fixed hinge per body that has none; parents first."""
@@ -131,7 +158,7 @@ class MjBodies:
         return Hinge.revolute(axis) if kind == HINGE else Hinge.prismatic(axis)
 
     def _data(self, j: int, kind: int) -> dict[str, ArrayLike]:
-        """Armature, damping, stiffness; limits of q for one-dof joints."""
+        """Armature, damping, friction, stiffness; limits of q and of forces for one-dof joints."""
         m = self.model
         dof = int(m.jnt_dofadr[j])
         own = slice(dof, dof + DOFS[kind])
@@ -140,13 +167,14 @@ class MjBodies:
         data: dict[str, ArrayLike] = {
             "armature": self.armature[own][order],
             "damping": self.damping[own][order],
+            "friction": m.dof_frictionloss[own][order],
             "stiffness": float(m.jnt_stiffness[j]),
         }
         if DOFS[kind] == 1:
             if m.jnt_limited[j]:
                 data["lower"], data["upper"] = (m.jnt_range[j] - m.qpos0[m.jnt_qposadr[j]]).tolist()
-            if m.jnt_actfrclimited[j]:
-                data["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
+            held = float(np.abs(m.jnt_actfrcrange[j]).max()) if m.jnt_actfrclimited[j] else np.inf
+            data["effort"] = min(held, float(self.effort[j]))
         return data
 
     def frames(self, merged: Merged) -> tuple[dict[str, Frame], dict[str, Pose]]:

@@ -35,6 +35,8 @@ def to_mujoco(
     q : (..., nq)
     v, a, tau : (..., nv), optional
         An acceleration needs the velocity with it.
+        Where hinges are coupled, those that coordinates are named after get all of tau, and those that follow
+        none: the generalised force of the coordinates, X* times that of the hinges, is the same.
 
     Returns
     -------

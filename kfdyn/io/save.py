@@ -18,6 +18,7 @@ from kfdyn.multibody import Body, System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.coupling import told
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.system import PER_DOF
 from kfdyn.spatial import inertia_parameters
 
 Array = NDArray[np.float64]
@@ -33,7 +34,7 @@ def save_urdf(system: System | Loaded, path: str | os.PathLike[str] | None = Non
     Parameters
     ----------
     system : System or Loaded
-        A :class:`Loaded` brings its mimic joints and friction along.
+        A :class:`Loaded` brings its mimic joints along.
     path
         Write to this file as well.
 
@@ -116,9 +117,7 @@ class _Writer:
     def joint(self, name: str, step: Step, parent: str, child: str, data: Mapping[str, float]) -> Iterator[str]:
         """Write one joint."""
         limits = {key: data[key] for key in ("lower", "upper", "velocity", "effort") if key in data}
-        dynamics = {key: data[key] for key in ("damping", "armature", "stiffness") if data.get(key)}
-        if name in self.loaded.friction:
-            dynamics["friction"] = self.loaded.friction[name]
+        dynamics = {key: data[key] for key in PER_DOF if data.get(key)}
         if dynamics:
             dynamics.setdefault("damping", 0.0)  # other readers refuse <dynamics> with neither damping nor friction
         kind = step.kind
@@ -180,7 +179,7 @@ def _data(body: Body, step: Step) -> dict[str, float]:
     """Limits and dynamics of the dofs of one joint, which URDF says with one number each."""
     names = {"speed": "velocity"}
     out = {}
-    for key in ("lower", "upper", "speed", "effort", "damping", "armature", "stiffness"):
+    for key in ("lower", "upper", "speed", "effort", *PER_DOF):
         values = list(set(getattr(body, key)[step.dofs].tolist()))
         if len(values) > 1:
             raise ModelError(

@@ -11,6 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.io.urdf import planar_axes
 from kfdyn.multibody import Body
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.system import PER_DOF
 
 Array = NDArray[np.float64]
 
@@ -75,6 +76,6 @@ def _is_planar(body: Body) -> bool:
     screws = body.hinge.screws
     if body.hinge.kind != "planar" or np.isfinite([body.lower, body.upper]).any():
         return False
-    if any(len(np.unique(getattr(body, key))) > 1 for key in ("speed", "effort", "damping", "armature", "stiffness")):
+    if any(len(np.unique(getattr(body, key))) > 1 for key in ("speed", "effort", *PER_DOF)):
         return False
     return bool(np.allclose(screws[:2, 3:], planar_axes(screws[2, :3]), rtol=0, atol=UNIT))

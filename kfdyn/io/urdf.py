@@ -92,8 +92,7 @@ def load_urdf(
         except KfdynError as error:
             raise _with_line(source.name, urdf, merged.bodies, indefinite_inertia, error) from None
     notes.extend(indefinite_notes("link (with all that is merged into it)", said))
-    friction = {joint.name: joint.friction for joint in joints if joint.friction}
-    return Loaded(system, source.name, (*urdf.notes, *notes), mimics, friction, world_frames=merged.world_frames)
+    return Loaded(system, source.name, (*urdf.notes, *notes), mimics, world_frames=merged.world_frames)
 
 
 def _couplings(source: str, urdf: Urdf, mimics: tuple[Mimic, ...]) -> tuple[tuple[Coupling, ...], list[str]]:
@@ -168,6 +167,7 @@ def _bodies(
             upper=joint.upper,
             speed=joint.speed,
             effort=joint.effort,
+            friction=joint.friction,
         )
 
 

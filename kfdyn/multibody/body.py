@@ -62,6 +62,8 @@ class Body:
         The body's name if not given.
     armature, damping, stiffness : scalar or (nv,)
         Rotor inertia R as seen by each dof; damping and stiffness are data only.
+    friction : scalar or (nv,)
+        Coulomb friction of each dof, the size of a force (N m, N) against the rate; data only.
     lower, upper : scalar or (nv,)
         Limits of q for a hinge made of screws.
     speed, effort : scalar or (nv,)
@@ -89,6 +91,7 @@ class Body:
     upper: Array = field(repr=False)
     speed: Array = field(repr=False)
     effort: Array = field(repr=False)
+    friction: Array = field(repr=False)
 
     def __init__(
         self,
@@ -106,6 +109,7 @@ class Body:
         upper: ArrayLike = np.inf,
         speed: ArrayLike = np.inf,
         effort: ArrayLike = np.inf,
+        friction: ArrayLike = 0.0,
     ) -> None:
         if not isinstance(name, str) or not name:
             raise ModelError(f"a body's name must be a non-empty string, got {name!r}")
@@ -124,6 +128,7 @@ class Body:
         put("armature", _per_dof(armature, m, where, "armature", 0.0, finite=True))
         put("damping", _per_dof(damping, m, where, "damping", 0.0, finite=True))
         put("stiffness", _per_dof(stiffness, m, where, "stiffness", 0.0, finite=True))
+        put("friction", _per_dof(friction, m, where, "friction", 0.0, finite=True))
         put("speed", _per_dof(speed, m, where, "speed", 0.0))
         put("effort", _per_dof(effort, m, where, "effort", 0.0))
         put("lower", _per_dof(lower, m, where, "lower"))
@@ -132,6 +137,11 @@ class Body:
             raise ModelError(f"{where}: lower limit {self.lower} lies above upper limit {self.upper}")
         if hinge.coordinates is not Coordinates.SCREWS and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{where}: a {hinge.kind} hinge has a quaternion in q and takes no limits")
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Take a pickle of a release whose bodies had no friction, too."""
+        hinge: Hinge = state["hinge"]  # type: ignore[assignment]
+        self.__dict__.update({"friction": _constant(0.0, hinge.nv), **state})
 
 
 def _per_dof(value: ArrayLike, nv: int, where: str, key: str, least: float = -np.inf, finite: bool = False) -> Array:

@@ -13,6 +13,9 @@ from kfdyn.errors import ModelError
 if TYPE_CHECKING:
     from kfdyn.multibody.body import Body
 
+#: What of a hinge stays with the motor, where a spring is between motor and link.
+OF_MOTORS = ("lower", "upper", "speed", "effort", "friction")
+
 
 @dataclass(frozen=True)
 class FlexibleJoint:
@@ -130,9 +133,7 @@ class FlexibleJoint:
                 "split the joint without it"
             )
         motor = self.motor(link, replace(link.hinge, flexible=None))
-        kept = {
-            f.name: getattr(link, f.name) for f in fields(link) if f.name not in ("lower", "upper", "speed", "effort")
-        }
+        kept = {f.name: getattr(link, f.name) for f in fields(link) if f.name not in OF_MOTORS}
         kept |= {"hinge": motor.hinge, "hinge_name": f"{link.hinge_name}/spring", "parent": motor.name}
         kept |= {"rotation": np.eye(3), "position": np.zeros(3), "stiffness": self.stiffness, "damping": self.damping}
         return motor, Body(**kept)
@@ -142,7 +143,7 @@ class FlexibleJoint:
         from kfdyn.multibody.body import Body
 
         same = {key: getattr(link, key) for key in ("parent", "rotation", "position", "hinge_name", "damping")}
-        same |= {key: getattr(link, key) for key in ("lower", "upper", "speed", "effort")}
+        same |= {key: getattr(link, key) for key in OF_MOTORS}
         armature = 0.0 if self.gyroscopic else self.reflected
         return Body(f"{link.name}/motor", np.zeros((6, 6)), hinge, armature=armature, **same)  # type: ignore[arg-type]
 

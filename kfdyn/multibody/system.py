@@ -32,6 +32,8 @@ from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)
+#: What a dof has beside its limits.
+PER_DOF = ("armature", "damping", "stiffness", "friction")
 
 
 class System(Lookup, Opened):
@@ -70,10 +72,11 @@ class System(Lookup, Opened):
         One each per body.
     parent : (n_bodies,)
         Index of each body's parent, −1 at a root.
-    armature, damping, stiffness, lower, upper, speed, effort : (nv,)
+    armature, damping, stiffness, friction, lower, upper, speed, effort : (nv,)
         The bodies' entries, stacked as v is. With couplings, the limits of a coordinate are the tightest that its
         hinges leave it (effort: the limit of the hinge it is named after); armature, damping and stiffness are then
-        the diagonal of X*RX, and refused with an error where that is a full matrix, as a differential's is.
+        the diagonal of X*RX, and refused with an error where that is a full matrix, as a differential's is; friction
+        adds up with the sizes of X, and is refused where a hinge that has some moves with several coordinates.
     mass : float
         Of all bodies.
     origin : Origin or None
@@ -111,6 +114,7 @@ class System(Lookup, Opened):
         "damping",
         "effort",
         "frames",
+        "friction",
         "gears",
         "gravity",
         "hinge_names",
@@ -137,6 +141,7 @@ class System(Lookup, Opened):
     armature: Array
     damping: Array
     stiffness: Array
+    friction: Array
     lower: Array
     upper: Array
     speed: Array
@@ -197,7 +202,7 @@ class System(Lookup, Opened):
         put("nq", int(sum(body.hinge.nq for body in self.bodies)))
         put("nv", int(sum(body.hinge.nv for body in self.bodies)))
         put("mass", float(self.layout.mass.sum()))
-        for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
+        for key in (*PER_DOF, "lower", "upper", "speed", "effort"):
             flat = np.concatenate([getattr(body, key) for body in self.bodies])
             flat.flags.writeable = False
             put(key, flat)
@@ -219,7 +224,7 @@ class System(Lookup, Opened):
         for key in ("lower", "upper", "speed", "effort"):
             put(key, expansion.tightest(key) if couplings else getattr(tree, key))
         if not couplings:
-            for key in ("armature", "damping", "stiffness"):
+            for key in PER_DOF:
                 put(key, getattr(tree, key))
         for key, value in (
             ("is_tree", False),
@@ -242,7 +247,15 @@ class System(Lookup, Opened):
                     f"system {self.name!r} has {self.constraints}, and this function is for trees; take "
                     "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
                 )
-            if key in ("armature", "damping", "stiffness") and not self.is_tree:
+            if key == "friction" and not self.is_tree:
+                X, r = self.expansion(), self.open_tree.friction
+                if (np.count_nonzero(X[r > 0], axis=1) <= 1).all():
+                    return np.abs(X).T @ r
+                raise ModelError(
+                    f"system {self.name!r} has {self.constraints}: its friction is of hinges that move with several "
+                    "coordinates, and of no coordinate; take system.open_tree.friction"
+                )
+            if key in PER_DOF and not self.is_tree:
                 matrix = self._expansion.matrix(np.diag(getattr(self.open_tree, key)))
                 if np.array_equal(
                     matrix, np.diag(np.diag(matrix))

@@ -84,6 +84,19 @@ def test_motion_conserves_energy_and_is_held_when_it_runs_away():
         assert "Held" in explorer.panel.verdict.content
 
 
+def test_missing_meshes_of_an_mjcf_file_are_told(tmp_path):
+    """The robot is shown without them, and without what stood for them when MuJoCo compiled the file."""
+    pytest.importorskip("mujoco")
+    file = tmp_path / "robot.xml"
+    file.write_text(
+        '<mujoco><asset><mesh file="shell.stl"/></asset><worldbody><body name="arm">'
+        '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><joint/><geom type="mesh" mesh="shell"/>'
+        '<geom type="box" size="1 1 1"/></body></worldbody></mujoco>'
+    )
+    (box,), missing = shapes_of(kf.load(file), file)
+    assert missing == ["shell.stl"] and np.abs(box.vertices).max() == 1
+
+
 def test_shapes_are_read_and_placed(tmp_path):
     (tmp_path / "robot.urdf").write_text(
         """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>

@@ -54,3 +54,18 @@ def test_a_single_body():
     text = kio.describe(mb.System([mb.Body("x" * 100, np.eye(6), mb.Hinge.free())]))
     assert text.startswith("system: 1 body, 6 dofs")
     assert "…" in text
+
+
+def test_what_simulate_ignores_is_told():
+    """Among the notes, in words and with the option that asks for it; no reason to warn on every load."""
+    loaded = kio.read(ALL_JOINTS)
+    (note,) = loaded.quiet
+    assert note in loaded.notes and note not in loaded.warnings
+    assert note == (
+        "simulate ignores, unless asked: limits of q of 2 hinges (stops=True), effort limits of 2 hinges "
+        "(effort=True), Coulomb friction of 1 hinge (friction=True), damping of 1 hinge (damping=True), limits of v "
+        "of 2 hinges (no option)"
+    )
+    for told in (kio.describe(loaded), kio.describe(loaded.system)):
+        assert told.endswith(f"note: {note}") and told.count("simulate") == 1
+    assert "simulate" not in kio.describe(mb.models.double_pendulum())

@@ -1,5 +1,7 @@
 """Mimic joints and equality constraints are obeyed on loading, unless they are to be free."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from urdf_cases import joint, link, robot
@@ -98,5 +100,38 @@ def test_mjcf_joint_equality_and_states():
     assert np.allclose(back.v, [2.0])
     with pytest.raises(ModelError, match="breaks a coupling"):
         kf.from_mujoco(s, model, [0.6, 0.0])
-    with pytest.raises(ModelError, match="leave tau out"):
-        kf.to_mujoco(s, model, [0.4], tau=[1.0])
+    assert kf.to_mujoco(s, model, [0.4], tau=[1.0]).tau.tolist() == [1.0, 0.0]
+    assert kf.from_mujoco(s, model, state.q, qfrc=[1.0, 2.0]).tau.tolist() == [1.0 - 1.5 * 2.0]
+
+
+def test_forces_of_coupled_hinges_there_and_back():
+    """Pinocchio's open tree, X by hand: the forces do the same work, move the system alike, and come back."""
+    import pinocchio as pin
+
+    rng = np.random.default_rng(5)
+    tree = kf.models.random_tree(7, 3, hinges=("revolute", "prismatic"))
+    on_bus = [replace(b, parent=b.parent or "bus", armature=0.0) for b in tree.bodies]  # Pinocchio reads no rotors
+    flying = kf.System([kf.Body("bus", np.eye(6), kf.Hinge.free()), *on_bus])
+    names = tree.hinge_names
+    differential = kf.Coupling(names[:3], [[1.0, 1.0], [1.0, -1.0], [0.3, 2.0]], [0.1, 0.0, 0.2])
+    locked = kf.Coupling([names[3]], np.zeros((1, 0)), [0.4])
+    system = flying.with_couplings([differential, kf.Coupling([names[5], names[4]], [1.0, -2.5]), locked])
+    model = pin.buildModelFromXML(kf.save_urdf(flying))
+    data = model.createData()
+    q = kf.integrate(system, system.neutral(), 0.2 * rng.normal(size=(3, system.nv)))
+    v, tau = rng.normal(size=(2, 3, system.nv))
+    there = kf.to_pinocchio(system, model, q, v, tau=tau)
+    np.testing.assert_allclose((there.tau * there.v).sum(-1), (tau * v).sum(-1), rtol=1e-12)
+    back = kf.from_pinocchio(system, model, there.q, there.v, tau=there.tau)
+    np.testing.assert_allclose(back.tau, tau, rtol=0, atol=1e-13)
+    for i in range(3):
+        X = kf.to_pinocchio(system, model, np.tile(q[i], (system.nv, 1)), np.eye(system.nv)).v.T
+        upper = np.triu(pin.crba(model, data, there.q[i]))
+        M, c = upper + np.triu(upper, 1).T, pin.nonLinearEffects(model, data, there.q[i], there.v[i])
+        a = kf.forward_dynamics(system, q[i], v[i], tau[i])  # X is constant: a base and hinges of one dof
+        np.testing.assert_allclose(a, np.linalg.solve(X.T @ M @ X, X.T @ (there.tau[i] - c)), rtol=1e-10, atol=1e-10)
+    one = kf.to_pinocchio(system, model, q[0], tau=tau)  # leading axes broadcast
+    np.testing.assert_array_equal(one.tau[0], there.tau[0])
+    vain = flying.with_couplings([kf.Coupling(names[:3], [[1.0, 1.0], [1.0, 1.0], [0.3, 2.0]])])
+    with pytest.raises(ModelError, match="do not move with all coordinates that are named after them"):
+        kf.to_pinocchio(vain, model, vain.neutral(), tau=np.zeros(vain.nv))

@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from robot_agreement import mujoco_dynamics
 import kfdyn.dynamics as dy
 import kfdyn.io as kio
 import kfdyn.multibody as mb
+from kfdyn.duality.peers import ask_peers
 from kfdyn.errors import ModelError
 
 mujoco = pytest.importorskip("mujoco")
@@ -223,3 +225,83 @@ def test_an_indefinite_inertia_is_read_on_request():
     required = mujoco_dynamics(model, mujoco.MjData(model), there)[2]
     found = kio.to_mujoco(system, model, q, tau=dy.inverse_dynamics(system, q, v, a)).tau
     np.testing.assert_allclose(found, required, rtol=0, atol=1e-12 * np.abs(required).max())
+
+
+MESHES = """
+<mujoco><compiler meshdir="looks"/>
+  <asset><mesh name="shell" file="shell.stl"/><mesh file="finger.obj"/><texture name="wood" type="2d" file="wood.png"/>
+    <material name="oak" texture="wood"/><hfield name="hills" file="hills.png" size="1 1 1 1"/></asset>
+  <worldbody><geom type="hfield" hfield="hills"/>
+    <body name="arm"><inertial pos="0.1 0.2 0" mass="2" fullinertia="3 2 2 0.1 0.2 0"/><joint name="a"/>
+      <geom name="skin" type="mesh" mesh="shell" material="oak"/>
+      <body name="hand"><joint name="b"/><geom size="0.1"/>{0}</body></body></worldbody>
+  <contact><pair geom1="skin" geom2="palm"/></contact></mujoco>
+"""
+PALM = '<geom name="palm" type="mesh" mesh="finger"{}/>'
+
+
+def test_missing_meshes_that_no_inertia_depends_on():
+    """Their looks are in no system; the mass of a geom that counts is."""
+    loaded = kio.read(MESHES.format(PALM.format(' mass="0"')))
+    bare = '<body name="hand"><joint name="b"/><geom size="0.1"/></body></body></worldbody></mujoco>'
+    arm = MESHES[MESHES.index('<body name="arm">') : MESHES.index('<geom name="skin"')]
+    plain = kio.read(f"<mujoco><worldbody>{arm}{bare}")
+    for one, two in zip(loaded.system.bodies, plain.system.bodies, strict=True):
+        np.testing.assert_array_equal(one.inertia, two.inertia)
+    assert loaded.warnings == () and "'shell.stl', 'finger.obj', 'hills.png', 'wood.png'" in loaded.quiet[0]
+    for density in ("", ' density="7"'):
+        with pytest.raises(ModelError, match=r"body 'hand' has no <inertial>.*'finger\.obj'; put the file there"):
+            kio.read(MESHES.format(PALM.format(density)))
+    text = MESHES.format(PALM.format(' mass="0"'))
+    from_geoms = text.replace("<compiler ", '<compiler inertiafromgeom="true" ')  # in the place of what is given
+    with pytest.raises(ModelError, match="body 'arm'"):
+        kio.read(from_geoms)
+    with pytest.raises(ModelError, match="MuJoCo's compiler refuses it"):  # and not for what is missing alone
+        kio.read(text.replace('mesh="shell"', 'mesh="shall"'))
+
+
+def test_missing_meshes_of_a_published_arm(tmp_path):
+    """Inertias as its meshes have them, written to the file: with the meshes and without them the same system."""
+    packaged = pytest.importorskip("dm_control")
+    (file,) = (p for p in Path(packaged.__file__).parent.rglob("jaco_arm.xml"))
+    spec = mujoco.MjSpec.from_file(str(file))
+    spec.compiler.saveinertial = True
+    spec.compile()
+    text = spec.to_xml()
+    folder = (file.parent / spec.meshdir).resolve()
+    assert f'meshdir="{spec.meshdir}"' in text
+    with_meshes = kio.read(text.replace(f'meshdir="{spec.meshdir}"', f'meshdir="{folder}"'))
+    path = tmp_path / "arm.xml"
+    path.write_text(text)
+    without = kio.read(path)
+    assert "base.stl" in without.quiet[0] and not any("missing" in note for note in with_meshes.notes)
+    assert without.system.body_names == with_meshes.system.body_names
+    for one, two in zip(without.system.bodies, with_meshes.system.bodies, strict=True):
+        for key in ("inertia", "rotation", "position", "armature", "damping", "friction", "lower", "upper", "effort"):
+            np.testing.assert_array_equal(getattr(one, key), getattr(two, key))
+    answers, said = ask_peers(without.system, without.system.neutral())  # MuJoCo can be asked about it
+    assert [answer.peer for answer in answers] == ["MuJoCo"] and not said
+
+
+ACTUATED = """
+<mujoco><worldbody>
+  <body name="a"><joint name="a" frictionloss="0.3"/><geom size="0.1"/>
+    <body name="b"><joint name="b" actuatorfrcrange="-5 7"/><geom size="0.1"/>
+      <body name="c"><joint name="c"/><geom size="0.1"/>
+        <body name="d"><joint name="d"/><geom size="0.1"/>
+          <body name="e"><joint name="e" type="ball" frictionloss="0.2"/><geom size="0.1"/></body></body></body></body>
+  </body></worldbody>
+  <actuator><motor joint="a" ctrlrange="-1 2" gear="-50"/><motor joint="a" forcerange="-3 3"/>
+    <motor joint="b" gear="2" ctrlrange="-4 4"/><position joint="c" ctrlrange="-1 1"/>
+    <motor joint="c" ctrlrange="-1 1"/></actuator></mujoco>
+"""
+
+
+def test_effort_friction_and_actuators():
+    """Motors at one hinge add up; a servo whose force has no limit leaves the hinge without one."""
+    loaded = kio.read(ACTUATED)
+    np.testing.assert_array_equal(loaded.system.effort, [2 * 50 + 3, 7, np.inf, np.inf, np.inf, np.inf, np.inf])
+    np.testing.assert_array_equal(loaded.system.friction, [0.3, 0, 0, 0, 0.2, 0.2, 0.2])
+    assert loaded.friction == {"a": 0.3, "e": 0.2}
+    assert loaded.warnings == () and loaded.quiet[0].startswith("5 actuators not modelled")
+    assert "effort limits of 2 hinges (effort=True), Coulomb friction of 2 hinges (friction=True)" in loaded.quiet[1]

@@ -53,6 +53,7 @@ def system(seed):
                 f"h{k}\t\n",
                 armature=rng.uniform(0.1, 1, hinge.nv if hinge.coordinates == 0 else None),
                 damping=rng.uniform(0, 1),
+                friction=rng.uniform(0, 1) if rng.uniform() < 0.5 else 0.0,
                 lower=-rng.uniform(0, 2) if one and rng.uniform() < 0.5 else -np.inf,
                 upper=rng.uniform(0, 2) if one and rng.uniform() < 0.5 else np.inf,
                 effort=rng.uniform(1, 2) if rng.uniform() < 0.5 else np.inf,
@@ -72,7 +73,7 @@ def test_round_trip(seed):
     assert [h for h in after.hinge_names if h in before.hinge_names] == [
         b.hinge_name for b in before.bodies if b.hinge.nv
     ]
-    for key in ("armature", "damping", "stiffness", "lower", "upper", "speed", "effort"):
+    for key in ("armature", "damping", "stiffness", "friction", "lower", "upper", "speed", "effort"):
         np.testing.assert_array_equal(getattr(after, key), getattr(before, key))
     q, (v, a) = before.random_configuration(rng), rng.normal(size=(2, before.nv))
     expected = dy.inverse_dynamics(before, q, v, a)

@@ -37,7 +37,7 @@ def test_data_of_the_joints():
     np.testing.assert_allclose(turn.hinge.screws, [[0, 0.5**0.5, 0.5**0.5, 0, 0, 0]], rtol=1e-15)
     np.testing.assert_array_equal(system.bodies[1].hinge.screws, [[0, 0, 0, 1, 0, 0]])  # the default axis
     assert np.isinf(system.bodies[4].upper).all()
-    assert loaded.friction == {"turn": 0.2}
+    assert loaded.friction == {"turn": 0.2} and system.friction.tolist() == [0.2] + [0.0] * 11
     assert loaded.mimics == (kio.Mimic("roll", "turn", 2.0, 0.1),)
     assert set(system.frames) == {"flange", "tool"}
     assert set(loaded.world_frames) == {"base"}

@@ -75,7 +75,8 @@ class Driven(Motion):
 
     def driving_along(self, times: Array, q: Array, v: Array) -> Array:
         """Driving torques (nt, ..., nv) at states (nt, ...): what the drives had to give is among them."""
-        return np.array([self.solved(float(t), *state)[3] for t, *state in zip(times, q, v)])
+        tau = np.array([self.solved(float(t), *state)[3] for t, *state in zip(times, q, v)])
+        return tau if self.hinges is None else tau - self.hinges.forces(q, v)
 
 
 _WHAT = ("a position", "a rate", "an acceleration")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
+from kfdyn.dynamics.simulation.hinge_forces import HingeForces
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
 from kfdyn.multibody.arguments import checked
@@ -46,6 +47,8 @@ class Motion:
         B and K.
     rest : (nq,)
         Configuration in which the springs are slack.
+    hinges : HingeForces, optional
+        Stops, friction and limits of torques; they join the driving force.
     """
 
     system: System
@@ -55,15 +58,22 @@ class Motion:
     damping: Array
     stiffness: Array
     rest: Array
+    hinges: HingeForces | None = None
     _damped: dict[float, System] = field(default_factory=dict, repr=False)
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # what a step leaves to the next one
 
-    def driving(self, t: float, q: Array, v: Array) -> Array:
-        """Driving torque τ(t, q, v), shape of v."""
+    def motor(self, t: float, q: Array, v: Array) -> Array:
+        """Driving torque τ(t, q, v), shape of v, as far as the motors can give it."""
         if self.torque is None:
             return np.zeros(v.shape)
         value = self.torque(t, _shown(q), _shown(v)) if callable(self.torque) else self.torque
-        return _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
+        tau = _fitting(self.system, value, (self.system.nv,), v.shape[:-1], _called("torque", self.torque))
+        return tau if self.hinges is None else self.hinges.clipped(tau)
+
+    def driving(self, t: float, q: Array, v: Array) -> Array:
+        """All that is neither linear in the state nor in the energy, shape of v: the motors, stops and friction."""
+        tau = self.motor(t, q, v)
+        return tau if self.hinges is None else tau + self.hinges.forces(q, v)
 
     def external(self, t: float, q: Array, v: Array) -> Array | None:
         """External forces (..., n_bodies, 6), or None."""
@@ -74,12 +84,13 @@ class Motion:
         return _fitting(self.system, value, (self.system.n_bodies, 6), v.shape[:-1], _called("external_forces", law))
 
     def driving_along(self, times: Array, q: Array, v: Array) -> Array:
-        """Driving torques (nt, ..., nv) at states (nt, ...)."""
+        """Driving torques (nt, ..., nv) of the motors at states (nt, ...)."""
         if isinstance(self.torque, LinearFeedback):
-            return self.torque(times, q, v)
+            tau = self.torque(times, q, v)
+            return tau if self.hinges is None else self.hinges.clipped(tau)
         if not callable(self.torque):
-            return np.array(self.driving(0.0, q, v))
-        return np.array([self.driving(float(t), *state) for t, *state in zip(times, q, v)])
+            return np.array(self.motor(0.0, q, v))
+        return np.array([self.motor(float(t), *state) for t, *state in zip(times, q, v)])
 
     def beginning(self, t: float) -> Motion:
         """The motion in a step that begins at t: the same, unless a law holds what was then."""
@@ -109,7 +120,7 @@ class Motion:
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
         """Driving torque, as a law gives it, and external forces; of a state that is a copy, or read-only."""
         law = self.torque
-        tau = law(t, q, v) if callable(law) else self.driving(t, q, v)
+        tau = law(t, q, v) if callable(law) and self.hinges is None else self.driving(t, q, v)
         return tau, self.external(t, q, v)
 
     def fitted(self, tau: Any, v: Array) -> Array:

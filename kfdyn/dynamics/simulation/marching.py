@@ -103,7 +103,9 @@ class March:
     @property
     def is_known(self) -> bool:
         """Whether compiled code knows all forces; else Python must be asked at every stage."""
-        return (self.law is not None or not callable(self.driven.torque)) and not callable(self.driven.external_forces)
+        driven = self.driven
+        known = self.law is not None or not callable(driven.torque)
+        return known and not callable(driven.external_forces) and driven.hinges is None
 
     def common(self, h: float) -> tuple[Any, ...]:
         """What both entries take first, for steps of size h."""
@@ -199,10 +201,11 @@ class March:
     ) -> tuple[Marched, Array | None]:
         """The same where a law is a function of Python's: one call of it for every stage, and nothing else.
 
-        With the torques (nt, ..., nv), or None where the march did not come to its end.
+        With the torques (nt, ..., nv), or None where the march did not come to its end or hinges have forces, too.
         """
         driven, substeps, parts = self.driven, self.substeps, [part for _, _, part in self.tableau.stages]
         law = driven.torque if callable(driven.torque) and not callable(driven.external_forces) else None
+        law = law if driven.hinges is None else None
         pushed = (
             np.ascontiguousarray(driven.external(0.0, q, v)) if law and driven.external_forces is not None else None
         )
@@ -214,9 +217,10 @@ class March:
             if h != before:
                 stages.set(h)
             for j in range(substeps):
+                here = driven.beginning(start + j * h)
                 for m, part in enumerate(parts):
                     t = start + (j + part) * h
-                    tau, force = driven.asked(t, q, v) if law is None else (law(t, q, v), pushed)
+                    tau, force = here.asked(t, q, v) if law is None else (law(t, q, v), pushed)
                     made = stages.calls[m](block, tau, force, stages.gravity)
                     if made is None:  # a number where there should be an array, or a motion that has no answer
                         tau = driven.fitted(tau, v)
@@ -230,6 +234,8 @@ class March:
             if i % _PATIENT == 0:
                 advance(ticks[i])
         advance(ticks[-1])
+        if driven.hinges is not None:  # what the motors gave of these is told apart later
+            return self._marched(blocks, times.size, times.size - 1), None
         taus.append(driven.driving(ticks[-1], q, v))
         return self._marched(blocks, times.size, times.size - 1), np.concatenate(taus).reshape((times.size, *v.shape))
 

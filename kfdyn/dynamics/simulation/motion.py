@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
+from kfdyn.dynamics.simulation.hinge_forces import hinge_forces
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.arguments import checked, configuration
@@ -27,6 +28,12 @@ def motion(
     rest: ArrayLike | None = None,
     external_forces: Law | ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    *,
+    stops: bool | ArrayLike = False,
+    stop_damping: ArrayLike | None = None,
+    friction: bool | ArrayLike = False,
+    friction_speed: float = 0.01,
+    effort: bool | ArrayLike = False,
 ) -> Motion:
     """Check what drives a system; parameters as for :func:`kfdyn.dynamics.simulation.simulate`.
 
@@ -70,7 +77,9 @@ def motion(
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
     B = _per_dof(system, damping, tree.damping, "damping")
     where = system._expansion.positions(at_rest) if system.couplings else at_rest
-    return Motion(system, torque, external_forces, g, B, K, where)
+    dry = _per_dof(system, friction, tree.friction, "friction")
+    hinges = hinge_forces(system, stops, stop_damping, dry, friction_speed, effort)
+    return Motion(system, torque, external_forces, g, B, K, where, hinges)
 
 
 def _expect_the_same_hinges(system: System, other: System) -> None:
@@ -112,7 +121,7 @@ def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> 
 
 
 def _of_named_hinges(system: System, array: Array, what: str) -> Array:
-    """Damping or stiffness of coordinates (nv,) as that of the hinges they are named after (nv_tree,)."""
+    """Damping, stiffness or friction of coordinates (nv,) as that of the hinges they are named after (nv_tree,)."""
     for coupling in system.couplings:
         if not coupling.is_selection:
             raise ModelError(

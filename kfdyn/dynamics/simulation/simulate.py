@@ -15,6 +15,7 @@ from kfdyn.dynamics.simulation.driven import Course
 from kfdyn.dynamics.simulation.driven import driven as follow
 from kfdyn.dynamics.simulation.equation import Law
 from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
+from kfdyn.dynamics.simulation.hinge_forces import HingeForces
 from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.on_loops import onto_loops
 from kfdyn.dynamics.simulation.trajectory import Trajectory
@@ -41,6 +42,11 @@ def simulate(
     damping: bool | ArrayLike = False,
     stiffness: bool | ArrayLike = False,
     rest: ArrayLike | None = None,
+    stops: bool | ArrayLike = False,
+    stop_damping: ArrayLike | None = None,
+    friction: bool | ArrayLike = False,
+    friction_speed: float = 0.01,
+    effort: bool | ArrayLike = False,
     external_forces: Law | ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     courses: Mapping[str, Course] | None = None,
@@ -72,6 +78,17 @@ def simulate(
         B and K of the hinges: True takes ``system.damping``, ``system.stiffness``; False, none.
     rest : (nq,), optional
         Where the springs are slack; ``system.neutral()`` if not given.
+    stops : bool, scalar or (nv,)
+        Springs with dampers that push where q is beyond ``system.lower`` or ``system.upper``: their stiffness, or True
+        for I/(0.01 s)² with I the inertia that the coordinate feels at ``system.neutral()``, 1/(𝓜⁻¹)_jj; False, none.
+    stop_damping : scalar or (nv,), optional
+        Damping of the stops; critical for I if not given, 2 √(k I).
+    friction : bool, scalar or (nv,)
+        Coulomb friction μ of the hinges, regularised: −μ tanh(v/v₀). True takes ``system.friction``; False, none.
+    friction_speed : float
+        v₀ in rad/s or m/s. A hinge that should stick creeps at a part of it.
+    effort : bool, scalar or (nv,)
+        Clip the driving torque: True at ±``system.effort``; False, not at all.
     external_forces : callable(t, q, v), array (..., n_bodies, 6) or None
         [moment; force] on each body, world orientation, at the body's origin.
     gravity : (..., 3), optional
@@ -99,6 +116,11 @@ def simulate(
     Fixed steps of a tree, with or without couplings ("rk4", "euler", "implicit"), are one compiled loop over steps and
     motions; where a torque or a force is a function of Python's, that is called once at every stage and nothing else is
     Python. The work of "euler" and "implicit" is that of the torques asked for at the beginning of a step.
+
+    Limits of q and effort, Coulomb friction, damping and springs of the system are ignored unless asked for; limits of
+    v, actuators and contacts are not modelled. Stops, friction and clipping are explicit in every method but
+    "symplectic", and are put together by Python at every stage; a step that is too long for them is warned of. Their
+    work is in ``work``, that of springs of the stops included; ``tau`` is what the motors gave.
 
     O(N) per step and motion: one forward dynamics for "euler" and "implicit", four for "rk4". A step of "symplectic"
     solves its implicit equations by some ten evaluations of momenta, forces and 𝓜⁻¹: it takes as long as some ten
@@ -135,7 +157,12 @@ def simulate(
     q0, v0 = q_flat.reshape((*lead, system.nq)), v_flat.reshape((*lead, system.nv))
     if system.loops:
         system, q0, v0 = onto_loops(system, q0, v0)
-    driven = motion(system, torque, damping, stiffness, rest, external_forces, gravity)
+    driven = motion(
+        system, torque, damping, stiffness, rest, external_forces, gravity, stops=stops, stop_damping=stop_damping,
+        friction=friction, friction_speed=friction_speed, effort=effort,
+    )  # fmt: skip
+    if driven.hinges is not None and method in ("rk4", "euler", "implicit") and q0.size:
+        _warn_of_long_steps(driven.hinges, q0.reshape(-1, system.nq)[0], times, substeps)
     if courses:
         if method != "rk4":
             raise ModelError(f"hinges are driven by method 'rk4' alone, got {method!r}")
@@ -171,6 +198,20 @@ def simulate(
     )
     _warn_of_energy_from_nowhere(trajectory)
     return trajectory
+
+
+def _warn_of_long_steps(hinges: HingeForces, q: Array, times: Array, substeps: int) -> None:
+    """Say that steps are too long for the stops or the friction of a hinge, and how many would do."""
+    h = float(np.diff(times).max(initial=0.0)) / substeps
+    parts, dof = hinges.substeps(q, h)
+    if parts > 1:
+        warnings.warn(
+            f"steps of {h:.3g} s are too long for the stop or the friction at dof {dof} of system "
+            f"{hinges.system.name!r}, which would chatter; take substeps={parts * substeps}, a softer stop, a larger "
+            "friction_speed, or method 'symplectic' or 'Radau'",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 # Kinetic energy above so many times all that a motion ever had is the integrator's doing: 2 would do in exact numbers.

@@ -174,7 +174,7 @@ def _swept(motion: Motion, t: float, h: float, q: Array, v: Array) -> Halves | N
     Rows whose iteration does not contract are left to Python, they alone: what a row becomes does not depend on others.
     """
     system, lead = motion.system, v.shape[:-1]
-    if not system.is_tree or callable(motion.torque) or callable(motion.external_forces):
+    if not system.is_tree or callable(motion.torque) or callable(motion.external_forces) or motion.hinges is not None:
         return None
     driving, external = motion.driving(t, q, v), motion.external(t, q, v)
     u, w, q_end, p_end = out = [np.empty(x.shape) for x in (v, v, q, v)]

@@ -22,15 +22,13 @@ from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.parts_of_systems import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
-from kfdyn.multibody.system import EARTH, System
+from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 
 #: Of hinges as of a :class:`System`; what they are for modes, which have none.
-OF_DOFS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "lower": -np.inf} | dict.fromkeys(
-    ("upper", "speed", "effort"), np.inf
-)
+OF_DOFS = dict.fromkeys(PER_DOF, 0.0) | {"lower": -np.inf} | dict.fromkeys(("upper", "speed", "effort"), np.inf)
 
 
 class FlexibleSystem(FlexibleCoordinates):
@@ -61,7 +59,7 @@ class FlexibleSystem(FlexibleCoordinates):
         Hinge coordinates of each body followed by its modal ones; of coupled hinges the independent ones.
     dof_names : tuple of str
         One for each entry of v: the hinge's name, ``body/mode_1``, …, ``hinge/spring`` of a flexible joint.
-    damping, stiffness, lower, upper, speed, effort, armature : (nv,)
+    damping, stiffness, friction, lower, upper, speed, effort, armature : (nv,)
         Of the hinges, as of a :class:`System`; 0 or without limit for modes, whose own matrices the bodies have.
     tree, open_tree : System
         The rigid tree with attachments, on which bodies that bend have no mass of their own; kinematics are read off
@@ -155,16 +153,17 @@ class FlexibleSystem(FlexibleCoordinates):
             """Say what only a rigid tree has: no function takes a body that bends for one that does not."""
             if key in ("layout", "address"):
                 raise ModelError(f"system {self.name!r} has {self.constraints}, and this function is for rigid bodies")
-            if key in ("armature", "damping", "stiffness"):
+            if key in PER_DOF:
+                full = "that of its hinges," if key == "friction" else "a full matrix, X* diag(r) X with r ="
                 raise ModelError(
-                    f"system {self.name!r} has {self.constraints}: its {key} is a full matrix, X* diag(r) X with "
-                    f"r = system.uncoupled.{key}"
+                    f"system {self.name!r} has {self.constraints}: its {key} is {full} system.uncoupled.{key}"
                 )
             raise AttributeError(f"'FlexibleSystem' object has no attribute {key!r}")
 
     armature: Array
     damping: Array
     stiffness: Array
+    friction: Array
     lower: Array
     upper: Array
     speed: Array
