@@ -5,7 +5,8 @@ With the world, node by node, K the rows of a contact at body k (THEORY section 
     Q(k) += K*K/μ,   ξ(k) −= K*(c/μ + y);   filter and smooth;   y += (c − Kλ)/μ
 
 A loop between two bodies has a cross block that no Q(k) holds; there the same iteration runs on its rows,
-(Ω + μ1) Δf = c − Ja. Either way dependent rows are allowed, and nothing is ever inverted that may be singular.
+(Ω + μ1) Δf = c − Ja. Either way the rows are as many combinations as are independent (``closure.Ranked``), and they are
+watched as the accelerations are.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ MU = 1e-4
 MOST_SWEEPS = 1000
 # What later sweeps may still change, as part of the accelerations; where rounding keeps them changing, what they may.
 SETTLED, NOISE, LOOK_BACK = 1e-13, 1e-11, 10
+# What is left of the rows, as part of what they are sums of.
+KEPT = 1e-9
 HARDEST = 1e-10
 
 
 class _Settling:
-    """When to stop: what is left to change is told from the ratio of successive changes, not from the rows.
+    """When to stop: what is left to change is told from the ratio of successive changes, and the rows must hold.
 
     Rows that are nearly dependent settle by μ/(μ + σ) a sweep, σ being their smallest compliance, and long before the
     accelerations do.
@@ -51,7 +54,17 @@ class _Settling:
         return len(self.changes) > 1 and self.changes[-1] > 0.3 * self.changes[-2]
 
     def over(self, change: Array, a: Array) -> bool:
-        """Whether no later sweep will change a (B, nv), given what this one did; both measured by √(a*𝓜a)."""
+        """Whether no later sweep will change a (B, nv), given what this one did, and all rows hold."""
+        return self._still(change, a) and self._holds(a)
+
+    def _holds(self, a: Array) -> bool:
+        cut, units = self.cut, self.cut.ranked
+        left = np.abs(units.reached(cut.of_accelerations(a)) / units.row).max(axis=-1, initial=0.0)
+        size = np.abs(units.column * a).max(axis=-1, initial=0.0) + np.abs(cut.drift / units.row).max(-1, initial=0.0)
+        return bool((left <= KEPT * size).all())
+
+    def _still(self, change: Array, a: Array) -> bool:
+        """Changes are measured by √(a*𝓜a)."""
         part = self.cut.norm(change)
         part /= np.maximum(self.cut.magnitude(a), 1e-300)
         self.changes.append(float(part.max(initial=0.0)))
@@ -65,18 +78,19 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     """Accelerations (B, nv) and forces of all rows (B, Σr)."""
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
+    cut.expect_consistent()
     if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
         return _with_the_world(system, states, cut)
-    count = cut.drift.shape[-1]
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
-    f = np.zeros((states.size, count))
-    Omega, mu = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]), MU
-    settling = _Settling(cut)
+    f, mu, settling = np.zeros_like(cut.drift), MU, _Settling(cut)
+    C, Omega = cut.independent()
+    scale = np.sqrt(np.einsum("bii->bi", Omega))[..., None]
+    C, Omega = C / scale, Omega / (scale * np.swapaxes(scale, -1, -2))
     for _ in range(MOST_SWEEPS):
-        soft = Omega + mu * np.eye(count)
+        soft = Omega + mu * np.eye(C.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-            rows = cut.of_accelerations(a)
-            more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+            rows = C @ cut.of_accelerations(a)[..., None]
+            more = -(np.swapaxes(C, -1, -2) @ solve_positive(soft, rows)[0])[..., 0]
             change = cut.response(more)
             f, a = f + more, a + change
         expect_finite(system, np.stack([change, a]), "the acceleration", **states.arrays)
@@ -97,16 +111,17 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
     xi = np.array(ss.xi).reshape(size, n, 6)
     at_body: list[tuple[int, Array]] = []  # rows on the bodies' own accelerations
+    C, Omega = cut.independent()
     for loop, own in zip(system.loops, loop_slices(system)):
-        K = np.zeros((size, cut.drift.shape[-1], 6))
-        K[:, own] = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
+        forces = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
+        K = C[..., own] @ forces
         at_body.append((base.locate(loop.moves_with(loop.frame_a or loop.frame_b or ""))[0], K))
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
-    at_rest = cut.of_accelerations(zero)
+    at_rest = (C @ cut.of_accelerations(zero)[..., None])[..., 0]
     still = _costates(base, state, velocity, g)
     known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
-    mu = MU * cut.scale**2
+    mu = MU * np.einsum("bii->bi", Omega)
     for body, K in at_body:
         Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
     model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
@@ -122,7 +137,7 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
         rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
         y = y - rows / mu
         if settling.over(a - last, a):
-            return a, y
+            return a, (np.swapaxes(C, -1, -2) @ y[..., None])[..., 0]
         last = a
     raise _stalled(system, settling.changes[-1])
 

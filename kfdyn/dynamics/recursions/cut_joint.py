@@ -69,12 +69,12 @@ class CutRows(LoopRows):
             for other in loop(c + 1):
                 self.Omega[c * rows + other] += weighed * self.seen[other * nv + i]
 
-    def _walk(self, a, b, first, count):
+    def _walk(self, a, b, first, count, size):
         """The world's acceleration is −g.
 
         The bodies' is g more than the filter says, which a row does not see: its forces on a and b are a pair.
         """
-        super()._walk(a, b, first, count)
+        super()._walk(a, b, first, count, size)
         if self.moving:
             g = vector(self.row.gravity)
             for c in loop(count):
