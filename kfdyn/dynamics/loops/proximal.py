@@ -4,9 +4,9 @@ With the world, node by node, K the rows of a contact at body k (THEORY section 
 
     Q(k) += K*K/μ,   ξ(k) −= K*(c/μ + y);   filter and smooth;   y += (c − Kλ)/μ
 
-A loop between two bodies has a cross block that no Q(k) holds; there the same iteration runs on its rows,
-(Ω + μ1) Δf = c − Ja. Either way the rows are as many combinations as are independent (``closure.Ranked``), and they are
-watched as the accelerations are.
+A loop between two bodies has a cross block that no Q(k) holds, and so have dependent rows of contacts at several; there
+the same iteration runs on the rows, (Ω + μ1) Δf = c − Ja. Either way the rows are as many combinations as are
+independent (``closure.Ranked``), and they are watched as the accelerations are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
 from kfdyn.multibody.closure import loop_slices
+from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
@@ -80,7 +81,12 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     cut = Cut(system, state, velocity)
     cut.expect_consistent()
     if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
-        return _with_the_world(system, states, cut)
+        bodies = [system.open_tree.locate(_held(loop))[0] for loop in system.loops]
+        if (cut.ranked.rank == cut.drift.shape[-1]).all():
+            return _with_the_world(states, cut, bodies, np.eye(cut.drift.shape[-1]) / cut.scale[..., None])
+        if len(set(bodies)) == 1:
+            C, Omega = cut.independent()
+            return _with_the_world(states, cut, bodies, C / np.sqrt(np.einsum("bii->bi", Omega))[..., None])
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
     f, mu, settling = np.zeros_like(cut.drift), MU, _Settling(cut)
     C, Omega = cut.independent()
@@ -101,8 +107,17 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     raise _stalled(system, settling.changes[-1])
 
 
-def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Array]:
-    """The same by sweeps of the engine whose process noise holds the contacts."""
+def _held(loop: Loop) -> str:
+    """The frame that a contact holds, or what carries it along."""
+    return loop.moves_with(loop.frame_a or loop.frame_b or "")
+
+
+def _with_the_world(states: States, cut: Cut, bodies: list[int], C: Array) -> tuple[Array, Array]:
+    """The same by sweeps of the engine whose process noise holds combinations C (B, k, Σr) of the contacts' rows.
+
+    Each is of contacts at one of the ``bodies``, and has a compliance of 1.
+    """
+    system = cut.system
     base, size = system.open_tree, states.size
     state, velocity, force, g = states.part(slice(None))
     forest = as_forest(base, state, velocity, force, g)
@@ -110,32 +125,30 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     n = base.n_bodies
     Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
     xi = np.array(ss.xi).reshape(size, n, 6)
-    at_body: list[tuple[int, Array]] = []  # rows on the bodies' own accelerations
-    C, Omega = cut.independent()
-    for loop, own in zip(system.loops, loop_slices(system)):
+    rows_of = {body: np.zeros((size, C.shape[1], 6)) for body in bodies}  # on the bodies' own accelerations
+    for body, loop, own in zip(bodies, system.loops, loop_slices(system)):
         forces = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
-        K = C[..., own] @ forces
-        at_body.append((base.locate(loop.moves_with(loop.frame_a or loop.frame_b or ""))[0], K))
+        rows_of[body] += C[..., own] @ forces
+    at_body = list(rows_of.items())
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
     at_rest = (C @ cut.of_accelerations(zero)[..., None])[..., 0]
     still = _costates(base, state, velocity, g)
     known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
-    mu = MU * np.einsum("bii->bi", Omega)
     for body, K in at_body:
-        Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
+        Q[:, body] += np.swapaxes(K, -1, -2) @ K / MU
     model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
-    y = np.zeros_like(mu)
+    y = np.zeros_like(known)
     T, settling, last = forest.stack(states["tau"]), _Settling(cut), np.zeros_like(states["tau"])
     for _ in range(MOST_SWEEPS):
         bias = xi.copy()
         for body, K in at_body:
-            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / mu + y)[..., None])[..., 0]
+            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / MU + y)[..., None])[..., 0]
         smooth = bryson_frazier(model, kalman_filter(model, T, xi=bias.reshape(-1)), covariances=False)
         a = forest.by_dof(smooth.a)
         costate = smooth.costate.flat.reshape(size, n, 6)
         rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
-        y = y - rows / mu
+        y = y - rows / MU
         if settling.over(a - last, a):
             return a, (np.swapaxes(C, -1, -2) @ y[..., None])[..., 0]
         last = a
