@@ -22,13 +22,15 @@ Array = NDArray[np.float64]
 
 # Radians, or metres of a mechanism whose size is about 1: what rounding leaves of a closed loop.
 CLOSED = 1e-12
+# What it may leave at most, where steps towards it do not get any nearer.
+SHUT = 100 * CLOSED
 # Of a system's size: what is open by less may be closed but for the digits that its angles were written with.
 OPEN = 1e-5
 MOST_STEPS = 100
 # In radians and sizes of loops: what rows hold by less follows from other rows, or is nothing, but for the digits of a
 # file. Loops that such rows leave open by less are as closed as they can be.
 RANK = LEFT_OPEN = 1e-6
-# Accelerations that dependent rows ask for and no motion has, as part of squares of rates or, at low ones, of 1 rad/s².
+# Accelerations that dependent rows ask for and no motion has, as part of the squares of rates that they are made of.
 CONSISTENT = 1e-6
 
 
@@ -139,7 +141,7 @@ class Ranked(NamedTuple):
     def expect_consistent(self, loops: str, drift: Array, speed: Array) -> None:
         """Refuse dependent rows that ask for different accelerations −``drift`` (B, r); ``speed`` (B,) is of rates."""
         off = np.abs((drift - self.reached(drift)) / self.row).max(axis=-1, initial=0.0)
-        wrong = np.flatnonzero(~(off <= CONSISTENT * np.maximum(speed**2, 1.0)))
+        wrong = np.flatnonzero(~(off <= CONSISTENT * np.maximum(speed, 1e-150) ** 2))
         if wrong.size:
             at = f" (state {wrong[0]} of the batch)" if len(off) > 1 else ""
             raise ModelError(
@@ -188,7 +190,7 @@ def close_loops(system: System, q: Array, step: Step, tolerance: float) -> Array
 
     A step that does not bring the gap down is halved; where none does, the loops cannot be closed from here. The
     ``tolerance`` is in radians and metres, and of a mechanism that is smaller than a metre in units of its size. Where
-    dependent rows differ by the digits of a file, what can be closed is, and a warning tells the gap that is left.
+    dependent rows differ by the digits of a file, what can be closed is; :func:`warn_left_open` tells of the rest.
     """
     unit = gap_units(system, q)[rows_that_hold_positions(system)]
     fine = np.minimum(unit, 1.0)
@@ -216,27 +218,27 @@ def close_loops(system: System, q: Array, step: Step, tolerance: float) -> Array
         else:
             break
         q, r = ahead, r_ahead
-    shut = np.maximum(tolerance * fine, 100 * CLOSED * unit)
-    if (np.abs(r) <= shut).all():
+    shut = np.maximum(tolerance * fine, SHUT * unit)
+    if (np.abs(r) <= shut).all() or ((np.abs(r) <= LEFT_OPEN * unit).all() and (np.abs(reach) <= shut).all()):
         return q
     name, off = worst_gap(system, q)
-    if (np.abs(r) <= LEFT_OPEN * unit).all() and (np.abs(reach) <= shut).all():
-        warn_left_open(system, name, off)
-        return q
     raise ModelError(
         f"loop {name} of system {system.name!r} does not close: {off:.3g} (m or rad) is left where Gauss–Newton stops; "
         "begin from another configuration, or see whether the lengths of its bodies allow it to close"
     )
 
 
-def warn_left_open(system: System, name: str, off: float) -> None:
-    """Tell that a loop does not close by more than the digits of its numbers allow."""
-    warnings.warn(
-        f"loop {name} of system {system.name!r} stays open by {off:.2g} (m or rad): its rows are dependent, and the "
-        "digits of its lengths and axes do not let all of them close; they are closed as far as they can be",
-        UserWarning,
-        stacklevel=4,
-    )
+def warn_left_open(system: System, q: Array, tolerance: float = 0.0, level: int = 3) -> None:
+    """Tell how far loops stay open in configurations (..., nq) that are as closed as the digits of a file allow."""
+    unit = gap_units(system, q)[..., rows_that_hold_positions(system)]
+    found = np.abs(np.concatenate([np.zeros((*q.shape[:-1], 0)), *gaps(system, q)], axis=-1))
+    if (found > np.maximum(tolerance * np.minimum(unit, 1.0), SHUT * unit)).any():
+        name, off = worst_gap(system, q)
+        warnings.warn(
+            f"loop {name} of system {system.name!r} stays open by {off:.2g} (m or rad): its rows are dependent, and "
+            "the digits of its lengths and axes do not let all of them close; they are closed as far as they can be",
+            stacklevel=level,
+        )
 
 
 def expect_closed(system: System, q: Array) -> None:
@@ -280,10 +282,13 @@ def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int =
     free = system.without_loops
     for _ in range(tries):
         try:
-            return close_loops(system, q, plain_step(system), CLOSED)
+            q = close_loops(system, q, plain_step(system), CLOSED)
         except ModelError as error:
             failure = error
             q = free.random_configuration(rng)
+        else:
+            warn_left_open(system, q, level=5)
+            return q
     raise ModelError(f"no random configuration closes the loops in {tries} tries; the last said: {failure}")
 
 

@@ -11,7 +11,16 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, integrate
-from kfdyn.multibody.closure import CLOSED, LEFT_OPEN, close_loops, gap_units, loop_slices, plain_step, worst_gap
+from kfdyn.multibody.closure import (
+    CLOSED,
+    LEFT_OPEN,
+    close_loops,
+    gap_units,
+    loop_slices,
+    plain_step,
+    warn_left_open,
+    worst_gap,
+)
 
 Array = NDArray[np.float64]
 
@@ -98,7 +107,9 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
             return plain(q, gap)
 
     closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
-    return closed.reshape(*states.lead, system.nq)
+    closed = closed.reshape(*states.lead, system.nq)
+    warn_left_open(system, closed, tolerance)
+    return closed
 
 
 def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:

@@ -45,9 +45,13 @@ class _Settling:
     accelerations do.
     """
 
-    def __init__(self, cut: Cut) -> None:
-        self.cut = cut
+    def __init__(self, cut: Cut, free: Array) -> None:
+        self.cut, units = cut, cut.ranked
         self.changes: list[float] = []
+        # what accelerations and rows are sums of: free ones (B, nv), without loops, and drift
+        self.size = np.maximum(cut.magnitude(free), 1e-300)
+        drift = np.abs(cut.drift / units.row).max(axis=-1, initial=0.0)
+        self.rates = np.abs(units.column * free).max(axis=-1, initial=0.0) + drift
 
     @property
     def slow(self) -> bool:
@@ -56,18 +60,17 @@ class _Settling:
 
     def over(self, change: Array, a: Array) -> bool:
         """Whether no later sweep will change a (B, nv), given what this one did, and all rows hold."""
-        return self._still(change, a) and self._holds(a)
+        return self._still(change) and self._holds(a)
 
     def _holds(self, a: Array) -> bool:
         cut, units = self.cut, self.cut.ranked
         left = np.abs(units.reached(cut.of_accelerations(a)) / units.row).max(axis=-1, initial=0.0)
-        size = np.abs(units.column * a).max(axis=-1, initial=0.0) + np.abs(cut.drift / units.row).max(-1, initial=0.0)
+        size = self.rates + np.abs(units.column * a).max(axis=-1, initial=0.0)
         return bool((left <= KEPT * size).all())
 
-    def _still(self, change: Array, a: Array) -> bool:
+    def _still(self, change: Array) -> bool:
         """Changes are measured by √(a*𝓜a)."""
-        part = self.cut.norm(change)
-        part /= np.maximum(self.cut.magnitude(a), 1e-300)
+        part = self.cut.norm(change) / self.size
         self.changes.append(float(part.max(initial=0.0)))
         now, before = self.changes[-1], self.changes[-2] if len(self.changes) > 1 else np.inf
         if now == 0.0 or (now < before < np.inf and now * now / (before - now) <= SETTLED):
@@ -80,15 +83,16 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
     cut.expect_consistent()
+    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
+    settling = _Settling(cut, a)
     if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
         bodies = [system.open_tree.locate(_held(loop))[0] for loop in system.loops]
         if (cut.ranked.rank == cut.drift.shape[-1]).all():
-            return _with_the_world(states, cut, bodies, np.eye(cut.drift.shape[-1]) / cut.scale[..., None])
+            return _with_the_world(states, settling, bodies, np.eye(cut.drift.shape[-1]) / cut.scale[..., None])
         if len(set(bodies)) == 1:
             C, Omega = cut.independent()
-            return _with_the_world(states, cut, bodies, C / np.sqrt(np.einsum("bii->bi", Omega))[..., None])
-    a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
-    f, mu, settling = np.zeros_like(cut.drift), MU, _Settling(cut)
+            return _with_the_world(states, settling, bodies, C / np.sqrt(np.einsum("bii->bi", Omega))[..., None])
+    f, mu = np.zeros_like(cut.drift), MU
     C, Omega = cut.independent()
     scale = np.sqrt(np.einsum("bii->bi", Omega))[..., None]
     C, Omega = C / scale, Omega / (scale * np.swapaxes(scale, -1, -2))
@@ -112,12 +116,12 @@ def _held(loop: Loop) -> str:
     return loop.moves_with(loop.frame_a or loop.frame_b or "")
 
 
-def _with_the_world(states: States, cut: Cut, bodies: list[int], C: Array) -> tuple[Array, Array]:
+def _with_the_world(states: States, settling: _Settling, bodies: list[int], C: Array) -> tuple[Array, Array]:
     """The same by sweeps of the engine whose process noise holds combinations C (B, k, Σr) of the contacts' rows.
 
     Each is of contacts at one of the ``bodies``, and has a compliance of 1.
     """
-    system = cut.system
+    cut, system = settling.cut, settling.cut.system
     base, size = system.open_tree, states.size
     state, velocity, force, g = states.part(slice(None))
     forest = as_forest(base, state, velocity, force, g)
@@ -139,7 +143,7 @@ def _with_the_world(states: States, cut: Cut, bodies: list[int], C: Array) -> tu
         Q[:, body] += np.swapaxes(K, -1, -2) @ K / MU
     model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
     y = np.zeros_like(known)
-    T, settling, last = forest.stack(states["tau"]), _Settling(cut), np.zeros_like(states["tau"])
+    T, last = forest.stack(states["tau"]), np.zeros_like(states["tau"])
     for _ in range(MOST_SWEEPS):
         bias = xi.copy()
         for body, K in at_body:

@@ -11,7 +11,7 @@ from kfdyn.dynamics.loops.assemble import project
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, frame_pose
-from kfdyn.multibody.closure import CLOSED, LEFT_OPEN, gap_units, warn_left_open, worst_gap
+from kfdyn.multibody.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
 from kfdyn.multibody.loop import Loop
 
 Array = NDArray[np.float64]
@@ -36,9 +36,7 @@ def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array
             "them onto the loops first: v = kf.impact(system, q, v).v"
         )
     q, v = back_onto_loops(held, q, v)
-    name, off = worst_gap(held, q.reshape(-1, system.nq))
-    if off > 100 * CLOSED * unit.max(initial=0.0):
-        warn_left_open(held, name, off)
+    warn_left_open(held, q, level=4)
     return held, q, v
 
 

@@ -33,7 +33,7 @@ END = Record(turn=Mat3, arm=Vec3, size=float)
 #: Kept for each row: its forces on the bodies of both ends at their origins, and its acceleration when β̇ = 0.
 FORCES = Record(on_a=Spatial, on_b=Spatial, drift=float)
 
-#: Of a force that walks: how large, squared, what may cancel: its moment at the size of the loop, and where two ways met.
+#: Of a force that walks: how large, squared, what may cancel: its moment at the shortest lever, and where two ways met.
 LOST = Record(w=float, v=float)
 
 #: Rows of one loop.
@@ -62,6 +62,9 @@ class LoopRows(Reached, Workspace):
     #: Whether velocities are known, so that rows drift.
     moving = True
 
+    #: How short a lever counts, as part of its loop's size: where it may be nothing but rounding, so may what it makes.
+    shortest = 1.0
+
     @staticmethod
     def layout(robot, row):
         """Places of bodies, rows, what walks for one loop (columns of both ends), and what dofs have seen of rows."""
@@ -84,7 +87,7 @@ class LoopRows(Reached, Workspace):
         for i in loop(self.row.loops):
             one = LOOP.rows(self.row.loop_table)[i]
             self._put_forces(one, End(self, one.a, one.at_a, 2 * i), End(self, one.b, one.at_b, 2 * i + 1))
-            size = END.rows(self.row.ends)[2 * i].size
+            size = self.shortest * END.rows(self.row.ends)[2 * i].size
             self._walk(one.a, one.b, one.first, one.last - one.first, size)
 
     def _put_forces(self, one, a, b):
@@ -118,7 +121,10 @@ class LoopRows(Reached, Workspace):
         return Vec3(*(self.axes[start + 3 * n + i] for n in range(3)))
 
     def _walk(self, a, b, first, count, size):
-        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there."""
+        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there.
+
+        Levers count as long as ``size`` at least.
+        """
         for c in loop(count):
             self.columns[c].h = self.forces[first + c].on_a
             self.columns[MOST + c].h = self.forces[first + c].on_b
@@ -171,8 +177,8 @@ class LoopRows(Reached, Workspace):
     def show(self, r, i, x, seen, size):
         """Keep what dof i sees of row r; what is left of the force x when it has answered: here it only looks on.
 
-        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels: a lever counts as long as its
-        loop, where it may be nothing but rounding, and so does what cancels where ways meet.
+        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet and at levers
+        that are ``shortest`` or less.
         """
         self.seen[r * self.robot.nv + i] = seen
         return x
