@@ -157,7 +157,7 @@ def row_units(system: System) -> Array:
 
 
 def column_units(system: System, q: Array, read: LoopReadings) -> Array:
-    """How far unit rates of all coordinates (B, nv) move rows in their units, if nothing cancels; 1 where not at all."""
+    """How far unit rates of all coordinates (B, nv) move rows in their units if nothing cancels; 1 where not at all."""
     made_of = read.made_of
     if not system.without_loops.is_tree:
         made_of = made_of @ system.expansion(q) ** 2
@@ -186,7 +186,7 @@ Step = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def close_loops(system: System, q: Array, step: Step, tolerance: float) -> Array:
-    """Gauss–Newton on the gaps of one configuration; ``step(q, gap)`` is a move dv, and what of the gap it should close.
+    """Gauss–Newton on the gaps of one configuration; ``step(q, gap)`` is a move dv, and what of the gap it is to close.
 
     A step that does not bring the gap down is halved; where none does, the loops cannot be closed from here. The
     ``tolerance`` is in radians and metres, and of a mechanism that is smaller than a metre in units of its size. Where
@@ -278,7 +278,6 @@ def _own_size(system: System) -> float:
 
 def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int = 50) -> Array:
     """A configuration on the loops near a draw, with plain least-norm steps; drawn again where that fails."""
-
     free = system.without_loops
     for _ in range(tries):
         try:

@@ -115,8 +115,8 @@ def _refuse_singular(system: System, node: Node, q: Array, found: Ranked) -> Non
         expect_closed(system, q[low[0]])  # rows of a loop that is open say nothing of dead centres
         at = f" (state {low[0]} of the batch)" if len(ranks) > 1 else ""
         raise SingularError(
-            f"loop {_names(system, node)}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
-            f"centre): its {count} rows have less rank here than nearby, so the coordinates of "
+            f"loop {_names(system, node)}{at}: a singular configuration, where it can move in more ways than elsewhere "
+            f"(a dead centre): its {count} rows have less rank here than nearby, so the coordinates of "
             f"{described(system, node)} cannot be reduced; forward_dynamics with method='cut' or 'proximal' passes "
             "through"
         )

@@ -27,7 +27,7 @@ LOOP = Record(a=int, b=int, at_a=int, at_b=int, first=int, last=int, holds=int, 
 #: A row: its kind, axis i, and j, k.
 ROW = Record(kind=int, i=int, j=int, k=int)
 
-#: An end: how its frame is turned in its body, where it is, and the size of its loop, which levers are long or short to.
+#: An end: how its frame is turned in its body, where it is, and the size of its loop.
 END = Record(turn=Mat3, arm=Vec3, size=float)
 
 #: Kept for each row: its forces on the bodies of both ends at their origins, and its acceleration when β̇ = 0.
@@ -177,8 +177,8 @@ class LoopRows(Reached, Workspace):
     def show(self, r, i, x, seen, size):
         """Keep what dof i sees of row r; what is left of the force x when it has answered: here it only looks on.
 
-        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet and at levers
-        that are ``shortest`` or less.
+        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet and at
+        levers that are ``shortest`` or less.
         """
         self.seen[r * self.robot.nv + i] = seen
         return x

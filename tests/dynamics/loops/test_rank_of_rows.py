@@ -129,7 +129,7 @@ class Mixture:
 
 
 def kkt(case, v, tau):
-    """Accelerations and the inverse of the mass matrix on the loops, by the dense KKT system of the real loops alone."""
+    """Accelerations, 𝓜⁻¹ on the loops and the freedom, by the dense KKT system of the real loops alone."""
     tree, q, n = case.open, case.q, case.open.nv
     M, c = kf.mass_matrix(tree, q), kf.bias_forces(tree, q, v)
     if not case.real.loops:
@@ -234,7 +234,7 @@ def test_methods_agree_or_refuse_alike_off_the_loops(speed):
 
 
 def test_every_method_refuses_loops_that_contradict_each_other():
-    """Two rods to the same bob, of which one is still and the other swings: no force lets both hold at this velocity."""
+    """The tip is held at a place and the elbow, too, while both move: no force lets both hold at this velocity."""
     frames = {"tip": kf.Frame("lower", position=[0.0, 0.0, -1.0])}
     arm = kf.System(kf.models.double_pendulum().bodies, frames=frames)
     q = np.array([0.4, 0.9])
@@ -242,7 +242,7 @@ def test_every_method_refuses_loops_that_contradict_each_other():
     s = arm.with_loops([kf.Loop(None, "tip", (3, 5), anchor=tip), kf.Loop(None, "lower", (3, 5), name="second")])
     for v in ([1.0, -2.0], [2.0, 0.0]):
         assert set(outcomes(s, q, np.array(v), np.zeros(2)).values()) == {None}
-        with pytest.raises(ModelError, match="second.*contradict each other"):
+        with pytest.raises(ModelError, match=r"second.*contradict each other"):
             kf.forward_dynamics(s, q, v, np.zeros(2), method="proximal")
     for a in outcomes(s, q, np.zeros(2), np.ones(2)).values():
         close(a, np.zeros(2), 1e-12)
