@@ -229,9 +229,9 @@ def close_loops(system: System, q: Array, step: Step, tolerance: float) -> Array
 
 
 def warn_left_open(system: System, q: Array, tolerance: float = 0.0, level: int = 3) -> None:
-    """Tell how far loops stay open in configurations (..., nq) that are as closed as the digits of a file allow."""
+    """Tell how far loops stay open in configurations (B, nq) that are as closed as the digits of a file allow."""
     unit = gap_units(system, q)[..., rows_that_hold_positions(system)]
-    found = np.abs(np.concatenate([np.zeros((*q.shape[:-1], 0)), *gaps(system, q)], axis=-1))
+    found = np.abs(np.concatenate([np.zeros((len(q), 0)), *gaps(system, q)], axis=-1))
     if (found > np.maximum(tolerance * np.minimum(unit, 1.0), SHUT * unit)).any():
         name, off = worst_gap(system, q)
         warnings.warn(
@@ -286,7 +286,7 @@ def draw_closed(system: System, q: Array, rng: np.random.Generator, tries: int =
             failure = error
             q = free.random_configuration(rng)
         else:
-            warn_left_open(system, q, level=5)
+            warn_left_open(system, q[None], level=5)
             return q
     raise ModelError(f"no random configuration closes the loops in {tries} tries; the last said: {failure}")
 

@@ -107,9 +107,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
             return plain(q, gap)
 
     closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
-    closed = closed.reshape(*states.lead, system.nq)
-    warn_left_open(system, closed, tolerance)
-    return closed
+    warn_left_open(system, closed.reshape(-1, system.nq), tolerance)
+    return closed.reshape(*states.lead, system.nq)
 
 
 def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:

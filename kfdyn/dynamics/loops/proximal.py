@@ -88,7 +88,8 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
         bodies = [system.open_tree.locate(_held(loop))[0] for loop in system.loops]
         if (cut.ranked.rank == cut.drift.shape[-1]).all():
-            return _with_the_world(states, settling, bodies, np.eye(cut.drift.shape[-1]) / cut.scale[..., None])
+            unit = np.sqrt(np.einsum("bii->bi", cut.Omega))
+            return _with_the_world(states, settling, bodies, np.eye(unit.shape[-1]) / unit[..., None])
         if len(set(bodies)) == 1:
             C, Omega = cut.independent()
             return _with_the_world(states, settling, bodies, C / np.sqrt(np.einsum("bii->bi", Omega))[..., None])

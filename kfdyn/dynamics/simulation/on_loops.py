@@ -36,7 +36,7 @@ def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array
             "them onto the loops first: v = kf.impact(system, q, v).v"
         )
     q, v = back_onto_loops(held, q, v)
-    warn_left_open(held, q, level=4)
+    warn_left_open(held, q.reshape(-1, system.nq), level=4)
     return held, q, v
 
 
