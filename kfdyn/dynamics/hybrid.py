@@ -131,22 +131,24 @@ def _constrained(states: States, mask: Mask) -> dict[str, Array]:
     """With couplings or loops, dense and state by state, (size, nv) each: what is prescribed is one more constraint."""
     from kfdyn.dynamics.bias import bias_forces
     from kfdyn.dynamics.mass_matrix import mass_matrix
-    from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
+    from kfdyn.multibody.closure import CONSISTENT, Ranked, column_units, row_units
+    from kfdyn.multibody.loop_tables import loop_readings
 
     system, base = states.system, states.system.without_loops
     here, rate, force, g = states.part(slice(None))
     M, c = mass_matrix(base, here), bias_forces(base, here, rate, force, g)
-    zero = np.zeros((states.size, system.nv))
-    J = constraint_jacobian(system, here) if system.loops else np.zeros((states.size, 0, system.nv))
-    drift = (
-        constraint_drift(system, here, zero if rate is None else rate) if system.loops else np.zeros((states.size, 0))
-    )
     tau_out, a_out, free = np.array(states["tau"]), np.array(states["a"]), ~mask
+    J, drift = np.zeros((states.size, 0, system.nv)), np.zeros((states.size, 0))
+    row, column = np.zeros(0), np.ones((states.size, system.nv))
+    if system.loops:
+        read = loop_readings(system, here, rate)
+        J, drift, row, column = read.J, read.drift, row_units(system), column_units(system, here, read)
     for b in range(states.size):
         wanted = -drift[b] - J[b][:, mask] @ a_out[b, mask]
-        a_free, N = solve_rows(J[b][:, free], wanted)
+        rows = Ranked.of(J[b : b + 1, :, free], row, column[b : b + 1, free])
+        a_free, N = rows.solve(wanted[None])[0], rows.free()[0]
         left = J[b][:, free] @ a_free - wanted
-        if np.abs(left).max(initial=0.0) > 1e-8 * (1 + np.abs(wanted).max(initial=0.0)):
+        if np.abs(left / row).max(initial=0.0) > CONSISTENT * (1 + np.abs(wanted / row).max(initial=0.0)):
             raise ModelError(
                 f"system {system.name!r}: the loops do not allow what is prescribed, by {np.abs(left).max():.3g} "
                 "(m/s², rad/s²); prescribe fewer dofs, or accelerations that the loops have"
@@ -159,12 +161,8 @@ def _constrained(states: States, mask: Mask) -> dict[str, Array]:
         a_free = a_free + N @ np.linalg.solve(inside, N.T @ (rest - M[b][np.ix_(free, free)] @ a_free))
         a_out[b, free] = a_free
         balance = expect_finite(system, M[b] @ a_out[b] + c[b], "tau", **states.arrays)
-        f = (
-            np.linalg.lstsq(J[b][:, free].T, balance[free] - states["tau"][b, free], rcond=None)[0]
-            if len(J[b])
-            else 0.0
-        )
-        tau_out[b, mask] = balance[mask] - (J[b].T @ f)[mask] if len(J[b]) else balance[mask]
+        f = rows.forces((balance[free] - states["tau"][b, free])[None])[0]
+        tau_out[b, mask] = balance[mask] - (J[b].T @ f)[mask]
     return {"tau": tau_out, "the acceleration": a_out}
 
 
@@ -180,16 +178,6 @@ def _without_inertia(states: States, free: Mask, b: int, unit: Array) -> Singula
     own = np.flatnonzero(free)
     idle = own[unit == 0] if (unit == 0).any() else own
     return hinges_without_inertia(system, moved_by(system, idle), states.place(b))
-
-
-def solve_rows(J: Array, b: Array) -> tuple[Array, Array]:
-    """Least-norm x with J x = b, and an orthonormal basis of the null space."""
-    if not J.size:
-        return np.zeros(J.shape[1]), np.eye(J.shape[1])
-    size = np.maximum(np.abs(J).max(axis=1), 1e-300)
-    U, s, Vt = np.linalg.svd(J / size[:, None])
-    rank = int((s > 1e-10 * s[:1]).sum())
-    return Vt[:rank].T @ ((U[:, :rank].T @ (b / size)) / s[:rank]), Vt[rank:].T
 
 
 def _mask(system: System, prescribed: ArrayLike) -> Mask:

@@ -19,6 +19,9 @@ from kfdyn.multibody.system import System
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+# Of a system's size: a loop that is smaller is a point, and its lengths are nothing but rounding.
+TINY = 1e-9
+
 LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
 
 
@@ -30,7 +33,8 @@ class LoopReadings(NamedTuple):
     J : (..., Σr, nv)
         Rates of the rows are J v.
     made_of : (..., Σr, nv_tree)
-        What the squares of J of the open tree are made of, before anything cancels: to that, a zero is zero.
+        What the squares of J of the open tree are made of before anything cancels, levers as long as their loop: to
+        that, a zero is zero.
     drift : (..., Σr)
         J̇v.
     gap : (..., Σr)
@@ -47,17 +51,21 @@ class LoopReadings(NamedTuple):
 
 
 class LoopTables(NamedTuple):
-    """What entries with loops take: rows, loops, ``loop_table``, ``row_table``; and ``ends`` (..., loops, 24)."""
+    """What entries with loops take: rows, loops, ``loop_table``, ``row_table``; and ``ends`` (..., loops, 26).
+
+    ``units`` (Σr,) are what rates of rows are large or small to: a radian, or the size of their loop.
+    """
 
     of: tuple[int, int, Index, Index]
     ends: Array
+    units: Array
 
 
 @lru_cache(maxsize=64)
 def loop_tables(system: System) -> LoopTables:
     """Tables of the loops of a system, in its open tree; anchors of a batch of states give ``ends`` a leading axis."""
     tree, model = system.open_tree, model_of(system.open_tree)
-    loops, rows, ends, at = [], [], [], 0
+    loops, rows, ends, units, at = [], [], [], [np.zeros(0)], 0
     for loop in system.loops:
         names = (loop.frame_a, loop.frame_b)
         held = [None if name is None else loop.moves_with(name) for name in names]
@@ -66,11 +74,13 @@ def loop_tables(system: System) -> LoopTables:
         loops.append((*places, at, at + len(loop.rows), int(loop.holds_positions), len(loop.angular), third))
         at += len(loop.rows)
         rows += [_row(loop, row) for row in loop.rows]
-        ends += [_end(tree, model, loop, name) for name in names]
+        size = _size(tree, loop)
+        ends += [_end(tree, model, loop, name, size) for name in names]
+        units.append(np.where(np.asarray(loop.rows) < 3, 1.0, size))
     lead = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
-    table = np.stack([np.broadcast_to(end, (*lead, 12)) for end in ends], axis=-2)
+    table = np.stack([np.broadcast_to(end, (*lead, 13)) for end in ends], axis=-2)
     of = (at, len(loops), np.array(loops, np.int64).reshape(-1), np.array(rows, np.int64).reshape(-1))
-    return LoopTables(of, np.ascontiguousarray(table.reshape(*lead, len(loops), 24)))
+    return LoopTables(of, np.ascontiguousarray(table.reshape(*lead, len(loops), 26)), np.concatenate(units))
 
 
 def _row(loop: Loop, row: int) -> tuple[int, int, int, int]:
@@ -82,15 +92,53 @@ def _row(loop: Loop, row: int) -> tuple[int, int, int, int]:
     return kind, i, (i + 1) % 3, (i + 2) % 3
 
 
-def _end(tree: System, model: Model, loop: Loop, name: str | None) -> Array:
-    """Turn and place (..., 12) of an end in its body, whose frame the tables have turned; or of the anchor."""
+def _size(tree: System, loop: Loop) -> float:
+    """How large a loop is: its longest link, or the farthest mass of one; of a loop without any, its system.
+
+    Where the loop begins in the body (or the world) that carries all of it does not count.
+    """
+    ways = []
+    for end in (loop.frame_a, loop.frame_b):
+        k, way = -1 if end is None else tree.locate(loop.moves_with(end))[0], []
+        while k >= 0:
+            way.append(k)
+            k = int(tree.parent[k])
+        ways.append(way)
+    own = [k for way, other in (ways, ways[::-1]) for k in way if k not in other]
+    inner = [tree.bodies[k] for k in own if tree.parent[k] in own]
+    arms = [tree.locate(end)[2] for end in (loop.frame_a, loop.frame_b) if end is not None]
+    sizes = [*(_length(body.position) for body in inner), *map(_length, arms), *(_spread(tree, k) for k in own)]
+    size, whole = max(sizes, default=0.0), _whole(tree) or 1.0
+    return size if size > TINY * whole else whole
+
+
+@lru_cache(maxsize=64)
+def _whole(tree: System) -> float:
+    """The size of a whole system: its longest link, or the farthest mass of one."""
+    return max(max(_length(body.position), _spread(tree, k)) for k, body in enumerate(tree.bodies))
+
+
+def _length(x: Array) -> float:
+    return float(np.linalg.norm(x))
+
+
+def _spread(tree: System, k: int) -> float:
+    """How far the mass of a body is from its hinge, in the mean."""
+    inertia = np.asarray(tree.bodies[k].inertia)
+    mass = float(inertia[5, 5])
+    return math.sqrt(0.5 * float(np.trace(inertia[:3, :3])) / mass) if mass > 0 else 0.0
+
+
+def _end(tree: System, model: Model, loop: Loop, name: str | None, size: float) -> Array:
+    """Turn, place and size (..., 13) of an end in its body, whose frame the tables have turned; or of the anchor."""
     if name is None:
         turn, arm = (np.eye(3), np.zeros(3)) if loop.anchor is None else loop.anchor
     else:
         body, rotation, position = tree.locate(name)
         own = model.tables["frames"][model.place[body]]
         turn, arm = own.T @ rotation, own.T @ position
-    return np.concatenate([turn.reshape(*turn.shape[:-2], 9), arm], axis=-1)
+    sizes = np.full((*arm.shape[:-1], 1), size)
+    return np.concatenate([turn.reshape(*turn.shape[:-2], 9), arm, sizes], axis=-1)
 
 
 def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadings:

@@ -11,7 +11,16 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, integrate
-from kfdyn.multibody.closure import CLOSED, RANK, close_loops, constraint_jacobian, gap_units, loop_slices, worst_gap
+from kfdyn.multibody.closure import (
+    CLOSED,
+    LEFT_OPEN,
+    close_loops,
+    gap_units,
+    loop_slices,
+    plain_step,
+    warn_left_open,
+    worst_gap,
+)
 
 Array = NDArray[np.float64]
 
@@ -58,6 +67,12 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     ModelError
         If the loops do not close from there; with the loop and its residual.
 
+    Warns
+    -----
+    UserWarning
+        If dependent rows differ by the digits that lengths and axes were written with, up to 1e-6 of a radian or of the
+        mechanism's size: then all that can be closed is, and the gap that is left is told.
+
     Notes
     -----
     Where the mass matrix is singular the steps are shortest in plain coordinates. Where bodies bend the metric is
@@ -81,14 +96,18 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     if isinstance(system, FlexibleSystem):
         system = system.with_noise(system.uncoupled.elasticity[0])
 
-    def step(q: Array, gap: Array) -> Array:
+    plain = plain_step(system)
+
+    def step(q: Array, gap: Array) -> tuple[Array, Array]:
         try:
             cut = Cut(system, q[None], positions_only=True)
-            return -cut.response(cut.solve(gap[None])[0])[0]
+            move = -cut.response(cut.solve(gap[None])[0])[0]
+            return move, cut.reached(gap[None])[0]
         except SingularError:
-            return -np.linalg.pinv(constraint_jacobian(system, q, positions_only=True), rcond=RANK) @ gap
+            return plain(q, gap)
 
     closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
+    warn_left_open(system, closed.reshape(-1, system.nq), tolerance)
     return closed.reshape(*states.lead, system.nq)
 
 
@@ -151,7 +170,12 @@ def project(system: System, q: Array, v: Array) -> tuple[Array, Array]:
     cut, unit, last = Cut(system, q, v), gap_units(system, q), np.inf
     for _ in range(12):
         gap = cut.gap()
-        size = float(np.abs(gap / unit).max(initial=0.0))
+        size = whole = float(np.abs(gap / unit).max(initial=0.0))
+        if size <= 0.1 * CLOSED:
+            break
+        f = cut.solve(gap)[0]
+        if whole <= LEFT_OPEN:  # what else is open is not to be closed
+            size = float(np.abs(cut.reached(gap) / unit).max(initial=0.0))
         if size <= 0.1 * CLOSED or (size >= 0.5 * last and size <= 100 * CLOSED):
             break
         if not size < last:
@@ -160,7 +184,7 @@ def project(system: System, q: Array, v: Array) -> tuple[Array, Array]:
                 f"loop {name} opened by {off:.3g} in one step and does not close again; take shorter steps"
             )
         last = size
-        q = integrate(cut.base, q, -cut.response(cut.solve(gap)[0]))
+        q = integrate(cut.base, q, -cut.response(f))
         cut.move(q, v)
     for _ in range(2):
         v = v - cut.response(cut.solve(cut.of_rates(v))[0])

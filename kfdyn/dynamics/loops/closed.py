@@ -16,7 +16,7 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.closure import RANK, loop_slices, scaled_jacobian
+from kfdyn.multibody.closure import Ranked, loop_slices
 from kfdyn.multibody.loop_tables import loop_tables
 from kfdyn.multibody.overflow import expect_finite
 
@@ -138,17 +138,8 @@ def constraint_forces(
 
 def free_rates(system: System, q: Array) -> tuple[Array, NDArray[np.int64]]:
     """Basis X (B, nv, f) of the rates that the loops leave free, and their number (B,); spare columns are zero."""
-    J, size = scaled_jacobian(system, q)
-    row = np.where(size > 0, size, 1.0)
-    J = J / row[..., None]
-    column = np.abs(J).max(axis=-2, initial=0.0)
-    column = np.where(column > RANK, column, 1.0)
-    _, s, Vt = np.linalg.svd(J / column[:, None], full_matrices=True)
-    rank = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(len(q), dtype=int)
-    least = int(rank.min(initial=system.nv))
-    N = np.swapaxes(Vt[:, least:], -1, -2) / column[..., None]
-    N = N * (np.arange(least, system.nv) >= rank[:, None])[:, None]
-    return N, system.nv - rank
+    rows = Ranked.at(system, q)
+    return rows.free(), system.nv - rows.rank
 
 
 def closed_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:

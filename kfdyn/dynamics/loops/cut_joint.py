@@ -18,17 +18,17 @@ from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.responses import responses
 from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, kinetic_energy
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.closure import gaps, loop_slices, rows_that_hold_positions
+from kfdyn.multibody.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
 from kfdyn.multibody.loop_tables import loop_readings
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
-# Eigenvalues of the scaled Ω below this are zero: they are squares, and rounding leaves some 1e-15 of them.
+# Eigenvalues of the scaled Ω + R below this are zero: they are squares, and rounding leaves some 1e-15 of them.
 RANK = 1e-12
 # Pivots of it beyond this leave ten digits to what is solved with it.
 REGULAR = 1e-6
@@ -68,7 +68,11 @@ class CutJoint(NamedTuple):
 
     def force_covariance(self) -> Array:
         """Covariance Ω⁺ (..., Σr, Σr) of the forces when the generalised forces have covariance 𝓜."""
-        return np.asarray(np.linalg.pinv(self.compliance, rcond=RANK, hermitian=True), float)
+        values, vectors = np.linalg.eigh(self.compliance)
+        count = values.shape[-1]
+        kept = np.arange(count) >= count - self.rank[..., None]
+        weights = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+        return np.asarray((vectors * weights[..., None, :]) @ np.swapaxes(vectors, -1, -2))
 
 
 class Cut:
@@ -89,6 +93,8 @@ class Cut:
         self.held = rows_that_hold_positions(system)
         self.rows = slice(None) if not positions_only or self.held.all() else self.held
         self.move(q, v)
+        self._ranked: Ranked | None = None
+        self.regular = False  # until some solution found it so
         Omega, made_of, response = responses(system, q, self.read)
         self.Omega, self.W = Omega[:, self.rows][:, :, self.rows], np.swapaxes(response, -1, -2)[..., self.rows]
         self.scale = np.sqrt(np.where(made_of > 0, made_of, 1.0))[:, self.rows]
@@ -127,16 +133,45 @@ class Cut:
         """𝓜⁻¹J*f (B, nv): the accelerations that forces f (B, Σr) cause."""
         return (self.W @ f[..., None])[..., 0]
 
+    @property
+    def ranked(self) -> Ranked:
+        """How many of the rows are independent, where this was first asked."""
+        if self._ranked is None:
+            column = column_units(self.system, self.q, self.read)
+            self._ranked = Ranked.of(self.J, row_units(self.system)[self.rows], column)
+        return self._ranked
+
+    def independent(self) -> tuple[Array, Array]:
+        """Combinations C (B, k, Σr) of rows that say all, and their CΩC* (B, k, k); 1 for those that are none."""
+        C = self.ranked.independent()
+        Omega = (C @ self.J) @ (self.W @ np.swapaxes(C, -1, -2))
+        none = np.logical_not(self.ranked.kept)[..., None] * np.eye(C.shape[1])
+        return C, 0.5 * (Omega + np.swapaxes(Omega, -1, -2)) + none
+
+    def expect_consistent(self, reference: Array | None = None) -> None:
+        """Refuse dependent rows that ask for different accelerations."""
+        if self.regular:
+            return
+        units, asked = self.ranked, self.drift if reference is None else self.drift - reference
+        speed = np.zeros(self.size) if self.v is None else np.abs(units.column * self.v).max(axis=-1, initial=0.0)
+        if reference is not None:
+            speed = np.maximum(speed, np.sqrt(np.abs(reference / units.row).max(axis=-1, initial=0.0)))
+        units.expect_consistent(", ".join(loop.name for loop in self.system.loops), asked, speed)
+
     def inverse(self) -> Array:
-        """Ω⁺ (B, Σr, Σr), of the rank that Ω has in units of ``scale``."""
-        units = self.scale[:, :, None] * self.scale[:, None, :]
-        values, vectors = np.linalg.eigh(self.Omega / units)
-        kept = values > RANK * np.maximum(values[:, -1:], 1.0)
-        weighed = vectors * np.divide(1.0, values, out=np.zeros_like(values), where=kept)[:, None]
-        return np.asarray(weighed @ np.swapaxes(vectors, -1, -2) / units)
+        """A generalised inverse of Ω (B, Σr, Σr), of the rank that the rows have."""
+        C, Omega = self.independent()
+        return np.asarray(np.swapaxes(C, -1, -2) @ np.linalg.solve(Omega, C))
+
+    def reached(self, b: Array) -> Array:
+        """The part of b (B, Σr) that some motion has."""
+        return b if self.regular else self.ranked.reached(b)
 
     def solve(self, b: Array, noise: Array | None = None) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,)."""
+        """Least-norm f with (Ω + R) f = b, what is left of b (B,) in units of ``scale``, and the rank (B,).
+
+        Without R nothing is said to be left: rows that contradict each other are told by :meth:`expect_consistent`.
+        """
         count = b.shape[-1]
         scaled = self.Omega / (self.scale[:, :, None] * self.scale[:, None, :])
         if noise is not None:
@@ -144,14 +179,35 @@ class Cut:
         x, fine = solve_positive(scaled, (b / self.scale)[..., None], floor=REGULAR)
         self.regular = bool(fine.all())
         f, left, rank = x[..., 0] / self.scale, np.zeros(self.size), np.full(self.size, count)
-        if not fine.all():
-            rest = ~fine
-            own = None if noise is None else np.broadcast_to(noise, b.shape)[rest]
-            f[rest], left[rest], rank[rest], least = solve_semidefinite(
+        if self.regular:
+            return f, left, rank
+        rest = ~fine
+        if noise is None:
+            f[rest], rank[rest] = self._of_rank(b)[rest], self.ranked.rank[rest]
+        else:
+            own = np.broadcast_to(noise, b.shape)[rest]
+            f[rest], left[rest], rank[rest], _ = solve_semidefinite(
                 self.Omega[rest], b[rest], self.scale[rest], RANK, own
             )
-            self.regular = least > REGULAR
         return f, left, rank
+
+    def _of_rank(self, b: Array) -> Array:
+        """f (B, Σr) by independent combinations of the rows, of least norm in units of ``scale``."""
+        C, Omega = self.independent()
+        along, Ct = C @ b[..., None], np.swapaxes(C, -1, -2)
+        unit = np.sqrt(np.einsum("bii->bi", Omega))[..., None]
+        y, fine = solve_positive(Omega / (unit * np.swapaxes(unit, -1, -2)), along / unit)
+        if not fine.all():
+            raise SingularError(
+                f"system {self.system.name!r}: the loops hold some motion that moves next to no inertia, so their "
+                "forces are not told; give its bodies mass or the hinges an armature"
+            )
+        f = (Ct @ (y / unit))[..., 0]
+        idle = np.arange(self.J.shape[1]) >= self.ranked.rank[:, None]  # combinations of forces that do nothing
+        Z = (self.scale / self.ranked.row)[..., None] * self.ranked.U * idle[:, None]
+        Q = np.linalg.qr(Z[..., ::-1])[0] * idle[:, None, ::-1]  # they come first
+        scaled = self.scale * f
+        return np.asarray((scaled - (Q @ (np.swapaxes(Q, -1, -2) @ scaled[..., None]))[..., 0]) / self.scale)
 
 
 def cut_joint(
@@ -233,7 +289,9 @@ def cut_joint(
                 off = off - R * f
             expect_finite(system, off, "the acceleration of a loop", **states.arrays)
             more, left, rank = cut.solve(off, R)
-            if turn == 0 and left.any():
+            if turn == 0 and R is None:
+                cut.expect_consistent(c)
+            elif turn == 0 and left.any():
                 _refuse_contradiction(system, left, cut.magnitude(a))
             f, a = f + more, a + cut.response(more)
         expect_finite(system, a, "the acceleration", **states.arrays)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,19 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.loops.aggregation import Node, described
-from kfdyn.errors import ModelError, SingularError
+from kfdyn.errors import SingularError
 from kfdyn.multibody import System, integrate
-from kfdyn.multibody.closure import RANK, expect_closed, loop_slices
+from kfdyn.multibody.closure import Ranked, column_units, expect_closed, loop_slices, row_units
 from kfdyn.multibody.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
 
 # Radians or so: how far nearby is.
 NEARBY = 1e-4
-# A loop whose rows are this near to dependent is at a dead centre: half of all digits of X would be lost.
-NEARLY = 1e-7
-# Accelerations that dependent rows ask for and no motion has, as part of all that they ask for.
-CONSISTENT = 1e-6
 # Independent coordinates that others follow more than so many times as fast are badly chosen.
 STEEP = 1e6
 
@@ -53,7 +48,7 @@ class Freedom:
 
 
 class Rows:
-    """What the rows of all loops say of B states: rates of the coordinates, drift, and how large the rates are.
+    """What the rows of all loops say of B states: rates of the coordinates, drift, and units of both.
 
     Parameters
     ----------
@@ -64,24 +59,16 @@ class Rows:
     """
 
     def __init__(self, system: System, q: Array, v: Array | None = None) -> None:
-        self.q, self.read, self.X = q, loop_readings(system, q, v), system.expansion(q)
+        self.q, self.read = q, loop_readings(system, q, v)
+        self.row, self.column = row_units(system), column_units(system, q, self.read)
+        self.speed = np.zeros(len(q)) if v is None else np.abs(self.column * v).max(axis=-1, initial=0.0)
         self.of_loops = list(loop_slices(system))
 
-    def of(self, node: Node) -> _Gap:
-        """The rows of a node's own loops, in its own coordinates: what is inboard of both ends moves none of them."""
+    def of(self, node: Node) -> tuple[Ranked, Array]:
+        """The rows of a node's own loops, in its own coordinates (nothing inboard moves them), and drift (B, r)."""
         rows = np.concatenate([np.arange(self.of_loops[i].start, self.of_loops[i].stop) for i in node.loops])
-        weights = (self.X[..., node.own] ** 2).sum(-1)
-        scale = np.sqrt((self.read.made_of[:, rows] @ weights[..., None])[..., 0])
-        return _Gap(self.read.J[:, rows][..., node.own], self.read.drift[:, rows], scale)
-
-
-@dataclass(frozen=True, eq=False)
-class _Gap:
-    """Rates J (B, r, m) of all rows of a node's loops, their drift (B, r), and how large the parts of J are (B, r)."""
-
-    J: Array
-    drift: Array
-    scale: Array
+        ranked = Ranked.of(self.read.J[:, rows][..., node.own], self.row[rows], self.column[:, node.own])
+        return ranked, self.read.drift[:, rows]
 
 
 def freedom(system: System, node: Node, size: int, rows: Rows | None, named: bool = False) -> Freedom:
@@ -98,78 +85,53 @@ def freedom(system: System, node: Node, size: int, rows: Rows | None, named: boo
     if not node.loops:
         return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
     assert rows is not None
-    gap, q = rows.of(node), rows.q
-    row, column, U, s, Vt = _decomposed(gap)
-    ranks = (s > RANK * s[:, :1]).sum(axis=1) if s.shape[1] else np.zeros(size, dtype=int)
-    rank = int(ranks.max(initial=0))
-    _refuse_singular(system, node, q, s, ranks, rank, lambda: _grows(system, node, q[0], Vt[0, rank:], column[0], rank))
-    wanted = (np.swapaxes(U, -1, -2) @ (gap.drift / row)[..., None])[..., 0]
-    _refuse_contradiction(system, node, wanted, rank)
-    solved = -wanted[:, :rank] / s[:, :rank]
-    drift = (np.swapaxes(Vt[:, :rank], -1, -2) @ solved[..., None])[..., 0] / column
-    N = np.swapaxes(Vt[:, rank:], -1, -2)
-    independent = None
-    X = N / column[..., None]
+    found, asked = rows.of(node)
+    _refuse_singular(system, node, rows.q, found)
+    found.expect_consistent(_names(system, node), asked, rows.speed)
+    drift, X, independent = -found.solve(asked), found.free(), None
     if named:
-        independent = _pivots(N[0])
+        column = found.column
+        N = X * column[..., None]
+        independent = _pivots(N[0]) if size else np.arange(N.shape[2])
         X = X @ _inverse(system, node, N[:, independent], column[:, independent])
         drift = drift - (X @ drift[:, independent, None])[..., 0]
     return Freedom(X, drift, independent)
 
 
-def _decomposed(gap: _Gap) -> tuple[Array, Array, Array, Array, Array]:
-    """Scales of rows and columns, and the singular values of J with them: metres and radians weigh the same."""
-    row = np.where(gap.scale > 0, gap.scale, 1.0)
-    J = gap.J / row[..., None]
-    column = np.abs(J).max(axis=1, initial=0.0)
-    column = np.where(column > RANK, column, 1.0)
-    return row, column, *np.linalg.svd(J / column[:, None], full_matrices=True)
+def _names(system: System, node: Node) -> str:
+    return ", ".join(system.loops[i].name for i in node.loops)
 
 
-def _refuse_singular(
-    system: System, node: Node, q: Array, s: Array, ranks: NDArray[np.int64], rank: int, grows: Callable[[], bool]
-) -> None:
-    usual = _usual_ranks(system)
+def _refuse_singular(system: System, node: Node, q: Array, found: Ranked) -> None:
+    usual, ranks, count = _usual_ranks(system), found.rank, found.s.shape[1]
+    rank = int(ranks.max(initial=0))
     low = np.flatnonzero(ranks < max(rank, usual.get(node.loops, 0)))
-    if rank and not low.size:
-        low = np.flatnonzero(s[:, rank - 1] < NEARLY * s[:, 0])
-    if not low.size and usual.get(node.loops, -1) < rank:
-        if rank < min(s.shape[1], len(node.own)) and grows():
+    if ranks.size and not low.size and usual.get(node.loops, -1) < rank:
+        if rank < count and _grows(system, node, q[0], found):
             low = np.zeros(1, dtype=np.int64)
         else:
             usual[node.loops] = rank
     if low.size:
         expect_closed(system, q[low[0]])  # rows of a loop that is open say nothing of dead centres
-        which = ", ".join(system.loops[i].name for i in node.loops)
-        at = f" (state {low[0]} of the batch)" if len(s) > 1 else ""
+        at = f" (state {low[0]} of the batch)" if len(ranks) > 1 else ""
         raise SingularError(
-            f"loop {which}{at}: a singular configuration, where it can move in more ways than elsewhere (a dead "
-            f"centre): its {s.shape[1]} rows have less rank here than nearby, so the coordinates of "
+            f"loop {_names(system, node)}{at}: a singular configuration, where it can move in more ways than elsewhere "
+            f"(a dead centre): its {count} rows have less rank here than nearby, so the coordinates of "
             f"{described(system, node)} cannot be reduced; forward_dynamics with method='cut' or 'proximal' passes "
             "through"
         )
 
 
-def _grows(system: System, node: Node, q: Array, basis: Array, column: Array, rank: int) -> bool:
+def _grows(system: System, node: Node, q: Array, found: Ranked) -> bool:
     """Whether the rank of a node's loops is higher a small step along its free rates.
 
     At a singular configuration the next singular value grows with the step ε, where rows are merely redundant with
     ε², the step having left the loop by that: between the two, ε^1.5 decides.
     """
-    step = np.zeros(system.nv)
-    step[node.own] = NEARBY * (np.random.default_rng(0).normal(size=len(basis)) @ basis) / column
-    s = _decomposed(Rows(system, integrate(system.without_loops, q, step)[None]).of(node))[3][0]
-    return bool(rank < len(s) and s[rank] > NEARBY**1.5 * s[0])
-
-
-def _refuse_contradiction(system: System, node: Node, wanted: Array, rank: int) -> None:
-    off, size = np.abs(wanted[:, rank:]).max(initial=0.0), np.abs(wanted).max(initial=0.0)
-    if off > CONSISTENT * max(size, 1.0):
-        which = ", ".join(system.loops[i].name for i in node.loops)
-        raise ModelError(
-            f"loop {which}: its rows contradict each other by {off:.3g} (m/s² or rad/s²); bring q and v onto the loop "
-            "first (kf.assemble), or leave rows out"
-        )
+    step, rank = np.zeros(system.nv), int(found.rank[0])
+    basis = found.Vt[0, rank:]
+    step[node.own] = NEARBY * (np.random.default_rng(0).normal(size=len(basis)) @ basis) / found.column[0]
+    return bool(Rows(system, integrate(system.without_loops, q, step)[None]).of(node)[0].s[0, rank] > NEARBY**1.5)
 
 
 def _pivots(N: Array) -> NDArray[np.int64]:

@@ -4,8 +4,9 @@ With the world, node by node, K the rows of a contact at body k (THEORY section 
 
     Q(k) += K*K/μ,   ξ(k) −= K*(c/μ + y);   filter and smooth;   y += (c − Kλ)/μ
 
-A loop between two bodies has a cross block that no Q(k) holds; there the same iteration runs on its rows,
-(Ω + μ1) Δf = c − Ja. Either way dependent rows are allowed, and nothing is ever inverted that may be singular.
+A loop between two bodies has a cross block that no Q(k) holds, and so have dependent rows of contacts at several; there
+the same iteration runs on the rows, (Ω + μ1) Δf = c − Ja. Either way the rows are as many combinations as are
+independent (``closure.Ranked``), and they are watched as the accelerations are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
 from kfdyn.multibody.closure import loop_slices
+from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
@@ -31,19 +33,25 @@ MU = 1e-4
 MOST_SWEEPS = 1000
 # What later sweeps may still change, as part of the accelerations; where rounding keeps them changing, what they may.
 SETTLED, NOISE, LOOK_BACK = 1e-13, 1e-11, 10
+# What is left of the rows, as part of what they are sums of.
+KEPT = 1e-9
 HARDEST = 1e-10
 
 
 class _Settling:
-    """When to stop: what is left to change is told from the ratio of successive changes, not from the rows.
+    """When to stop: what is left to change is told from the ratio of successive changes, and the rows must hold.
 
     Rows that are nearly dependent settle by μ/(μ + σ) a sweep, σ being their smallest compliance, and long before the
     accelerations do.
     """
 
-    def __init__(self, cut: Cut) -> None:
-        self.cut = cut
+    def __init__(self, cut: Cut, free: Array) -> None:
+        self.cut, units = cut, cut.ranked
         self.changes: list[float] = []
+        # what accelerations and rows are sums of: free ones (B, nv), without loops, and drift
+        self.size = np.maximum(cut.magnitude(free), 1e-300)
+        drift = np.abs(cut.drift / units.row).max(axis=-1, initial=0.0)
+        self.rates = np.abs(units.column * free).max(axis=-1, initial=0.0) + drift
 
     @property
     def slow(self) -> bool:
@@ -51,9 +59,18 @@ class _Settling:
         return len(self.changes) > 1 and self.changes[-1] > 0.3 * self.changes[-2]
 
     def over(self, change: Array, a: Array) -> bool:
-        """Whether no later sweep will change a (B, nv), given what this one did; both measured by √(a*𝓜a)."""
-        part = self.cut.norm(change)
-        part /= np.maximum(self.cut.magnitude(a), 1e-300)
+        """Whether no later sweep will change a (B, nv), given what this one did, and all rows hold."""
+        return self._still(change) and self._holds(a)
+
+    def _holds(self, a: Array) -> bool:
+        cut, units = self.cut, self.cut.ranked
+        left = np.abs(units.reached(cut.of_accelerations(a)) / units.row).max(axis=-1, initial=0.0)
+        size = self.rates + np.abs(units.column * a).max(axis=-1, initial=0.0)
+        return bool((left <= KEPT * size).all())
+
+    def _still(self, change: Array) -> bool:
+        """Changes are measured by √(a*𝓜a)."""
+        part = self.cut.norm(change) / self.size
         self.changes.append(float(part.max(initial=0.0)))
         now, before = self.changes[-1], self.changes[-2] if len(self.changes) > 1 else np.inf
         if now == 0.0 or (now < before < np.inf and now * now / (before - now) <= SETTLED):
@@ -65,18 +82,26 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     """Accelerations (B, nv) and forces of all rows (B, Σr)."""
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
-    if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
-        return _with_the_world(system, states, cut)
-    count = cut.drift.shape[-1]
+    cut.expect_consistent()
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
-    f = np.zeros((states.size, count))
-    Omega, mu = cut.Omega / (cut.scale[:, :, None] * cut.scale[:, None, :]), MU
-    settling = _Settling(cut)
+    settling = _Settling(cut, a)
+    if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
+        bodies = [system.open_tree.locate(_held(loop))[0] for loop in system.loops]
+        if (cut.ranked.rank == cut.drift.shape[-1]).all():
+            unit = np.sqrt(np.einsum("bii->bi", cut.Omega))
+            return _with_the_world(states, settling, bodies, np.eye(unit.shape[-1]) / unit[..., None])
+        if len(set(bodies)) == 1:
+            C, Omega = cut.independent()
+            return _with_the_world(states, settling, bodies, C / np.sqrt(np.einsum("bii->bi", Omega))[..., None])
+    f, mu = np.zeros_like(cut.drift), MU
+    C, Omega = cut.independent()
+    scale = np.sqrt(np.einsum("bii->bi", Omega))[..., None]
+    C, Omega = C / scale, Omega / (scale * np.swapaxes(scale, -1, -2))
     for _ in range(MOST_SWEEPS):
-        soft = Omega + mu * np.eye(count)
+        soft = Omega + mu * np.eye(C.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-            rows = cut.of_accelerations(a)
-            more = -solve_positive(soft, (rows / cut.scale)[..., None])[0][..., 0] / cut.scale
+            rows = C @ cut.of_accelerations(a)[..., None]
+            more = -(np.swapaxes(C, -1, -2) @ solve_positive(soft, rows)[0])[..., 0]
             change = cut.response(more)
             f, a = f + more, a + change
         expect_finite(system, np.stack([change, a]), "the acceleration", **states.arrays)
@@ -87,8 +112,17 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     raise _stalled(system, settling.changes[-1])
 
 
-def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Array]:
-    """The same by sweeps of the engine whose process noise holds the contacts."""
+def _held(loop: Loop) -> str:
+    """The frame that a contact holds, or what carries it along."""
+    return loop.moves_with(loop.frame_a or loop.frame_b or "")
+
+
+def _with_the_world(states: States, settling: _Settling, bodies: list[int], C: Array) -> tuple[Array, Array]:
+    """The same by sweeps of the engine whose process noise holds combinations C (B, k, Σr) of the contacts' rows.
+
+    Each is of contacts at one of the ``bodies``, and has a compliance of 1.
+    """
+    cut, system = settling.cut, settling.cut.system
     base, size = system.open_tree, states.size
     state, velocity, force, g = states.part(slice(None))
     forest = as_forest(base, state, velocity, force, g)
@@ -96,33 +130,32 @@ def _with_the_world(system: System, states: States, cut: Cut) -> tuple[Array, Ar
     n = base.n_bodies
     Q = np.array(ss.Q.flat).reshape(size, n, 6, 6)
     xi = np.array(ss.xi).reshape(size, n, 6)
-    at_body: list[tuple[int, Array]] = []  # rows on the bodies' own accelerations
-    for loop, own in zip(system.loops, loop_slices(system)):
-        K = np.zeros((size, cut.drift.shape[-1], 6))
-        K[:, own] = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
-        at_body.append((base.locate(loop.moves_with(loop.frame_a or loop.frame_b or ""))[0], K))
+    rows_of = {body: np.zeros((size, C.shape[1], 6)) for body in bodies}  # on the bodies' own accelerations
+    for body, loop, own in zip(bodies, system.loops, loop_slices(system)):
+        forces = cut.read.forces[:, own, :6] if loop.frame_a is not None else cut.read.forces[:, own, 6:]
+        rows_of[body] += C[..., own] @ forces
+    at_body = list(rows_of.items())
     # rows J a + J̇v = Σ K λ + d, where d is all that is known
     zero = np.zeros((size, base.nv))
-    at_rest = cut.of_accelerations(zero)
+    at_rest = (C @ cut.of_accelerations(zero)[..., None])[..., 0]
     still = _costates(base, state, velocity, g)
     known = at_rest - sum((K @ still[:, body, :, None])[..., 0] for body, K in at_body)
-    mu = MU * cut.scale**2
     for body, K in at_body:
-        Q[:, body] += np.swapaxes(K, -1, -2) @ (K / mu[..., None])
+        Q[:, body] += np.swapaxes(K, -1, -2) @ K / MU
     model = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi.flat, ss.H.flat, Q.reshape(-1), ss.R.flat, None, ss.eta)
-    y = np.zeros_like(mu)
-    T, settling, last = forest.stack(states["tau"]), _Settling(cut), np.zeros_like(states["tau"])
+    y = np.zeros_like(known)
+    T, last = forest.stack(states["tau"]), np.zeros_like(states["tau"])
     for _ in range(MOST_SWEEPS):
         bias = xi.copy()
         for body, K in at_body:
-            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / mu + y)[..., None])[..., 0]
+            bias[:, body] -= (np.swapaxes(K, -1, -2) @ (-known / MU + y)[..., None])[..., 0]
         smooth = bryson_frazier(model, kalman_filter(model, T, xi=bias.reshape(-1)), covariances=False)
         a = forest.by_dof(smooth.a)
         costate = smooth.costate.flat.reshape(size, n, 6)
         rows = known + sum((K @ costate[:, body, :, None])[..., 0] for body, K in at_body)
-        y = y - rows / mu
+        y = y - rows / MU
         if settling.over(a - last, a):
-            return a, y
+            return a, (np.swapaxes(C, -1, -2) @ y[..., None])[..., 0]
         last = a
     raise _stalled(system, settling.changes[-1])
 

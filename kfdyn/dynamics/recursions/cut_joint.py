@@ -25,12 +25,16 @@ from kfdyn.sweeps.values import choice
 #: Pivots below this part of what they are made of are rounding; above the other they leave twelve digits.
 ROUNDING, REGULAR = 1e-14, 1e-4
 
-#: What dependent rows may ask for differently, as part of what rows ask for.
-CONSISTENT = 1e-7
+#: What dependent rows may ask for differently, as part of what rows ask for; beyond, rates tell whether it is a gap in
+#: the digits of a file or a contradiction, and the long way knows them.
+CONSISTENT = 1e-10
 
 
 class CutRows(LoopRows):
     """The rows of the loops, filtered: beside what they show, Ω and what solves for the forces."""
+
+    #: Light bodies on whose axes a row acts would hide heavy ones that it moves, if levers there counted more.
+    shortest = 1e-3
 
     def __init__(self, f):
         super().__init__(f.robot, f.row, f.rest)
@@ -69,12 +73,12 @@ class CutRows(LoopRows):
             for other in loop(c + 1):
                 self.Omega[c * rows + other] += weighed * self.seen[other * nv + i]
 
-    def _walk(self, a, b, first, count):
+    def _walk(self, a, b, first, count, size):
         """The world's acceleration is −g.
 
         The bodies' is g more than the filter says, which a row does not see: its forces on a and b are a pair.
         """
-        super()._walk(a, b, first, count)
+        super()._walk(a, b, first, count, size)
         if self.moving:
             g = vector(self.row.gravity)
             for c in loop(count):

@@ -18,7 +18,7 @@ from kfdyn.dynamics.sensors.joint_kinds import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.estimation import Tree
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.closure import RANK, scaled_jacobian
+from kfdyn.multibody.closure import Ranked
 from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
 
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
@@ -153,11 +153,10 @@ def independent_rows(system: System, q: bytes) -> tuple[tuple[int, ...], ...]:
     """Of every loop the rows that do not follow from the others at a configuration, by pivoted orthogonalisation."""
     from scipy.linalg import qr
 
-    J, scale = scaled_jacobian(system, np.frombuffer(q))
-    scaled = J / np.where(scale > 0, scale, 1.0)[..., None] if scale.ndim == J.ndim - 1 else J
-    _, R, order = qr(scaled.T, pivoting=True, mode="economic")
-    size = np.abs(R.diagonal())
-    kept = set(order[: int((size > RANK * size.max(initial=0.0)).sum())].tolist())
+    found = Ranked.at(system, np.frombuffer(q)[None])
+    k = len(found.s[0])
+    order = qr((found.U[0, :, :k] * found.s[0]).T, pivoting=True, mode="economic")[2]
+    kept = set(order[: int(found.rank[0])].tolist())
     out, at = [], 0
     for loop in system.loops:
         out.append(tuple(i for i in range(len(loop.rows)) if at + i in kept))

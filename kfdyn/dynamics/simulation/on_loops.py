@@ -11,13 +11,10 @@ from kfdyn.dynamics.loops.assemble import project
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, frame_pose
-from kfdyn.multibody.closure import gap_units, worst_gap
+from kfdyn.multibody.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
 from kfdyn.multibody.loop import Loop
 
 Array = NDArray[np.float64]
-
-# Of a radian or the mechanism's size, and of their rates: beyond, a state is not on the loops but meant otherwise.
-NEAR = 1e-6
 
 
 def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array]:
@@ -26,19 +23,21 @@ def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array
     loops = tuple(_anchored(system, loop, flat_q if q.ndim > 1 else q) for loop in system.loops)
     held = system.without_loops.with_loops(loops)
     cut, unit = Cut(held, flat_q, flat_v), gap_units(held, flat_q)
-    if (np.abs(cut.gap()) > NEAR * unit).any():
+    if (np.abs(cut.gap()) > LEFT_OPEN * unit).any():
         name, off = worst_gap(held, flat_q)
         raise ModelError(
             f"loop {name} is open by {off:.3g} (m or rad) where the motion is to begin; close it first: "
             "q = kf.assemble(system, q)"
         )
     rates, made_of = np.abs(cut.of_rates(flat_v)), (np.abs(cut.J) @ np.abs(flat_v)[..., None])[..., 0]
-    if (rates > NEAR * (unit + made_of)).any():
+    if (rates > LEFT_OPEN * (unit + made_of)).any():
         raise ModelError(
             f"the velocities where the motion is to begin open the loops at {rates.max():.3g} (m/s or rad/s); bring "
             "them onto the loops first: v = kf.impact(system, q, v).v"
         )
-    return held, *back_onto_loops(held, q, v)
+    q, v = back_onto_loops(held, q, v)
+    warn_left_open(held, q.reshape(-1, system.nq), level=4)
+    return held, q, v
 
 
 def back_onto_loops(system: System, q: Array, v: Array) -> tuple[Array, Array]:

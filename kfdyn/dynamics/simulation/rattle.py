@@ -109,7 +109,7 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
         q_end = integrate(base, q_half, half * w_new)
         if not max(np.abs(u_new).max(initial=0.0), np.abs(w_new).max(initial=0.0)) <= most:
             raise _too_long(system, h)
-        gap = loop_readings(system, _flat(q_end)).gap
+        gap = here.cut.ranked.reached(loop_readings(system, _flat(q_end)).gap)
         off = _change(base, q, (u_new - u, w_new - w), (u_new, w_new, terms))
         u, w, open_by = u_new, w_new, float(np.abs(gap / unit).max(initial=0.0))
         worst = max(off / SETTLED, open_by / SHUT)

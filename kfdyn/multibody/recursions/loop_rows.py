@@ -27,13 +27,13 @@ LOOP = Record(a=int, b=int, at_a=int, at_b=int, first=int, last=int, holds=int, 
 #: A row: its kind, axis i, and j, k.
 ROW = Record(kind=int, i=int, j=int, k=int)
 
-#: An end: how its frame is turned in its body, and where it is.
-END = Record(turn=Mat3, arm=Vec3)
+#: An end: how its frame is turned in its body, where it is, and the size of its loop.
+END = Record(turn=Mat3, arm=Vec3, size=float)
 
 #: Kept for each row: its forces on the bodies of both ends at their origins, and its acceleration when β̇ = 0.
 FORCES = Record(on_a=Spatial, on_b=Spatial, drift=float)
 
-#: Of a force that walks: how large, squared, what cancelled where the two ways of its loop met.
+#: Of a force that walks: how large, squared, what may cancel: its moment at the shortest lever, and where two ways met.
 LOST = Record(w=float, v=float)
 
 #: Rows of one loop.
@@ -62,6 +62,9 @@ class LoopRows(Reached, Workspace):
     #: Whether velocities are known, so that rows drift.
     moving = True
 
+    #: How short a lever counts, as part of its loop's size: where it may be nothing but rounding, so may what it makes.
+    shortest = 1.0
+
     @staticmethod
     def layout(robot, row):
         """Places of bodies, rows, what walks for one loop (columns of both ends), and what dofs have seen of rows."""
@@ -84,7 +87,8 @@ class LoopRows(Reached, Workspace):
         for i in loop(self.row.loops):
             one = LOOP.rows(self.row.loop_table)[i]
             self._put_forces(one, End(self, one.a, one.at_a, 2 * i), End(self, one.b, one.at_b, 2 * i + 1))
-            self._walk(one.a, one.b, one.first, one.last - one.first)
+            size = self.shortest * END.rows(self.row.ends)[2 * i].size
+            self._walk(one.a, one.b, one.first, one.last - one.first, size)
 
     def _put_forces(self, one, a, b):
         """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.relative_motion.relative_rows`."""
@@ -116,12 +120,16 @@ class LoopRows(Reached, Workspace):
     def _axis(self, i, start=0):
         return Vec3(*(self.axes[start + 3 * n + i] for n in range(3)))
 
-    def _walk(self, a, b, first, count):
-        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there."""
+    def _walk(self, a, b, first, count, size):
+        """Carry the forces of a loop's rows from body a and body b inward to the world, and leave them there.
+
+        Levers count as long as ``size`` at least.
+        """
         for c in loop(count):
             self.columns[c].h = self.forces[first + c].on_a
             self.columns[MOST + c].h = self.forces[first + c].on_b
-            self.lost[c].w, self.lost[c].v = 0.0, 0.0
+            e = self.forces[first + c].on_b.v
+            self.lost[c].w, self.lost[c].v = size * size * e.dot(e), 0.0
         at_a, at_b = local(a), local(b)
         for _ in while_(lambda: now(at_a) + now(at_b) != 0):
             for _ in when(now(at_a) == now(at_b)):
@@ -138,7 +146,7 @@ class LoopRows(Reached, Workspace):
         for c in loop(count):
             a, b, lost = self.columns[c].h, self.columns[MOST + c].h, self.lost[c]
             self.columns[c].h, self.columns[MOST + c].h = a + b, Spatial.zero()
-            lost.w = a.w.dot(a.w) + b.w.dot(b.w)
+            lost.w = lost.w + a.w.dot(a.w) + b.w.dot(b.w)
             lost.v = a.v.dot(a.v) + b.v.dot(b.v)
 
     def _cross(self, body, side, first, count):
@@ -169,7 +177,8 @@ class LoopRows(Reached, Workspace):
     def show(self, r, i, x, seen, size):
         """Keep what dof i sees of row r; what is left of the force x when it has answered: here it only looks on.
 
-        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet included.
+        ``size`` is |h|²|x|², what the square of ``seen`` is made of before anything cancels, where ways meet and at
+        levers that are ``shortest`` or less.
         """
         self.seen[r * self.robot.nv + i] = seen
         return x
@@ -180,4 +189,4 @@ class LoopRows(Reached, Workspace):
 
 #: What entries with loops take: how many rows and loops, tables of both, and where the frames of the ends are.
 LOOPS = [Parameter("rows", "n"), Parameter("loops", "n"), Parameter("loop_table", "i"), Parameter("row_table", "i")]
-ENDS = Given("ends", ("loops", 24), shared=True)
+ENDS = Given("ends", ("loops", 2 * END.width), shared=True)
