@@ -25,7 +25,6 @@ from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()
 _ready: list[object] = []
-_engines: list[object] = []
 _KEPT = 2**21  # numbers, half of what the C library can be asked to keep
 
 
@@ -114,11 +113,12 @@ def compiled(code):
         made = cache.load(known)
         if made is None:
             if cache.ours(code.module):  # else he who wrote it knows
-                compiling(stale=known is None)
+                compiling(code.name, known is None, known is not None and cache.had_before(known))
             made = _object_code(code)
             cache.save(known, made)
         taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
-        return python_function(code.name, _linked(code.name, made), *taken)
+        engine = _linked(made)
+        return python_function(code.name, engine.get_function_address(code.name), engine, *taken)
 
 
 def written(code):
@@ -175,9 +175,9 @@ def _object_code(code):
     return tm.emit_object(module)
 
 
-def _linked(name, code):
+def _linked(code):
+    """An engine that has loaded the code, which lives as long."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine().target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _engines.append(engine)  # its code lives as long
-    return engine.get_function_address(name)
+    return engine
