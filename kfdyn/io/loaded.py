@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from warnings import WarningMessage
 
 from kfdyn.multibody import Pose, System
@@ -87,6 +87,14 @@ class Loaded(NamedTuple):
     friction: Mapping[str, float] = NOTHING
     spring_reference: Mapping[str, float] = NOTHING
     world_frames: Mapping[str, Pose] = MappingProxyType({})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, tuple(dict(field) if isinstance(field, Mapping) else field for field in self)
+
+
+def _rebuilt(*fields: Any) -> Loaded:
+    """The same again; its mappings are read-only."""
+    return Loaded(*(MappingProxyType(field) if isinstance(field, dict) else field for field in fields))
 
 
 def listed(names: list[str], most: int = 4) -> str:

@@ -5,9 +5,12 @@ It stands on llvmlite's binding alone, to optimise and to link, and uses no priv
 
 import ctypes
 import ctypes.util
+import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -26,6 +29,21 @@ from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 _LOCK = threading.RLock()
 _ready: list[object] = []
 _KEPT = 2**21  # numbers, half of what the C library can be asked to keep
+
+
+def _renew_locks():
+    """Let nobody in a forked process wait for a thread that it does not have; a cached property has a lock, too."""
+    _LOCK.release()
+    modules = [module for name, module in sys.modules.items() if cache.ours(name)] if sys.version_info < (3, 12) else []
+    for kind in {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}:
+        for value in vars(kind).values():
+            if isinstance(value, cached_property):
+                value.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits until nothing is being compiled: a compiler that stands still in the middle never goes on.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_renew_locks)
 
 
 class Machine:
