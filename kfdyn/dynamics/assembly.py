@@ -70,10 +70,9 @@ def as_estimation(
     (array([[1.]]), array([-9.81,  9.81]))
     """
     expect_system(system)
-    lead, forest = getattr(q, "shape", ())[:-1], None
-    if 0 not in lead:  # loops are looked at where they are
-        make: Any = as_forest if system.is_tree else _larger_nodes
-        forest = make(system, q, v, external_forces, gravity)
+    lead, make = getattr(q, "shape", ())[:-1], as_forest if system.is_tree else _larger_nodes
+    if 0 not in lead:  # else there is nothing where loops could be looked at
+        forest: Any = make(system, q, v, external_forces, gravity)
         lead = forest.lead
     if lead:
         raise ShapeError(

@@ -35,7 +35,10 @@ def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> N
         if rows:
             sweep(one, Share(0, rows, np.zeros(numbers)))
         return
-    workers = max(1, min(threads(), rows // _ROWS_PER_THREAD))
+    workers = min(threads(), rows // _ROWS_PER_THREAD)
+    if workers < 2 and rows * numbers <= _BRIEF:
+        sweep(lanes, Share(0, rows, np.zeros(lanes * numbers)))
+        return
     most = -(-rows // ((_PARTS * workers if workers > 1 else 1) * lanes)) * lanes
     step = min(most, -(-_BRIEF // (max(1, numbers) * lanes)) * lanes)
     done, lock = 0, Lock()
@@ -61,7 +64,7 @@ def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> N
                 done = rows  # nothing is left for the others
             raise
 
-    POOL.share(work, workers)
+    POOL.share(work, max(workers, 1))
 
 
 @cache

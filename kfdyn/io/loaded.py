@@ -94,7 +94,7 @@ class Loaded(NamedTuple):
 
 def _rebuilt(*fields: Any) -> Loaded:
     """The same again; its mappings are read-only."""
-    return Loaded(*(MappingProxyType(field) if isinstance(field, dict) else field for field in fields))
+    return Loaded._make(MappingProxyType(field) if isinstance(field, dict) else field for field in fields)
 
 
 def listed(names: list[str], most: int = 4) -> str:

@@ -196,12 +196,12 @@ class Entry:
         if rows < _WIDE:
             return _told(self.narrow(model.address, 0, *arrays))
         enter, block = self.wide, self.options.block
-        workers = min(rows * model.size * effort // _LEAST, -(-rows // block) if effort > 1 else rows // NARROW)
+        whole = rows * model.size * effort
+        workers = min(whole // _LEAST, -(-rows // block) if effort > 1 else rows // NARROW)
         workers = min(workers, thread_pool.threads()) if workers > 1 else 1
-        blocks = max(1, _BRIEF // max(1, block * model.size * effort))
-        if workers < 2 and rows <= blocks * block:
+        if workers < 2 and whole <= _BRIEF:
             return _told(enter(model.address, 0, *arrays))
-        counter = np.array([0, blocks])
+        counter = np.array([0, max(1, _BRIEF // max(1, block * model.size * effort))])
 
         def work(kept: object = (model, counter)) -> int:
             """Sweep; what the addresses are of is kept, since a thread may go on when its caller was interrupted."""

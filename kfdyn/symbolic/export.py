@@ -167,7 +167,7 @@ class _C(_Writer):
 
 
 def _visible(text: str) -> str:
-    r"""Text on one line: what cannot be seen, a line break or a change of direction, is written as ``\n`` or ``\u202e``.
+    r"""Text on one line: a line break or another letter that cannot be seen is written as ``\n`` or ``\u202e``.
 
     Names come from files: in a docstring or a comment they may not end it.
     """
