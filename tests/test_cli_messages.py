@@ -1,7 +1,9 @@
 """What the command line says of input that cannot be right: one line, with the cause that applies."""
 
 import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,6 +99,24 @@ def test_files_that_hold_no_matrix(tmp_path, capsys):
         assert status == 2
         assert words in error
         assert "pickle" not in error and "codec" not in error
+
+
+def test_a_matrix_from_a_device_without_end_and_from_a_pipe(tmp_path, capsys):
+    if not Path("/dev/zero").exists() or not Path("/dev/fd").exists():
+        pytest.skip("no such devices here")
+    check = ["check", "builtin:pendulum", "--samples", "2000", "--q", "neutral", "--minv"]
+    status, error = said(capsys, *check, "/dev/zero")
+    assert status == 2 and "/dev/zero: larger than 256 MiB" in error
+    header = {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2**10)}
+    with open(tmp_path / "liar.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    status, error = said(capsys, *check, str(tmp_path / "liar.npy"))
+    assert status == 2 and "holds no matrix of numbers; give" in error
+    read, write = os.pipe()
+    os.write(write, b"1.0\n")  # the pendulum's: a unit mass on a rod of unit length
+    os.close(write)
+    assert cli.main([*check, f"/dev/fd/{read}"]) == 0
+    os.close(read)
 
 
 @pytest.mark.parametrize(("option", "symbol"), [("--minv", "𝓜⁻¹"), ("--mass-matrix", "𝓜")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,22 +99,27 @@ def _claimed(args: argparse.Namespace) -> dict[str, Named]:
     return {name: Named(_read_matrix(file), str(file)) for name, file in files.items()}
 
 
+_MOST = 2**28  # bytes of a matrix, 5,000 dofs as .npy
+
+
 def _read_matrix(file: Path) -> Array:
     """Read the matrix in a file; numpy's own words say nothing to whoever only named a file."""
     cure = "give a .npy file of one array, or rows of numbers"
     with file.open("rb") as opened:
-        start = opened.read(6)
-    if start[:2] == b"PK":
+        data = opened.read(_MOST + 1)  # once, and not for ever: it may be a pipe or a device
+    if len(data) > _MOST:
+        raise ModelError(f"{file}: larger than {_MOST >> 20} MiB, so that it is no matrix of a robot; {cure}")
+    if data[:2] == b"PK":
         raise ModelError(f"{file}: is an archive of arrays (.npz); {cure}")
     try:
-        if file.suffix == ".npy" or start == b"\x93NUMPY":
-            return np.asarray(np.load(file, allow_pickle=False))
-        text = file.read_text()
+        if file.suffix == ".npy" or data[:6] == b"\x93NUMPY":
+            return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+        text = data.decode()
         if not text.strip():
             raise ModelError(f"{file}: is empty; {cure}")
-        return np.loadtxt(file, delimiter="," if "," in text else None, ndmin=2)
+        return np.loadtxt(io.StringIO(text), delimiter="," if "," in text else None, ndmin=2)
     except UnicodeDecodeError:
         raise ModelError(f"{file}: holds no matrix of numbers, nor any text; {cure}") from None
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, MemoryError) as error:
         why = "" if file.suffix == ".npy" else f" ({error})"
         raise ModelError(f"{file}: holds no matrix of numbers{why}; {cure}") from None

@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 
 ABOUT = "compile now what the first use would compile, and keep it on disk"
-EXAMPLES = ("kfdyn warm", "RUN kfdyn warm                            in a Dockerfile")
+EXAMPLES = (
+    "kfdyn warm",
+    "ENV KFDYN_CACHE_DIR=/opt/kfdyn            in a Dockerfile, so that every user of the image finds it,",
+    "RUN kfdyn warm                            and then this",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Call every function once, on a small robot and on small models, and tell how long that took."""
-    from kfdyn.first_use import folder
+    from kfdyn.first_use import folders
 
     os.environ["KFDYN_QUIET"] = "1"  # here the notice would be no news
     begin = time.perf_counter()
@@ -27,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
         work()
         print(f"{what:<44}{time.perf_counter() - start:7.1f} s", flush=True)
     print(f"{'all':<44}{time.perf_counter() - begin:7.1f} s")
-    if folder() is None:
-        print("Nothing was kept: no folder can be written; set KFDYN_CACHE_DIR to one.")
+    found = folders()
+    print(f"Nothing was kept: {found.trouble}." if found.kept_in is None else f"Kept in {found.kept_in}.")
     return 0
 
 

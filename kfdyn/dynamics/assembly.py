@@ -70,20 +70,20 @@ def as_estimation(
     (array([[1.]]), array([-9.81,  9.81]))
     """
     expect_system(system)
-    if not system.is_tree:
-        forest: Any = _larger_nodes(system, q, v, gravity, external_forces)
-    else:
-        forest = as_forest(system, q, v, external_forces, gravity)
-    if forest.lead:
+    lead, make = getattr(q, "shape", ())[:-1], as_forest if system.is_tree else _larger_nodes
+    if 0 not in lead:  # else there is nothing where loops could be looked at
+        forest: Any = make(system, q, v, external_forces, gravity)
+        lead = forest.lead
+    if lead:
         raise ShapeError(
-            f"as_estimation takes one configuration, but the arguments have leading axes {forest.lead} "
+            f"as_estimation takes one configuration, but the arguments have leading axes {lead} "
             f"(system {system.name!r}); call it for one of them"
         )
     ss: StateSpace = forest.ss
     return ss
 
 
-def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, gravity: Any, external_forces: Any) -> Any:
+def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, external_forces: Any, gravity: Any) -> Any:
     """The forest of a system whose nodes are groups of bodies, or bodies that bend."""
     if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
         from kfdyn.dynamics.flexible import flexible_forest

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from kfdyn.sweeps.thread_pool import POOL, threads
 
 _ROWS_PER_THREAD = 2048  # below this a thread costs more than it saves
 _PARTS = 4  # of each thread's rows: one that wakes late does fewer
+# Numbers that a part goes through before Python looks up, and the seconds that it is then to take, or up to four times
+# as long: for whoever interrupts.
+_BRIEF, _SOON = 2**20, 0.02
 
 
 def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> None:
@@ -31,21 +36,35 @@ def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> N
             sweep(one, Share(0, rows, np.zeros(numbers)))
         return
     workers = min(threads(), rows // _ROWS_PER_THREAD)
-    if workers < 2:
+    if workers < 2 and rows * numbers <= _BRIEF:
         sweep(lanes, Share(0, rows, np.zeros(lanes * numbers)))
         return
-    step = -(-rows // (_PARTS * workers * lanes)) * lanes
-    left = [(first, min(first + step, rows)) for first in range(0, rows, step)]
+    most = -(-rows // ((_PARTS * workers if workers > 1 else 1) * lanes)) * lanes
+    step = min(most, -(-_BRIEF // (max(1, numbers) * lanes)) * lanes)
+    done, lock = 0, Lock()
 
     def work() -> None:
-        while left:
-            try:
-                part = left.pop()
-            except IndexError:  # another thread was quicker
-                return
-            sweep(lanes, Share(*part, np.zeros(lanes * numbers)))
+        nonlocal done, step
+        try:
+            while True:
+                with lock:
+                    first, done = done, min(done + step, rows)
+                    last = done
+                if first == last:
+                    return
+                start = perf_counter()
+                sweep(lanes, Share(first, last, np.zeros(lanes * numbers)))
+                took = perf_counter() - start
+                if took < _SOON:
+                    step = min(2 * step, most)
+                elif took > 4 * _SOON:
+                    step = max(step // (2 * lanes) * lanes, lanes)
+        except BaseException:
+            with lock:
+                done = rows  # nothing is left for the others
+            raise
 
-    POOL.share(work, workers)
+    POOL.share(work, max(workers, 1))
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from warnings import WarningMessage
 
 import numpy as np
@@ -127,6 +127,14 @@ def not_obeyed(system: System) -> Iterator[str]:
     said = [f"{what} of {n} hinge{'s' * (n > 1)} ({option})" for what, (n, option) in told.items() if n]
     if said:
         yield f"simulate ignores, unless asked: {', '.join(said)}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, tuple(dict(field) if isinstance(field, Mapping) else field for field in self)
+
+
+def _rebuilt(*fields: Any) -> Loaded:
+    """The same again; its mappings are read-only."""
+    return Loaded._make(MappingProxyType(field) if isinstance(field, dict) else field for field in fields)
 
 
 def listed(names: list[str], most: int = 4) -> str:

@@ -50,6 +50,8 @@ def filled(out: Any, answer: Array) -> Array:
 
 def _overlaps_itself(out: Array) -> bool:
     """Whether some entries may be the same memory: an axis does not step over all that the smaller steps reach."""
+    if not out.size:
+        return False
     reach = out.itemsize
     for step, extent in sorted((abs(step), extent) for step, extent in zip(out.strides, out.shape) if extent > 1):
         if step < reach:

@@ -47,6 +47,14 @@ def claimed(counter, at, block):
     return following
 
 
+def allowed(counter):
+    """How many blocks may be taken in one call: what stands behind the counter. Alone, all of them."""
+    most = local(2**62)
+    for _ in when(counter != 0):
+        most.set(pointer(counter, INT)[1])
+    return most
+
+
 def align_stack():
     """Have the function put numbers for which it has no register where no cache line ends within one.
 

@@ -5,9 +5,12 @@ It stands on llvmlite's binding alone, to optimise and to link, and uses no priv
 
 import ctypes
 import ctypes.util
+import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -25,8 +28,22 @@ from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()
 _ready: list[object] = []
-_engines: list[object] = []
 _KEPT = 2**21  # numbers, half of what the C library can be asked to keep
+
+
+def _renew_locks():
+    """Let nobody in a forked process wait for a thread that it does not have; a cached property has a lock, too."""
+    _LOCK.release()
+    modules = [module for name, module in sys.modules.items() if cache.ours(name)] if sys.version_info < (3, 12) else []
+    for kind in {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}:
+        for value in vars(kind).values():
+            if isinstance(value, cached_property):
+                value.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits until nothing is being compiled: a compiler that stands still in the middle never goes on.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_renew_locks)
 
 
 class Machine:
@@ -114,11 +131,12 @@ def compiled(code):
         made = cache.load(known)
         if made is None:
             if cache.ours(code.module):  # else he who wrote it knows
-                compiling(stale=known is None)
+                compiling(code.name, known is None, known is not None and cache.had_before(known))
             made = _object_code(code)
             cache.save(known, made)
         taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
-        return python_function(code.name, _linked(code.name, made), *taken)
+        engine = _linked(made)
+        return python_function(code.name, engine.get_function_address(code.name), engine, *taken)
 
 
 def written(code):
@@ -175,9 +193,9 @@ def _object_code(code):
     return tm.emit_object(module)
 
 
-def _linked(name, code):
+def _linked(code):
+    """An engine that has loaded the code, which lives as long."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine().target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _engines.append(engine)  # its code lives as long
-    return engine.get_function_address(name)
+    return engine

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ from kfdyn.sweeps.wrapper import Array, Model, Whole
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
+# Nodes times rows after which Python looks up, some 10 ms; and the seconds that it is then to take, or up to four times
+# as long, since nodes differ.
+_BRIEF, _SOON = 2**18, 0.02
 # Rows from which on the widest vectors pay.
 _WIDE = 8
 #: Lanes for few rows: more would take as long as four, or longer.
@@ -73,12 +77,13 @@ class Options(NamedTuple):
     ``may_overflow``: answers are looked at, too, and FAILED where one is not finite. ``block``: rows that a thread
     takes at a time; few where a row is much work. ``unroll``: how large a model may be for straight-line code of its
     own to pay, in nodes or numbers a row (see :mod:`special`); 0: none pays. Beyond, what a loop keeps in memory is no
-    slower than what fits no register.
+    slower than what fits no register. ``long``: a single row may be much work, so that other threads run meanwhile.
     """
 
     may_overflow: bool = True
     block: int = 128
     unroll: int = 0
+    long: bool = False
 
 
 _USUAL = Options()
@@ -149,7 +154,9 @@ class Entry:
         It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
         for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
         """
-        return self._compiled(partial(write_single, self), [Model(owner, slot)], ("one row", LANES), alone=True)
+        return self._compiled(
+            partial(write_single, self), [Model(owner, slot, self.options.long)], ("one row", LANES), alone=True
+        )
 
     def _compiled(
         self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False
@@ -189,15 +196,28 @@ class Entry:
         if rows < _WIDE:
             return _told(self.narrow(model.address, 0, *arrays))
         enter, block = self.wide, self.options.block
-        workers = min(rows * model.size * effort // _LEAST, -(-rows // block) if effort > 1 else rows // NARROW)
+        whole = rows * model.size * effort
+        workers = min(whole // _LEAST, -(-rows // block) if effort > 1 else rows // NARROW)
         workers = min(workers, thread_pool.threads()) if workers > 1 else 1
-        if workers < 2:
+        if workers < 2 and whole <= _BRIEF:
             return _told(enter(model.address, 0, *arrays))
-        counter = np.zeros(1, dtype=np.int64)
+        counter = np.array([0, max(1, _BRIEF // max(1, block * model.size * effort))])
 
         def work(kept: object = (model, counter)) -> int:
             """Sweep; what the addresses are of is kept, since a thread may go on when its caller was interrupted."""
-            return enter(model.address, address_of(counter), *arrays)
+            status = FINE
+            try:
+                while counter[0] < rows and status >= 0:
+                    start = perf_counter()
+                    status = min(status, enter(model.address, address_of(counter), *arrays))
+                    if perf_counter() - start < _SOON:
+                        counter[1] *= 2
+                    elif perf_counter() - start > 4 * _SOON:
+                        counter[1] = max(1, counter[1] // 2)
+            except BaseException:
+                counter[0] = rows  # nothing is left for the others
+                raise
+            return status
 
         return _told(min(thread_pool.POOL.share(work, workers)))
 

@@ -150,12 +150,21 @@ class _Method(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-def python_function(name, address, *taken):
-    """A function of Python's at an address; ``taken`` are the class and the slot of a model, if it takes one."""
+class _Context(bytes):
+    """The context of a function, and what its code lives in: with the function both are let go."""
+
+
+def python_function(name, address, code, *taken):
+    """A function of Python's at an address, which keeps what its ``code`` lives in.
+
+    ``taken`` are the class and the slot of a model, if it takes one.
+    """
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
     method = _Method(name.encode(), address, _FASTCALL, None)
     # A function looks into its definition even while it is taken down. Whatever a module keeps may be gone by then, as
     # the interpreter ends, so nobody may ever let go of this.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
-    return make(ctypes.byref(method), context(*taken), None)
+    own = _Context(context(*taken))
+    own.code = code
+    return make(ctypes.byref(method), own, None)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from kfdyn.sweeps.borrowing import align_stack, borrowed, claimed
+from kfdyn.sweeps.borrowing import align_stack, allowed, borrowed, claimed
 from kfdyn.sweeps.control_flow import either, loop, when, while_
 from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
@@ -153,13 +153,16 @@ def write_entry(entry, model, lanes, counter, *arrays):
 
 
 def _write_rows(call, work, counter, answers):
-    """Take block after block of rows, as long as some are left."""
+    """Take block after block of rows, as long as some are left, and no more of them than there may be."""
     rows, block = call.rows, call.entry.options.block
+    left = allowed(counter)
     at = local(claimed(counter, -block, block))
     for _ in while_(lambda: at < rows):
         first = now(at)
         _write_block(call, work, first, choice(rows - first < block, rows, first + block), answers)
-        at.set(claimed(counter, first, block))
+        left.set(left - 1)
+        for more in either(left > 0):
+            at.set(claimed(counter, first, block) if more else rows)
     answers.finish()
 
 

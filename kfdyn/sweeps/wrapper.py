@@ -48,14 +48,15 @@ class Real(Whole):
 class Model:
     """The first argument: an object of this class that keeps the address of its table in one of its slots.
 
-    A function that takes one answers with new arrays, and with None to whatever it does not take; it never lets the
-    lock go.
+    A function that takes one answers with new arrays, and with None to whatever it does not take. It lets the lock go
+    if it is ``long`` and its caller has the arrays for the answer: others are done before anybody else wakes.
     """
 
-    key, types = "model", (INT, INT)
+    types = INT, INT
 
-    def __init__(self, owner, slot):
-        self.owner, self.slot = owner, slot
+    def __init__(self, owner, slot, long=False):
+        self.owner, self.slot, self.long = owner, slot, long
+        self.key = "model", long
 
     def read(self, python, thing, unless):
         """The context, and the address that a model keeps in its slot."""
@@ -169,6 +170,8 @@ def _write(own, given, count, inner, arguments):
     all_there = count == whole
     unless(all_there | (count == fewer), whole)
     passed, free = [], not objects
+    if objects and arguments[0].long:
+        free = all_there
     for i, kind in enumerate(arguments):
         if i < fewer:
             thing = things[i]

@@ -109,7 +109,8 @@ class _Writer:
 
     def docstring(self) -> list[str]:
         formula, counts = self.formula, self.formula.counts
-        lines = [f"{formula.says[0].upper()}{formula.says[1:]}, written by kfdyn.symbolic.", ""]
+        says = _visible(f"{formula.says[0].upper()}{formula.says[1:]}")
+        lines = [f"{says}, written by kfdyn.symbolic.", ""]
         lines += [
             f"{counts.add} additions, {counts.multiply} multiplications, {counts.divide} divisions, "
             f"{counts.trigonometric} sines and cosines."
@@ -134,7 +135,7 @@ class _Python(_Writer):
         formula, m = self.formula, self.module
         steps, out = self.expressions()
         imports = "import numpy as np" if m == "np" else "import jax.numpy as jnp"
-        doc = self.docstring()
+        doc = [line.replace("\\", r"\\").replace('"', r"\"") for line in self.docstring()]
         lines = [imports, "", "", f"def {name}({', '.join(self.arguments)}):", f'    """{doc[0]}', ""]
         lines += [f"    {line}" if line else "" for line in doc[2:]] + ['    """']
         lines += [f"    {a} = {m}.asarray({a}, dtype=float)" for a in self.arguments]
@@ -156,12 +157,21 @@ class _C(_Writer):
 
     def source(self, name: str) -> str:
         steps, out = self.expressions()
-        doc = "\n".join(f" * {line}".rstrip() for line in self.docstring())
+        safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in self.docstring()]
+        doc = "\n".join(f" * {line}".rstrip() for line in safe)
         arguments = ", ".join([*(f"const double *{a}" for a in self.arguments), "double *out"])
         lines = ["#include <math.h>", "", "/*", doc, " */", f"void {name}({arguments})", "{"]
         lines += [f"    const double {x} = {e};" for x, e in steps]
         lines += [f"    out[{i}] = {e};" for i, e in enumerate(out)]
         return "\n".join([*lines, "}"]) + "\n"
+
+
+def _visible(text: str) -> str:
+    r"""Text on one line: a line break or another letter that cannot be seen is written as ``\n`` or ``\u202e``.
+
+    Names come from files: in a docstring or a comment they may not end it.
+    """
+    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
 
 
 def _scaled(coefficient: float, text: str) -> str:

@@ -1,6 +1,7 @@
 """The files of the package that the pages about its inside name are there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,14 @@ def test_extras_are_installed_in_one_way():
     found = [name for text in texts for name in re.findall(r"pip install (\S*\[\w+\]\S*)", text.read_text("utf-8"))]
     assert len(found) > 7
     assert all(re.match(r'\\?"\.\[\w+\]\\?"', name) for name in found), found
+
+
+def test_the_source_distribution_has_all_that_the_tests_read():
+    """Every file beside the package that a test names, and what pytest looks for by itself."""
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = {*about["tool"]["hatch"]["build"]["targets"]["sdist"]["include"], "pyproject.toml"}
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")]
+    read = {name.partition("/")[0] for text in texts for name in re.findall(r'\bROOT / "([^"]+)"', text)}
+    needed = {name for name in read if (ROOT / name).exists()} | {"conftest.py", "tests"}
+    assert {"docs", "README.md", "Makefile", "CONTRIBUTING.md"} < needed
+    assert needed <= included

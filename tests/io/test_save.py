@@ -1,12 +1,17 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kfdyn as kf
 import kfdyn.dynamics as dy
 import kfdyn.io as kio
 import kfdyn.multibody as mb
 from kfdyn.errors import ModelError
+from kfdyn.io.loaded import Loaded
 from kfdyn.spatial import rotation_from_rpy, spatial_inertia
 
 seeds = st.integers(0, 10**6)
@@ -143,3 +148,15 @@ def test_pinocchio_reads_what_has_armature_and_no_damping():
     there = kio.to_pinocchio(arm, model, q, v, tau=tau)
     a = pin.aba(model, model.createData(), there.q, there.v, there.tau)
     np.testing.assert_allclose(a, dy.forward_dynamics(arm, q, v, tau), rtol=1e-10)
+
+
+@pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+def test_what_was_read_can_be_copied_and_sent_to_another_process(again):
+    loaded = kf.read(kf.save_urdf(Loaded(kf.models.double_pendulum(), "rusty", friction={"elbow": 0.3})))
+    other = again(loaded)
+    assert type(other) is Loaded and (other.source, other.notes) == (loaded.source, loaded.notes)
+    assert dict(other.friction) == {"elbow": 0.3} and other.world_frames.keys() == loaded.world_frames.keys()
+    q, v, tau = np.random.default_rng(0).normal(size=(3, 2))
+    assert np.array_equal(kf.forward_dynamics(other.system, q, v, tau), kf.forward_dynamics(loaded.system, q, v, tau))
+    with pytest.raises(TypeError, match="item assignment"):
+        other.friction["elbow"] = 0.0

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -55,9 +56,17 @@ def run(copy, place, code=ASK, **more):
 
 
 def answer(*args, **more):
-    told, _ = (process := run(*args, **more)).communicate()
+    answered, _ = (process := run(*args, **more)).communicate()
     assert process.returncode == 0
-    return float(told)
+    return float(answered)
+
+
+def told(copy, place, code=ASK, **more):
+    """The answer, and what was said on the standard error stream."""
+    env = {**environment(copy, place), **more}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=place, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout), done.stderr
 
 
 def test_an_edit_is_seen_at_once(tmp_path):
@@ -110,10 +119,10 @@ def test_a_process_that_has_imported_what_is_edited_then_neither_takes_nor_leave
     (copy / "sample_factor.py").write_text(FACTOR.format("3.00"))  # of another size, so that Python sees it, too
     if first == "the new one":
         assert answer(copy, tmp_path) == 3
-    told, said = old.communicate("\n")
-    assert float(told) == 2
+    answered, said = old.communicate("\n")
+    assert float(answered) == 2
     assert said == (
-        "kfdyn: compiling for this process alone: files of kfdyn have changed since it was imported, "
+        "kfdyn: compiling scaled for this process alone: files of kfdyn have changed since it was imported, "
         "so begin a new process\n"
     )
     assert answer(copy, tmp_path) == answer(copy, tmp_path) == 3
@@ -142,11 +151,110 @@ def test_a_number_that_somebody_has_put_there_is_in_the_name(tmp_path):
     assert [answer(copy, tmp_path, code) for code in (changed, ASK, changed)] == [5, 2, 5]
 
 
-def test_files_from_the_future_are_no_error(tmp_path):
+def test_files_from_the_future_are_kept_and_their_edits_seen(tmp_path):
+    """As a clock that was ahead, or an archive, may leave them: else nothing would be kept until that date."""
     copy = tree(tmp_path)
-    os.utime(copy / "sample_factor.py", (2**32, 2**32))
+    file = copy / "sample_factor.py"
+    os.utime(file, (2**32, 2**32))
     assert answer(copy, tmp_path) == 2
-    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").iterdir())
+    (kept,) = (tmp_path / "cache").iterdir()
+    before = kept.stat()
+    assert told(copy, tmp_path) == (2, "")
+    assert kept.stat().st_mtime_ns == before.st_mtime_ns
+    edit = f"import os, pathlib\nfile = pathlib.Path({str(file)!r})\nfile.write_text({FACTOR.format('3.00')!r})\n"
+    code = ASK.replace("out =", f"{edit}os.utime(file, (2**32, 2**32))\nout =")
+    answered, said = told(copy, tmp_path, code)
+    assert answered == 2 and "files of kfdyn have changed" in said
+    assert list((tmp_path / "cache").iterdir()) == [kept]
+
+
+def test_what_is_compiled_is_named_and_why_again(tmp_path):
+    copy = tree(tmp_path)
+    kept = f"it is kept in {tmp_path / 'cache'} (`kfdyn warm` compiles ahead of time)\n"
+    assert told(copy, tmp_path) == (2, f"kfdyn: compiling scaled for its first use on this machine; {kept}")
+    assert told(copy, tmp_path) == (2, "")
+    (copy / "sample_factor.py").write_text(FACTOR.format("3.00"))
+    assert told(copy, tmp_path) == (3, f"kfdyn: compiling scaled again, since kfdyn or NumPy has changed; {kept}")
+
+
+needs_root = pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root gives files away")
+SOMEBODY = 54321
+
+
+def give_away(path):
+    os.chown(path, SOMEBODY, SOMEBODY)
+
+
+def open_to_all(path):
+    path.chmod(0o777)
+
+
+def open_to_the_group(path):
+    path.chmod(0o775)
+
+
+@pytest.mark.parametrize(
+    ("whose", "reason"),
+    [
+        (open_to_all, "can be written by others: `chmod go-w` it"),
+        (open_to_the_group, "can be written by others: `chmod go-w` it"),
+        pytest.param(give_away, f"belongs to another user (uid {SOMEBODY}): set KFDYN_CACHE_DIR", marks=needs_root),
+    ],
+)
+def test_a_folder_of_others_is_not_used_and_one_line_says_so(tmp_path, whose, reason):
+    """What is in it would be run."""
+    copy, place = tree(tmp_path), tmp_path / "cache"
+    assert answer(copy, tmp_path) == 2
+    (kept,) = place.iterdir()
+    before = kept.stat()
+    whose(place)
+    for _ in range(2):
+        answered, said = told(copy, tmp_path)
+        assert answered == 2 and said.count("\n") == 1
+        assert f"compiling scaled for this process alone: {place} is not used, since it {reason}" in said
+    assert list(place.iterdir()) == [kept] and kept.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("whose", [open_to_all, pytest.param(give_away, marks=needs_root)])
+def test_a_file_of_others_is_not_run_but_replaced(tmp_path, whose):
+    copy = tree(tmp_path)
+    assert answer(copy, tmp_path) == 2
+    (kept,) = (tmp_path / "cache").iterdir()
+    whose(kept)
+    assert "compiling scaled" in told(copy, tmp_path)[1]
+    assert (kept.stat().st_uid, kept.stat().st_mode & 0o777) == (os.geteuid(), 0o644)
+    assert told(copy, tmp_path) == (2, "")
+
+
+def test_code_under_another_name_is_not_run(tmp_path):
+    """Sound, and of this user, but not what was asked for."""
+    copy = tree(tmp_path)
+    assert answer(copy, tmp_path) == 2
+    (old,) = (tmp_path / "cache").iterdir()
+    (copy / "sample_factor.py").write_text(FACTOR.format("3.00"))
+    assert answer(copy, tmp_path) == 3
+    (new,) = set((tmp_path / "cache").iterdir()) - {old}
+    new.write_bytes(old.read_bytes())
+    assert answer(copy, tmp_path) == 3
+
+
+@needs_root
+def test_what_root_has_compiled_serves_another_user_who_cannot_write():
+    """An image that was warmed. What is imported is imported before: Python itself may be where only root can look."""
+    with tempfile.TemporaryDirectory() as somewhere:
+        place = Path(somewhere)
+        place.chmod(0o755)
+        copy = tree(place)
+        assert answer(copy, place) == 2
+        (kept,) = (place / "cache").iterdir()
+        become = f"os.setgroups([])\nos.setgid({SOMEBODY})\nos.setuid({SOMEBODY})\n"
+        load = "import os, kfdyn.sweeps.cache, kfdyn.sweeps.driver\nkfdyn.sweeps.cache.digest('kfdyn.sample')\n"
+        theirs = ASK.replace("out =", f"{load}{become}out =")
+        assert told(copy, place, theirs, PYTHONDONTWRITEBYTECODE="1") == (2, "")
+        kept.unlink()
+        answered, said = told(copy, place, theirs, PYTHONDONTWRITEBYTECODE="1")
+        assert answered == 2 and not list((place / "cache").iterdir())
+        assert f"for this process alone: {place / 'cache'} cannot be written; set KFDYN_CACHE_DIR" in said
 
 
 def test_from_an_archive(tmp_path):
@@ -163,8 +271,8 @@ def test_a_full_disk_is_told(tmp_path):
     env = environment(tree(tmp_path), tmp_path)
     done = subprocess.run([sys.executable, "-c", full], env=env, cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert (done.returncode, float(done.stdout)) == (0, 2), done.stderr
-    told = done.stderr.splitlines()[-1]
-    assert told.startswith(f"kfdyn: what was compiled cannot be kept in {tmp_path / 'cache'} (File too large): every")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"kfdyn: what was compiled cannot be kept in {tmp_path / 'cache'} (File too large): every")
     assert not list((tmp_path / "cache").iterdir())
 
 
@@ -219,7 +327,7 @@ def test_what_others_write_is_kept_nowhere(tmp_path):
         "    print(x[0])\n"
     )
     kept = tmp_path / "kept"
-    told = os.environ | {"KFDYN_CACHE_DIR": str(kept), "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE.parent}"}
-    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, encoding="utf-8", check=True)
+    env = os.environ | {"KFDYN_CACHE_DIR": str(kept), "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.split() == ["2.0", "3.0"]
     assert not list(kept.glob("*.o"))

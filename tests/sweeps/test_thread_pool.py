@@ -1,6 +1,7 @@
 """One pool: threads that stay, everyone's work is done, errors come back, nobody takes more threads than asked."""
 
 import gc
+import signal
 import threading
 import time
 import weakref
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
+from kfdyn.estimation import sweeps
+from kfdyn.sweeps import entry
 from kfdyn.sweeps.thread_pool import POOL, ThreadPool, alone, threads
 
 ARM = kf.models.double_pendulum()
@@ -138,3 +141,44 @@ def test_alone_holds_back_the_threads_of_every_batch(batch, monkeypatch):
     with alone():
         BATCHES[batch]()
     assert max(asked, default=1) == 1
+
+
+def batches():
+    """Calls with many rows, and what they go through a part at a time: where it is kept, and under which name."""
+    import kfdyn.estimation.recursions.states as states
+    from kfdyn.dynamics.entries import FORWARD
+
+    q, v, tau = np.random.default_rng(1).normal(size=(3, 2000, 2))
+    T = np.random.default_rng(2).normal(size=(2000, 3))
+    yield lambda: kf.forward_dynamics(ARM, q, v, tau), FORWARD.entry.__dict__, "wide"
+    yield lambda: kf.kalman_filter(ENGINE, T).nu, vars(states), "filter_states"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_batch_looks_for_signals_and_has_the_same_bits_in_any_parts(which, monkeypatch):
+    """Parts as small as can be, so that a signal in the third of them is seen before there is a fourth."""
+    batch, place, name = list(batches())[which]
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "1")
+    whole, sweep, calls = batch(), place[name], []
+    for module in (entry, sweeps):
+        monkeypatch.setattr(module, "_BRIEF", 1)
+        monkeypatch.setattr(module, "_SOON", 0.0)
+
+    def counted(*args):
+        calls.append(args)
+        if len(calls) == 3 and interrupted:
+            signal.raise_signal(signal.SIGINT)
+        return sweep(*args)
+
+    monkeypatch.setitem(place, name, counted)
+    interrupted = False
+    assert np.array_equal(batch(), whole)
+    assert len(calls) > 10
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "3")
+    assert np.array_equal(batch(), whole)
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "1")
+    calls.clear()
+    interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        batch()
+    assert len(calls) == 3

@@ -105,3 +105,44 @@ def test_parameters_are_an_argument(language):
 def test_what_is_no_formula():
     with pytest.raises(kf.errors.ModelError, match=r"formula must be one of kf\.symbolic's"):
         symbolic.export(np.eye(2))
+
+
+HOSTILE = [
+    'a"""\nran.append(1)\n    r"""',
+    "a */ int ran = 1; /* b",
+    'a\\"""',
+    'ends in a quote"',
+    "\u202eback\x00\u2028\\",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_name_in_a_file_stays_a_name(name, tmp_path):
+    """A robot file is data: no letter of it is run, in the docstring or the comment of what is exported."""
+    system = kf.System(kf.models.pendulum().bodies, name=name)
+    formula, ran = symbolic.bias_forces(system), []
+    names = {"ran": ran}
+    source = symbolic.export(formula)
+    exec(source, names)
+    assert not ran
+    agree(names["bias_forces"](np.array([0.5]), np.zeros(1)), kf.bias_forces(system, [0.5], [0.0]))
+    shown = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in name)
+    assert (
+        names["bias_forces"].__doc__.splitlines()[0].startswith(f"Coriolis, centrifugal and gravity forces of {shown},")
+    )
+    assert all(x.isprintable() or x == "\n" for x in source)
+    text = symbolic.export(formula, "c")
+    assert text.count("/*") == text.count("*/") == 1
+    agree(compiled(formula, tmp_path)(np.array([0.5]), np.zeros(1)), kf.bias_forces(system, [0.5], [0.0]))
+
+
+def test_a_hostile_urdf_is_exported_and_not_run():
+    text = kf.save_urdf(kf.models.pendulum()).replace(
+        'name="pendulum"', 'name="&quot;&quot;&quot;&#10;    ran.append(1)&#10;    &quot;&quot;&quot;"', 1
+    )
+    names = {"ran": []}
+    system = kf.load(text)
+    assert '"""\n    ran' in system.name
+    exec(symbolic.export(symbolic.mass_matrix(system)), names)
+    names["mass_matrix"](np.zeros(1))
+    assert names["ran"] == []

@@ -158,7 +158,7 @@ def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 
         more = cut.solve(wanted - cut.of_rates(now))[0]
         p, now = p + more, now + cut.response(more)
     lead = states.lead
-    impulses = [p[:, own].reshape(*lead, -1) for own in loop_slices(system)]
+    impulses = [p[:, own].reshape(*lead, own.stop - own.start) for own in loop_slices(system)]
     return Impact(now.reshape(*lead, system.nv), impulses)
 
 

@@ -83,7 +83,7 @@ def _by_cut(
         state, velocity, force, g = states.part(which)
         found = cut_joint(system, state, velocity, states["tau"][which], force, g)
         a[which], f[which] = found.a, np.concatenate(found.forces, axis=-1)
-    return a.reshape(*states.lead, -1), f.reshape(*states.lead, -1)
+    return a.reshape(*states.lead, a.shape[-1]), f.reshape(*states.lead, f.shape[-1])
 
 
 def constraint_forces(

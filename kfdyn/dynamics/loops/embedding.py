@@ -73,7 +73,7 @@ class EmbeddedForest:
     def by_dof(self, stacked: Array) -> Array:
         """Accelerations a = X a_independent + Ẋβ (..., nv) of what :meth:`stack` orders."""
         out = np.empty((math.prod(self.lead), self.system.nv))
-        flat, at = stacked.reshape(len(out), -1), 0
+        flat, at = stacked.reshape(len(out), sum(free.size for free in self.freedoms)), 0
         for node, free in zip(self.plan.nodes, self.freedoms):
             out[:, node.own] = free.accelerations(flat[:, at : at + free.size])
             at += free.size

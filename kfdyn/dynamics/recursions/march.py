@@ -203,30 +203,36 @@ class Law:
         def following(k):
             return choice(k + 1 < knots, k + 1, k)
 
+        # By rounding the last step's end may be behind this one's start. So it goes back, too: what is between depends
+        # on t alone, and a march that is done in pieces has the same bits.
+        for _ in while_(lambda: (now(knot) > 0) & (times[now(knot)] > t)):
+            knot.set(knot - 1)
         for _ in while_(lambda: (following(now(knot)) > now(knot)) & (times[following(now(knot))] <= t)):
             knot.set(knot + 1)
         k = now(knot)
         after = following(k)
         span = times[after] - times[k]
         part = (t - times[k]) / choice(after > k, span, 1.0)
-        # less than 0 by rounding: the last step's end is this one's start
-        return k, after, choice(after > k, choice(part < 0.0, 0.0, part), 0.0)
+        return k, after, choice(after > k, choice(part < 0.0, 0.0, part), 0.0)  # before the first knot, that one
 
 
 def march(m):
-    """A whole motion: states at all times, the work done until then, and the interval in which a row failed, or −1."""
+    """A motion: states at all times, the work done until then, and the interval in which a row failed, or −1.
+
+    Of every interval steps ``begin`` to ``end`` of its substeps are taken; the state and ``work`` are those before.
+    """
     robot, row = m.own, m.row
     law, substeps, fate = Law(m), m.plan.substeps, local(everything(robot, -1.0))
     for i in loop(robot.nq):
         m.q(0)[i] = row.q[i]
     for i in loop(robot.nv):
         m.v(0)[i], m.gained[i] = row.v[i], 0.0
-    m.work_done[0] = 0.0
+    m.work_done[0] = row.work[0]
     m.write(0)
     for i in loop(row.nt, 1):
         start = row.times[i - 1]
         h = (row.times[i] - start) / real(substeps)
-        for j in loop(substeps):
+        for j in loop(row.end, row.begin):
             margin = step(m, law, start + real(j) * h, h)
             fate.set(choice(margin > 0.0, now(fate), choice(now(fate) < 0.0, real(i - 1), now(fate))))
         m.write(i)
@@ -275,8 +281,8 @@ _COMMON = [
     Parameter("plan", "i"), *(Parameter(name, "f") for name in ("tableau", "weights", "hinges", "rest")), *REACH,
 ]  # fmt: skip
 _LAW = [
-    Parameter("nt", "n"), Parameter("times", "f"), Parameter("knots", "n"), Parameter("knot_times", "f"),
-    Parameter("gains", "f"),
+    *(Parameter(name, "n") for name in ("begin", "end", "nt")), Parameter("times", "f"),
+    Parameter("knots", "n"), Parameter("knot_times", "f"), Parameter("gains", "f"),
 ]  # fmt: skip
 _REFERENCES = [
     Given(name, ("knots", size), shared=True)
@@ -286,11 +292,12 @@ _REFERENCES = [
 MARCH = entry(
     march,
     March,
-    [Q, V, *_REFERENCES, FORCES, GRAVITY],
+    [Q, V, Given("work", ()), *_REFERENCES, FORCES, GRAVITY],
     [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
     [*_COMMON, *_LAW],
     may_overflow=False,
     block=8,
+    long=True,
 )
 
 ONE_STAGE = entry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -141,33 +141,41 @@ class March:
         q_all, v_all, work = (np.empty((nt, rows, *tail)) for tail in ((system.nq,), (system.nv,), ()))
         q_all[0], v_all[0], work[0] = q.reshape(rows, system.nq), v.reshape(rows, system.nv), 0.0
         reached, driving, forces = np.full(rows, nt - 1), self._driving(), self._forces()
-        for first, last in self._pieces(times):
+        state = q_all[0], v_all[0], work[0]
+        for first, last, begin, end in self._pieces(times):
             n, h = last - first + 1, float(times[first + 1] - times[first]) / self.substeps
             part = tuple(np.empty((rows, n, *tail)) for tail in ((system.nq,), (system.nv,), ()))
-            fate, law = np.empty(rows), (n, times[first : last + 1], *driving[:3], *self.of_hinges)
-            given = (q_all[first], v_all[first], *driving[3:], *forces)
-            effort = (n - 1) * self.substeps
+            fate, law = np.empty(rows), (begin, end, n, times[first : last + 1], *driving[:3], *self.of_hinges)
+            given = (*state, *driving[3:], *forces)
+            effort = (n - 1) * (end - begin)
             if not known(MARCH(self.system(h), rows, *self.common(h), *law, *given, *part, fate, effort=effort)):
                 # a row that failed before is not one of numbers any more: from here on all go step by step
                 reached = np.minimum(reached, first)
                 break
-            q_all[first + 1 : last + 1] = np.moveaxis(part[0], 1, 0)[1:]
-            v_all[first + 1 : last + 1] = np.moveaxis(part[1], 1, 0)[1:]
-            work[first + 1 : last + 1] = work[first] + part[2].T[1:]
+            state = part[0][:, -1].copy(), part[1][:, -1].copy(), part[2][:, -1].copy()
+            if end == self.substeps:  # else the states are between two times
+                for whole, piece in zip((q_all, v_all, work), part):
+                    whole[first + 1 : last + 1] = np.moveaxis(piece, 1, 0)[1:]
             reached = np.where(fate < 0, reached, np.minimum(reached, first + fate.astype(np.int64)))
-            advance(float(times[last]))
+            advance(float(times[last]) if end == self.substeps else float(times[first]) + end * h)
         return Marched(q_all, v_all, work, reached)
 
-    def _pieces(self, times: Array) -> list[tuple[int, int]]:
-        """Times first … last to be marched in one call: not too many steps, and implicit ones all of one size."""
-        most = max(1, _PATIENCE // (max(1, self.rows * self.driven.system.n_bodies) * self.substeps))
+    def _pieces(self, times: Array) -> Iterator[tuple[int, int, int, int]]:
+        """Times first … last to be marched in one call, and of each interval which of its steps.
+
+        Not too many steps, and implicit ones all of one size.
+        """
+        steps = max(1, _PATIENCE // max(1, self.rows * self.driven.system.n_bodies))
+        most = max(1, steps // self.substeps)
         sizes = (np.diff(times) / self.substeps).tolist() if self.method == "implicit" else [1.0] * (times.size - 1)
         keys = [damped_key(h) for h in sizes] if self.method == "implicit" else sizes
         ends = [
             i for i in range(1, times.size)
             if i == times.size - 1 or i % most == 0 or keys[i] != keys[i - 1]
         ]  # fmt: skip
-        return list(zip([0, *ends], ends))
+        for first, last in zip([0, *ends], ends):
+            for begin in range(0, self.substeps, steps if last == first + 1 else self.substeps):
+                yield first, last, begin, min(begin + steps, self.substeps) if last == first + 1 else self.substeps
 
     def _driving(self) -> tuple[Any, ...]:
         """Knots, their times, gains; references of τ, q, the way between them, and v."""

@@ -45,7 +45,7 @@ def back_onto_loops(system: System, q: Array, v: Array) -> tuple[Array, Array]:
     if not np.isfinite(q).all() or not np.isfinite(v).all():
         return q, v  # told by the march
     size = math.prod(q.shape[:-1])
-    q_new, v_new = project(system, q.reshape(size, -1), v.reshape(size, -1))
+    q_new, v_new = project(system, q.reshape(size, system.nq), v.reshape(size, system.nv))
     return q_new.reshape(q.shape), v_new.reshape(v.shape)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,6 +140,11 @@ class OutwardTree:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"OutwardTree is immutable; build another to change '{name}'")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        means = [Blocks(self.mean, self.n)[k] for k in self.tree.roots]
+        root_mean = means[0] if any(mean.any() for mean in means) else None
+        return _rebuilt, (self.tree, *map(list, (self.A, self.W, self.C, self.R)), root_mean, self.root_cov, self.mean)
+
     def __len__(self) -> int:
         return len(self.tree)
 
@@ -220,6 +225,11 @@ class OutwardTree:
         if isinstance(post.dual, RootedDual):
             warn_of_lost_posterior(post)
         return post
+
+
+def _rebuilt(*given: Any) -> OutwardTree:
+    """The model again, as it was built: of all arguments in their order, with ``mean`` as the last."""
+    return OutwardTree(*given[:-1], mean=given[-1])
 
 
 def _packed(tree: Tree, name: str, blocks: BlockInput) -> Packed:

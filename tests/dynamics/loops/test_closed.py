@@ -233,3 +233,35 @@ def test_what_needs_a_choice_of_coordinates_says_so():
         kf.save_urdf(s)
     with pytest.raises(ModelError, match="method must be"):
         kf.forward_dynamics(s, np.zeros(3), None, np.zeros(3), method="mass_matrix")
+
+
+EMPTY = {
+    "filter": lambda s, q, v, **more: kf.forward_dynamics(s, q, v, v, **more),
+    "embedding": lambda s, q, v, **more: kf.forward_dynamics(s, q, v, v, method="embedding", **more),
+    "cut": lambda s, q, v, **more: kf.forward_dynamics(s, q, v, v, method="cut", **more),
+    "proximal": lambda s, q, v, **more: kf.forward_dynamics(s, q, v, v, method="proximal", **more),
+    "inverse": lambda s, q, v, **more: kf.inverse_dynamics(s, q, v, v, **more),
+}
+
+
+@pytest.mark.parametrize("how", EMPTY)
+def test_no_states_have_no_answers(how):
+    """A batch that happens to be empty, of two axes too, and with room for what there is not."""
+    system = kf.models.delta_robot()
+    for lead in ((0,), (3, 0, 2)):
+        q, v = np.zeros((*lead, system.nq)), np.zeros((*lead, system.nv))
+        out = np.empty((*lead, system.nv))
+        assert EMPTY[how](system, q, v).shape == out.shape
+        assert EMPTY[how](system, q, v, out=out) is out
+
+
+def test_no_motions_and_no_impacts_of_a_closed_mechanism():
+    system = kf.models.four_bar()
+    q, v = np.zeros((0, system.nq)), np.zeros((0, system.nv))
+    for method in ("rk4", "implicit", "euler", "symplectic"):
+        assert kf.simulate(system, q, v, [0.0, 0.1], method=method).q.shape == (2, 0, system.nq)
+    struck = kf.impact(system, q, v)
+    assert struck.v.shape == (0, system.nv) and struck.impulses[0].shape == (0, len(system.loops[0].rows))
+    assert kf.constraint_forces(system, q, v, v)[0].shape == (0, len(system.loops[0].rows))
+    with pytest.raises(kf.errors.ShapeError, match=r"as_estimation takes one configuration, .* leading axes \(0,\)"):
+        kf.as_estimation(system, q)

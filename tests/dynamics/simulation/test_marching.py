@@ -1,5 +1,8 @@
 """Motions in one compiled loop: against steps of Python's, closed forms and MuJoCo; what fails is named."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -283,3 +286,63 @@ def test_a_law_works_with_every_method_and_on_loops(method):
     if method == "rk4":
         one = simulate(geared, [1.0], [0.0], t, law, substeps=20)
         close(one.q, simulate(geared, [1.0], [0.0], t, lambda t, q, v: law(t, q, v), substeps=20).q, 1e-13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("lead", [(), (3,)])
+def test_a_march_in_pieces_has_the_same_bits(method, lead, monkeypatch):
+    """Within one interval, too: knots, times and steps that rounding puts on either side of each other."""
+    system, rng = kf.models.double_pendulum(), np.random.default_rng(5)
+    q, v = rng.normal(size=(2, *lead, 2))
+    times, march, calls = np.array([0.0, 0.01, 0.03, 0.1]), marching.MARCH, []
+
+    def counted(*args, **more):
+        calls.append(args)
+        return march(*args, **more)
+
+    for law in laws(system, np.zeros(2), rng):
+        found = []
+        for patience in (10**9, 50, 1):
+            monkeypatch.setattr(marching, "_PATIENCE", patience)
+            monkeypatch.setattr(marching, "MARCH", counted)
+            calls.clear()
+            found.append(simulate(system, q, v, times, law, method=method, substeps=30, damping=0.3))
+        assert len(calls) == 90  # every step is a call of its own, between which Python looks for signals
+        for other in found[1:]:
+            for name in ("q", "v", "work", "tau"):
+                assert getattr(other, name).tobytes() == getattr(found[0], name).tobytes(), name
+
+
+@pytest.mark.parametrize("geared", [False, True])
+def test_other_threads_run_while_one_motion_is_marched(geared, monkeypatch):
+    """No thread is made to give way here: another one runs only if the march lets go of the interpreter."""
+    system = kf.models.double_pendulum()
+    if geared:
+        system = system.with_couplings([kf.Coupling(system.hinge_names, [1.0, -1.0])])
+    march, begin, ran, calls = marching.MARCH, threading.Event(), threading.Event(), []
+
+    def other():
+        begin.wait()
+        ran.set()
+
+    def watched(*args, **more):
+        begin.set()
+        for _ in range(3000):  # the system need not wake the other one at once
+            status = march(*args, **more)
+            if ran.is_set():
+                break
+        calls.append(ran.is_set())
+        return status
+
+    simulate(system, np.zeros(system.nq), np.zeros(system.nv), [0.0, 0.1], substeps=9)  # compiled
+    monkeypatch.setattr(marching, "MARCH", watched)
+    thread, before = threading.Thread(target=other), sys.getswitchinterval()
+    thread.start()
+    sys.setswitchinterval(1e4)
+    try:
+        simulate(system, np.zeros(system.nq), np.zeros(system.nv), [0.0, 0.1], substeps=3000)
+    finally:
+        sys.setswitchinterval(before)
+        begin.set()
+        thread.join()
+    assert calls == [True]

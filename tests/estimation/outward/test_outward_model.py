@@ -1,5 +1,8 @@
 """Posterior and likelihood of outward trees against the dense normal in 120 digits, and what is refused."""
 
+import copy
+import pickle
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -270,3 +273,25 @@ def test_an_entry_that_leaves_a_flat_root_open_is_named():
     tree = kf.OutwardTree([2, 2, -1], [one] * 3, [one] * 3, [one, one, none])
     with pytest.raises(SingularError, match=r"batch entry \[1\]: node 2: its prior is flat"):
         tree.smooth([[1.0, 2.0], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_model_can_be_copied_and_sent_to_another_process(again, known):
+    rng = np.random.default_rng(3)
+    one, none = np.eye(2), np.zeros((0, 2))
+    W = [a @ a.T for a in rng.normal(size=(4, 2, 2))]
+    root = {"root_mean": [1.0, 2.0], "root_cov": W[0]} if known else {}
+    R = [np.eye(2), 2 * np.eye(2), np.zeros((0, 0)), np.eye(2)]
+    model = kf.OutwardTree([2, 2, 3, -1], rng.normal(size=(4, 2, 2)), W, [one, one, none, one], R, **root, names="abcd")
+    other = again(model)
+    assert other.tree.names == model.tree.names and other.B.flat.tobytes() == model.B.flat.tobytes()
+    y = rng.normal(size=(3, 6))
+    mine, theirs = model.smooth(y), other.smooth(y)
+    assert np.array_equal(mine.llf, theirs.llf)
+    assert all(np.array_equal(mine.mean[k], theirs.mean[k]) for k in range(4))
+    assert all(np.array_equal(mine.cov[k], theirs.cov[k]) for k in range(4))
+    with pytest.raises(AttributeError, match="immutable"):
+        other.mean = y
+    with pytest.raises(ValueError, match="read-only"):
+        other.mean[0] = 1.0
