@@ -37,9 +37,9 @@ last column; where it stands out (icub), that is why.
 | lower limit above the upper: cube_no_rotation | Pinocchio keeps both | unlimited, with a warning | Bullet means\
  "unlimited" by it; the dynamics are not concerned |
 | several root links | Pinocchio refuses | a forest, with a warning | the format asks for one; a forest is harmless |
-| tendons, nonlinear equality constraints | MuJoCo has them | reported by a warning, not modelled |\
+| tendons and their equality constraints | MuJoCo has them | reported by a warning, not modelled |\
  compared is the smooth dynamics without them |
-| linear joint equalities, `connect`, `weld` | MuJoCo has them, soft | [obeyed](loops.md) when loaded, unless with\
+| joint equalities, `connect`, `weld` | MuJoCo has them, soft | [obeyed](loops.md) when loaded, unless with\
  `mimic="free"` | the table compares the tree without them, which both have |
 """
 

@@ -48,8 +48,9 @@ def body_blocks(
         from kfdyn.dynamics.flexible.assembly import flexible_blocks
 
         e = system._expansion
-        here = e.positions(system.checked(q, system.nq, "q"))
-        rate = None if v is None else e.rates(system.checked(v, system.nv, "v"))
+        own = system.checked(q, system.nq, "q")
+        here = e.positions(own)
+        rate = None if v is None else e.at(own).rates(system.checked(v, system.nv, "v"))
         return flexible_blocks(system.uncoupled, here, rate, gravity, external_forces)
     terms = open_terms(system, q, v, external_forces, gravity)
     lead, tree = terms.l.shape[:-2], system.open_tree

@@ -13,11 +13,13 @@ from kfdyn.dynamics.declined import answered
 from kfdyn.dynamics.entries import Declined, as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
+from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.entries import FINE, Later, known
+from kfdyn.multibody.expansion import Bent
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.results import filled, straight
@@ -113,7 +115,8 @@ def forward_dynamics_derivatives(
     One filter serves a, 𝓜⁻¹ and every column; between branches an entry is one product of two vectors of six. O(N²).
     Source: Singh, Russell and Wensing, "Efficient analytical derivatives of rigid body dynamics using spatial vector
     algebra", IEEE RA-L 7 (2022); THEORY sections 4 and 16. With couplings: −(X*𝓜X)⁻¹X*(∂τ/∂q)X with the open tree's
-    ∂τ/∂q at (X q + offset, X v, X a), and one dense factor of X*𝓜X.
+    ∂τ/∂q at (X q + offset, X v, X a), and one dense factor of X*𝓜X; where hinges follow functions, derivatives of X
+    are beside them.
 
     Examples
     --------
@@ -139,6 +142,8 @@ def forward_dynamics_derivatives(
 def _swept(states: States) -> tuple[tuple[Array, ...], NDArray[np.bool_]]:
     """∂a/∂q, ∂a/∂v, 𝓜⁻¹ and a of the states (size, ...), and in which of them there are none."""
     found = (*_matrices(states), np.empty((states.size, states.system.nv)))
+    if states.system.is_curved:
+        return found, np.ones(states.size, dtype=bool)
     given, out = _given(states, "tau"), [as_given(states, x) for x in found]
     return found, unanswered(known(FORWARD(states.system, states.size, *given, *out)), *found)
 
@@ -227,7 +232,7 @@ def inverse_dynamics_derivatives(
     Notes
     -----
     O(N depth). Source: Singh, Russell and Wensing (2022); THEORY section 16. With couplings, X* and X stand about the
-    matrices of the open tree at (X q + offset, X v, X a).
+    matrices of the open tree at (X q + offset, X v, X a); where hinges follow functions, with the derivatives of X.
 
     Examples
     --------
@@ -243,10 +248,34 @@ def inverse_dynamics_derivatives(
     if not isinstance(quick, Declined | None):
         return InverseDerivatives(*quick)
     states = States.of(system, q, v, None, gravity, a=a)
+    if system.is_curved:
+        return InverseDerivatives(*_filled(out, _shaped(states, _with_curves(states))))
     by = _matrices(states)
     if not known(INVERSE(system, states.size, *_given(states, "a"), *(as_given(states, x) for x in by))):
         raise overflow(system, "a derivative", **states.arrays)
     return InverseDerivatives(*_filled(out, _shaped(states, by)))
+
+
+def _with_curves(states: States) -> list[Array]:
+    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a (size, nv, nv) where hinges follow curves, of the tree's at (q_tree, X v, X a + Ẋv).
+
+    ::
+
+        ∂τ/∂q = X*(∂_qτ X + ∂_vτ Y + 𝓜 Z) + diag((∂X/∂q_j)*τ),   Y = ∂(Xv)/∂q,   Z = ∂(Xa + Ẋv)/∂q
+        ∂τ/∂v = X*(∂_vτ X + 2 𝓜 Y),                              ∂τ/∂a = X*𝓜X
+    """
+    system, q, a, gravity = states.system, states["q"], states["a"], states.arrays.get("gravity")
+    v = states.arrays.get("v", np.zeros_like(a))
+    here = Bent(system._expansion, q)
+    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
+    with np.errstate(over="ignore", invalid="ignore"):
+        by_q, by_v, by_a = inverse_dynamics_derivatives(tree, q_tree, v_tree, a_tree, gravity)
+        tau, s, X = inverse_dynamics(tree, q_tree, v_tree, a_tree, None, gravity), v[:, here.leads], here.X
+        second, Xt = here.slopes(2), np.swapaxes(X, -1, -2)
+        Y, Z = here.spread(second * s), here.spread(second * a[:, here.leads] + here.slopes(3) * s**2)
+        turned = here.turned(tau)[..., None] * np.eye(system.nv)
+        found = [Xt @ (by_q @ X + by_v @ Y + by_a @ Z) + turned, Xt @ (by_v @ X + 2.0 * by_a @ Y), here.matrix(by_a)]
+    return [expect_finite(system, x, "a derivative", **states.arrays) for x in found]
 
 
 def _quick(
@@ -257,6 +286,8 @@ def _quick(
     Where some rows have none, all that the entry has written is left to the long way.
     """
     found = None
+    if system.is_curved:
+        return None
     if out is None:
         found = entry.one(system, q, v, u, gravity) if system.is_tree else entry.constrained(system, q, v, u, gravity)
     if found is not None:  # what loops call

@@ -198,13 +198,20 @@ def quick_cut_joint(
 
 def quick_geared(entry: Later, system: System, tail: tuple[int, ...], q: Any, *more: Any) -> Array | Declined | None:
     """What an entry answers (..., *tail) for a system with couplings to q and what else it takes, or None."""
-    geared = entry.geared
+    geared: Any = entry.geared
     if geared is None:  # only trees have it
         return None
     found: Array | None = geared.one(system, q, *more)
     if found is not None:  # what loops call
         return found
-    if type(system) is not System or type(q) is not ndarray or not q.ndim:  # bodies that bend go another way
+    if type(system) is not System or not has_gears(system):  # bodies that bend, and functions, go another way
+        return None
+    if system.is_curved:
+        geared = entry.curved
+        found = geared.one(system, q, *more)
+        if found is not None:
+            return found
+    if type(q) is not ndarray or not q.ndim:
         return None
     answer = empty((*q.shape[:-1], *tail))
     status = geared(system, _rows(q.shape[:-1]), q, *more, answer)

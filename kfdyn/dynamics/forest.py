@@ -137,14 +137,14 @@ class States:
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
         if type(system) is not System or system.loops or not 0 < own.size <= _DENSE or not self.size:
             return
-        tree, X = self._opened(), system.expansion()[:, own]
+        tree, X = self._opened(), system.expansion(self["q"] if system.is_curved else None)[..., own]
         M = fused_mass_matrix(tree)
         if M is None or not np.isfinite(M).all():
             return  # others have the words
         if system.is_tree:
             M, unit = M[:, own][:, :, own], tree._units()[:, own]
         else:
-            M, unit = X.T @ M @ X, np.sqrt(tree._units() ** 2 @ X**2)
+            M, unit = np.swapaxes(X, -1, -2) @ M @ X, np.sqrt((tree._units()[:, None] ** 2 @ X**2)[:, 0])
         idle = (unit == 0).any(axis=1)
         if idle.any():
             if system.is_tree:
@@ -214,7 +214,8 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
 def moved_by(system: System, dofs: NDArray[np.int64]) -> list[int]:
     """Bodies whose hinges some coordinates move: their own, or all of a coupling."""
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.open_tree.layout.v_start))
-    return sorted(set(owner[system.expansion()[:, dofs].any(axis=1)].tolist()))
+    moves = np.eye(system.nv, dtype=bool) if system.is_tree else system._expansion.reach
+    return sorted(set(owner[moves[:, dofs].any(axis=1)].tolist()))
 
 
 def told_place(where: tuple[int, ...]) -> str:

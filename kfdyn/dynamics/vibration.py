@@ -103,7 +103,8 @@ def modes(
         if not body.couplings:
             return np.asarray(tree.stiffness * difference(tree, slack, moved))
         e = body._expansion
-        return np.asarray(e.forces(tree.stiffness * difference(tree, e.positions(slack), e.positions(moved))))
+        stretched = difference(tree, e.positions(slack), e.positions(moved))
+        return np.asarray(e.at(moved).forces(tree.stiffness * stretched))
 
     if isinstance(system, System) and not system.loops:
         weight = inverse_dynamics_derivatives(system, here, None, np.zeros(system.nv), gravity).dtau_dq
@@ -148,5 +149,6 @@ def _sizes(body: Any) -> Array:
     """
     if isinstance(body, System):
         return np.ones(body.nv)
-    moves = np.abs(body._expansion.rates(np.eye(body.nv)))  # what each coordinate does to every hinge and mode
+    # what each coordinate does to every hinge and mode, at neutral
+    moves = np.abs(body._expansion.at(body.neutral()).rates(np.eye(body.nv)))
     return np.asarray(1.0 / (moves / body.bent.sizes()).max(axis=1, initial=0.0))

@@ -156,23 +156,22 @@ def _contracted(system: System, state: State) -> State:
     """A state of the open tree as one of the system with couplings, if it is one."""
     if not system.couplings:
         return state
-    e = system._expansion
+    e, own = system._expansion, system._expansion.nearest(state.q)
+    _obeys(system, "q", state.q[..., e.coupled_q], e.of_coordinates(own))
+    q = e.contracted(state.q, own)
+    here = e.at(q)
 
-    def rates(x: Array, what: str) -> Array:
-        own = x[..., e.coupled_v] @ np.linalg.pinv(e.block).T
-        _obeys(system, what, x[..., e.coupled_v], own @ e.block.T)
-        out = np.empty((*x.shape[:-1], system.nv))
-        out[..., e.here_v], out[..., e.own_v] = x[..., e.plain_v], own
+    def rates(x: Array | None, what: str, v: Array | None = None) -> Array | None:
+        if x is None:
+            return None
+        out = e.kept(x, x[..., e.coupled_v] @ np.linalg.pinv(e.constant).T)
+        every = here.accelerations(v, out) if what == "a" else here.rates(out)
+        assert every is not None
+        _obeys(system, what, x[..., e.coupled_v], every[..., e.coupled_v])
         return out
 
-    own = e.nearest(state.q)
-    _obeys(system, "q", state.q[..., e.coupled_q], own @ e.block.T + e.offset)
-    return State(
-        e.contracted(state.q, own),
-        None if state.v is None else rates(state.v, "v"),
-        None if state.a is None else rates(state.a, "a"),
-        None if state.tau is None else e.forces(state.tau),
-    )
+    v = rates(state.v, "v")
+    return State(q, v, rates(state.a, "a", v), None if state.tau is None else here.forces(state.tau))
 
 
 def _obeys(system: System, what: str, given: Array, coupled: Array) -> None:

@@ -16,6 +16,9 @@ from kfdyn.spatial import quaternion_to_matrix
 
 Array = NDArray[np.float64]
 
+#: What a hinge follows that is locked where it is.
+NOTHING = ""
+
 NO_EQUALITIES = 1 << 0 | 1 << 1  # mjtDisableBit: all constraints, or equalities alone
 
 
@@ -30,35 +33,51 @@ def couplings_of(
 ) -> tuple[tuple[Coupling, ...], list[str]]:
     """One coupling for each hinge that others follow, through chains of followers; and notes on what is left free.
 
-    ``movable`` are hinges of one dof; ``locked`` are fixed ones, whose followers stand still at their offset.
+    ``movable`` are hinges of one dof; ``locked`` are fixed ones, whose followers stand still at their offset, and so do
+    those of :data:`NOTHING`. Polynomials that follow polynomials are composed.
     """
-    rule = {mimic.hinge: mimic for mimic in mimics if mimic.hinge in movable}
-    groups: dict[str | None, list[tuple[str, float, float]]] = {}
-    lost = []
+    rule: dict[str, Mimic] = {}
+    groups: dict[str | None, dict[str, Array]] = {}
+    lost, again = [], []
+    for mimic in mimics:
+        if mimic.hinge in movable:
+            again += [mimic.hinge] * (mimic.hinge in rule)
+            rule.setdefault(mimic.hinge, mimic)
     for name in rule:
-        of, factor, offset, seen = name, 1.0, 0.0, [name]
-        while of in rule:  # q(name) = factor · q(of) + offset
+        of, function, seen = name, np.array([0.0, 1.0]), [name]
+        while of in rule:  # q(name) = function of q(of)
             step = rule[of]
-            factor, offset, of = factor * step.multiplier, factor * step.offset + offset, step.of
+            function, of = _composed(function, np.array([step.offset, step.multiplier, *step.curve])), step.of
             if of in seen:
                 loop = " -> ".join([*seen[seen.index(of) :], of])
                 raise ModelError(f"mimic joints follow each other in a circle: {loop}; let one of them be free")
             seen.append(of)
         if of in movable:
-            groups.setdefault(of, []).append((name, factor, offset))
-        elif of in locked:
-            groups.setdefault(None, []).append((name, factor, offset))
+            groups.setdefault(of, {})[name] = function
+        elif of in (*locked, NOTHING):
+            groups.setdefault(None, {})[name] = function
         else:
             lost.append(name)
     couplings = []
     for driver, followers in groups.items():
-        names, factors, offsets = zip(*followers)
         if driver is None:
-            couplings.append(Coupling(names, np.zeros((len(names), 0)), offsets))
+            at_rest = [float(function[0]) for function in followers.values()]
+            couplings.append(Coupling(tuple(followers), np.zeros((len(followers), 0)), at_rest))
         else:
-            couplings.append(Coupling([driver, *names], [1.0, *factors], [0.0, *offsets]))
+            couplings.append(Coupling.by_functions(driver, followers))
     notes = [f"mimic joints move freely, what they follow has not one dof: {listed(lost)}"] if lost else []
+    if again:
+        notes.append(f"joints that follow several others follow the first alone: {listed(again)}")
     return tuple(couplings), notes
+
+
+def _composed(outer: Array, inner: Array) -> Array:
+    """Coefficients of outer(inner(s)), both polynomials in ascending powers."""
+    out = outer[-1:]
+    for x in outer[-2::-1]:
+        out = np.convolve(out, inner)
+        out[0] += x
+    return out
 
 
 class MjEqualities(NamedTuple):
@@ -73,7 +92,7 @@ class MjEqualities(NamedTuple):
 def read_equalities(
     model: Any, names: MjNames, reader: MjBodies, frames: Mapping[str, Frame], world: Mapping[str, Pose]
 ) -> MjEqualities:
-    """Linear joint equalities as mimics, ``connect`` and ``weld`` as loops; the rest is counted among ``left``."""
+    """Joint equalities as mimics, ``connect`` and ``weld`` as loops; the rest is counted among ``left``."""
     mimics, loops, added, left = [], [], {}, []
     taken = {*frames, *world, *names.body}
     CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
@@ -83,8 +102,10 @@ def read_equalities(
         one, two = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
         if switched_off or not model.eq_active0[e]:
             left.append(f"equality {e}, which is not active")
-        elif kind == JOINT and not data[2:5].any() and two >= 0:
-            mimics.append(Mimic(names.joint[one], names.joint[two], float(data[1]), float(data[0])))
+        elif kind == JOINT:
+            c = data[:5].tolist() if two >= 0 else [float(data[0]), 0.0]  # without a second joint: locked
+            curve = tuple(c[2:]) if any(c[2:]) else ()
+            mimics.append(Mimic(names.joint[one], names.joint[two] if two >= 0 else NOTHING, c[1], c[0], curve))
         elif kind in (CONNECT, WELD):
             places = _places(model, e, kind == WELD, one, two, data)
             ends: list[str | None] = []

@@ -47,7 +47,7 @@ def load(
         Whether a body with a negative principal moment of inertia, which some published files have, is an error
         or a warning; see :class:`kfdyn.System` for what can be computed then.
     mimic : {"obey", "free"}
-        Whether mimic joints (URDF) and equality constraints (MJCF: linear ``joint``, ``connect``, ``weld``) are
+        Whether mimic joints (URDF) and equality constraints (MJCF: ``joint``, ``connect``, ``weld``) are
         couplings and loops of the system, rigid ones, or data only and every hinge free.
     keep_fixed : str or collection of str
         Links, or fixed joints, that are not joined to their carrier: bodies with hinges of no dof, where a force–torque
@@ -68,7 +68,7 @@ def load(
     Warns
     -----
     LoadWarning
-        Of what the file asks for and the system does not model (nonlinear equality constraints, tendons; mimic
+        Of what the file asks for and the system does not model (tendons and their equality constraints; mimic
         joints, if they are to be free), and of inertias that no body has. :func:`read` gives these as data instead.
 
     Notes

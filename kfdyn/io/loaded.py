@@ -33,7 +33,10 @@ class LoadWarning(UserWarning):
 
 
 class Mimic(NamedTuple):
-    """The hinge ``hinge`` is to follow another: q = multiplier · q(``of``) + offset.
+    """The hinge ``hinge`` is to follow another: q = multiplier · q(``of``) + offset, and powers from the square on.
+
+    ``curve`` are coefficients c₂, c₃, … of those powers, as MJCF files have them. Where ``of`` is empty the hinge is
+    locked at the offset.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Mimic(NamedTuple):
     of: str
     multiplier: float = 1.0
     offset: float = 0.0
+    curve: tuple[float, ...] = ()
 
 
 class Loaded(NamedTuple):
@@ -105,6 +109,9 @@ class Loaded(NamedTuple):
         more = tuple(quiet)
         return self._replace(notes=(*self.notes, *more), quiet=(*self.quiet, *more))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, tuple(dict(field) if isinstance(field, Mapping) else field for field in self)
+
 
 def not_obeyed(system: System) -> Iterator[str]:
     """Say which data of the hinges ``simulate`` ignores unless asked, as one note; none where there are none."""
@@ -127,9 +134,6 @@ def not_obeyed(system: System) -> Iterator[str]:
     said = [f"{what} of {n} hinge{'s' * (n > 1)} ({option})" for what, (n, option) in told.items() if n]
     if said:
         yield f"simulate ignores, unless asked: {', '.join(said)}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, tuple(dict(field) if isinstance(field, Mapping) else field for field in self)
 
 
 def _rebuilt(*fields: Any) -> Loaded:

@@ -161,7 +161,7 @@ def from_mujoco_model(
         Whether a negative principal moment of inertia is an error or a note. MuJoCo's compiler refuses one; a model
         changed after compilation may have it.
     mimic : {"obey", "free"}
-        Whether equality constraints (linear ``joint``, ``connect``, ``weld``) are couplings and loops, rigid ones where
+        Whether equality constraints (``joint``, ``connect``, ``weld``) are couplings and loops, rigid ones where
         MuJoCo's give way, or only noted.
     keep_fixed : collection of str
         Bodies without joints that are not joined to their parents.

@@ -136,7 +136,9 @@ class _Writer:
         if dynamics:
             yield "  " + _tag("dynamics", {key: repr(x) for key, x in dynamics.items()})
         if name in self.mimic:
-            _, of, multiplier, offset = self.mimic[name]
+            _, of, multiplier, offset, curve = self.mimic[name]
+            if curve or not of:
+                raise ModelError(f"mimic joint {name!r}: URDF knows only joints that follow one other joint by a line")
             yield "  " + _tag("mimic", {"joint": of, "multiplier": repr(multiplier), "offset": repr(offset)})
         yield "  </joint>"
 
@@ -149,10 +151,10 @@ def _mimics(system: System) -> Iterator[Mimic]:
             "system.without_loops"
         )
     for coupling in system.couplings:
-        if not coupling.is_selection or coupling.X.shape[1] != 1:
+        if coupling.curves or not coupling.is_selection or coupling.size != 1:
             raise ModelError(
-                f"the coupling of {told(coupling.hinges)}: URDF knows only joints that follow one other joint; save "
-                "system.open_tree"
+                f"the coupling of {told(coupling.hinges)}: URDF knows only joints that follow one other joint by a "
+                "line; save system.open_tree"
             )
         driver, *followers = coupling.hinges
         for name, x, offset in zip(followers, coupling.X[1:, 0], coupling.offset[1:]):

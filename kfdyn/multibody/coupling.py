@@ -1,9 +1,10 @@
-"""Couplings: gears, belts, mimic joints and differentials, where several hinges share fewer coordinates."""
+"""Couplings: gears, belts, mimic joints, differentials and cams, where several hinges share fewer coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +18,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Coupling:
-    """The positions of some hinges are X times fewer independent coordinates, plus offsets.
+    """The positions of some hinges are X times fewer independent coordinates, plus offsets, or functions of one.
 
     ::
 
         q_i = Σ_j X_ij s_j + offset_i,     β_i = Σ_j X_ij ṡ_j        for the hinges i, X constant
 
-    A gear or a mimic joint has one coordinate, a differential two. The coordinates s_j are named after the first
-    hinges; where the first rows of X are a unit matrix they *are* the positions of those hinges.
+    :meth:`by_functions` makes one whose hinges follow curves, q_i = f_i(s) and β_i = f_i'(s) ṡ. A gear
+    or a mimic joint has one coordinate, a differential two. The coordinates s_j are named after the first hinges; where
+    the first rows of X are a unit matrix they *are* the positions of those hinges.
 
     Parameters
     ----------
@@ -34,6 +36,12 @@ class Coupling:
         Rates of the hinges for unit rates of the r ≤ g coordinates; of full column rank.
     offset : scalar or (g,)
         Positions of the hinges when all coordinates are 0.
+
+    Attributes
+    ----------
+    curves : tuple of (Curve or None)
+        The functions that the hinges follow, None at the first, which leads; empty where X is constant. A coupling
+        with curves has neither ``X`` nor ``offset``: they depend on q.
 
     Notes
     -----
@@ -55,6 +63,7 @@ class Coupling:
     hinges: tuple[str, ...]
     X: Array = field(repr=False)
     offset: Array = field(repr=False)
+    curves: tuple[Curve | None, ...] = field(repr=False)
 
     def __init__(self, hinges: Sequence[str], X: ArrayLike, offset: ArrayLike = 0.0) -> None:
         names = (hinges,) if isinstance(hinges, str) else tuple(hinges)
@@ -86,19 +95,139 @@ class Coupling:
             )
         shift = np.broadcast_to(shift, (len(names),)).copy()
         matrix.flags.writeable = shift.flags.writeable = False
-        for key, value in (("hinges", names), ("X", matrix), ("offset", shift)):
+        for key, value in (("hinges", names), ("X", matrix), ("offset", shift), ("curves", ())):
             object.__setattr__(self, key, value)
+
+    @classmethod
+    def by_functions(cls, leader: str, followers: Mapping[str, Any]) -> Coupling:
+        """Couple hinges to another one by functions of its position: cams, knees, the polynomials of MJCF files.
+
+        ::
+
+            q_i = f_i(s),     β_i = f_i'(s) ṡ,     β̇_i = f_i'(s) s̈ + f_i''(s) ṡ²,     s the leader's position
+
+        Parameters
+        ----------
+        leader : str
+            The hinge whose position is the coordinate.
+        followers : dict of str to function
+            For each hinge that follows, one of: coefficients c₀, c₁, c₂ … of f(s) = Σ c_k s^k; a
+            ``numpy.polynomial.Polynomial``; a spline of SciPy's (what has a method ``derivative``); or four functions
+            f, f', f'', f''' of arrays. The third derivative is for derivatives of the dynamics alone.
+
+        Returns
+        -------
+        Coupling
+            One with a constant X where all functions are polynomials of degree 0 or 1.
+
+        Examples
+        --------
+        A hinge that follows the square of another stands still at 0, so that only the first has inertia there:
+
+        >>> import kfdyn as kf
+        >>> arm = kf.models.double_pendulum()
+        >>> bent = arm.with_couplings([kf.Coupling.by_functions("shoulder", {"elbow": [0, 0, 0.5]})])
+        >>> bent.expand([0.4]), bent.expansion([0.4])
+        (array([0.4 , 0.08]), array([[1. ],
+               [0.4]]))
+        """
+        if not isinstance(followers, Mapping):
+            raise ModelError(
+                f"coupling of {leader!r}: followers must map names of hinges to functions, as in "
+                f'{{"patella": [0, 0.3, 0.1]}}, got {type(followers).__name__}'
+            )
+        made = cls([leader, *followers], np.ones(1 + len(followers)))
+        curves = [Curve.of(given, f"coupling of {told(made.hinges)}: {name!r}") for name, given in followers.items()]
+        if all(curve.coefficients is not None and len(curve.coefficients) <= 2 for curve in curves):
+            lines = [np.append(curve.coefficients, np.zeros(2))[:2] for curve in curves]  # type: ignore[arg-type]
+            return cls(made.hinges, [1.0, *(line[1] for line in lines)], [0.0, *(line[0] for line in lines)])
+        object.__setattr__(made, "curves", (None, *curves))
+        object.__delattr__(made, "X")
+        object.__delattr__(made, "offset")
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, key: str) -> Any:
+            """Say what a coupling with curves has not, so that nobody takes its X for constant."""
+            if key in ("X", "offset"):
+                raise ModelError(
+                    f"coupling of {told(self.hinges)}: its hinges follow functions, so that its {key} depends on q; "
+                    "system.expansion(q) is X, and system.expand(q) are the positions"
+                )
+            raise AttributeError(f"'Coupling' object has no attribute {key!r}")
+
+    @property
+    def size(self) -> int:
+        """Number of its coordinates."""
+        return 1 if self.curves else int(self.X.shape[1])
 
     @property
     def named(self) -> tuple[str, ...]:
         """The hinges that its coordinates are named after."""
-        return self.hinges[: self.X.shape[1]]
+        return self.hinges[: self.size]
 
     @property
     def is_selection(self) -> bool:
         """Whether its coordinates are the positions of the hinges they are named after."""
+        if self.curves:
+            return True
         r = self.X.shape[1]
         return bool(np.array_equal(self.X[:r], np.eye(r)) and not self.offset[:r].any())
+
+
+class Curve:
+    """A function f of one coordinate with its first three derivatives; ``coefficients`` if it is a polynomial."""
+
+    def __init__(self, coefficients: Array | None, functions: Sequence[Callable[..., Any]], where: str) -> None:
+        self.coefficients, self.functions, self.where = coefficients, tuple(functions), where
+
+    @classmethod
+    def of(cls, given: Any, where: str) -> Curve:
+        """Make one of what a user gives."""
+        if isinstance(given, np.polynomial.Polynomial):
+            given = given.convert().coef
+        if callable(getattr(given, "derivative", None)):
+            given = (given, *(given.derivative(k) for k in (1, 2, 3)))
+        if isinstance(given, Sequence) and given and all(callable(f) for f in given):
+            if len(given) != 4:
+                raise ModelError(f"{where}: give f and three derivatives, f, f', f'' and f''', got {len(given)}")
+            return cls(None, given, where)
+        if callable(given):
+            raise ModelError(
+                f"{where}: a function alone does not tell its derivatives; give (f, f', f'', f'''), a spline of "
+                "SciPy's, or the coefficients of a polynomial"
+            )
+        c = np.array(as_floats(given, f"{where}: coefficients"))
+        if c.ndim != 1 or not c.size:
+            raise ShapeError(f"{where}: coefficients c0, c1, ... must have shape (n,), got {c.shape}")
+        if not np.isfinite(c).all():
+            raise ModelError(f"{where}: coefficients must be finite")
+        c = c[: max(int(np.flatnonzero(c).max(initial=0)), 0) + 1]  # without powers that are not there
+        c.flags.writeable = False
+        return cls(c, (), where)
+
+    def __call__(self, s: Array, order: int = 0) -> Array:
+        """f(s), or its derivative of so high an order, at most three; of any shape."""
+        if self.coefficients is not None:
+            c = self.coefficients
+            for _ in range(order):
+                c = c[1:] * np.arange(1, len(c))
+            out = np.zeros(s.shape)
+            for x in c[::-1]:
+                out = out * s + x
+            return out
+        value = as_floats(self.functions[order](s), f"{self.where}: what its function gives")
+        try:
+            value = np.broadcast_to(value, s.shape)
+        except ValueError:
+            raise ShapeError(
+                f"{self.where}: its function (derivative {order}) must answer an array of positions of shape "
+                f"{s.shape} by one of the same shape, got {value.shape}"
+            ) from None
+        if not np.isfinite(value).all():
+            raise ModelError(f"{self.where}: its function (derivative {order}) is not finite at some position")
+        return value
 
 
 def told(names: Sequence[str], most: int = 4) -> str:

@@ -93,6 +93,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     expect_system(system)
     system = system.without_loops
     rigid = isinstance(system, System)
+    if rigid:
+        system, q = system.rigid_state(q)
     if rigid and type(q) is np.ndarray and q.ndim > 1:  # a batch as it stands
         energy = np.empty(q.shape[:-1])
         if POTENTIAL(system, energy.size, q, system.gravity if gravity is None else gravity, energy) == FINE:
@@ -177,7 +179,8 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     expect_system(system)
     v = np.zeros(system.nv) if v is None else v  # at rest
     if isinstance(system, System):
-        return reading(system, MOMENTUM, ((6,),), "the momentum", q, v)[0]
+        rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
+        return reading(rigid, MOMENTUM, ((6,),), "the momentum", q_rigid, v_rigid)[0]
     com, h = _with_points(system, q, v)
     with np.errstate(over="ignore", invalid="ignore"):  # told below
         turning = h[..., :3] + np.cross(com, h[..., 3:])
@@ -214,7 +217,8 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
         expect_system(system)
         v = np.zeros(system.nv) if v is None else v  # at rest
         if isinstance(system, System):
-            answer = reading(system, CENTROIDAL, ((6,),), "the momentum", q, v)[0]
+            rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
+            answer = reading(rigid, CENTROIDAL, ((6,),), "the momentum", q_rigid, v_rigid)[0]
         else:
             answer = _with_points(system, q, v)[1]
     _require_mass(system)

@@ -38,16 +38,20 @@ class Later:
         function tries, so it takes whatever that is given: what is no system, or no array as it should be, has no
         answer, and the long way finds the words. Specialised systems take it, too: to fetch straight-line code for a
         single state takes longer than to run it. Where every index is to be checked it never has an answer.
-    geared : Later or None
-        The same for systems with couplings, from the module that has it under the name of this one and ``GEARED_``.
+    geared, curved : Later or None
+        The same for systems with couplings, from the module that has it under the name of this one and ``GEARED_``, or
+        ``CURVED_`` where hinges follow polynomials.
     """
 
-    def __init__(self, module: str, name: str, model: Callable[[System], Model] = model_of, geared: str = "") -> None:
+    def __init__(
+        self, module: str, name: str, model: Callable[[System], Model] = model_of, geared: str = "", slot: str = ""
+    ) -> None:
         self._module, self._name, self._model = module, name, model
-        self._slot = "address" if model is model_of else "gears" if model is gears_of else ""
+        self._slot = slot or ("address" if model is model_of else "gears" if model is gears_of else "")
         self._entry: Entry | None = None
         self._checks: Any = None
         self.geared = Later(geared, f"GEARED_{name}", gears_of) if geared else None
+        self.curved = Later(geared, f"CURVED_{name}", gears_of, slot="cams") if geared else None
         self.one: Callable[..., Any] = self._first
 
     @property
@@ -61,14 +65,22 @@ class Later:
 
     def _first(self, system: Any, *arrays: Any) -> Any:
         """The first call, which compiles."""
-        if type(system) is not System or (not system.is_tree if self._slot == "address" else not has_gears(system)):
+        if type(system) is not System:
             return None
-        return self.ready(system)(system, *arrays)
+        if self._slot == "address":
+            known = system.is_tree
+        else:
+            known = has_gears(system) and system.is_curved == (self._slot == "cams")
+        return self.ready(system)(system, *arrays) if known else None
+
+    def coupled(self, system: System) -> Later | None:
+        """What serves a system with couplings: :attr:`geared` or :attr:`curved`."""
+        return self.curved if system.is_curved else self.geared
 
     def ready(self, system: System) -> Callable[..., Any]:
         """:attr:`one`, compiled, for a system that is prepared: one that is not has no answer."""
-        if self.geared is not None and not system.is_tree:
-            return self.geared.ready(system)
+        if not system.is_tree and (coupled := self.coupled(system)) is not None:
+            return coupled.ready(system)
         entry, _ = self.entry, self._model(system)
         if self.one == self._first:
             self.one = (lambda *_: None) if self._checks.on else entry.single(System, self._slot)
@@ -81,12 +93,15 @@ class Later:
         base = system.without_loops
         if base.is_tree:
             return self.one(base, *arrays)
-        return None if self.geared is None else self.geared.one(base, *arrays)
+        if self.geared is None:
+            return None
+        answer = self.geared.one(base, *arrays)
+        return answer if answer is not None or not base.is_curved else self.curved.one(base, *arrays)  # type: ignore
 
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
-        if self.geared is not None and not system.is_tree:
-            return self.geared(system, rows, *arrays, effort=effort)
+        if not system.is_tree and (coupled := self.coupled(system)) is not None:
+            return coupled(system, rows, *arrays, effort=effort)
         entry, model = self._entry or self.entry, self._model(system)
         special = model.specials if model.specials is not None and _is_batch(entry, arrays) else None
         alone = rows == 1 and special is None and self._slot and not self._checks.on
@@ -103,8 +118,8 @@ class Later:
 
 
 def has_gears(system: System) -> bool:
-    """Whether a system has couplings and no loops, so that X is all between it and its tree."""
-    return bool(system.couplings) and not system.loops
+    """Whether a system has couplings and no loops, and compiled code knows X, which is all between it and its tree."""
+    return bool(system.couplings) and not system.loops and system._expansion.is_polynomial
 
 
 def _is_batch(entry: Entry, arrays: tuple[Any, ...]) -> bool:
@@ -139,7 +154,8 @@ JACOBIAN = Later("kfdyn.multibody.recursions.frames", "JACOBIAN", geared=_GEARED
 POSE = Later("kfdyn.multibody.recursions.frames", "POSE", geared=_GEARED)
 VELOCITY = Later("kfdyn.multibody.recursions.frames", "VELOCITY", geared=_GEARED)
 ACCELERATION = Later("kfdyn.multibody.recursions.frames", "ACCELERATION", geared=_GEARED)
-EXPAND = Later(_GEARED, "EXPAND", gears_of)
+EXPAND = Later(_GEARED, "GEARED_EXPAND", gears_of)
+EXPAND_CURVED = Later(_GEARED, "CURVED_EXPAND", gears_of, slot="cams")
 LINK_TERMS = Later("kfdyn.multibody.recursions.links", "LINK_TERMS", in_own_frames)
 INTEGRATE = Later("kfdyn.multibody.recursions.displacement", "INTEGRATE")
 DIFFERENCE = Later("kfdyn.multibody.recursions.displacement", "DIFFERENCE")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.points import PointMasses
@@ -44,15 +45,16 @@ class Opened:
         (..., nq of the open tree) array
         """
         from kfdyn.multibody.arguments import configuration
-        from kfdyn.multibody.entries import EXPAND, FINE
+        from kfdyn.multibody.entries import EXPAND, EXPAND_CURVED, FINE, has_gears
 
         system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
         answer: Array | None = EXPAND.one(system, q)
         if answer is not None:  # what loops call
             return answer
-        if not system.is_tree and type(q) is np.ndarray and q.ndim:
+        if has_gears(system) and type(q) is np.ndarray and q.ndim:
+            expand = EXPAND_CURVED if system.is_curved else EXPAND
             every = np.empty((*q.shape[:-1], system.open_tree.nq))
-            if EXPAND(system, math.prod(q.shape[:-1]), q, every) == FINE:
+            if expand(system, math.prod(q.shape[:-1]), q, every) == FINE:
                 return every
         return self.positions(configuration(system, q))
 
@@ -63,25 +65,49 @@ class Opened:
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """A state as one of :attr:`open_tree`: the tree, its q, and its part of each rate (v, a, dv), None if None.
 
+        Where hinges follow curves, an acceleration ``a`` beside ``v`` is X a + Ẋv, also if it is None.
+
         Every kind of system has this method, so that what is read off a tree is read off all of them.
         """
         if self.is_tree:
             return self, q, *rates.values()
-        from kfdyn.multibody.arguments import checked
+        from kfdyn.multibody.arguments import checked, configuration
 
-        every = [
-            None if value is None else self._expansion.rates(checked(self, value, (self.nv,), name))  # type: ignore[arg-type]
+        positions = self.expand(q)
+        here: Any = self._expansion
+        if here.curves:
+            here = here.at(configuration(self, q))  # type: ignore[arg-type]  # it is a System
+        given = {
+            name: None if value is None else checked(self, value, (self.nv,), name)  # type: ignore[arg-type]
             for name, value in rates.items()
+        }
+        every = [
+            here.accelerations(given.get("v"), value) if name == "a" else None if value is None else here.rates(value)
+            for name, value in given.items()
         ]
-        return self._open, self.expand(q), *every
+        return self._open, positions, *every
 
     def rigid_state(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-        """A state as one of rigid bodies, whose couplings entries know: itself. That of bodies that bend is opened."""
-        return self, q, *rates.values()
+        """A state as one of rigid bodies, whose couplings entries know: itself. That of bodies that bend is opened.
+
+        So is that of hinges which follow functions that are no polynomials.
+        """
+        unknown = self.is_curved and not self._expansion.is_polynomial
+        return self.opened(q, **rates) if unknown else (self, q, *rates.values())
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether hinges follow others by functions, so that X depends on q."""
+        return not self.is_tree and bool(self._expansion.curves)
 
     def narrowed(self, q: ArrayLike, J: Array) -> Array:
         """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
-        return J if self.is_tree else self._expansion.forces(J)
+        if self.is_tree:
+            return J
+        from kfdyn.multibody.arguments import configuration
+
+        e = self._expansion
+        return e.at(configuration(self, q)).narrowed(J) if e.curves else e.forces(J)  # type: ignore[arg-type]
 
     @property
     def coordinates(self) -> System:
@@ -122,23 +148,29 @@ class Opened:
         return ()
 
     def expansion(self, q: ArrayLike | None = None) -> Array:
-        """Matrix X with v of the open tree = X v; the same for every q.
+        """Matrix X with v of the open tree = X v; the same for every q, unless hinges follow functions.
 
         Parameters
         ----------
         q : (..., nq), optional
-            Configurations; they only lend their leading axes.
+            Configurations; where X is constant they only lend their leading axes.
 
         Returns
         -------
         (..., nv of the open tree, nv) array
             Read-only.
         """
+        from kfdyn.multibody.arguments import configuration
+
+        if self.is_curved:
+            if q is None:
+                raise ModelError(
+                    f"system {self.name!r} has hinges that follow others by functions, so that X depends on q; give q"
+                )
+            return self._expansion.at(configuration(self, q)).X  # type: ignore[arg-type]  # it is a System
         X = np.eye(self.nv) if self.is_tree else self._expansion.X
         if q is None:
             return X
-        from kfdyn.multibody.arguments import configuration
-
         return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))  # type: ignore[arg-type]
 
     def neutral(self) -> Array:

@@ -74,11 +74,14 @@ def in_own_frames(system: System) -> Model:
 
 
 def gears_of(system: System) -> Model:
-    """A system with couplings as entries find it: its open tree, and X. It is found behind ``system.gears``."""
-    if not system.gears:
+    """A system with couplings as entries find it: its open tree, and X. It is found behind ``system.gears``.
+
+    Where hinges follow polynomials, behind ``system.cams``.
+    """
+    if not (system.gears or system.cams):
         tree, coordinates = model_of(system.open_tree), model_of(system.coordinates)
         with _preparing:
-            if not system.gears:
+            if not (system.gears or system.cams):
                 made = prepare_gears(system, tree, coordinates)
                 system.keep(made.address, made)
     return cast(Model, system._kept[0])
@@ -89,19 +92,21 @@ def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
 
     ``left_inverse`` of what it makes is that of its own coordinates.
     """
-    from kfdyn.multibody.recursions.geared import GEARED
+    from kfdyn.multibody.recursions.geared import CAMS, GEARED
     from kfdyn.sweeps.records import address_of
     from kfdyn.sweeps.special import Specials
 
-    nv = tree.tables["nv"]
+    nv, table = tree.tables["nv"], CAMS if system.is_curved else GEARED
     own = np.empty(tree.tables["floats"] + _LANES * _OF_PAIR * nv * nv)
-    tables = {name: tree.tables[name] for name in GEARED.fields if name in tree.tables}
+    tables = {name: tree.tables[name] for name in table.fields if name in tree.tables}
     tables |= {"busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
     tables |= system._expansion.rows()._asdict()
+    if system.is_curved:
+        tables |= system._expansion.polynomials()._asdict()
     tables |= {f"own_{name}": coordinates.tables[name] for name in ("n", "index", "real", "screws")}
     specials = None if tree.specials is None else Specials(tree.specials.size, tables)
     return replace(
-        tree, address=GEARED.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials,
+        tree, address=table.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials,
         left_inverse=coordinates.left_inverse,
     )  # fmt: skip
 

@@ -87,8 +87,8 @@ class System(Lookup, Opened):
         The same facts as flat arrays for compiled code.
     address : int
         Where compiled code finds, in this process, what it has prepared of a tree; 0 before it has.
-    gears : int
-        The same of a system with couplings.
+    gears, cams : int
+        The same of a system with couplings: where X is constant, and where hinges follow polynomials.
 
     Examples
     --------
@@ -110,6 +110,7 @@ class System(Lookup, Opened):
         "armature",
         "bodies",
         "body_names",
+        "cams",
         "couplings",
         "damping",
         "effort",
@@ -154,6 +155,7 @@ class System(Lookup, Opened):
     parent: NDArray[np.int64]
     address: int
     gears: int
+    cams: int
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_specialised: bool
@@ -231,6 +233,7 @@ class System(Lookup, Opened):
             ("couplings", couplings),
             ("loops", loops),
             ("gears", 0),
+            ("cams", 0),
             ("nq", expansion.nq),
             ("nv", expansion.nv),
             ("_expansion", expansion),
@@ -248,16 +251,17 @@ class System(Lookup, Opened):
                     "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
                 )
             if key == "friction" and not self.is_tree:
-                X, r = self.expansion(), self.open_tree.friction
-                if (np.count_nonzero(X[r > 0], axis=1) <= 1).all():
+                X = None if self.is_curved else self.expansion()
+                r = self.open_tree.friction
+                if X is not None and (np.count_nonzero(X[r > 0], axis=1) <= 1).all():
                     return np.abs(X).T @ r
                 raise ModelError(
                     f"system {self.name!r} has {self.constraints}: its friction is of hinges that move with several "
                     "coordinates, and of no coordinate; take system.open_tree.friction"
                 )
             if key in PER_DOF and not self.is_tree:
-                matrix = self._expansion.matrix(np.diag(getattr(self.open_tree, key)))
-                if np.array_equal(
+                matrix = None if self.is_curved else self._expansion.matrix(np.diag(getattr(self.open_tree, key)))
+                if matrix is not None and np.array_equal(
                     matrix, np.diag(np.diag(matrix))
                 ):  # as it is but where a coupling has several columns
                     return np.diag(matrix)
@@ -378,7 +382,7 @@ class System(Lookup, Opened):
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
         put = super().__setattr__
         put("_kept", arrays)
-        put("address" if self.is_tree else "gears", address)
+        put("address" if self.is_tree else "cams" if self.is_curved else "gears", address)
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).

@@ -135,3 +135,44 @@ def test_forces_of_coupled_hinges_there_and_back():
     vain = flying.with_couplings([kf.Coupling(names[:3], [[1.0, 1.0], [1.0, 1.0], [0.3, 2.0]])])
     with pytest.raises(ModelError, match="do not move with all coordinates that are named after them"):
         kf.to_pinocchio(vain, model, vain.neutral(), tau=np.zeros(vain.nv))
+
+
+POLYNOMIALS = """<mujoco><compiler angle="radian"/><worldbody>
+<body name="one"><joint name="a" axis="0 0 1" ref="0.2"/><geom size="0.1" pos="0.1 0 0"/>
+<body name="two" pos="0.3 0 0"><joint name="b" axis="0 1 0" ref="-0.5"/><geom size="0.1" pos="0.1 0.1 0"/>
+<body name="three" pos="0.3 0 0"><joint name="c" type="slide" ref="1.5"/><geom size="0.1" pos="0.1 0.1 0"/>
+<body name="four" pos="0.3 0 0"><joint name="d"/><geom size="0.1" pos="0.1 0.1 0"/></body></body></body></body>
+</worldbody><equality><joint joint1="b" joint2="a" polycoef="0.1 -1.5 0.3 0 0.2"/>
+<joint joint1="c" joint2="b" polycoef="0 0.5 1 0 0"/><joint joint1="d" polycoef="0.7 5 5 5 5"/></equality></mujoco>"""
+
+
+def test_mjcf_polynomials_of_polynomials_and_a_lock():
+    """MuJoCo says that its rows hold: positions less references, which both sides of a polynomial are of."""
+    import mujoco
+
+    loaded, model = kio.read(POLYNOMIALS), mujoco.MjModel.from_xml_string(POLYNOMIALS)
+    s = loaded.system
+    assert (s.nv, s.open_tree.nv, loaded.notes) == (1, 4, ())
+    assert loaded.mimics[0] == kio.Mimic("b", "a", -1.5, 0.1, (0.3, 0.0, 0.2))
+    data = mujoco.MjData(model)
+    for q, v in ((0.0, 1.0), (0.4, 2.0), (-1.1, -0.3)):
+        state = kf.to_mujoco(s, model, [q], [v], [0.5])
+        data.qpos[:], data.qvel[:] = state.q, state.v
+        mujoco.mj_forward(model, data)
+        assert data.ne == 3
+        assert np.abs(data.efc_pos[:3]).max() < 1e-14
+        mujoco.mj_mulJacVec(model, data, rates := np.zeros(data.nefc), state.v)
+        assert np.abs(rates[:3]).max() < 1e-14 * (1 + np.abs(state.v).max())
+        back = kf.from_mujoco(s, model, state.q, state.v, state.a)
+        assert np.allclose([back.q, back.v, back.a], [[q], [v], [0.5]], rtol=0, atol=1e-14)
+    with pytest.raises(ModelError, match="breaks a coupling"):
+        kf.from_mujoco(s, model, state.q + 1e-3 * np.eye(4)[2])
+    with pytest.warns(kio.LoadWarning, match="3 equality constraints not modelled"):
+        assert kf.load(POLYNOMIALS, mimic="free").nv == 4
+
+
+def test_a_joint_that_follows_two_others_follows_the_first_and_says_so():
+    text = POLYNOMIALS.replace("</equality>", '<joint joint1="c" joint2="a" polycoef="0 1 0 0 0"/></equality>')
+    with pytest.warns(kio.LoadWarning, match="follow the first alone: 'c'"):
+        s = kf.load(text)
+    assert np.array_equal(s.expand([0.4]), kf.load(POLYNOMIALS).expand([0.4]))

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,11 +153,14 @@ def test_pinocchio_reads_what_has_armature_and_no_damping():
 
 @pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
 def test_what_was_read_can_be_copied_and_sent_to_another_process(again):
-    loaded = kf.read(kf.save_urdf(Loaded(kf.models.double_pendulum(), "rusty", friction={"elbow": 0.3})))
+    upper, lower = kf.models.double_pendulum().bodies
+    rusty = kf.System([upper, replace(lower, friction=[0.3], stiffness=[2.0])])
+    loaded = kf.read(kf.save_urdf(Loaded(rusty, "rusty")))._replace(spring_reference={"elbow": 0.1})
     other = again(loaded)
     assert type(other) is Loaded and (other.source, other.notes) == (loaded.source, loaded.notes)
-    assert dict(other.friction) == {"elbow": 0.3} and other.world_frames.keys() == loaded.world_frames.keys()
+    assert other.friction == {"elbow": 0.3} and other.spring_reference == {"elbow": 0.1}
+    assert other.world_frames.keys() == loaded.world_frames.keys()
     q, v, tau = np.random.default_rng(0).normal(size=(3, 2))
     assert np.array_equal(kf.forward_dynamics(other.system, q, v, tau), kf.forward_dynamics(loaded.system, q, v, tau))
     with pytest.raises(TypeError, match="item assignment"):
-        other.friction["elbow"] = 0.0
+        other.spring_reference["elbow"] = 0.0

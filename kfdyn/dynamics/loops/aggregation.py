@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coupling import told
+from kfdyn.multibody.expansion import Expansion
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -29,8 +30,10 @@ class Node(NamedTuple):
         Dofs of the system without couplings that S has, body by body.
     own : (m,)
         Coordinates of the system (without loops) that move S.
-    X : (d, m)
-        Rates of the dofs for rates of the coordinates.
+    X : (d, m) or (B, d, m)
+        Rates of the dofs for rates of the coordinates; those of B states where hinges follow curves (:func:`at`).
+    drift : (B, d) or None
+        Ẋv of those hinges.
     loops : tuple of int
         The loops that are closed inside S.
     parent, carrier : int
@@ -45,6 +48,27 @@ class Node(NamedTuple):
     loops: tuple[int, ...]
     parent: int
     carrier: int
+    drift: Array | None = None
+
+    def at(self, here: Expansion, v: Array | None) -> Node:
+        """The same in states whose expansion is known: as it is where X is constant."""
+        if not here.curves:
+            return self
+        drift = None if v is None else here.accelerations(v, None)
+        X = here.X[:, self.dofs][:, :, self.own]
+        return self._replace(X=X, drift=None if drift is None else drift[:, self.dofs])
+
+    def rates(self, x: Array) -> Array:
+        """X x (B, d) of rates of the coordinates (B, m)."""
+        return x @ self.X.T if self.X.ndim == 2 else (self.X @ x[..., None])[..., 0]
+
+    def accelerations(self, x: Array) -> Array:
+        """X x + Ẋv (B, d) of accelerations of the coordinates (B, m)."""
+        return self.rates(x) if self.drift is None else self.rates(x) + self.drift
+
+    def forces(self, x: Array) -> Array:
+        """X*x (B, m) of forces of the dofs (B, d)."""
+        return x @ self.X if self.X.ndim == 2 else (x[:, None] @ self.X)[:, 0]
 
 
 class Plan(NamedTuple):
@@ -131,7 +155,7 @@ def _node(
     if system.couplings:
         e = system._expansion
         own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
-        X = e.X[np.ix_(dofs, own)]
+        X = np.zeros((len(dofs), len(own))) if e.curves else e.X[np.ix_(dofs, own)]  # Node.at knows better
     else:
         own = np.sort(dofs)
         X = (dofs[:, None] == own).astype(float)

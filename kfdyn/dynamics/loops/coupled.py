@@ -1,8 +1,9 @@
-"""Dynamics of systems with couplings: X constant, so that everything without them goes through X, modes as they are.
+"""Dynamics of systems with couplings: everything without them goes through X, modes as they are.
 
-    X*𝓜X a + X*c = tau,     c the bias forces without couplings at X v                      THEORY section 12
+    X*𝓜X a + X*(c + 𝓜Ẋv) = tau,     c the bias forces without couplings at X v              THEORY section 12
 
-Small systems solve this in one compiled sweep; large ones by the embedded filter.
+X is constant, and Ẋv = 0, unless hinges follow functions of another. Small systems solve this in one
+compiled sweep; large ones by the embedded filter.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from kfdyn.dynamics.entries import (
     MASS_MATRIX_INVERSE,
     fused_forward_dynamics,
     fused_mass_matrix_inverse,
+    is_swept,
     quick_geared,
 )
 from kfdyn.dynamics.forest import States, expect_method, told_place
@@ -36,6 +38,8 @@ from kfdyn.dynamics.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import checked, configuration
+from kfdyn.multibody.entries import has_gears
+from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
@@ -48,8 +52,8 @@ def coupled_mass_matrix(system: System, q: ArrayLike, method: str = "composite")
         if isinstance(quick, ndarray):
             return quick
     tree, q_tree = _opened(system, q)
-    M = mass_matrix(tree, q_tree, method=method)  # type: ignore[arg-type]
-    return _finite(system, system._expansion.matrix, M, "the mass matrix", X=system._expansion.X)
+    M, here = mass_matrix(tree, q_tree, method=method), _here(system, q)  # type: ignore[arg-type]
+    return _finite(system, here.matrix, M, "the mass matrix", X=here.X)
 
 
 def coupled_inverse_dynamics(
@@ -68,8 +72,9 @@ def coupled_inverse_dynamics(
             return quick
     tree, q_tree, v_tree, a_tree = _opened(system, q, v=v, a=a)
     tau = inverse_dynamics(tree, q_tree, v_tree, a_tree, external_forces, gravity, method=method)  # type: ignore
-    given = {"v": v, "a": a, "external_forces": external_forces, "X": system._expansion.X}
-    return _finite(system, system._expansion.forces, tau, "tau", **given)
+    here = _here(system, q)
+    given = {"v": v, "a": a, "external_forces": external_forces, "X": here.X}
+    return _finite(system, here.forces, tau, "tau", **given)
 
 
 def coupled_bias_forces(
@@ -79,10 +84,14 @@ def coupled_bias_forces(
     quick = quick_geared(INVERSE, system, (system.nv,), q, *_moving(system, q, v, None, external_forces, gravity))
     if isinstance(quick, ndarray):
         return quick
-    tree, q_tree, v_tree = _opened(system, q, v=v)
-    tau = bias_forces(tree, q_tree, v_tree, external_forces, gravity)
-    given = {"v": v, "external_forces": external_forces, "X": system._expansion.X}
-    return _finite(system, system._expansion.forces, tau, "tau", **given)
+    tree, q_tree, v_tree, drift = _opened(system, q, v=v, a=None)
+    if drift is None:
+        tau = bias_forces(tree, q_tree, v_tree, external_forces, gravity)
+    else:
+        tau = inverse_dynamics(tree, q_tree, v_tree, drift, external_forces, gravity)
+    here = _here(system, q)
+    given = {"v": v, "external_forces": external_forces, "X": here.X}
+    return _finite(system, here.forces, tau, "tau", **given)
 
 
 def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) -> tuple[Any, ...]:
@@ -93,16 +102,25 @@ def _moving(system: System, q: Any, v: Any, u: Any, force: Any, gravity: Any) ->
 
 
 def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-    """The system without couplings, its q, and its rates; bodies that bend stay bent."""
-    e, X = system._expansion, system._expansion.X
+    """The system without couplings, its q, and its rates, Ẋv with an acceleration; bodies that bend stay bent."""
+    e, here = system._expansion, _here(system, q)
     opened: list[Array | None] = [
-        _finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=X)
+        _finite(system, e.positions, configuration(system, q), "the position of a hinge", q=q, X=here.X)
     ]
-    for name, x in rates.items():
-        rate = None if x is None else checked(system, x, (system.nv,), name)
-        what = f"the {'velocity' if name == 'v' else 'acceleration'} of a hinge"
-        opened.append(None if rate is None else _finite(system, e.rates, rate, what, **{name: rate}, X=X))
+    given = {name: None if x is None else checked(system, x, (system.nv,), name) for name, x in rates.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, x in given.items():
+            rate = here.accelerations(given["v"], x) if name == "a" else None if x is None else here.rates(x)
+            what = f"the {'velocity' if name == 'v' else 'acceleration'} of a hinge"
+            because = {key: y for key, y in given.items() if y is not None and (key == name or e.curves)}
+            opened.append(None if rate is None else expect_finite(system, rate, what, **because, X=here.X))
     return system.uncoupled, *opened
+
+
+def _here(system: System, q: ArrayLike) -> Expansion:
+    """What leads from the system's rates to those of all hinges at q."""
+    e = system._expansion
+    return e.at(configuration(system, q)) if e.curves else e
 
 
 def _finite(system: System, expand: Callable[[Array], Array], x: Array, what: str, **given: Any) -> Array:
@@ -130,7 +148,7 @@ def coupled_forward_dynamics(
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
     dense = method == "mass_matrix" or (method == "filter" and system.nv <= DENSE)
-    if method == "filter" and dense and type(system) is System:  # bodies that bend have no such sweep
+    if method == "filter" and dense and is_swept(system):  # bodies that bend, and functions, have no such sweep
         a, declined = fused_forward_dynamics(states) if quick is None else quick.alone(states)
 
     def engine(few: States) -> dict[str, Array]:
@@ -176,7 +194,7 @@ def coupled_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
         return quick
     states = States.of(system, q)
     out, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
-    if type(system) is System:  # bodies that bend have no such sweep
+    if type(system) is System and has_gears(system):  # bodies that bend, and functions, have no such sweep
         out, declined = fused_mass_matrix_inverse(states) if quick is None else quick.alone(states)
     return answered(states, (out,), declined, lambda few: {"the inverse mass matrix": dense_inverse(few)})[0]
 

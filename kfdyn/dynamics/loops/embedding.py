@@ -95,10 +95,12 @@ def embedded_forest(
     lead, blocks = body_blocks(system, q, v, gravity, external_forces)
     size, nodes = math.prod(lead), plan(system)
     read = None
-    if system.loops:
+    if system.loops or system.is_curved:
         here = np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(size, system.nq)
         rate = None if v is None else np.broadcast_to(np.asarray(v, float), (*lead, system.nv)).reshape(size, system.nv)
-        read = Rows(system, here, rate)
+        at = system._expansion.at(here)
+        nodes = nodes._replace(nodes=tuple(node.at(at, rate) for node in nodes.nodes))
+        read = Rows(system, here, rate) if system.loops else None
     phi, H, Q, R, xi, eta, freedoms, rotors = [], [], [], [], [], [], [], []
     for node in nodes.nodes:
         own = [blocks[k] for k in node.bodies]
@@ -109,7 +111,7 @@ def embedded_forest(
         Q.append(diagonal([b.Q for b in own]))
         R.append(np.broadcast_to(XXt @ noise @ XX, (size, free.size, free.size)))
         xi.append(np.concatenate([b.xi for b in own], axis=1))
-        eta.append(outward(node, own, free.drift @ node.X.T))
+        eta.append(outward(node, own, node.accelerations(free.drift)))
         if node.parent >= 0:
             phi.append(_transition(node, [blocks[k] for k in nodes.nodes[node.parent].bodies], own))
         freedoms.append(free)
@@ -135,14 +137,14 @@ def output_rates(system: System, q: ArrayLike) -> Array:
     forest = embedded_forest(system, q, named=True)
     out, at = np.zeros((system.uncoupled.nv, int(forest.ss.m.sum()))), 0
     for node, free in zip(forest.plan.nodes, forest.freedoms):
-        out[node.dofs, at : at + free.size] = node.X @ free.X[0]
+        out[node.dofs, at : at + free.size] = (node.X @ free.X)[0]
         at += free.size
     return out
 
 
 def rotor_forces(node: Node, free: Freedom, R: Array) -> Array:
-    """R Ẋβ (B, m): what the rotors take of the acceleration that the loops ask for."""
-    return (R @ (free.drift @ node.X.T)[..., None])[..., 0] @ node.X
+    """R Ẋβ (B, m): what the rotors take of the acceleration that loops and curves ask for."""
+    return node.forces((R @ node.accelerations(free.drift)[..., None])[..., 0])
 
 
 def output_forces(system: System, q: ArrayLike, v: ArrayLike | None, tau: Array) -> Array:

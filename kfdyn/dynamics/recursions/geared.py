@@ -1,6 +1,6 @@
-"""Dynamics of trees whose hinges are geared: everything goes through X, which is constant (THEORY section 12).
+"""Dynamics of trees whose hinges are geared: everything goes through X (THEORY section 12).
 
-    X*𝓜X a + X*c = tau,       c and 𝓜 those of the open tree
+    X*𝓜X a + X*(c + 𝓜Ẋv) = tau,       c and 𝓜 those of the open tree, Ẋ = 0 unless hinges follow polynomials
 
 𝓜 comes from composite bodies and c from Newton and Euler, so that a hinge may move nothing by itself as long as its
 coordinate does. The reduced matrix is solved as L D L*: gears are few, and it is small.
@@ -12,7 +12,7 @@ from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
-from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, geared, own
+from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, curved, geared, own
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import carried, either, loop
@@ -228,3 +228,10 @@ GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
 GEARED_FORWARD_DERIVATIVES = _entry(
     geared_forward_derivatives, Differentiated, [Q, V, TAU, GRAVITY], [*_BY, A], block=8
 )
+
+CURVED_FORWARD = curved(GEARED_FORWARD)
+CURVED_INVERSE = curved(GEARED_INVERSE)
+CURVED_MASS_MATRIX = curved(GEARED_MASS_MATRIX)
+CURVED_MASS_MATRIX_INVERSE = curved(GEARED_MASS_MATRIX_INVERSE)
+CURVED_VARIANCES = curved(GEARED_VARIANCES)
+CURVED_HYBRID = curved(GEARED_HYBRID)

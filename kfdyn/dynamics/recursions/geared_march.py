@@ -7,7 +7,7 @@ from kfdyn.dynamics.recursions.geared import Driven, like_that_of_trees
 from kfdyn.dynamics.recursions.march import MARCH, ONE_STAGE, Steps, march, one_stage
 from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.energy import Placed
-from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates
+from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates, curved
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import changed, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
@@ -20,7 +20,7 @@ class GearedMarch(Steps, Driven):
 
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
-        self.X, self.braked = Expansion(robot), self.take(self.n)
+        self.X, self.braked = Expansion(robot, self.take), self.take(self.n)
         self.every_q, self.every_rest = self.take(robot.nq), self.take(robot.nq)
         self.every_v, self.felt = self.take(robot.nv), self.take(robot.nv)
         self.sight = self.take(Placed.size(robot))
@@ -42,6 +42,7 @@ class GearedMarch(Steps, Driven):
     def resist(self, m):
         """Total = τ + X*(K (rest ⊖ q) − drag X v)."""
         robot, v, felt = self.robot, self.every_v, self.felt
+        self.X.lead(self.q(m))
         self.X.rates(self.v(m), v)
         for i in loop(robot.nv):
             felt[i] = -self.hinges[i].drag * v[i]
@@ -95,3 +96,6 @@ _TREE = Parameter("tree_inverse", "f")
 
 GEARED_MARCH = like_that_of_trees(MARCH, geared_march, GearedMarch, [*MARCH.parameters, _TREE])
 GEARED_ONE_STAGE = like_that_of_trees(ONE_STAGE, geared_stage, GearedMarch, [*ONE_STAGE.parameters, _TREE])
+
+CURVED_MARCH = curved(GEARED_MARCH)
+CURVED_ONE_STAGE = curved(GEARED_ONE_STAGE)

@@ -16,9 +16,11 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.joint_kinds import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.errors import ModelError
 from kfdyn.estimation import Tree
 from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.closure import Ranked
+from kfdyn.multibody.coupling import told
 from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
 
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
@@ -72,6 +74,12 @@ def meeting_place(system: System, bodies: Sequence[int]) -> int:
 def join_coupling(system: System, sensors: tuple[Sensor, ...], c: int, rows: list[Any], info: list[Any]) -> Join:
     """A coupling whose readings are the pieces ``rows`` and ``info``."""
     coupling, tree = system.couplings[c], system.open_tree
+    if coupling.curves:
+        raise ModelError(
+            f"the coupling of {told(coupling.hinges)} is by functions, and estimates from sensors are for couplings "
+            "with a constant X; estimate with system.open_tree at system.expand(q) and system.expansion(q) @ v, where "
+            "every hinge is free to accelerate"
+        )
     bodies = [system.hinge_index(name) for name in coupling.hinges]
     dofs = [int(tree.layout.v_start[k]) for k in bodies]
     X, r = coupling.X, coupling.X.shape[1]

@@ -62,7 +62,7 @@ class Driven(Motion):
     def solved(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array, Array | None]:
         """State, all accelerations, all driving torques (those of driven hinges are answers), external forces."""
         q, v, known = self._at(t, q, v)
-        passive = self.spring(q) - self.resistance(v, self.damping)
+        passive = self.spring(q) - self.resistance(q, v, self.damping)
         external = self.external(t, q, v)
         tau = self.driving(t, q, v) + passive
         tau, a = hybrid_dynamics(self.system, q, v, tau, known, self.mask, external, self.gravity)

@@ -136,7 +136,7 @@ class Motion:
         """−K (q ⊖ rest), shape (..., nv)."""
         if not self._is_sprung:
             return np.zeros((*q.shape[:-1], self.system.nv))
-        return self._of_hinges(-self.stiffness * self.deflection(q))
+        return self._of_hinges(q, -self.stiffness * self.deflection(q))
 
     @cached_property
     def _is_sprung(self) -> bool:
@@ -147,28 +147,28 @@ class Motion:
         tree, every = self.system.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
-    def resistance(self, v: Array, factor: Array) -> Array:
-        """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings."""
+    def resistance(self, q: Array, v: Array, factor: Array) -> Array:
+        """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings, X at q."""
         if not self.system.couplings:
             return factor * v
-        return self._of_hinges(factor * self.system._expansion.rates(v))
+        return self._of_hinges(q, factor * self.system._expansion.at(q).rates(v))
 
     def elastic(self, v: Array) -> Array:
         """K of bodies that bend times rates of their modes (..., nv); their forces are part of forward dynamics."""
         return v @ self.system.elasticity[0] if isinstance(self.system, FlexibleSystem) else np.zeros_like(v)
 
-    def _of_hinges(self, tau: Array) -> Array:
-        return tau if not self.system.couplings else self.system._expansion.forces(tau)
+    def _of_hinges(self, q: Array, tau: Array) -> Array:
+        return tau if not self.system.couplings else self.system._expansion.at(q).forces(tau)
 
     def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
-        tau = self.driving(t, q, v) - self.resistance(v, self.damping) + self.spring(q)
+        tau = self.driving(t, q, v) - self.resistance(q, v, self.damping) + self.spring(q)
         return tau, self.external(t, q, v)
 
     def acceleration(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Return a (..., nv) by one forward dynamics, filter and smoother, and the power (...); O(N)."""
         driving, external = self.driving(t, q, v), self.external(t, q, v)
-        tau = driving - self.resistance(v, self.damping) + self.spring(q)
+        tau = driving - self.resistance(q, v, self.damping) + self.spring(q)
         a = forward_dynamics(self.system, q, v, tau, external, self.gravity)
         return a, self.power_of(driving, external, q, v, v)
 
@@ -178,7 +178,7 @@ class Motion:
 
     def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
         """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
-        power: Array = ((driving - self.resistance(rate, self.damping)) * rate).sum(-1)
+        power: Array = ((driving - self.resistance(q, rate, self.damping)) * rate).sum(-1)
         if isinstance(self.system, FlexibleSystem):
             power = power - (rate * (rate @ self.system.elasticity[1])).sum(-1)
         if external is not None:

@@ -143,7 +143,7 @@ def _semi_implicit(
 ) -> Step:
     """Step of a system against drag (nv,) and ``stiff`` forces, springs as they are; forces are asked for once."""
     driving, external = motion.driving(t, q, v), motion.external(t, q, v)
-    tau = driving - motion.resistance(v, drag) + motion.spring(q) - stiff
+    tau = driving - motion.resistance(q, v, drag) + motion.spring(q) - stiff
     v_new = v + h * forward_dynamics(system, q, v, tau, external, motion.gravity)
     work = h * motion.power_of(driving, external, q, v, v_new)
     return Step(integrate(motion.system, q, h * v_new), v_new, work)

@@ -98,10 +98,10 @@ def rattle_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
         pull = generalised_force(motion, base, t, q, u) + here.forces(f).reshape(v.shape)
         mean, _ = carry(half * u, p + half * pull)
         if drag is not None:
-            mean = mean + half * motion.resistance(u, drag)
+            mean = mean + half * motion.resistance(q, u, drag)
         u_new = solve_mass(stiff_base, q, mean)
         if drag is not None:
-            pull = pull - motion.resistance(u_new - u, drag)
+            pull = pull - motion.resistance(q, u_new - u, drag)
         _, p_half = carry(half * u_new, p + half * pull)
         q_half = integrate(base, q, half * u_new)
         mean, _ = carry(half * w, p_half)

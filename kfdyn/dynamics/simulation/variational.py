@@ -20,6 +20,7 @@ from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
 from kfdyn.multibody.armature import with_armature
 from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.expansion import Bent
 from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.overflow import overflow
 
@@ -78,8 +79,9 @@ def lagrangian(
     """
     if system.couplings:
         tree, q_tree, v_tree = system.opened(q, v=v)
-        found = lagrangian(tree, q_tree, v_tree, external_forces, gravity)
-        return Lagrangian(*(system._expansion.forces(x) for x in found))  # X*p, X*F: X is constant
+        found, here = lagrangian(tree, q_tree, v_tree, external_forces, gravity), system._expansion.at(q)
+        p, F = (here.forces(x) for x in found)
+        return Lagrangian(p, F + here.turned(found.momentum) * v if isinstance(here, Bent) else F)  # (∂(Xv)/∂q)*p
     g = system.gravity if gravity is None else np.asarray(gravity, float)
     lead = v.shape[:-1]
     if q.shape[:-1] != lead:
@@ -205,7 +207,7 @@ def _by_parts(motion: Motion, t: float, h: float, q: Array, v: Array) -> Halves:
     def kick(u: Array, part: Array) -> Array:
         mean, _ = carry(part * half * u, p + part * half * generalised_force(motion, system, t, q, u))
         if drag is not None:
-            mean = mean + half * motion.resistance(u, drag)
+            mean = mean + half * motion.resistance(q, u, drag)
         return solve_mass(stiff, q, mean)
 
     terms = half * solve_mass(stiff, q, size_of_forces(motion, system, t, q, v))
@@ -233,14 +235,14 @@ def generalised_force(motion: Motion, system: System, t: float, q: Array, v: Arr
 def force_and_power(motion: Motion, system: System, t: float, q: Array, v: Array) -> tuple[Array, Array]:
     """:func:`generalised_force` (..., nv), and the power (...) of what is not in the energy; laws are asked once."""
     driving, external = motion.driving(t, q, v), motion.external(t, q, v)
-    tau = driving - motion.resistance(v, motion.damping) + motion.spring(q)
+    tau = driving - motion.resistance(q, v, motion.damping) + motion.spring(q)
     force = tau + lagrangian(system, q, v, external, motion.gravity).force
     return force, motion.power_of(driving, external, q, v, v)
 
 
 def size_of_forces(motion: Motion, system: System, t: float, q: Array, v: Array) -> Array:
     """Σ |f| (..., nv) of the forces that :func:`generalised_force` adds up: what its rounding is a part of."""
-    drag, external = motion.resistance(v, motion.damping), motion.external(t, q, v)
+    drag, external = motion.resistance(q, v, motion.damping), motion.external(t, q, v)
     own = lagrangian(system, q, v, None, motion.gravity).force
     size = np.abs(motion.driving(t, q, v)) + np.abs(drag) + np.abs(motion.spring(q)) + np.abs(own)
     if external is not None:

@@ -44,18 +44,27 @@ class FlexibleCoordinates(FlexibleLookup):
 
     def expansion(self, q: ArrayLike) -> Array:
         """X (..., tree.nv, nv) with v of the tree = X v."""
-        e = self._expansion
-        X = self.bent.matrix(e.positions(self.checked(q, self.nq, "q")))
-        return X @ e.X if self.couplings else X
+        e, here = self._expansion, self.checked(q, self.nq, "q")
+        X = self.bent.matrix(e.positions(here))
+        return X @ e.at(here).X if self.couplings else X
 
     def tree_rates(self, q: Array, v: Array) -> Array:
         """X v (..., tree.nv), without X."""
-        return self.bent.rates(self._expansion.positions(q), self._expansion.rates(v))
+        return self.bent.rates(self._expansion.positions(q), self._expansion.at(q).rates(v))
 
     def drift(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Ẋv (..., tree.nv), the part of the tree's acceleration that v alone brings."""
         here, rate = self.checked(q, self.nq, "q"), self.checked(v, self.nv, "v")
-        return self.bent.drift(self._expansion.positions(here), self._expansion.rates(rate))
+        e = self._expansion
+        positions, at = e.positions(here), e.at(here)
+        own = self.bent.drift(positions, at.rates(rate))
+        more = at.accelerations(rate, None)  # where hinges follow curves
+        return own if more is None else own + self.bent.rates(positions, more)
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether hinges follow others by functions, so that X of the couplings depends on q."""
+        return bool(self._expansion.curves)
 
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
@@ -80,7 +89,7 @@ class FlexibleCoordinates(FlexibleLookup):
         """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
         here, move = self.checked(q, self.nq, "q"), self.checked(dv, self.nv, "dv")
         e = self._expansion
-        every = self.bent.moved(e.positions(here), e.rates(move))
+        every = self.bent.moved(e.positions(here), e.at(here).rates(move))
         return e.contracted(every, here[..., e.own_q] + move[..., e.own_v])
 
     def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:

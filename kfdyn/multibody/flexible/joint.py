@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from kfdyn.errors import ModelError
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible.body import FlexibleBody
@@ -84,6 +85,11 @@ def geared(couplings: Sequence[Coupling], hinge: str, other: str, ratio: float) 
     out, found = [], False
     for c in couplings:
         if isinstance(c, Coupling) and hinge in c.hinges:
+            if c.curves:
+                raise ModelError(
+                    f"hinge {hinge!r} gives way and drives a rotor that is a body, and its coupling follows functions; "
+                    "let the rotor be an armature, or the hinge be stiff"
+                )
             i, found = c.hinges.index(hinge), True
             X, offset = np.vstack([c.X, ratio * c.X[i]]), np.append(c.offset, ratio * c.offset[i])
             c = Coupling([*c.hinges, other], X, offset)

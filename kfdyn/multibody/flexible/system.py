@@ -276,7 +276,8 @@ class FlexibleSystem(FlexibleCoordinates):
         from kfdyn.multibody.flexible.points import point_motion
 
         e = self._expansion
-        here, rate = e.positions(np.asarray(q, float)), None if v is None else e.rates(np.asarray(v, float))
+        own = np.asarray(q, float)
+        here, rate = e.positions(own), None if v is None else e.at(own).rates(np.asarray(v, float))
         rate = np.zeros(self.bent.nv) if rate is None else rate
         return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
 

@@ -2,8 +2,10 @@
 
     q_tree = X q + offset,   v_tree = X v,   a_tree = X a,   X constant                         THEORY section 12
 
-What a tree answers dof by dof is dual to its rates, so that X leads back: J X, X*tau, X*𝓜X. No recursion is written
-again for this: around that of the tree its q, v and a are expanded, and its answers narrowed, in the same workspace.
+Where hinges follow polynomials, q_tree = f(q), X = f'(q) and a_tree = X a + Ẋv; such a robot has tables of its own, and
+entries, written by the same functions. What a tree answers dof by dof is dual to its rates, so that X leads back: J X,
+X*tau, X*𝓜X. No recursion is written again for this: around that of the tree its q, v and a are expanded, and its
+answers narrowed, in the same workspace.
 """
 
 from sys import float_info
@@ -13,7 +15,7 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.swept import Q, changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import carried, down, loop, when
 from kfdyn.sweeps.entry import Entry, Given, Options, Space
 from kfdyn.sweeps.functions import absolute, smaller
 from kfdyn.sweeps.memory import clear
@@ -27,6 +29,10 @@ GEARED = Table(
     **ROBOT.fields, own_nq=int, own_nv=int, starts=(int,), columns=(int,), ratios=(float,), offsets=(float,),
     own_n=int, own_index=(int,), own_real=(float,), own_screws=(float,),
 )  # fmt: skip
+
+#: The same where hinges follow polynomials: how many terms X has; where the coefficients of each begin, and of which q
+#: it is a polynomial.
+CAMS = Table(**GEARED.fields, terms=int, powers=(int,), leads=(int,), coefficients=(float,))
 
 #: The largest double.
 LARGEST = float_info.max
@@ -44,22 +50,52 @@ def coordinates(robot):
 
 
 class Expansion:
-    """X of a robot."""
+    """X of a robot; where hinges follow polynomials, X at some q, kept with its slope in what ``take`` gives."""
 
-    def __init__(self, robot):
-        self.robot = robot
+    def __init__(self, robot, take=None):
+        self.robot, self.curved = robot, hasattr(robot, "coefficients")
+        self.slopes = self.bends = None
+        if self.curved and take is not None:
+            self.slopes, self.bends = take(robot.terms), take(robot.terms)
 
     def terms(self, i):
         """Over column and ratio of the terms of row i."""
         robot = self.robot
+        ratios = robot.ratios if self.slopes is None else self.slopes
         for s in loop(robot.starts[i + 1], robot.starts[i]):
-            yield robot.columns[s], robot.ratios[s]
+            yield robot.columns[s], ratios[s]
+
+    def lead(self, q):
+        """Let X be that at q, if it depends on it."""
+        if self.curved:
+            robot = self.robot
+            for s in loop(robot.terms, robot.starts[robot.nq]):
+                _, slope, bend = self._polynomial(s, q)
+                self.slopes[s], self.bends[s] = robot.ratios[s] + slope, bend
+
+    def _polynomial(self, s, q):
+        """p, p' and p'' of term s at q, by Horner's scheme; 0 where it has no polynomial."""
+        robot = self.robot
+        x, first, end, none = q[robot.leads[s]], robot.powers[s], robot.powers[s + 1], zeros(robot).x
+        p, slope, bend = carried(none), carried(none), carried(none)
+        for k in down(end, first):
+            bend.set(bend.get() * x + slope.get())
+            slope.set(slope.get() * x + p.get())
+            p.set(p.get() * x + robot.coefficients[k])
+        return p.get(), slope.get(), 2.0 * bend.get()
 
     def positions(self, q, out):
-        """X q + offset; 1, or −1 where one of these is more than a double holds, and then 0."""
-        fine = carried(zeros(self.robot).x + 1.0)
-        for i in loop(self.robot.nq):
-            x = self._row(i, q) + self.robot.offsets[i]
+        """X q + offset, or f(q); 1, or −1 where one of these is more than a double holds, and then 0. X is led to q."""
+        robot, fine = self.robot, carried(zeros(self.robot).x + 1.0)
+        if self.slopes is not None:
+            self.lead(q)
+        for i in loop(robot.nq):
+            x = self._row(i, q, robot.ratios) + robot.offsets[i]
+            if self.curved:
+                total = carried(x)
+                for s in loop(robot.starts[i + 1], robot.starts[i]):
+                    total.set(total.get() + self._polynomial(s, q)[0])
+                x = total.get()
             holds = absolute(x) <= LARGEST
             out[i] = choice(holds, x, 0.0)
             fine.set(choice(holds, fine.get(), -1.0))
@@ -68,12 +104,22 @@ class Expansion:
     def rates(self, v, out):
         """X v."""
         for i in loop(self.robot.nv):
-            out[i] = self._row(self.robot.nq + i, v)
+            out[i] = self._row(self.robot.nq + i, v, self.robot.ratios if self.slopes is None else self.slopes)
 
-    def _row(self, i, given):
-        total = carried(zeros(self.robot).x)
-        for column, ratio in self.terms(i):
-            total.set(total.get() + ratio * given[column])
+    def add_drift(self, v, out):
+        """Add Ẋv."""
+        robot = self.robot
+        for i in loop(robot.nv):
+            total, row = carried(out[i]), robot.nq + i
+            for s in loop(robot.starts[row + 1], robot.starts[row]):
+                speed = v[robot.columns[s]]
+                total.set(total.get() + (self.bends[s] * speed) * speed)
+            out[i] = total.get()
+
+    def _row(self, i, given, ratios):
+        robot, total = self.robot, carried(zeros(self.robot).x)
+        for s in loop(robot.starts[i + 1], robot.starts[i]):
+            total.set(total.get() + ratios[s] * given[robot.columns[s]])
         return total.get()
 
     def rows(self, J, count, out):
@@ -132,7 +178,7 @@ class Around(Workspace):
 
     def __init__(self, entry, robot, row, work):
         super().__init__(robot, row, work)
-        self.entry, self.X = entry, Expansion(robot)
+        self.entry, self.X = entry, Expansion(robot, self.take)
         sizes = {"nq": robot.nq, "nv": robot.nv}
         self.expanded = {x.name: self.take(sizes[x.tail[0]]) for x in entry.given if x.tail in (("nq",), ("nv",))}
         self.kept, self.narrowed = {}, {}
@@ -159,6 +205,12 @@ class Around(Workspace):
                 out.given = given.given
                 if about.tail == ("nq",):
                     fine = self.X.positions(given, out)
+                elif about.name == "a" and self.X.curved:  # without an acceleration there is still Ẋv
+                    out.given = True
+                    clear(out, self.robot.nv)
+                    for _ in when(given.given):
+                        self.X.rates(given, out)
+                    self.X.add_drift(self.row.v, out)
                 else:
                     for _ in when(given.given):
                         self.X.rates(given, out)
@@ -212,12 +264,22 @@ def geared(entry, module):
     return Entry(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
 
 
+def curved(entry):
+    """The same entry of couplings for robots whose hinges follow polynomials."""
+
+    def run(robot, row, work):
+        return entry.recursion(robot, row, work)
+
+    run.__name__, run.__module__ = f"curved_{entry.name}", entry.recursion.__module__
+    return Entry(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
+
+
 def expand(robot, row, work):
     """X q + offset."""
     return Expansion(robot).positions(row.q, row.positions)
 
 
-EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
+GEARED_EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
 
 GEARED_JACOBIAN = geared(frames.JACOBIAN, __name__)
 GEARED_POSE = geared(frames.POSE, __name__)
@@ -228,3 +290,14 @@ GEARED_POTENTIAL = geared(energy.POTENTIAL, __name__)
 GEARED_MOMENT = geared(energy.MOMENT, __name__)
 GEARED_MOMENTUM = geared(energy.MOMENTUM, __name__)
 GEARED_CENTROIDAL = geared(energy.CENTROIDAL, __name__)
+
+CURVED_EXPAND = curved(GEARED_EXPAND)
+CURVED_JACOBIAN = curved(GEARED_JACOBIAN)
+CURVED_POSE = curved(GEARED_POSE)
+CURVED_VELOCITY = curved(GEARED_VELOCITY)
+CURVED_ACCELERATION = curved(GEARED_ACCELERATION)
+CURVED_KINETIC = curved(GEARED_KINETIC)
+CURVED_POTENTIAL = curved(GEARED_POTENTIAL)
+CURVED_MOMENT = curved(GEARED_MOMENT)
+CURVED_MOMENTUM = curved(GEARED_MOMENTUM)
+CURVED_CENTROIDAL = curved(GEARED_CENTROIDAL)
