@@ -126,7 +126,7 @@ def test_a_linked_moment_is_what_the_page_shows(browser, moment):
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "bare=1" in moment])
 def test_a_scene_in_a_slide_is_seen_whole(browser, frame, moment):
-    """Nothing of it is below the frame or beside it, nor when its words grow; letters keep three quarters of their size."""
+    """Nothing is below the frame or beside it, nor when words grow; letters keep three quarters of their size."""
     width, height = FRAMES[frame]
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **metrics)
