@@ -13,7 +13,7 @@ _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
     "control_flow": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
-    "functions": ("absolute", "arc_tangent", "fused", "root", "sine_cosine", "smaller"),
+    "functions": ("absolute", "arc_tangent", "fused", "maximum", "root", "sine_cosine", "smaller"),
     "kernel": ("Declined", "Kernel"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "place": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),

@@ -6,7 +6,20 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 
 from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.control_flow import when
-from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
+from kfdyn.sweeps.interpreter import (
+    AXES,
+    DATA,
+    DTYPE,
+    DTYPE_KIND,
+    ERROR,
+    FLAGS,
+    HEAD,
+    SHAPE,
+    TOLD,
+    Python,
+    field,
+    items,
+)
 from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
 from kfdyn.sweeps.place import Place
@@ -92,7 +105,7 @@ class Array:
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
             wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
             fit = (field(thing, FLAGS, WORD) & wanted) == wanted
-            fit = fit & (_letters(field(thing, DTYPE)) == _letters(python.known(self.dtype)))
+            fit = fit & self._holds_numbers(python, _letters(field(thing, DTYPE)))
             found = Place.builder.cast("sext", field(thing, AXES, WORD), INT)
             if self.axes is not None:
                 fit = fit & (found == self.axes)
@@ -101,6 +114,11 @@ class Array:
             axes.set(found)
             shape.set(field(thing, SHAPE, shape.type))
         return [now(place) for place in (data, axes, shape)]
+
+    def _holds_numbers(self, python, letters):
+        """Whether a dtype of these letters is the one that is wanted, or the other int64."""
+        right = letters == _letters(python.known(self.dtype))
+        return right | (letters == _letters(python.known("other i"))) if self.dtype == "i" else right
 
     def seen(self, data, axes, shape):
         """The array as the sweep sees it: a matrix where it has two axes, else flat, with axes, shape and ``given``."""
@@ -134,7 +152,7 @@ class Group:
 
 def _letters(dtype):
     """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-    return field(dtype, LETTERS) & ~(0xFF << 24)  # less a byte that is not of it
+    return field(dtype, DTYPE_KIND) & ~(0xFF << 24)  # less a byte that is not of it
 
 
 def write_wrapper(module, name, inner, arguments):
