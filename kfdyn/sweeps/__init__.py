@@ -14,6 +14,7 @@ _PLACES = {
     "control_flow": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
     "functions": ("absolute", "arc_tangent", "fused", "root", "sine_cosine", "smaller"),
+    "kernel": ("Declined", "Kernel"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "place": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
     "records": ("Packed", "Record", "Table"),

@@ -26,20 +26,24 @@ ERROR, TOLD = -1, 1
 
 _CALLS = (
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong",
-    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyType_GetFlags",
+    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyType_GetFlags", "PyObject_Vectorcall",
 )  # fmt: skip
-_CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot")
+_CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot", "otherwise")
 _NEW_ARRAY = 93  # its place in NumPy's binary interface
 _FASTCALL = 0x80
 
 
-def context(owner=None, slot=None):
-    """The addresses that entries want, as bytes; ``owner`` is a class whose objects are taken for their ``slot``."""
+def context(owner=None, slot=None, otherwise=None):
+    """The addresses that entries want, as bytes.
+
+    ``owner`` is a class whose objects are taken for their ``slot``; ``otherwise`` is called where there is no answer.
+    """
     api = ctypes.pythonapi
     found = {"ndarray": id(np.ndarray), "None": id(None), **{key: id(dtype) for key, dtype in DTYPES.items()}}
     found |= {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _CALLS}
     place = 0 if owner is None else place_of(owner, slot)
     found |= {"PyArray_New": new_array_at(), "class": id(owner) if place else 0, "slot": place}
+    found["otherwise"] = 0 if otherwise is None else id(otherwise)
     return struct.pack(f"{len(_CONTEXT)}q", *(found[name] for name in _CONTEXT))
 
 
@@ -157,7 +161,7 @@ class _Context(bytes):
 def python_function(name, address, code, *taken):
     """A function of Python's at an address, which keeps what its ``code`` lives in.
 
-    ``taken`` are the class and the slot of a model, if it takes one.
+    ``taken`` are the class and the slot of a model, if it takes one, and what is called instead of an answer of None.
     """
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
@@ -166,5 +170,5 @@ def python_function(name, address, code, *taken):
     # the interpreter ends, so nobody may ever let go of this.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
     own = _Context(context(*taken))
-    own.code = code
+    own.kept = code, taken
     return make(ctypes.byref(method), own, None)
