@@ -32,8 +32,12 @@ class LinearPlan:
 
     Attributes
     ----------
-    ss : StateSpace
-        The problem as the engine had it; weights of active limits are not in it.
+    problem : Problem
+        What was asked, and the model that the engine was given: ``problem.ss``.
+    solved : Solved
+        The engine's filter and smoother, with goals and active limits.
+    rows : Rows
+        Goals and active limits as exact rows.
     iterations : int
         Steps of the interior point, 0 without limits.
     converged : bool
@@ -44,6 +48,8 @@ class LinearPlan:
         What each row of the goals presses with: the derivative of the cost in the goal's value, with a minus.
     limit_multipliers : dict
         The same of limits, ≥ 0, by the name of the argument: of a box a pair, for the lower and the upper limits.
+    warm : tuple of ndarray or None
+        Slacks and multipliers of all limits, for ``start=``.
 
     Examples
     --------
