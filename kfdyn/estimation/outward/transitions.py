@@ -45,8 +45,9 @@ def stationary(rate: FloatArray, pull: FloatArray) -> FloatArray:
             "eigenvalue must have a positive real part; give root_cov, or root_cov=None for a flat root"
         )
     if pull.ndim < 2:
-        return rate / (np.diagonal(A)[:, None] + np.diagonal(A))
-    found = solve_continuous_lyapunov(A, rate)
+        each = np.diagonal(A)
+        return np.asarray(rate / (each[:, None] + each), np.float64)
+    found = np.asarray(solve_continuous_lyapunov(A, rate), np.float64)
     return 0.5 * (found + found.T)
 
 

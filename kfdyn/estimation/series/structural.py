@@ -208,7 +208,7 @@ def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
     size = np.maximum((rows**2).mean(axis=0), 1e-300)
     part = Part(
         "regression", names, (_POSITIVE,) * len(names), partial(spread_over, 0.1 / size[: len(names)]),
-        partial(_regressors, rows), steps=len(rows), index=X.index if is_pandas(X) else None,
+        partial(_regressors, rows), steps=len(rows), index=getattr(X, "index", None) if is_pandas(X) else None,
     )  # fmt: skip
     return SeriesModel((part,), False)
 
