@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.entries import VARIANCES, fused_of_dofs
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
@@ -107,6 +108,8 @@ def acceleration_causes(
             own[part] = forest.by_dof(cause)
 
     states.in_parts(solve)
+    declined = fused_of_dofs(VARIANCES, states)[1]
+    states.only(np.flatnonzero(declined)).expect_invertible()
     return AccelerationCauses(*parts.reshape((3, *states.lead, system.nv)))
 
 
