@@ -33,11 +33,11 @@ SLOT = Record(P=Articulated, z=Spatial, bound=Vec3)
 ROUNDING = 1024 * 2.220446049250313e-16
 
 
-#: The product of two squared gains beyond which the engine decides; squares are below 64 in most poses of the public
-#: robots. What is rounding in P becomes g g* times that in P⁺: a hinge that feels little of what it carries, as one of
-#: three axes through a mass without extent may, leaves the next one few digits. So d is compared with rounding times
-#: the largest g² so far. The second largest is then at most 512, and ROUNDING allows for that.
-LARGEST_GAIN = 2.0**18
+#: What is rounding in P becomes g g* times that in P⁺: a hinge that feels little of what it carries, as one of three
+#: axes through a mass without extent may, leaves the next one few digits. So d is compared with rounding times the
+#: largest g² so far. ROUNDING allows for a second largest of this size; what that is more counts, too. Squares are below
+#: 64 in most poses of the public robots.
+SECOND_GAIN = 512.0
 
 
 class Output(page.Output):
@@ -114,7 +114,8 @@ class Filter(Swept):
 
     def gather(self):
         """The filter, leaves to roots; the least d less rounding."""
-        self.least, self.largest = local(everything(self.robot, 1e300)), local(everything(self.robot, 1.0))
+        self.least = local(everything(self.robot, 1e300))
+        self.largest, self.magnified = (local(everything(self.robot, 1.0)) for _ in range(2))
         for body in inward(self.robot):
             self.filtered(body)
         return now(self.least)
@@ -203,9 +204,13 @@ class Filter(Swept):
 
     def watch(self, d, rounding, gain):
         """Remember the least of what is left of d above rounding; ``gain`` is the square of that."""
-        largest = now(self.largest)
-        self.least.set(smaller(smaller(self.least, d - rounding * largest), LARGEST_GAIN - gain * largest))
-        self.largest.set(choice(gain > largest, gain, largest))
+        largest, magnified = now(self.largest), now(self.magnified)
+        self.least.set(smaller(self.least, d - rounding * magnified))
+        two = gain * largest / SECOND_GAIN
+        largest = choice(gain > largest, gain, largest)
+        magnified = choice(two > magnified, two, magnified)
+        self.largest.set(largest)
+        self.magnified.set(choice(largest > magnified, largest, magnified))
 
     def one_dof(self, body, kind):
         """Of a hinge of one dof: its row of H, l, and φ g."""

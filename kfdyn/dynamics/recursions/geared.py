@@ -7,7 +7,7 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 """
 
 from kfdyn.dynamics.recursions import hybrid
-from kfdyn.dynamics.recursions.articulated import LARGEST_GAIN, ROUNDING, everything
+from kfdyn.dynamics.recursions.articulated import ROUNDING, SECOND_GAIN, everything
 from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
@@ -51,7 +51,8 @@ class Weighed(Workspace):
     def factor_matrix(self, fine, x=None):
         """The same of the matrix as it stands, if it is fine; pivots take the place of the diagonal."""
         n, matrix, least = self.n, self.matrix, carried(fine)
-        heaviest, shrunk = carried(everything(self.robot, 0.0)), carried(everything(self.robot, 1.0))
+        heaviest = carried(everything(self.robot, 0.0))
+        smallest, shrunk = (carried(everything(self.robot, 1.0)) for _ in range(2))
         for j in loop(n):
             entry = matrix[j * n + j]
             self.diagonal[j] = entry
@@ -59,12 +60,12 @@ class Weighed(Workspace):
 
         def inverted(j, pivot):
             """Rounding is a part of what stood there, more after one that shrank; an entry may be rounding itself."""
-            stood, before = self.diagonal[j], shrunk.get()
+            stood, before = self.diagonal[j], smallest.get()
             part = pivot / stood
-            margin = smaller(pivot * before - ROUNDING * stood, stood - ROUNDING * heaviest.get())
-            margin = smaller(margin, part * before - 1.0 / LARGEST_GAIN)
+            margin = smaller(pivot * shrunk.get() - ROUNDING * stood, stood - ROUNDING * heaviest.get())
             least.set(smaller(least.get(), choice(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
-            shrunk.set(smaller(before, part))
+            shrunk.set(smaller(smaller(shrunk.get(), part), SECOND_GAIN * part * before))
+            smallest.set(smaller(before, part))
             self.diagonal[j] = pivot
             return 1.0 / pivot
 
