@@ -35,7 +35,7 @@ ROUNDING = 1024 * 2.220446049250313e-16
 
 #: What is rounding in P becomes g g* times that in P⁺: a hinge that feels little of what it carries, as one of three
 #: axes through a mass without extent may, leaves the next one few digits. So d is compared with rounding times the
-#: largest g² so far. ROUNDING allows for a second largest of this size; what that is more counts, too. Squares are below
+#: largest g² so far. ROUNDING allows for a second largest of this size; what is more counts, too. Squares are below
 #: 64 in most poses of the public robots.
 SECOND_GAIN = 512.0
 
