@@ -44,8 +44,8 @@ def placed_frames(frames: Mapping[str, Frame], index: Mapping[str, int]) -> dict
     placed: dict[str, tuple[int, Array, Array]] = {}
     if not isinstance(frames, Mapping):
         raise ModelError(
-            f"frames must be a mapping such as {{'tool': kf.Frame('body')}}, got {type(frames).__name__}: a frame is known "
-            "by its name"
+            f"frames must be a mapping such as {{'tool': kf.Frame('body')}}, got {type(frames).__name__}: a frame is "
+            "known by its name"
         )
     for key, frame in frames.items():
         if not isinstance(frame, tuple) or not 1 <= len(frame) <= 3:
