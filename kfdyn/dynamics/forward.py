@@ -208,7 +208,7 @@ def dynamics_filter(
         if not system.is_tree:
             raise
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
-    locked = np.isnan(T).reshape(-1, system.nv).any(axis=0)
+    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
     States.of(system, q).expect_invertible(~locked if locked.any() else None)
     return filt, bryson_frazier(ss, filt)
 
