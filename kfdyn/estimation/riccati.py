@@ -321,7 +321,8 @@ def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:
 def common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays; else None."""
     n, m = ss.common.n, ss.common.m
-    if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
+    few = len(ss) < _WORTH_COMPILING and not ss.in_parts
+    if few or n is None or not 0 < n <= _LARGEST_STATIC:
         return _sizes(None, None)
     return _sizes(n, 1 if m == 1 else None)
 

@@ -98,6 +98,7 @@ class StateSpace(Stacked):
     flat: IntArray | None
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # see address; None until asked for
+    in_parts: bool = False  # one of several models that are to have the same bits however few nodes are in each
 
     def __init__(
         self,
