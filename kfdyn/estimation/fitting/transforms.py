@@ -27,7 +27,7 @@ def pairs_of(bounds: Bounds, size: int) -> list[tuple[float | None, float | None
             found.append((None if low is None else float(low), None if high is None else float(high)))
         except (TypeError, ValueError):
             raise ShapeError(
-                f"the bounds of parameter {i} must be None or two numbers (low, high), either of them None; got {pair!r}"
+                f"the bounds of parameter {i} must be None or two numbers (low, high), either may be None; got {pair!r}"
             ) from None
     return found
 
