@@ -78,6 +78,10 @@ def test_loops_are_refused():
         kf.Tree.from_edges(4, [(1, 0), (2, 0), (3, 1), (3, 2)])
     with pytest.raises(TreeError, match="closed loop must be cut"):
         kf.Tree.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    with pytest.raises(TreeError, match="closed loop must be cut"):  # node 0 is the one with two parents
+        kf.Tree.from_edges(3, [(0, 1), (0, 2)])
+    with pytest.raises(TreeError, match="closed loop must be cut"):  # and here a parent it already has is node 0
+        kf.Tree.from_edges(3, [(2, 0), (2, 1)])
     with pytest.raises(TreeError, match="not one of 0 to 1"):
         kf.Tree.from_edges(2, [(2, 0)])
     with pytest.raises(TreeError, match=r"form a loop: .*cut one of these edges"):

@@ -34,6 +34,29 @@ def test_D_and_gain_from_the_parts(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_partitioned_step_is_conditioning(seed):
+    """PART:8. Body k, then the mass-less k′: what is left of P after H(k″)x is known, then H(k′)φx as well."""
+    _, both, P, H, _, _, _, _ = split(seed)
+    m = len(both.H)
+    for rows, mine in (
+        (H[:m], both.P_plus),
+        (H, np.linalg.solve(both.phi, both.P_plus_prime) @ np.linalg.inv(both.phi).T),
+    ):
+        basis = np.linalg.svd(rows)[2][len(rows) :]  # states that are not seen: (N P⁻¹ N*)⁻¹ is their covariance
+        close(mine, basis.T @ np.linalg.inv(basis @ np.linalg.inv(P) @ basis.T) @ basis, 1e-8)
+    close(both.P, P)
+    close(both.P_prime, both.phi @ both.P_plus @ both.phi.T)
+    for rows, inertia, D, G, tau, tau_bar in (
+        (both.H, P, both.D, both.G, both.tau, both.tau_bar),
+        (both.H_prime, both.P_prime, both.D_prime, both.G_prime, both.tau_prime, both.tau_bar_prime),
+    ):
+        close(D, rows @ inertia @ rows.T)
+        close(G @ D, inertia @ rows.T, 1e-9)
+        close(tau, G @ rows)
+        close(tau + tau_bar, np.eye(6))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_projections_from_the_parts(seed):
     """PART:11. τ and τ̄ of the whole."""
     _, both, _, _, _, _, tau, tau_bar = split(seed)
