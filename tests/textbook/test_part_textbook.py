@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from r86_cases import close
 
+import kfdyn as kf
+from kfdyn.errors import SingularError
 from kfdyn.textbook import part
 
 SEEDS = range(5)
@@ -91,3 +93,52 @@ def test_inertias_and_compliances_from_the_parts(seed):
     whole_plus = whole_phi.T @ above @ whole_phi
     close(both.phi.T @ plus @ both.phi, whole_plus)
     close(own, tau_bar.T @ whole_plus @ tau_bar + H.T @ np.linalg.solve(D, H), 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["universal", "gimbal"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joint_maps_of_parts_are_constant(kind, seed):
+    """PART:2-constant. Constant axes of the pins give H of the whole hinge, which varies with the angles."""
+    robot = kf.models.random_tree(1, seed, (kind,), armature=False)
+    axes = robot.bodies[0].hinge.screws[:, :3]
+    maps = []
+    for q in np.random.default_rng(seed).normal(size=(3, robot.nv)):
+        R = kf.frame_pose(robot, q, robot.body_names[0]).rotation
+        H = np.asarray(kf.as_estimation(robot, q).H[0])[:, :3] @ R  # in the child's frame
+        maps.append(part.joint_map_of_pins(axes, np.cos(q), np.sin(q)))
+        close(maps[-1], H[::-1])
+    assert np.abs(maps[1] - maps[0]).max() > 1e-2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_unilateral_constraints_through_the_compliance(seed):
+    """PART:4-unilateral. Contacts that push and do not pull: a quadratic programme's solution, and a robot's motion."""
+    from scipy.optimize import nnls
+
+    rng = np.random.default_rng(seed)
+    for r in (1, 2, 5, 9):
+        root, approach = rng.normal(size=(r, r)), rng.normal(size=r)
+        Omega = root @ root.T + 0.1 * np.eye(r)
+        f, w = part.unilateral(Omega, approach)
+        L = np.linalg.cholesky(Omega)
+        close(f, nnls(L.T, -np.linalg.solve(L, approach))[0], 1e-8)  # min ½f*Ωf + f*w₀ over f ≥ 0
+        assert (f >= 0).all()
+        assert (w >= 0).all()
+        assert not (f * w).any()
+    # three points of a robot: those that push are held, the others open
+    robot = kf.models.random_tree(6, seed, ("free", "revolute"), branching=1.0)
+    q = robot.random_configuration(rng)
+    v, tau = np.zeros(robot.nv), 5 * rng.normal(size=robot.nv)
+    frames = list(robot.body_names[-3:])
+    normals = [6 * i + 5 for i in range(3)]  # along the world's z
+    Omega = kf.operational_space_compliance(robot, q, frames)[np.ix_(normals, normals)]
+    J = np.concatenate([kf.jacobian(robot, q, frame)[5:6] for frame in frames])
+    free = kf.forward_dynamics(robot, q, v, tau)
+    f, w = part.unilateral(Omega, J @ free)
+    with_contacts = J @ kf.forward_dynamics(robot, q, v, tau + J.T @ f)
+    assert np.abs(with_contacts - w).max() < 1e-9 * np.abs(J @ free).max()
+
+
+def test_no_set_of_contacts_carries_the_load():
+    with pytest.raises(SingularError, match="not positive definite"):
+        part.unilateral(np.array([[-1.0]]), np.array([-1.0]))
