@@ -200,6 +200,7 @@ def atlas_markdown() -> str:
     counts = [_counts(one) for one in measured.values()]
     made, killed = (sum(pair[i] for pairs in counts for pair in pairs) for i in (1, 0))
     crashed = sum(n for one in measured.values() for n in _crashes(one) if n)
+    weak = len(proven) < len(results) - len(missing)
     old = sum(None in _crashes(one) for one in measured.values())
     lines = [
         "# Atlas",
@@ -208,11 +209,11 @@ def atlas_markdown() -> str:
         "",
         "That both exist would say little, so it is measured that the test runs the code and fails when the code is",
         "wrong. In the lines of the named code (or in what it returns, where compiled code does the work or an",
-        "iteration corrects itself) a sign was flipped, a factor put in, a term dropped or a transpose forgotten, at",
-        "most six times an entry: a sample, not all that could be wrong. The last column says how many of these mutants",
-        "an assertion of the named test killed. Where a recursion in the language of sweeps does the work, those of its",
-        "formulas that the test runs were broken as well: as they run on plain numbers (the second count), and one of",
-        "each function compiled (the third). A mutant that crashed is no kill and is not counted.",
+        "iteration corrects itself) a sign was flipped, a factor put in, a term dropped or a transpose forgotten. At",
+        "most six mutants were made of an entry: a sample, not all that could be wrong. The last column says how many",
+        "of them an assertion of the named test killed. Where a recursion in the language of sweeps does the work,",
+        "those of its formulas that the test runs were broken as well: as they run on plain numbers (the second",
+        "count), and one of each function compiled (the third). One that crashed is no kill and is not counted.",
         "",
         "Every `make test` checks that each test still runs what its entries name. The page is generated from",
         "`kfdyn/duality/atlas.toml`, `atlas_sweeps.toml` and `atlas_evidence.json` by `python docs/duality_pages.py`;",
@@ -223,16 +224,14 @@ def atlas_markdown() -> str:
         f"{len(results) - len(missing)} of {len(results)} results are computed and tested"
         + (f"; open: {', '.join(result.id for result in missing)}" if missing else "")
         + f". Of {made} pairs of a result and a mutant",
-        f"{killed} were killed; {crashed} more crashed. For {len(proven)} results the named test noticed every mutant of",
-        "theirs that was made; the others are under [Survivors](#survivors)."
-        if len(proven) < len(results) - len(missing)
-        else "theirs that was made.",
+        f"{killed} were killed; {crashed} more crashed. For {len(proven)} results the named test noticed every mutant",
+        "that was made; what the others left is under [Survivors](#survivors)." if weak else "that was made.",
     ]
     if old:
         lines += [
             "",
-            f"Counts marked ° ({old} entries) are from before crashes were told apart, so that some of their kills may be",
-            "crashes (about one in nine of those of the code, by a count of another kind).",
+            f"Counts marked ° ({old} results) are from before crashes were told apart: some of their kills may be",
+            "crashes, about one in nine where the code itself was broken.",
         ]
     for source, name in SOURCES.items():
         lines += ["", f"## {source}: {name}", "", "| id | result | code | test | killed |", "|---|---|---|---|---|"]

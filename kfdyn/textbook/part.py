@@ -15,6 +15,8 @@ from kfdyn.errors import SingularError
 from kfdyn.textbook.algebra import Array, block, inverse, zeros
 from kfdyn.textbook.r86.links import rotation
 
+ROUNDING = 1e-13  # of the largest acceleration, below which a contact neither pulls nor closes
+
 
 class Parts(NamedTuple):
     """Articulated inertias of body k and of the mass-less k′, (8): what the relations (9)-(18) start from.
@@ -253,18 +255,17 @@ def unilateral(Omega: Array, approach: Array) -> tuple[Array, Array]:
     >>> kf.textbook.part.unilateral(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-3.0, 1.0]))
     (array([1.5, 0. ]), array([0. , 2.5]))
     """
-    Omega, approach = np.asarray(Omega), np.asarray(approach)
+    Omega, approach = (x if x.dtype == object else x.astype(float) for x in map(np.asarray, (Omega, approach)))
     r = len(approach)
-    exact = Omega.dtype == object
-    small = 0 if exact else 64 * r * np.finfo(float).eps * np.abs(approach).max(initial=0.0)
+    scale = 0 if Omega.dtype == object else np.abs(approach).max(initial=0.0)
     closed: list[int] = []
     for _ in range(2**r):
-        f, w = zeros(r, Omega @ approach), approach
+        f, w = zeros(r, Omega), approach
         if closed:
             f[closed] = -inverse(Omega[np.ix_(closed, closed)], "Ω") @ approach[closed]
             w = Omega @ f + approach
-            w[closed] = 0 * w[closed]
-        wrong = [i for i in range(r) if (f[i] * abs(Omega[i, i]) if i in closed else w[i]) < -small]
+            w[closed] = zeros(len(closed), w)
+        wrong = [i for i in range(r) if (f[i] * abs(Omega[i, i]) if i in closed else w[i]) < -ROUNDING * scale]
         if not wrong:
             return f, w
         closed = sorted(set(closed) ^ {wrong[0]})

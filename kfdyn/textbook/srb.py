@@ -80,6 +80,12 @@ def hinge_as_constraints(M: Array, b: Array, H: Array, eta: Array, force: Array)
     return y[: len(M)], N.T @ y[len(M) :]
 
 
+def particle_rates(place: Any, p1: Array, p2: Array, u: Array) -> Array:
+    """B (3, 9) with ẋ = B q̇ for the particle x = p1 + a d + b u + c d × u, d = p2 − p1, q = (p1, p2, u)."""
+    (a, b, c), d, one = place, p2 - p1, identity(3, p1)
+    return np.concatenate([(1 - a) * one + c * tilde(u), a * one - c * tilde(u), b * one + c * tilde(d)], axis=1)
+
+
 def natural_coordinates(masses: Array, places: Array, p1: Array, p2: Array, u: Array) -> tuple[Array, Array]:
     """Mass matrix (9, 9) and constraint gradients (3, 9) of a free body in natural coordinates (p1, p2, u).
 
@@ -114,10 +120,9 @@ def natural_coordinates(masses: Array, places: Array, p1: Array, p2: Array, u: A
     p1, p2, u, places = (np.asarray(x) for x in (p1, p2, u, places))
     if places.shape != (len(masses), 3):
         raise ShapeError(f"places must have shape ({len(masses)}, 3), one (a, b, c) a mass, got {places.shape}")
-    d, one = p2 - p1, identity(3, p1)
-    M = zeros((9, 9), one)
-    for m, (a, b, c) in zip(masses, places):
-        B = np.concatenate([(1 - a) * one + c * tilde(u), a * one - c * tilde(u), b * one + c * tilde(d)], axis=1)
+    d, M = p2 - p1, zeros((9, 9), p1)
+    for m, place in zip(masses, places):
+        B = particle_rates(place, p1, p2, u)
         M = M + m * (B.T @ B)
     none = zeros(3, p1)
     return M, np.array([np.concatenate(row) for row in ((-d, d, none), (none, none, u), (-u, u, d))])
@@ -164,14 +169,12 @@ def pin_in_natural_coordinates(
     d, one, none = p2 - p1, identity(3, p1), zeros((3, 3), p1)
     turned = cross(u, d)
     weight = zeros(9, p1)
-    for m, (a, b, c) in zip(masses, np.asarray(places)):
-        lever = c * cross(gravity, u)  # B*g: (1 − a) g − c u × g and so on
-        parts = [(1 - a) * gravity + lever, a * gravity - lever, b * gravity - c * cross(d, gravity)]
-        weight = weight + m * np.concatenate(parts)
+    for m, place in zip(masses, np.asarray(places)):
+        weight = weight + m * (particle_rates(place, p1, p2, u).T @ gravity)
     fixed = block([[one, none, none], [none, none, one]])
     G = np.concatenate([fixed, own[[0, 2]]])
     off = zeros(8, p1)
     off[6] = off[6] - rate * rate * (turned @ turned)
     whole = block([[M, G.T], [G, zeros((8, 8), p1)]])
     q_ddot = solve(whole, np.concatenate([weight, off]), "the body with its constraints")[:9]
-    return q_ddot, (turned @ (q_ddot[3:6] - q_ddot[:3])) / (turned @ turned)
+    return q_ddot, (turned @ q_ddot[3:6]) / (turned @ turned)

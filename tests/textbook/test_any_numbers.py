@@ -185,6 +185,7 @@ def srb_cases(M, b, H, eta, force, masses, places, axis):
     return {
         "constraint_rows": srb.constraint_rows(H),
         "hinge_as_constraints": srb.hinge_as_constraints(M, b, H, eta, force),
+        "particle_rates": srb.particle_rates(places[2], p1, p2, u),
         "natural_coordinates": srb.natural_coordinates(masses, places[2:], p1, p2, u),
         "pin_in_natural_coordinates": srb.pin_in_natural_coordinates(
             masses, places[2:], p1, p2, u, force[0], force[:3]

@@ -47,11 +47,13 @@ def test_natural_coordinates_of_a_pin(seed):
     assert found == pytest.approx(theta_ddot, rel=1e-10)
     turned = np.cross(u, d)
     close(q_ddot, np.concatenate([np.zeros(3), theta_ddot * turned + rate**2 * np.cross(u, turned), np.zeros(3)]), 1e-9)
-    # momentum and energy of a free body, by the particles themselves
+    # rates and energy of a free body, by the particles themselves
     M, G = srb.natural_coordinates(m, places, p1, p2, u)
     omega, v = rng.normal(size=(2, 3))
     q_dot = np.concatenate([v, v + np.cross(omega, d), np.cross(omega, u)])
     speeds = v + np.cross(omega, s)
+    for place, speed in zip(places, speeds):
+        close(srb.particle_rates(place, p1, p2, u) @ q_dot, speed)
     assert q_dot @ M @ q_dot == pytest.approx(m @ (speeds**2).sum(axis=1), rel=1e-11)
     assert np.abs(G @ q_dot).max() < 1e-12
     assert np.linalg.matrix_rank(G) == 3

@@ -164,7 +164,7 @@ def forward_dynamics_inverse_first(model: Model, T: Any) -> Array:
     >>> bool(np.allclose(*both))
     True
     """
-    still = model._replace(a=[0 * a for a in model.a], b=[0 * b for b in model.b])
+    still = model._replace(a=[zeros(len(a), a) for a in model.a], b=[zeros(len(b), b) for b in model.b])
     return forward_dynamics(still, np.asarray(T) - bias(model))
 
 
