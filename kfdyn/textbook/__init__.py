@@ -8,7 +8,7 @@ and the package's errors. (The blocks of a robot, that ``sko.model_of`` takes, c
 
 Numbers may be floats, rational numbers, SymPy's symbols or numbers that count what is done to them: arrays of objects
 pass through every function and stay what they are. Only ``r86.draw_9_1_to_9_3`` and ``sko.lagrange`` are of floats: one
-draws, the other takes complex steps.
+draws, the other takes complex steps; ``part.unilateral`` and ``srb.constraint_rows`` compare sizes, which symbols lack.
 """
 
 from kfdyn.textbook import part, r86, sko, srb
