@@ -246,7 +246,7 @@ def atlas_markdown() -> str:
     if survivors:
         lines += ["", "## Survivors", "", "Mutants that the named test did not notice:", "", *map(_escaped, survivors)]
     lines += ["", "## Without an entry", "", "What the sources name besides, and where it is or why it is not:", ""]
-    lines += [f"- *{_escaped(name)}*. {_escaped(text)}" for name, text in apart().items()]
+    lines += [f"- *{name}*. {text}" for name, text in apart().items()]
     return "\n".join(lines) + "\n"
 
 
