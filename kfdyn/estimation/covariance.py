@@ -171,7 +171,7 @@ class Covariances:
         cov = self.riccati
         flat = np.empty_like(cov.D.flat)
         for nodes, L in cov.D_factor.grouped():
-            inverse = _lower_inverse(L)
+            inverse = lower_inverse(L)
             where = cov.D.places(nodes, L.shape[1] ** 2)
             flat[where] = (inverse.transpose(0, 2, 1) @ inverse).reshape(where.shape)
         return BlockDiagonal(_masked(self.ss, Blocks(flat, self.ss.m, self.ss.m), cov.observed))
@@ -237,7 +237,7 @@ def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
     return out
 
 
-def _lower_inverse(L: FloatArray) -> FloatArray:
+def lower_inverse(L: FloatArray) -> FloatArray:
     """L⁻¹ of lower triangles (..., m, m), row by row: pivots would set the rounding of moments by forces."""
     inverse = np.zeros_like(L)
     for i, unit in enumerate(np.eye(L.shape[-1])):

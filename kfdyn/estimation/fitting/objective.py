@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ def expect_one_length(T: Any, name: str) -> None:
             )
 
 
+def stacked(model: Any, T: ArrayLike) -> FloatArray:
+    """Measurements as the model stacks them, (..., Σm_k), of all that its filter accepts."""
+    return model.check_outputs(T, "T", allow_nan=True) if isinstance(model, StateSpace) else real_array(T, "T")
+
+
 class Objective:
     """ℓ(θ) of all series of T and its gradient, by the score and the chain rule through ``build``.
 
@@ -56,20 +62,24 @@ class Objective:
         self.constant = float(getattr(build, "constant", 0.0))
         expect_one_length(T, "T")
         self.T = real_array(T, "T")
-        groups = list(by_pattern(self.T))
-        # a series without a measurement has the likelihood 1, though it leaves a flat state open
-        self.groups = [T for T in groups if not np.isnan(T).all()] or groups
+        self._bound = hasattr(build, "evaluate")  # which knows no model, and is given series as they are
         self.evaluations = 0
+
+    @cached_property
+    def groups(self) -> list[FloatArray]:
+        """Series of T by what they lack, without those that lack all: their likelihood is 1, under flat priors too."""
+        groups = list(by_pattern(self.T))
+        return [T for T in groups if not np.isnan(T).all()] or groups
 
     @property
     def n_observed(self) -> int:
         """Number of measurements that are there."""
-        return sum(int((~np.isnan(T)).sum()) for T in self.groups)
+        return int((~np.isnan(self.T)).sum())
 
     @property
     def mean_square(self) -> float:
         """Of the measurements that are there."""
-        return sum(float(np.nansum(T * T)) for T in self.groups) / max(self.n_observed, 1)
+        return float(np.nansum(self.T * self.T)) / max(self.n_observed, 1)
 
     @property
     def n_series(self) -> int:
@@ -83,6 +93,8 @@ class Objective:
             raise ModelError(
                 f"build(theta) must return a StateSpace or an OutwardTree, but it returned {type(model).__name__}"
             )
+        if not self._bound:
+            self.T, self._bound = stacked(model, self.T), True
         return model
 
     def value(self, theta: FloatArray) -> float:
