@@ -14,6 +14,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 
@@ -104,6 +105,7 @@ class Covariances:
     def __init__(self, model: StateSpace | Riccati) -> None:
         self.ss = model.ss if isinstance(model, Riccati) else model
         self._given = model if isinstance(model, Riccati) else None
+        expect_model(self.ss, "model")
         expect_proper(self.ss, "covariances")
 
     @cached_property

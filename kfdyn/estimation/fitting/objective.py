@@ -24,6 +24,7 @@ _OUTWARD = ("A", "W", "C", "R", "mean")
 STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
 _CURVED = 3e-5  # of a difference, by how much its halves may differ: its error is about the square of that
 _NARROWEST = 1e-9  # of a parameter: no shorter step is tried
+_NOTHING = 1e-290  # a parameter below that is 0: shares of it are none
 _SHORTER, _LONGER = 12, 3  # times that a step is shortened where the parameter is 0 and has no size, and lengthened
 
 
@@ -204,12 +205,13 @@ def by_differences(
             return error, 0.0
 
     best, error, longer, tries = (np.inf, 0.0), None, 0, 0
+    zero = abs(x[i]) < _NOTHING
     while True:
         (there, up), (back, down) = at(step), at(2 * step if edge else -step)
         tries += 1
-        last = tries > _SHORTER if x[i] == 0.0 else 0.1 * step < _NARROWEST * abs(x[i])
+        last = tries > _SHORTER if zero else 0.1 * step < _NARROWEST * abs(x[i])
         failed = [m for m in (there, back) if isinstance(m, Exception)]
-        if len(failed) == 1 and not edge and (last or x[i] == 0.0):
+        if len(failed) == 1 and not edge and (last or zero):
             by = -step if there is failed[0] else step
             (there, up), (back, down) = at(by), at(2 * by)
             failed = [m for m in (there, back) if isinstance(m, Exception)]
@@ -227,7 +229,7 @@ def by_differences(
             if best[0] == np.inf and error is not None:
                 raise error
             return best[1]
-        step = 0.1 * (step if x[i] == 0.0 else min(step, max(abs(x[i]), 1e-3 * step)))
+        step = 0.1 * (step if zero else min(step, max(abs(x[i]), 1e-3 * step)))
 
 
 def _slope(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.fitting import fit
+from kfdyn.estimation.fitting.transforms import pairs_of
 from kfdyn.estimation.series.build import Builder
 from kfdyn.estimation.series.frames import wrapped
 from kfdyn.estimation.series.given import (
@@ -185,6 +186,7 @@ class SeriesModel:
             expect_rows_to_be_series(y)
         steps = T.shape[-1] // self.outputs
         build = Builder(self, steps)
+        bounds = None if bounds is None else pairs_of(bounds, len(self.names))
         begin = self._theta(theta0) if theta0 is not None else self.start(T)
         if theta0 is None and bounds is not None:
             begin = moved_inside(begin, bounds, self.bounds)
@@ -220,6 +222,7 @@ class SeriesModel:
         (-4.395453, array([-0.099773, -0.181406]))
         """
         from kfdyn.estimation.fitting.objective import by_pattern
+        from kfdyn.estimation.overflow import finite_likelihood
 
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
@@ -230,12 +233,15 @@ class SeriesModel:
 
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
-            found = [build.evaluate(given, part) for part in groups]
-            return sum(value for value, _ in found), sum((slope for _, slope in found), np.zeros(given.size))
+            with np.errstate(all="ignore"):  # told of by name
+                found = [build.evaluate(given, part) for part in groups]
+            llf = float(finite_likelihood(np.float64(sum(value for value, _ in found))))
+            return llf, sum((slope for _, slope in found), np.zeros(given.size))
 
         def alone(theta: ArrayLike) -> float:
             given = self._theta(theta)
-            return sum(build.value(given, part) for part in groups)
+            with np.errstate(all="ignore"):
+                return float(finite_likelihood(np.float64(sum(build.value(given, part) for part in groups))))
 
         return both if gradient else alone
 
