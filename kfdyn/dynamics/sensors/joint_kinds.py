@@ -60,18 +60,6 @@ class AtHinges(Sensor):
             at += m
         return out
 
-    def covariance(self, system: System) -> Array:
-        """The matrix, which must not couple different hinges: the recursion takes them one by one."""
-        R, apart = super().covariance(system), np.ones((self.size(system),) * 2, bool)
-        for site in self.sites(system):
-            apart[site.rows, site.rows] = False
-        if np.any(R[apart] != 0):
-            raise ModelError(
-                f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
-                "independent; drop these entries, or model the common cause as a bias"
-            )
-        return R
-
 
 class JointTorque(AtHinges):
     """Generalised force tau at hinges: y = H f + R_rotor q̈ + r.
