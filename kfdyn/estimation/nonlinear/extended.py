@@ -124,7 +124,7 @@ def extended_kalman_filter(
     >>> import numpy as np, kfdyn as kf
     >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
     >>> kf.extended_kalman_filter(model, [1.1, 0.9, np.nan, 0.5]).x.ravel().round(3)
-    array([1.049, 0.921, 0.796, 0.708])
+    array([1.049, 0.932, 0.803, 0.71 ])
     """
     return run(model.filter_halves("extended"), model, y, u, prior, inputs)
 

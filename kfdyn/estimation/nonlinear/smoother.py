@@ -89,7 +89,7 @@ def iterated_kalman_smoother(
     >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
     >>> post = kf.iterated_kalman_smoother(model, [1.1, 0.9, np.nan, 0.5])
     >>> post.x.ravel().round(3), post.converged
-    (array([1.02 , 0.903, 0.76 , 0.695]), True)
+    (array([1.054, 0.931, 0.798, 0.71 ]), True)
     """
     if search not in ("line", "damped", None):
         raise ModelError(f"search must be 'line', 'damped' or None, got {search!r}")
