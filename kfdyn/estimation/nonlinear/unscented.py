@@ -120,7 +120,7 @@ class Unscented:
         if not model.readings.adds:  # R is about the reading, and T = y ⊖ ŷ: into its tangent, as in Extended
             J = turned_reading(model, y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
             C, D = C @ np.swapaxes(J, 1, 2), symmetric(J @ D @ np.swapaxes(J, 1, 2))
-        return moved(model, x, P, update(P, C, D + model.reading_noise(ks[:batch]), T, k))
+        return moved(model, x, update(P, C, D + model.reading_noise(ks[:batch]), T, k))
 
     def predict(self, model: NonlinearModel, now: Corrected, u: FloatArray | None, k: int) -> Belief:
         """From step k to k + 1."""
