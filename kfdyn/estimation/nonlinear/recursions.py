@@ -1,4 +1,4 @@
-"""The two halves of a filter's step, compiled, for a batch of beliefs: small matrices, where NumPy's calls cost most."""
+"""The two halves of a filter's step, compiled: their matrices are so small that NumPy's calls would cost most."""
 
 from kfdyn.estimation.recursions.matrices import Block, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed

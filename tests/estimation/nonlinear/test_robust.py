@@ -29,9 +29,7 @@ def case(seed=0, groups=None):
     y[4, :2] += 9.0
     y[9, 2] -= 12.0
     y[6], y[11, 0] = np.nan, np.nan
-    model = kf.NonlinearModel(
-        step, observe, 0.01 * np.eye(2), R, [0.4, 0.1], 0.3 * np.eye(2), reading_groups=groups
-    )
+    model = kf.NonlinearModel(step, observe, 0.01 * np.eye(2), R, [0.4, 0.1], 0.3 * np.eye(2), reading_groups=groups)
     return model, y, step, observe, R
 
 

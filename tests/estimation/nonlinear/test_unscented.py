@@ -68,9 +68,7 @@ def test_noise_inside_step_is_spread_over():
 
 def test_a_reading_that_sees_the_noise_tells_of_it():
     """y = w exactly: after the reading w is known, and the next state is too."""
-    model = kf.NonlinearModel(
-        lambda x, w, k: x + w, lambda x, w, k: w, 1.0, 0.0, [0.0], [0.0]
-    )
+    model = kf.NonlinearModel(lambda x, w, k: x + w, lambda x, w, k: w, 1.0, 0.0, [0.0], [0.0])
     for estimate in (kf.extended_kalman_filter, kf.unscented_kalman_filter):
         found = estimate(model, [[0.5], [-0.2], [np.nan]])
         np.testing.assert_allclose(found.x.ravel(), [0.0, 0.5, 0.3], atol=1e-14)
@@ -149,8 +147,6 @@ def test_filters_of_rotations_agree_where_noise_is_small_and_do_not_depend_on_th
 def test_weights_that_make_a_covariance_indefinite_are_refused():
     with pytest.raises(ModelError, match=r"α²\(d \+ κ\) > 0"):
         kf.SigmaPoints(kappa=-3.0).weights(3)
-    model = kf.NonlinearModel(
-        lambda x, k: x**2, lambda x, k: x[:, :1], 1e-6 * np.eye(4), 1.0, np.zeros(4), np.eye(4)
-    )
+    model = kf.NonlinearModel(lambda x, k: x**2, lambda x, k: x[:, :1], 1e-6 * np.eye(4), 1.0, np.zeros(4), np.eye(4))
     with pytest.raises(ModelError, match="indefinite"):
         kf.unscented_kalman_filter(model, np.zeros((5, 1)), points=kf.SigmaPoints(1.0, -4.0, -3.0))
