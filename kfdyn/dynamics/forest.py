@@ -94,7 +94,9 @@ class States:
     def forest(self, part: slice) -> Forest:
         """The estimation problem of some of the states."""
         q, v, force, g = self.part(part)
-        return as_forest(self.system, q, v, force, g)
+        forest = as_forest(self.system, q, v, force, g)
+        forest.ss.__dict__["in_parts"] = True
+        return forest
 
     def link_terms(self, part: slice) -> LinkTerms:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""

@@ -54,7 +54,9 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     expect_system(system)
     rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
     own = reading(rigid, KINETIC, ((),), "the kinetic energy", q_rigid, v_rigid)[0]
-    return sum((points.kinetic for points in system.beside(q, v)), own)
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        energy = sum((points.kinetic for points in system.beside(q, v)), own)
+    return expect_finite(system, energy, "the kinetic energy", q=q, v=v)
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -108,7 +110,7 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
         return energy.reshape(lead)
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
         energy = -system.mass * (_mass_centre(system, q_flat) * g_flat).sum(-1)
-    energy = sum((points.strain for points in system.beside(q_flat)), energy)
+        energy = sum((points.strain for points in system.beside(q_flat)), energy)
     return expect_finite(system, energy, "the potential energy", q=q, gravity=g).reshape(lead)
 
 
@@ -230,7 +232,9 @@ def _mass_centre(system: System, q: ArrayLike) -> Array:
     expect_system(system)
     rigid, q_rigid = system.rigid_state(q)
     own = reading(rigid, MOMENT, ((3,),), "the mass centre", q_rigid)[0]
-    return sum((points.moment for points in system.beside(q)), own) / (system.mass or 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        moment = sum((points.moment for points in system.beside(q)), own)
+    return expect_finite(system, moment, "the first moment of mass", q=q) / (system.mass or 1.0)
 
 
 def _with_points(system: System, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -241,7 +245,9 @@ def _with_points(system: System, q: ArrayLike, v: ArrayLike) -> tuple[Array, Arr
     tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
     if not known(MOMENTUM_ABOUT(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
-    h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
+    expect_finite(system, h, "the momentum", q=q, v=v)
     return com.reshape((*lead, 3)), h.reshape((*lead, 6))
 
 

@@ -168,7 +168,7 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
     columns = _swept(system.slack, here[..., None, :], None, np.eye(system.nv), None, np.zeros(3))
     if columns is not None:
         return 0.5 * (columns + np.swapaxes(columns, -1, -2))
-    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    forest = _forest(system, q, None, None, np.zeros(3))
     with _named(forest):
         factor = innovations_factor(forest.ss)
     return _square(forest, factor.solve(_units(forest)))
@@ -176,7 +176,7 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
 
 def mass_matrix_logdet(system: FlexibleSystem, q: ArrayLike) -> Array:
     """log det 𝓜 = Σ log det D(k), (...)."""
-    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    forest = _forest(system, q, None, None, np.zeros(3))
     with _named(forest):
         D = riccati(forest.ss).D
     parts = np.array([np.linalg.slogdet(D[k])[1] if D[k].size else 0.0 for k in range(len(forest.ss))])
