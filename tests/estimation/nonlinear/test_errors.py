@@ -77,7 +77,7 @@ def test_calls(estimate, more, call, error, text):
 @pytest.mark.parametrize("estimate", ALL[:2])
 def test_a_filter_that_diverges_says_so(estimate):
     model = kf.NonlinearModel(lambda x, k: np.exp(x**2), lambda x, k: x, 1.0, 1.0, 2.0, 1.0)
-    with np.errstate(all="ignore"), pytest.raises(ModelError, match="the estimate has diverged|has diverged before"):
+    with np.errstate(all="ignore"), pytest.raises(ModelError, match=r"the estimate has diverged|has diverged before"):
         estimate(model, np.full(9, np.nan))
 
 
@@ -99,7 +99,7 @@ def test_directions_that_no_reading_tells_are_named():
     still = plain(
         step=lambda x, k: x, observe=lambda x, k: x[:, :1] + 2 * x[:, 1:], P0=None, state_names=["height", "bias"]
     )
-    with pytest.raises(UnobservableError, match="height.*bias.*add a reading that depends on it") as error:
+    with pytest.raises(UnobservableError, match=r"height.*bias.*add a reading that depends on it") as error:
         kf.iterated_kalman_smoother(still, y)
     assert error.value.unseen == (("height", "bias"),)
     blind = plain(observe=lambda x, k: x[:, 1:], P0=[np.inf, 1.0], state_names=["place", "speed"])
