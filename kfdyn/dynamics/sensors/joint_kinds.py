@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.dofs import dofs_of, hinge_dofs, is_open, mode_places
-from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site, frozen
+from kfdyn.dynamics.sensors.sensor import Rows, Sensor, Site, frozen
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
 
