@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import marks
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
+from kfdyn.dynamics.forest import States, expect_method, told_place
+from kfdyn.dynamics.hybrid import marks
+from kfdyn.dynamics.inverse import expect_all_actuated
+from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
-from kfdyn.estimation.riccati import riccati
 from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.arguments import batch
-from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
-FLEXIBLE_FORWARD = Later("kfdyn.dynamics.recursions.flexible", "FLEXIBLE_FORWARD", flexible_model_of)  # type: ignore[arg-type]
-FLEXIBLE_INVERSE = Later("kfdyn.dynamics.recursions.flexible_inverse", "FLEXIBLE_INVERSE", flexible_model_of)  # type: ignore[arg-type]
-FLEXIBLE_HYBRID = Later("kfdyn.dynamics.recursions.flexible_hybrid", "FLEXIBLE_HYBRID", flexible_model_of)  # type: ignore[arg-type]
+
+def _kernel(module: str, name: str) -> Kernel:
+    return Kernel(f"kfdyn.dynamics.recursions.{module}", name, model=flexible_model_of)
+
+
+FLEXIBLE_FORWARD = _kernel("flexible", "FLEXIBLE_FORWARD")
+FLEXIBLE_INVERSE = _kernel("flexible_inverse", "FLEXIBLE_INVERSE")
+FLEXIBLE_HYBRID = _kernel("flexible_hybrid", "FLEXIBLE_HYBRID")
 
 
 def forward_dynamics(
@@ -43,7 +53,7 @@ def forward_dynamics(
         a = _swept(system, q, v, torque, external_forces, gravity)
         if a is not None:
             return a
-    forest = _forest(system, q, v, external_forces, gravity, torque)
+    forest = _checked_forest(system, q, v, external_forces, gravity, torque)
     with _named(forest):
         filt = kalman_filter(forest.ss, forest.stack(torque))
     return forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
@@ -63,7 +73,7 @@ def _swept(
 
 
 def _run(
-    entry: Later,
+    entry: Kernel,
     results: int,
     system: FlexibleSystem,
     parameters: tuple[NDArray[np.int64], ...],
@@ -106,6 +116,7 @@ def bias_forces(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,
+    a: None = None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> Array:
@@ -117,12 +128,12 @@ def inverse_dynamics(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,
-    a: ArrayLike,
+    a: ArrayLike | None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> Array:
     """tau (..., nv) that gives the accelerations: α = φ*(H*a + η), x = φ(Qα + ξ), T = Hx + Ra (Newton and Euler)."""
-    return _pushed(system, q, v, system.checked(a, system.nv, "a"), external_forces, gravity)
+    return _pushed(system, q, v, None if a is None else system.checked(a, system.nv, "a"), external_forces, gravity)
 
 
 def _pushed(
@@ -147,7 +158,7 @@ def inverse_by_engine(
     gravity: ArrayLike | None = None,
 ) -> Array:
     """The same on the assembled model: it finds the words where the sweep has no answer."""
-    forest = _forest(system, q, v, external_forces, gravity, a)
+    forest = _checked_forest(system, q, v, external_forces, gravity, a)
     ss, op = forest.ss, Operators(forest.ss)
     given = forest.stack(np.zeros(system.nv) if a is None else a)
     alpha = op.phi.backward(ss.eta + op.H.backward(given))
@@ -174,13 +185,65 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
     return _square(forest, factor.solve(_units(forest)))
 
 
-def mass_matrix_logdet(system: FlexibleSystem, q: ArrayLike) -> Array:
-    """log det 𝓜 = Σ log det D(k), (...)."""
-    forest = flexible_forest(system, q, gravity=np.zeros(3))
-    with _named(forest):
-        D = riccati(forest.ss).D
-    parts = np.array([np.linalg.slogdet(D[k])[1] if D[k].size else 0.0 for k in range(len(forest.ss))])
-    return parts.reshape(math.prod(forest.lead), system.n_bodies).sum(axis=1).reshape(forest.lead)
+def forward_dynamics_by(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str,
+) -> Array:
+    """Accelerations (..., nv) by the generic filter on the assembled model."""
+    expect_method(method, ("filter", "engine"), "forward_dynamics of a flexible system")
+    return forward_dynamics(system, q, v, tau, external_forces, gravity, method)
+
+
+def inverse_dynamics_by(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str,
+    actuated: ArrayLike | None,
+) -> Array:
+    """Generalised forces (..., nv): there is one way to them."""
+    expect_all_actuated(actuated)
+    return inverse_dynamics(system, q, v, a, external_forces, gravity)
+
+
+def mass_matrix_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
+    """𝓜 (..., nv, nv): there is one way to it."""
+    return mass_matrix(system, q)
+
+
+def mass_matrix_inverse_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
+    """𝓜⁻¹ (..., nv, nv): there is one way to it."""
+    return mass_matrix_inverse(system, q)
+
+
+def mass_matrix_sparsity(system: FlexibleSystem) -> NoReturn:
+    """Refuse it: modes are related to everything outboard."""
+    expect_rigid(system, "mass_matrix_sparsity")
+    raise AssertionError
+
+
+def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
+    """J 𝓜⁻¹ J* (size, 6k, 6k) of frames."""
+    inverse = mass_matrix_inverse(states.system, states["q"])  # type: ignore[arg-type]
+    return {"the compliance": through_inverse(states, frames, inverse)}
+
+
+def singular_node(system: FlexibleSystem, node: int, output: int, where: tuple[int, ...]) -> SingularError:
+    """Which hinge or mode has nothing to move."""
+    return SingularError(
+        f"flexible system {system.name!r}{told_place(where)}: hinge {system.hinge_names[node]!r}, or a mode of the "
+        "body that it carries, moves no mass; give a body a mass, or the hinge an armature",
+        node,
+        output,
+    )
 
 
 def hybrid_dynamics(
@@ -215,7 +278,7 @@ def hybrid_by_engine(
     gravity: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """The same on the assembled model, given zeros where nothing is known."""
-    forest = _forest(system, q, v, external_forces, gravity, torque + rate)
+    forest = _checked_forest(system, q, v, external_forces, gravity, torque + rate)
     op, given = Operators(forest.ss), forest.stack(rate)
     T = forest.stack(np.where(mask, np.nan, torque)) - op.R.forward(given)  # R_fp a_p, where noise couples them
     with _named(forest):
@@ -226,7 +289,7 @@ def hybrid_by_engine(
     return np.where(mask, force, torque), forest.by_dof(every)
 
 
-def _forest(
+def _checked_forest(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,

@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forest import States, expect_tree
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.multibody import System
-from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ def acceleration_causes(
     >>> causes.moments, causes.bias_accelerations
     (array([2.]), array([-9.81]))
     """
-    expect_rigid(system, "acceleration_causes")
+    expect_tree(system, "acceleration_causes")
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     parts = np.empty((3, states.size, system.nv))
 
