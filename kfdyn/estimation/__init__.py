@@ -4,6 +4,8 @@ from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "blocks": ("Blocks",),
+    "control.lqr": ("lqr",),
+    "control.solution": ("LinearPlan",),
     "covariance": ("Covariances",),
     "factor": ("InnovationsFactor", "innovations_factor"),
     "filtered": ("Filtered",),

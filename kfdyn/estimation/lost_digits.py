@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from kfdyn.errors import LostDigitsWarning
 if TYPE_CHECKING:
     from kfdyn.estimation.riccati import BoolArray, Riccati
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = __name__.partition(".")[0]
 _EPS = float(np.finfo(float).eps)
 #: Relative error of a covariance above which is warned: fewer than five digits are left.
 TOLERABLE = 1e-5
@@ -88,6 +88,14 @@ def _error(cov: Riccati, k: int, seen: BoolArray) -> float:
     return float(_EPS * max(reduced, pivots))
 
 
+def is_of(frame: FrameType, package: str) -> bool:
+    """Whether code of a package, or of a module, runs in a frame.
+
+    The module's name says so. A file's path does not: that of a user's script may begin with the path of the package.
+    """
+    return f"{frame.f_globals.get('__name__')}.".startswith(f"{package}.")
+
+
 def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     """Warn if fewer than five digits are left somewhere, at every call; what was found is kept with the covariances.
 
@@ -95,7 +103,7 @@ def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     package itself asks, ``level`` calls up: a fit tries models that nobody will see, and constraints of a robot are
     measurements that are sharp on purpose.
     """
-    if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE):
+    if is_of(sys._getframe(level), _PACKAGE):
         return
     loss = cov.__dict__.get("loss")
     if loss is None:
@@ -109,7 +117,7 @@ def warn_of_the_worst(covs: Sequence[Riccati], level: int, label: Callable[[int,
 
     ``label(part, node)`` names a node of a part, where that is not what the part's own tree calls it.
     """
-    if sys._getframe(level).f_code.co_filename.startswith(_PACKAGE) or not covs:
+    if is_of(sys._getframe(level), _PACKAGE) or not covs:
         return
     worst = max(range(len(covs)), key=lambda i: covs[i].loss.error)
     cov = covs[worst]

@@ -30,7 +30,15 @@ _CACHE_LOCK = Lock()  # a model may be used by several threads at once
 
 
 class SmoothedCovariances(NamedTuple):
-    """Λ, Λ⁺'s companion S: covariances of the co-state and of the smoothed error."""
+    """Covariances that the smoother leaves at each node.
+
+    Attributes
+    ----------
+    Lambda : Blocks of (n_k, n_k)
+        Λ, the covariance of the co-state.
+    S : Blocks of (n_k, n_k)
+        The covariance of x given all measurements: P − P Λ P.
+    """
 
     Lambda: Blocks
     S: Blocks

@@ -5,6 +5,7 @@ from functools import wraps
 
 import numpy as np
 
+from kfdyn.sweeps.interpreter import LETTERS
 from kfdyn.sweeps.memory import Checked, Matrix, Memory
 from kfdyn.sweeps.place import FAST
 from kfdyn.sweeps.records import Packed
@@ -135,9 +136,10 @@ def _kind(x):
     if kind is np.ndarray:
         known = _ARRAYS.get((x.dtype.char, x.ndim, x.flags.writeable))
         if known is None:
+            other = "int64" if x.dtype.kind in "iu" else "float64"
             raise TypeError(
                 f"an array of {x.dtype} with {x.ndim} axes; a sweep takes arrays of float64, int64 or bool with two "
-                f"axes or fewer: x.astype(np.float64) or x.reshape(...) makes one"
+                f"axes or fewer: x.astype(np.{other}) or x.reshape(...) makes one"
             )
         return known
     if kind is int or kind is Packed or isinstance(x, np.integer):
@@ -164,7 +166,8 @@ _WHOLE, _REAL = Whole(), Real()
 _GROUPS: dict[tuple[type, tuple], Group] = {}
 _ARRAYS = {
     (letter, axes, writeable): Array(dtype, axes, writeable)
-    for letter, dtype in zip("dl?", "fib")
+    for dtype, letters in LETTERS.items()
+    for letter in letters
     for axes in (0, 1, 2)
     for writeable in (False, True)
 }

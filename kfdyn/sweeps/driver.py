@@ -134,7 +134,9 @@ def compiled(code):
                 compiling(code.name, known is None, known is not None and cache.had_before(known))
             made = _object_code(code)
             cache.save(known, made)
-        taken = [x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot)]
+        taken = [
+            x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot, kind.otherwise)
+        ]
         engine = _linked(made)
         return python_function(code.name, engine.get_function_address(code.name), engine, *taken)
 

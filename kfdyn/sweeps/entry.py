@@ -147,16 +147,17 @@ class Entry:
 
         return self._compiled(write, [Whole(), Whole()], ("entry", lanes, self.options.block))
 
-    def single(self, owner: type, slot: str) -> Callable[..., Any]:
+    def single(self, owner: type, slot: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
         a slot.
 
-        It answers with a new array, a tuple of them if there are several results, or None (see :mod:`single`). Arrays
-        for the results may follow; then it answers 1 or None. The bits are those of :meth:`compiled`.
+        It answers with a new array, or a tuple of them if there are several results (see :mod:`single`). Arrays for the
+        results may follow, which it fills and answers with; None for all of them stands for new ones. Whatever it does
+        not take, and a row that has no answer, go to ``otherwise`` with the same arguments; without it the answer is
+        None. The bits are those of :meth:`compiled`.
         """
-        return self._compiled(
-            partial(write_single, self), [Model(owner, slot, self.options.long)], ("one row", LANES), alone=True
-        )
+        first = Model(owner, slot, self.options.long, otherwise)
+        return self._compiled(partial(write_single, self), [first], ("one row", LANES), alone=True)
 
     def _compiled(
         self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False

@@ -36,6 +36,11 @@ def smaller(a, b):
     return choice(unboxed(b) < unboxed(a), b, a)
 
 
+def maximum(a, b):
+    """The larger of two numbers, lane by lane; a where b is NaN."""
+    return choice(unboxed(b) > unboxed(a), b, a)
+
+
 def fused(a, b, c):
     """a b + c, rounded once where the processor can; lane by lane, and in whatever code the same bits.
 

@@ -18,28 +18,39 @@ from kfdyn.sweeps.values import choice, constant, now
 
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
-LETTERS = HEAD + 8  # in a dtype, behind the class of its scalars
+DTYPE_KIND = HEAD + 8  # in a dtype, behind the class of its scalars
 DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(np.bool_)}
+# C's `long` and `long long` both have 64 bits on Linux and macOS. NumPy calls one of them int64; arrays of the other
+# hold the same numbers, but their dtype has another letter and number. On Windows only `long long` has 64 bits.
+DTYPES["other i"] = next(
+    (x for x in map(np.dtype, "lq") if x.itemsize == 8 and x.char != DTYPES["i"].char), DTYPES["i"]
+)
+#: The letters of NumPy's dtypes that are floats (f), int64 (i) and booleans (b).
+LETTERS = {"f": "d", "i": DTYPES["i"].char + DTYPES["other i"].char, "b": "?"}
 
 #: What a sweep that answers with objects returns where Python knows of an error, and where results are the caller's.
 ERROR, TOLD = -1, 1
 
 _CALLS = (
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyLong_FromLongLong",
-    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyType_GetFlags",
+    "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem", "PyType_GetFlags", "PyObject_Vectorcall",
 )  # fmt: skip
-_CONTEXT = ("ndarray", "f", "i", "b", "None", *_CALLS, "PyArray_New", "class", "slot")
+_CONTEXT = ("ndarray", *DTYPES, "None", *_CALLS, "PyArray_New", "class", "slot", "otherwise")
 _NEW_ARRAY = 93  # its place in NumPy's binary interface
 _FASTCALL = 0x80
 
 
-def context(owner=None, slot=None):
-    """The addresses that entries want, as bytes; ``owner`` is a class whose objects are taken for their ``slot``."""
+def context(owner=None, slot=None, otherwise=None):
+    """The addresses that entries want, as bytes.
+
+    ``owner`` is a class whose objects are taken for their ``slot``; ``otherwise`` is called where there is no answer.
+    """
     api = ctypes.pythonapi
     found = {"ndarray": id(np.ndarray), "None": id(None), **{key: id(dtype) for key, dtype in DTYPES.items()}}
     found |= {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _CALLS}
     place = 0 if owner is None else place_of(owner, slot)
     found |= {"PyArray_New": new_array_at(), "class": id(owner) if place else 0, "slot": place}
+    found["otherwise"] = 0 if otherwise is None else id(otherwise)
     return struct.pack(f"{len(_CONTEXT)}q", *(found[name] for name in _CONTEXT))
 
 
@@ -125,8 +136,8 @@ def check_layout():
         and list(ctypes.cast(field(SHAPE, ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))[:2]) == [2, 3]
         and field(DTYPE, ctypes.c_void_p) == id(DTYPES["f"])
         and field(FLAGS, ctypes.c_int) & 0x701 == 0x501
-        and ctypes.string_at(id(array.dtype) + LETTERS, 3) == b"fd="
-        and ctypes.cast(id(array.dtype) + LETTERS + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
+        and ctypes.string_at(id(array.dtype) + DTYPE_KIND, 3) == b"fd="
+        and ctypes.cast(id(array.dtype) + DTYPE_KIND + 4, ctypes.POINTER(ctypes.c_int))[0] == array.dtype.num
         and field(HEAD, ctypes.c_int64, pair) == 2
         and field(tuple.__basicsize__ + 8, ctypes.c_void_p, pair) == id(array)
         and _makes_arrays()
@@ -157,7 +168,7 @@ class _Context(bytes):
 def python_function(name, address, code, *taken):
     """A function of Python's at an address, which keeps what its ``code`` lives in.
 
-    ``taken`` are the class and the slot of a model, if it takes one.
+    ``taken`` are the class and the slot of a model, if it takes one, and what is called instead of an answer of None.
     """
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
@@ -166,5 +177,5 @@ def python_function(name, address, code, *taken):
     # the interpreter ends, so nobody may ever let go of this.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
     own = _Context(context(*taken))
-    own.code = code
+    own.kept = code, taken
     return make(ctypes.byref(method), own, None)

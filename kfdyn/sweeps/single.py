@@ -95,7 +95,7 @@ def write_single(entry, python, address, *arrays):
         fits = fits & (array.given == taken)
     for _ in when(fits):
         call.given = [(about, _own(about, call.model, array)) for about, array in call.given]
-        for _ in when(call.sound(0, 1)):
+        for _ in when(call.sound(0, 1) & _apart(call, taken)):
             _write_answer(call, python, taken, answer)
     return answer
 
@@ -108,6 +108,23 @@ def _own(about, model, array):
     seen = Vector(Place.builder.select(array.given, array.data, mine.data))
     seen.axes, seen.given = len(about.tail), True
     return seen
+
+
+def _apart(call, taken):
+    """Whether no array that the caller has for a result shares memory with what is read while it is written."""
+    apart = local(True)
+    for _ in when(taken, likely=False):
+        for about, result in call.results:
+            for other, given in call.given:
+                (a, a_end), (b, b_end) = _span(call, about, result), _span(call, other, given)
+                apart.set(apart & ((a >= b_end) | (b >= a_end)))
+    return apart
+
+
+def _span(call, about, array):
+    """Where the numbers of an array begin and end; one that is not given is nowhere near any other."""
+    start = Place.builder.cast("ptrtoint", array.data, INT)
+    return start, start + 8 * call.width(about)
 
 
 def _write_answer(call, python, taken, answer):

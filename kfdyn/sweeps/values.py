@@ -174,8 +174,8 @@ class Value:
 
 
 _INSTEAD = (
-    "instead of the functions of math and numpy use root, absolute, sine_cosine, arc_tangent, smaller or real of "
-    "kfdyn.sweeps"
+    "instead of the functions of math and numpy use root, absolute, sine_cosine, arc_tangent, smaller, maximum or real "
+    "of kfdyn.sweeps"
 )
 
 # Of NumPy's functions, those that are operators.

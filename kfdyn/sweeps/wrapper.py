@@ -6,7 +6,20 @@ the machine's order, aligned, contiguous, and writeable where it is written to (
 
 from kfdyn.sweeps.builder import Builder
 from kfdyn.sweeps.control_flow import when
-from kfdyn.sweeps.interpreter import AXES, DATA, DTYPE, ERROR, FLAGS, HEAD, LETTERS, SHAPE, TOLD, Python, field, items
+from kfdyn.sweeps.interpreter import (
+    AXES,
+    DATA,
+    DTYPE,
+    DTYPE_KIND,
+    ERROR,
+    FLAGS,
+    HEAD,
+    SHAPE,
+    TOLD,
+    Python,
+    field,
+    items,
+)
 from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
 from kfdyn.sweeps.place import Place
@@ -48,14 +61,16 @@ class Real(Whole):
 class Model:
     """The first argument: an object of this class that keeps the address of its table in one of its slots.
 
-    A function that takes one answers with new arrays, and with None to whatever it does not take. It lets the lock go
-    if it is ``long`` and its caller has the arrays for the answer: others are done before anybody else wakes.
+    A function that takes one answers with new arrays, or with those its caller gave for the answer. Whatever it does
+    not take goes to ``otherwise(...)``, a Python function of the same arguments; without one it answers None. It
+    releases the interpreter lock if it is ``long`` and the caller gave the arrays: shorter ones are done before another
+    thread wakes.
     """
 
     types = INT, INT
 
-    def __init__(self, owner, slot, long=False):
-        self.owner, self.slot, self.long = owner, slot, long
+    def __init__(self, owner, slot, long=False, otherwise=None):
+        self.owner, self.slot, self.long, self.otherwise = owner, slot, long, otherwise
         self.key = "model", long
 
     def read(self, python, thing, unless):
@@ -90,7 +105,7 @@ class Array:
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
             wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
             fit = (field(thing, FLAGS, WORD) & wanted) == wanted
-            fit = fit & (_letters(field(thing, DTYPE)) == _letters(python.known(self.dtype)))
+            fit = fit & self._holds_numbers(python, _letters(field(thing, DTYPE)))
             found = Place.builder.cast("sext", field(thing, AXES, WORD), INT)
             if self.axes is not None:
                 fit = fit & (found == self.axes)
@@ -99,6 +114,11 @@ class Array:
             axes.set(found)
             shape.set(field(thing, SHAPE, shape.type))
         return [now(place) for place in (data, axes, shape)]
+
+    def _holds_numbers(self, python, letters):
+        """Whether a dtype of these letters is the one that is wanted, or the other int64."""
+        right = letters == _letters(python.known(self.dtype))
+        return right | (letters == _letters(python.known("other i"))) if self.dtype == "i" else right
 
     def seen(self, data, axes, shape):
         """The array as the sweep sees it: a matrix where it has two axes, else flat, with axes, shape and ``given``."""
@@ -132,7 +152,7 @@ class Group:
 
 def _letters(dtype):
     """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
-    return field(dtype, LETTERS) & ~(0xFF << 24)  # less a byte that is not of it
+    return field(dtype, DTYPE_KIND) & ~(0xFF << 24)  # less a byte that is not of it
 
 
 def write_wrapper(module, name, inner, arguments):
@@ -140,28 +160,47 @@ def write_wrapper(module, name, inner, arguments):
 
     With a :class:`Model` the last arguments, those that may be written to, need not be there.
     """
-    function = Function(module, name, INT, [INT, INT, INT])
-    build = Builder(function)
-    with Place.having(builder=build):
-        _write(*build.args, inner, arguments)
+    if not (arguments and isinstance(arguments[0], Model)):
+        with Place.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
+            _write(*Place.builder.args, inner, arguments)
+        return
+    attempt = Function(module, f"{name}.attempt", INT, [INT, INT, INT], "internal", "noinline")
+    with Place.having(builder=Builder(attempt)):
+        _write(*Place.builder.args, inner, arguments)
+    with Place.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
+        _write_otherwise(*Place.builder.args, attempt)
+
+
+def _write_otherwise(own, given, count, attempt):
+    """Write the attempt at an answer, and what is done where there is none, which is 0."""
+    python, build = _python(own), Place.builder
+    result = build.call(attempt.name, INT, [own, given, count])
+    for _ in when(result == 0, likely=False):
+        other = python.known("otherwise")
+        for _ in when(other != 0):
+            build.ret(python.call("PyObject_Vectorcall", INT, other, given, count, 0))
+        python.refer(python.known("None"))
+        build.ret(python.known("None"))
+    build.ret(choice(result == ERROR, 0, result))
+
+
+def _python(own):
+    """Python's functions, of which a function's own object, a string of bytes, has the addresses."""
+    return Python(pointer(own + (bytes.__basicsize__ - 1), INT))
 
 
 def _write(own, given, count, inner, arguments):
-    python, things = Python(pointer(own + (bytes.__basicsize__ - 1), INT)), pointer(given, INT)
+    python, things = _python(own), pointer(given, INT)
     known, call, leave_with = python.known, python.call, Place.builder.ret
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
         leave_with(call("PyLong_FromLongLong", INT, value))
 
-    def nothing():
-        python.refer(known("None"))
-        leave_with(known("None"))
-
     def unless(condition, argument):
         for _ in when(~condition, likely=False):
             if objects:
-                nothing()
+                leave_with(constant(INT, 0))
             else:
                 answer(UNFIT - argument)
 
@@ -170,8 +209,6 @@ def _write(own, given, count, inner, arguments):
     all_there = count == whole
     unless(all_there | (count == fewer), whole)
     passed, free = [], not objects
-    if objects and arguments[0].long:
-        free = all_there
     for i, kind in enumerate(arguments):
         if i < fewer:
             thing = things[i]
@@ -181,6 +218,8 @@ def _write(own, given, count, inner, arguments):
         passed += fields
         if isinstance(kind, Array) and kind.batch:
             free = fields[1] > 1
+        if objects and i == fewer and arguments[0].long:
+            free = now(Place.builder.cast("ptrtoint", fields[0], INT)) != 0
     thread = local(0)
     for _ in when(free):
         thread.set(call("PyEval_SaveThread", INT))
@@ -190,11 +229,12 @@ def _write(own, given, count, inner, arguments):
     if not objects:
         answer(result)
         return
-    for _ in when(result == 0, likely=False):
-        nothing()
     for _ in when(result == TOLD, likely=False):
-        answer(result)
-    leave_with(choice(result == ERROR, 0, result))
+        results = [things[i] for i in range(fewer, whole)]
+        for thing in results:
+            python.refer(thing)
+        leave_with(results[0] if len(results) == 1 else python.tuple_of(results))
+    leave_with(result)
 
 
 def inner_types(arguments):

@@ -281,6 +281,8 @@ def test_operators_that_work():
     ("x", "words"),
     [
         (np.ones(3, np.float32), r"x is an array of float32 with 1 axes; .* x.astype\(np.float64\)"),
+        (np.ones(3, np.int32), r"x is an array of int32 with 1 axes; .* x.astype\(np.int64\)"),
+        (np.ones(3, np.uint8), r"x is an array of uint8 with 1 axes; .* x.astype\(np.int64\)"),
         (np.ones((1, 1, 3)), "x is an array of float64 with 3 axes; .* two axes or fewer"),
         ([1.0], "x is of the class list, nothing that a sweep takes"),
         (np.ones(6)[::2], "x,? is not contiguous.* np.require"),
@@ -291,3 +293,21 @@ def test_what_is_no_argument(x, words):
     for run in (first_changed, first_changed.plain):
         with pytest.raises(TypeError, match=words):
             run(x, np.empty(1))
+
+
+@sweep
+def indexed(x, at, out):
+    for i in loop(at.size):
+        out[i] = x[at[i]]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int_, np.intp, np.longlong])
+def test_every_integer_of_64_bits_is_an_index(kind):
+    """C may have two such integers, which NumPy keeps apart: `long` and `long long`."""
+    at, x = np.array([2, 0, 1], kind), np.array([1.5, 2.5, 3.5])
+    if at.itemsize != 8:
+        pytest.skip("this integer has other than 64 bits here")
+    for run in (indexed, indexed.plain):
+        out = np.empty(3)
+        run(x, at, out)
+        assert out.tolist() == [3.5, 1.5, 2.5]

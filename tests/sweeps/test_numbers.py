@@ -24,6 +24,7 @@ from kfdyn.sweeps import (
     everywhere,
     local,
     loop,
+    maximum,
     real,
     root,
     sine_cosine,
@@ -95,8 +96,8 @@ def _arithmetic(x, y):
     s, c = sine_cosine(x)
     vector = Vec3(x, y, 2.0).cross(Vec3(1.0, x, y)) * 0.5
     return [
-        x + y, 1.0 + x, x - y, 1.0 - x, x * y, -x, x / y, 1.0 / y, root(y), absolute(x), smaller(x, y), s, c,
-        choice(x < y, x, 2.0), vector.dot(Vec3(x, x, x)), x * 0.0 + 1.0 * y + 0.0, -1.0 * x,
+        x + y, 1.0 + x, x - y, 1.0 - x, x * y, -x, x / y, 1.0 / y, root(y), absolute(x), smaller(x, y), maximum(x, y),
+        s, c, choice(x < y, x, 2.0), vector.dot(Vec3(x, x, x)), x * 0.0 + 1.0 * y + 0.0, -1.0 * x,
     ]  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def table(x, y, out, lanes):
     """_arithmetic of rows of x and y, in lanes."""
     for start, step in passes(lanes, 0, x.size):
         xs, ys = (Column(a, start, step, lanes)[0] for a in (x, y))
-        column = Column(out, start * 17, step * 17, lanes)
+        column = Column(out, start * 18, step * 18, lanes)
         for i, value in enumerate(_arithmetic(xs, ys)):
             column[i] = value
 
@@ -130,12 +131,12 @@ def test_arithmetic_is_numpys(lanes, size):
     rng = np.random.default_rng(size)
     x, y = rng.normal(size=size) * 3, rng.uniform(0.1, 4, size)
     x[::3] *= 1e7  # angles that the C library reduces
-    out = np.full(size * 17, np.nan)
+    out = np.full(size * 18, np.nan)
     table(x, y, out, Tag(lanes))
     for b in range(size):
         want = np.array(_arithmetic(float(x[b]), float(y[b])))
         scale = np.maximum(1, abs(want))
-        assert (abs(out[17 * b : 17 * b + 17] - want) <= 4e-15 * max(1, abs(x[b])) ** 2 * scale).all()
+        assert (abs(out[18 * b : 18 * b + 18] - want) <= 4e-15 * max(1, abs(x[b])) ** 2 * scale).all()
     plain = np.full_like(out, np.nan)
     table.plain(x, y, plain, Tag(1))
     np.testing.assert_array_equal(plain, [z for a, b in zip(x, y) for z in _arithmetic(float(a), float(b))])
@@ -143,14 +144,14 @@ def test_arithmetic_is_numpys(lanes, size):
 
 def test_angles_to_the_last_digits():
     x = np.concatenate([np.linspace(-20, 20, 401), np.linspace(-9e4, 9e4, 301), [0.0, np.pi, 1e300, -1e17, 1e-300]])
-    out = np.empty(len(x) * 17)
+    out = np.empty(len(x) * 18)
     table(x, np.ones_like(x), out, Tag(8))
     with mpmath.workdps(400):
         sines = np.array([float(mpmath.sin(mpmath.mpf(float(z)))) for z in x])
         cosines = np.array([float(mpmath.cos(mpmath.mpf(float(z)))) for z in x])
-    got = out.reshape(-1, 17)
-    assert abs(got[:, 11] - sines).max() < 3e-16
-    assert abs(got[:, 12] - cosines).max() < 3e-16
+    got = out.reshape(-1, 18)
+    assert abs(got[:, 12] - sines).max() < 3e-16
+    assert abs(got[:, 13] - cosines).max() < 3e-16
 
 
 def test_other_numbers():
@@ -286,3 +287,25 @@ def test_what_is_no_such_tuple_is_not_read():
     assert not out.any()
     assert scaled(Tag(1), Three(x, 2.0, 1), out) == 0  # which has code of its own
     assert out.tolist() == [0.0, 2.0, 4.0]
+
+
+@sweep
+def limits(x, out, lanes):
+    """min and max of pairs that stand side by side."""
+    for start, step in passes(lanes, 0, x.size // 2):
+        pair, column = Column(x, 2 * start, 2 * step, lanes), Column(out, 2 * start, 2 * step, lanes)
+        column[0], column[1] = smaller(pair[0], pair[1]), maximum(pair[0], pair[1])
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_the_smaller_and_the_larger(lanes):
+    """As Python's min and max: of a pair with NaN, and of equal numbers, both are the first."""
+    values = [-1.5, 0.0, -0.0, 2.0, math.inf, -math.inf, math.nan]
+    pairs = [(a, b) for a in values for b in values]
+    x, out = np.array(pairs).reshape(-1), np.empty(2 * len(pairs))
+    want = np.array([(min(a, b), max(a, b)) for a, b in pairs]).reshape(-1)
+    limits(x, out, Tag(lanes))
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(want))
+    limits.plain(x, out, Tag(1))
+    np.testing.assert_array_equal(out, want)

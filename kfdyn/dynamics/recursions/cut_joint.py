@@ -18,7 +18,7 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both, vector
 from kfdyn.sweeps.control_flow import carried, loop, when
 from kfdyn.sweeps.entry import Given
-from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.functions import absolute, maximum, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import choice
 
@@ -100,7 +100,7 @@ class CutRows(LoopRows):
             made_of = self.made_of[r]
             scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, 1.0))
             size = absolute(asked.get()) * scale[r]
-            most.set(choice(most.get() < size, size, most.get()))
+            most.set(maximum(most.get(), size))
 
         def inverted(j, pivot):
             part = (pivot * scale[j]) * scale[j]

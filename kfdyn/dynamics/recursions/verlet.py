@@ -17,7 +17,7 @@ from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import carried, loop, when, while_
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.functions import absolute, maximum, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.special import Absent
 from kfdyn.sweeps.values import anywhere, choice, now, real
@@ -85,7 +85,7 @@ class Verlet(Workspace):
             for _ in when(is_group(body)):
                 for i in dofs(self.robot, body):
                     size = absolute(self.x[i])
-                    largest.set(choice(size > largest.get(), size, largest.get()))
+                    largest.set(maximum(largest.get(), size))
         return self.half * largest.get()
 
     def moved(self, q, v, out):

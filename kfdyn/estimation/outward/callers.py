@@ -1,20 +1,22 @@
-"""Who asks for an answer, and so is told of the digits that it lacks: not the package itself, as a fit does."""
+"""Find the first caller outside of the package, for warnings; a call by the package itself, as of a fit, has none."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import FrameType
 
-_PACKAGE, _HERE = (str(Path(__file__).parents[i]) for i in (2, 0))
+from kfdyn.estimation.lost_digits import is_of
+
+_HERE = __name__.rpartition(".")[0]
+_PACKAGE = _HERE.partition(".")[0]
 
 
 def caller() -> FrameType | None:
-    """The first frame that is none of these files'; None if it is the package's."""
+    """The first frame that is none of this folder's; None if it is the package's."""
     frame = sys._getframe(1)
-    while frame.f_back and (frame.f_code.co_filename.startswith(_HERE) or "functools" in frame.f_code.co_filename):
+    while frame.f_back and (is_of(frame, _HERE) or is_of(frame, "functools")):
         frame = frame.f_back
-    return None if frame.f_code.co_filename.startswith(_PACKAGE) else frame
+    return None if is_of(frame, _PACKAGE) else frame
 
 
 def depth(frame: FrameType) -> int:

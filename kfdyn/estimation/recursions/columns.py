@@ -7,10 +7,10 @@ operations on each column, and rows never meet. What it waits for is what it cos
 from functools import reduce
 
 from kfdyn.estimation.recursions.lanes import zero
-from kfdyn.estimation.recursions.reflections import GRADED, Reflection, chunk, larger, whole
+from kfdyn.estimation.recursions.reflections import GRADED, Reflection, chunk, whole
 from kfdyn.estimation.recursions.registers import Row
 from kfdyn.sweeps.control_flow import carried, loop, when
-from kfdyn.sweeps.functions import absolute, fused
+from kfdyn.sweeps.functions import absolute, fused, maximum
 from kfdyn.sweeps.place import LANEWISE, arithmetic
 from kfdyn.sweeps.values import choice, from_lanes, lane, no
 
@@ -129,7 +129,7 @@ def absorb(left, right):
 def largest_first(d, own, row, columns):
     """A row (d, row) with the columns it belongs to, exchanged where it is graded: then its largest number is d."""
     sizes = [absolute(x) for x in row]
-    most = reduce(larger, sizes)
+    most = reduce(maximum, sizes)
     state = carried(d, own, tuple(row), tuple(columns))
     for _ in when(most > GRADED * absolute(d), likely=False):
         head, first, found, numbers, others = d, own, most < 0.0, [], []

@@ -7,7 +7,7 @@ where the head is much smaller than another number of the row: an exchange costs
 
 from kfdyn.estimation.recursions.lanes import zero
 from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.functions import absolute, maximum, root
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.values import anywhere, choice, now
 from kfdyn.sweeps.variables import local
@@ -73,11 +73,6 @@ def whole(n):
     return n if chunk() == 1 else (n + (chunk() - 1)) // chunk() * chunk()
 
 
-def larger(a, b):
-    """The larger of two numbers, lane by lane."""
-    return choice(b > a, b, a)
-
-
 def triangularise(A, count, corner, end, others):
     """Make the square of A that begins at the corner (row, column) lower triangular: its columns mix with others.
 
@@ -89,7 +84,7 @@ def triangularise(A, count, corner, end, others):
         head, columns = (corner[0] + s, corner[1] + s), others(s)
         most = local(A.zero)
         for j in loop(columns[1], columns[0]):
-            most.set(larger(most, absolute(A[head[0], j])))
+            most.set(maximum(most, absolute(A[head[0], j])))
         graded = most > GRADED * absolute(A[head])
         for _ in when(anywhere(graded), likely=False):
             _exchange(A, head, end, columns, graded, most)

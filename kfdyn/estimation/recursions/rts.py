@@ -2,13 +2,12 @@
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
 from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.reflections import larger
 from kfdyn.estimation.recursions.rounding import EPS, bound
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
 from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, root
+from kfdyn.sweeps.functions import absolute, maximum, root
 from kfdyn.sweeps.values import choice
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
@@ -50,7 +49,7 @@ def smooth_by_parent(node, known, Lambda, S, errors, work):
                     S_k[j, i] = new
         for i in loop(n):
             gap = absolute(S_k[i, i] - form.S[i, i])
-            error[i] = choice(gap > 0.0, larger(error[i], root(gap / EPS)), form.error[i])
+            error[i] = choice(gap > 0.0, maximum(error[i], root(gap / EPS)), form.error[i])
 
 
 class ByParent(Workspace):

@@ -14,13 +14,13 @@ lies inboard is left to :mod:`~.square_root_smoother`: a product and n reflectio
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.lanes import SPARE
-from kfdyn.estimation.recursions.reflections import Array, array_size, larger, triangularise, whole
+from kfdyn.estimation.recursions.reflections import Array, array_size, triangularise, whole
 from kfdyn.estimation.recursions.rounding import EPS
 from kfdyn.estimation.recursions.square_root_layout import Roots
 from kfdyn.estimation.recursions.state_space import MODEL, Node
 from kfdyn.sweeps.call import sweep
 from kfdyn.sweeps.control_flow import down, either, loop, when
-from kfdyn.sweeps.functions import absolute
+from kfdyn.sweeps.functions import absolute, maximum
 from kfdyn.sweeps.memory import passes
 from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, real
 from kfdyn.sweeps.variables import local
@@ -62,7 +62,7 @@ class Step:
         lanes, above = len(nodes), [node.above() for node in nodes]
         self.pairs, self.alone, self.roots = list(zip(nodes, above)), alone, roots
         n, r = self.n, self.r = nodes[0].n, above[0].n
-        self.wide = r + (n if alone else choice(n > r, n, r))
+        self.wide = r + (n if alone else maximum(r, n))
         # where the rows of x(k) begin: with a chunk, so that reflections touch no other
         self.here = whole(r) if lanes == 1 else r
         self.aside = self.here + (whole(n) if lanes == 1 else n)
@@ -125,7 +125,7 @@ class Step:
             d = absolute(A[i, i])
             most = local(d)
             for l in loop(i):
-                most.set(larger(most, absolute(A[i, l])))
+                most.set(maximum(most, absolute(A[i, l])))
             good = d > 32.0 * EPS * real(r) * most
             self.pivot[i] = choice(good, 1.0 / choice(good, A[i, i], 1.0), 0.0 * d)
             least.set(choice(good, least, 0.0 * d))

@@ -5,6 +5,7 @@ sweep, no square root, no differences.
 """
 
 import warnings
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -111,6 +112,19 @@ def test_lost_digits_are_said_and_where(seed):
         _ = case.model().smooth(case.y).score
     assert all(w.filename == __file__ for w in told)
     assert max(errors(case, answer(case)[0]).values()) > TOLERABLE
+
+
+@pytest.mark.parametrize("file", ["{}_study.py", "{}-study/study.py", "my_functools/study.py"])
+def test_a_script_is_told_whatever_the_name_of_its_file(file):
+    """It may begin with the path of the package: who calls is told by the names of modules."""
+    case = mixed(51, -20, -24)
+    script = compile("case.model().smooth(case.y).score", file.format(Path(kf.__file__).parent), "exec")
+    with pytest.warns(LostDigitsWarning) as told:
+        exec(script, {"__name__": "__main__", "case": case})
+    assert {w.filename for w in told} == {script.co_filename}
+    with warnings.catch_warnings():  # the package itself
+        warnings.simplefilter("error")
+        exec(script, {"__name__": "kfdyn.estimation.fitting.fit", "case": case})
 
 
 def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):

@@ -15,9 +15,9 @@ from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.control_flow import either, flattened, loop, when
 from kfdyn.sweeps.entry import Parameter
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.functions import maximum, root
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.values import now
 from kfdyn.sweeps.variables import local
 
 #: Kept of a body for the way back: A (36), and C (36), row by row; Z.
@@ -154,7 +154,7 @@ class Covariance:
 
 def deviation(variance):
     """√variance; what rounding leaves below zero is zero."""
-    return root(choice(variance > 0.0, variance, 0.0))
+    return root(maximum(0.0, variance))
 
 
 def deviate(s):
