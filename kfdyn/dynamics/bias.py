@@ -54,7 +54,7 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
-    answer: Array = BIAS.solve(system, q, v, None, external_forces, gravity, out=out)
+    answer: Array = BIAS.solve(system, q, v, None, external_forces, gravity, out)
     return answer
 
 

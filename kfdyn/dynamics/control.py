@@ -100,7 +100,7 @@ def computed_torque(
     if COMPUTED_TORQUE.serving(system) is not None:
         of = (*_gains(kp, kd, system.nv), model_of(system.coordinates).left_inverse, _REACH)
     explain = partial(_torque_by_parts, kp=kp, kd=kd)
-    answer: Array = COMPUTED_TORQUE.solve(system, *of, q, v, q_d, v_d, a_d, external_forces, gravity, explain=explain)
+    answer: Array = COMPUTED_TORQUE.rows(system, (*of, q, v, q_d, v_d, a_d, external_forces, gravity), None, explain)
     return answer
 
 
@@ -193,8 +193,8 @@ def operational_space_control(
         of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn, length, path)
     motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
     explain = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
-    answer: Array = OPERATIONAL_SPACE_CONTROL.solve(
-        system, *of, q, v, *target, *motion, posture, external_forces, gravity, explain=explain
+    answer: Array = OPERATIONAL_SPACE_CONTROL.rows(
+        system, (*of, q, v, *target, *motion, posture, external_forces, gravity), None, explain
     )
     return answer
 

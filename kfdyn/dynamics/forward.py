@@ -92,7 +92,7 @@ def forward_dynamics(
     """
     if method != "filter":
         return filled(out, _by_method(system, q, v, tau, external_forces, gravity, method))
-    answer: Array = FORWARD.solve(system, q, v, tau, external_forces, gravity, out=out)
+    answer: Array = FORWARD.solve(system, q, v, tau, external_forces, gravity, out)
     return answer
 
 

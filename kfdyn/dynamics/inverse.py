@@ -83,7 +83,7 @@ def inverse_dynamics(
     """
     if method != "newton_euler" or actuated is not None:
         return filled(out, _by_method(system, q, v, a, external_forces, gravity, method, actuated))
-    answer: Array = INVERSE.solve(system, q, v, a, external_forces, gravity, out=out)
+    answer: Array = INVERSE.solve(system, q, v, a, external_forces, gravity, out)
     return answer
 
 

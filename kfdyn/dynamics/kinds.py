@@ -12,6 +12,7 @@ No quantity lists the kinds of systems, and no kind the quantities. A function o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -26,7 +27,12 @@ MODULES = {
 
 def own_way(system: Any, name: str) -> Callable[..., Any] | None:
     """What the module of this kind of system has under a name; a tree has none."""
-    if system.kind not in MODULES:
+    return _own_way(system.kind, name)
+
+
+@cache
+def _own_way(kind: str, name: str) -> Callable[..., Any] | None:
+    if kind not in MODULES:
         return None
-    module = import_module(MODULES[system.kind])
+    module = import_module(MODULES[kind])
     return getattr(module, name) if name in module.__all__ else None

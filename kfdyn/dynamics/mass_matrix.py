@@ -68,7 +68,7 @@ def mass_matrix(
     """
     if method != "composite":
         return filled(out, _by_method(system, q, method))
-    answer: Array = MASS_MATRIX.solve(system, q, out=out)
+    answer: Array = MASS_MATRIX.solve(system, q, out)
     return answer
 
 

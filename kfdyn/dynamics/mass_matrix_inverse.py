@@ -68,7 +68,7 @@ def mass_matrix_inverse(
     """
     if method != "innovations":
         return filled(out, _by_method(system, q, method))
-    answer: Array = MASS_MATRIX_INVERSE.solve(system, q, out=out)
+    answer: Array = MASS_MATRIX_INVERSE.solve(system, q, out)
     return answer
 
 

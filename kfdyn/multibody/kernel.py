@@ -83,8 +83,8 @@ class Kernel:
         straight-line code for a single state takes longer than to run it. Where every index is to be checked it never
         has an answer.
     solve : callable
-        ``solve(system, *parameters, *arrays, out=None, explain=None)``: the answer, whatever the arrays are like;
-        see :meth:`rows`.
+        ``solve(system, *parameters, *arrays, *out)``: the answer, whatever the arrays are like. It is the compiled
+        function for one state, which calls :meth:`rows` where it has no answer; so do not keep it.
     variants : dict of str to Kernel
         For each kind of system that is served, the kernel that serves it.
     """
@@ -114,6 +114,7 @@ class Kernel:
             self._slot, self._model = "", model
         self._module, self._name, self._kind = module, prefix + name, kind
         self._entry: Entry | None = None
+        self._count, self._replaced, self._tails = 0, list[tuple[int, str]](), list[list[Any]]()
         self._checks: Any = None
         self.meaning, self.explain, self.otherwise, self.rest, self.most = meaning, explain, otherwise, rest, most
         self.one: Callable[..., Any] = self._first
@@ -128,7 +129,17 @@ class Kernel:
         if self._entry is None:
             from kfdyn.sweeps.call import Checks
 
-            self._checks, self._entry = Checks, getattr(import_module(self._module), self._name)
+            entry = getattr(import_module(self._module), self._name)
+            self._count = count = len(entry.parameters)
+            self._replaced = [
+                (count + i, about.name) for i, about in enumerate(entry.given) if about.name in ("v", "gravity")
+            ]
+            names = [about.name for about in entry.parameters]
+            # extents: attributes of a system, numbers, or places of parameters, counted from −1 backwards
+            self._tails = [
+                [~names.index(x) if x in names else SIZES.get(x, x) for x in about.tail] for about in entry.results
+            ]
+            self._checks, self._entry = Checks, entry
         return self._entry
 
     def _first(self, system: Any, *arrays: Any) -> Any:
@@ -175,9 +186,27 @@ class Kernel:
         given = [_contiguous(x) for x in arrays[:-results]]
         return entry(model, *given, *arrays[-results:], rows=rows, effort=effort)
 
-    def _first_solve(self, *arguments: Any, out: Any = None, explain: Explain | None = None) -> Any:
-        self.solve = _spelt_out(self, len(self.entry.parameters) + len(self.entry.given))
-        return self.solve(*arguments, out=out, explain=explain)
+    def _first_solve(self, system: Any = None, *arguments: Any) -> Any:
+        """The first call, which compiles; with a system of another kind that is left to a later one."""
+        entry = self.entry
+        if getattr(system, "kind", None) == self._kind:
+            self._model(system)
+            compiled = self._slot and not self._checks.on
+            self.solve = entry.single(type(system), self._slot, self._unsolved) if compiled else self._unsolved
+            return self.solve(system, *arguments)
+        return self._unsolved(system, *arguments)
+
+    def _unsolved(self, system: Any = None, *arguments: Any) -> Any:
+        """What the compiled function for one state calls where it has no answer."""
+        served = self.variants.get(getattr(system, "kind", ""))
+        if served is not None and served is not self and (self.most is None or system.nv <= self.most):
+            found = served.one(system, *arguments)
+            if found is not None:
+                return found
+        count = self._count + len(self.entry.given)
+        outs = arguments[count:]
+        out = None if not outs or outs[0] is None else outs[0] if len(outs) == 1 else outs
+        return self._rows(system, served, arguments[:count], out, None)
 
     def rows(self, system: System, arguments: tuple[Any, ...], out: Any = None, explain: Explain | None = None) -> Any:
         """The answer to parameters and arrays of any kind; a tuple of several.
@@ -194,18 +223,26 @@ class Kernel:
             Instead of the one that the kernel was made with.
         """
         expect_system(system)
-        if self.ignores_loops:
-            system = system.without_loops
         served = self.serving(system)
-        other = self.other(system) if served is None else None
-        if other is not None:
-            found = other(system, *arguments)
-            return self._written(out, found if type(found) is tuple else (found,))
-        if served is not None and served is not self and out is None:
+        if served is not None and out is None:
             found = served.one(system, *arguments)
             if found is not None:
                 return found
-        count = len(self.entry.parameters)
+        return self._rows(system, served, arguments, out, explain)
+
+    def _rows(
+        self, system: System, served: Kernel | None, arguments: tuple[Any, ...], out: Any, explain: Explain | None
+    ) -> Any:
+        """What is left where one state has no answer."""
+        if served is None or (self.most is not None and self.serving(system) is None):
+            expect_system(system)
+            if self.ignores_loops and system.without_loops is not system:
+                return self.rows(system.without_loops, arguments, out, explain)
+            other, served = self.other(system), None
+            if other is not None:
+                found = other(system, *arguments)
+                return self._written(out, found if type(found) is tuple else (found,))
+        count = self._count if self._entry is not None else len(self.entry.parameters)
         answers, declined = None, None
         if served is not None:
             answers, fine = self.attempt(system, arguments, out)
@@ -232,16 +269,19 @@ class Kernel:
 
         None if some array does not fit, or ``out`` cannot be written to straight away.
         """
-        count, entry = len(self.entry.parameters), self.entry
+        count = self._count if self._entry is not None else len(self.entry.parameters)
         q = arguments[count]
         if type(q) is not ndarray or not q.ndim:
             return None, False
         lead = q.shape[:-1]
-        given = [self._usual(system, about.name, x, lead) for about, x in zip(entry.given, arguments[count:])]
+        for i, name in self._replaced:
+            if arguments[i] is None and (name != "v" or self.rest):
+                standing = system.gravity if name == "gravity" else np.zeros((*lead, system.nv))
+                arguments = (*arguments[:i], standing, *arguments[i + 1 :])
         answers = self._room(system, lead, arguments, out)
         if answers is None:
             return None, False
-        status = self(system, math.prod(lead) if lead else 1, *arguments[:count], *given, *answers)
+        status = self(system, math.prod(lead) if lead else 1, *arguments, *answers)
         return (None if status < 0 else answers), status == FINE
 
     def bound(self, system: System, arguments: tuple[Any, ...]) -> States:
@@ -284,10 +324,12 @@ class Kernel:
         self, system: System, lead: tuple[int, ...], arguments: tuple[Any, ...], out: Any = None
     ) -> Answers | None:
         """Arrays (..., *tail) for the results: ``out`` where compiled code can write to it, None if not to all."""
-        entry, answers = self.entry, list[Array]()
-        outs = () if out is None else (out,) if len(entry.results) == 1 else out
-        for k, about in enumerate(entry.results):
-            shape = lead + tuple([_extent(system, entry, x, arguments) for x in about.tail])
+        answers: list[Array] = []
+        outs = () if out is None else (out,) if len(self._tails) == 1 else out
+        for k, tail in enumerate(self._tails):
+            shape = lead
+            for x in tail:
+                shape += (getattr(system, x) if type(x) is str else x if x >= 0 else int(arguments[~x]),)
             if k < len(outs):
                 own = straight(outs[k], shape, *arguments, *answers)
                 if own is None:
@@ -304,36 +346,11 @@ class Kernel:
         return answers if out is None else tuple([filled(x, answer) for x, answer in zip(out, answers)])
 
 
-def _extent(system: System, entry: Entry, name: Any, arguments: tuple[Any, ...]) -> int:
-    """An extent of a result: a number, or the name of a size of the system or of a parameter."""
-    if type(name) is int:
-        return name
-    if name in SIZES:
-        return SIZES[name](system)
-    return int(arguments[[about.name for about in entry.parameters].index(name)])
-
-
 def _told(answers: Answers, out: Any) -> Any:
     """What callers get: the one array, or all; the caller's own where there are some."""
     if out is not None:
         return out
     return answers[0] if len(answers) == 1 else answers
-
-
-def _spelt_out(kernel: Kernel, count: int) -> Callable[..., Any]:
-    """``solve`` with so many arguments by position: with ``*arguments`` a call would take 0.15 µs longer."""
-    given = ", ".join(f"x{i}" for i in range(count))
-    source = f"""
-def solve(system, {given}, out=None, explain=None):
-    if out is None:
-        answer = kernel.one(system, {given})
-        if answer is not None:
-            return answer
-    return kernel.rows(system, ({given},), out, explain)
-"""
-    names: dict[str, Any] = {"kernel": kernel}
-    exec(source, names)
-    return names["solve"]
 
 
 def flattened(states: States, answers: Answers) -> Answers:

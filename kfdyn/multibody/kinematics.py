@@ -185,7 +185,7 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
            [ 0.,  0.]])
     """
     length, path, arm, _ = frame_of(system, frame)
-    answer: Array = JACOBIAN.solve(system, length, path, arm, q, out=out)
+    answer: Array = JACOBIAN.solve(system, length, path, arm, q, out)
     return answer
 
 

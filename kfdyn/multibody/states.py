@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Own = TypeVar("Own", bound="States")
 
-#: Sizes of a system by the names that entries have for them.
-SIZES: dict[Any, Callable[[System], int]] = {
-    "nq": lambda system: system.nq,
-    "nv": lambda system: system.nv,
-    "n": lambda system: system.n_bodies,
-}
+#: Attributes of a system by the names that entries have for sizes.
+SIZES: dict[Any, str] = {"nq": "nq", "nv": "nv", "n": "n_bodies"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +65,7 @@ class States:
             if one.sound is not None and one.tail == ("nq",):
                 given[name] = (configuration(system, value, name), 1)
                 continue
-            tail = tuple([SIZES[x](system) if x in SIZES else x for x in one.tail])
+            tail = tuple([getattr(system, SIZES[x]) if x in SIZES else x for x in one.tail])
             given[name] = (checked(system, value, tail, name), len(tail))
         lead, arrays = batch(system, **given)
         return cls(system, lead, dict(zip(given, arrays)))

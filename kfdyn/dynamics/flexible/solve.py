@@ -53,7 +53,7 @@ def forward_dynamics(
         a = _swept(system, q, v, torque, external_forces, gravity)
         if a is not None:
             return a
-    forest = _checked_forest(system, q, v, external_forces, gravity, torque)
+    forest = _forest(system, q, v, external_forces, gravity, torque)
     with _named(forest):
         filt = kalman_filter(forest.ss, forest.stack(torque))
     return forest.by_dof(bryson_frazier(forest.ss, filt, covariances=False).a)
@@ -158,7 +158,7 @@ def inverse_by_engine(
     gravity: ArrayLike | None = None,
 ) -> Array:
     """The same on the assembled model: it finds the words where the sweep has no answer."""
-    forest = _checked_forest(system, q, v, external_forces, gravity, a)
+    forest = _forest(system, q, v, external_forces, gravity, a)
     ss, op = forest.ss, Operators(forest.ss)
     given = forest.stack(np.zeros(system.nv) if a is None else a)
     alpha = op.phi.backward(ss.eta + op.H.backward(given))
@@ -278,7 +278,7 @@ def hybrid_by_engine(
     gravity: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """The same on the assembled model, given zeros where nothing is known."""
-    forest = _checked_forest(system, q, v, external_forces, gravity, torque + rate)
+    forest = _forest(system, q, v, external_forces, gravity, torque + rate)
     op, given = Operators(forest.ss), forest.stack(rate)
     T = forest.stack(np.where(mask, np.nan, torque)) - op.R.forward(given)  # R_fp a_p, where noise couples them
     with _named(forest):
@@ -289,7 +289,7 @@ def hybrid_by_engine(
     return np.where(mask, force, torque), forest.by_dof(every)
 
 
-def _checked_forest(
+def _forest(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,
