@@ -59,7 +59,9 @@ class States(Bound):
 
     def forest(self, part: slice) -> Any:
         """The estimation problem of some of the states."""
-        return forest_of(self.system, *self.part(part))
+        forest = forest_of(self.system, *self.part(part))
+        forest.ss.__dict__["in_parts"] = True
+        return forest
 
     def link_terms(self, part: slice) -> LinkTerms:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""

@@ -205,6 +205,8 @@ def dynamics_filter(
         if not system.is_tree:
             raise
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
+    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
+    States.of(system, q).expect_invertible(~locked if locked.any() else None)
     return filt, bryson_frazier(ss, filt)
 
 
@@ -226,6 +228,7 @@ def _by_mass_matrix(
     arrays = states.arrays
     c = bias_forces(system, arrays["q"], arrays.get("v"), arrays.get("external_forces"), arrays.get("gravity"))
     M = mass_matrix(system, arrays["q"])
+    states.expect_invertible()  # entries of 𝓜 may be rounding themselves, so that its pivots do not tell
     try:
         L = np.linalg.cholesky(M)
         pivots = np.einsum("...ii->...i", L) ** 2 / np.einsum("...ii->...i", M)

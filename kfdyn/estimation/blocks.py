@@ -79,6 +79,11 @@ class Blocks(Sequence[FloatArray]):
 
     def node(self, k: int) -> int:
         """Node number that the index k means; negative ones count from the end, as in any sequence."""
+        if not isinstance(k, int | np.integer):
+            raise ShapeError(
+                f"blocks are counted by node, x[k] or x[first:last], but the index is {k!r}; number i of every node is "
+                "x.stacked()[..., i], where all have one size"
+            )
         if not -len(self) <= k < len(self):
             raise IndexError(f"node {k} is out of range for {len(self)} nodes")
         return int(k) % len(self)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import KfdynError, ShapeError
+from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.packing import Shared
 from kfdyn.estimation.tree import Tree
@@ -38,6 +38,11 @@ def as_chain(
     steps: int | None,
 ) -> Chain:
     """Stack the matrices of a time series node by node; see :meth:`StateSpace.chain` for their shapes."""
+    if x0 is not None and P0 is None:
+        raise ModelError(
+            "x0 is given without P0, the covariance of step 0: give P0 too (zeros if x0 is known exactly), or neither "
+            "for a flat prior, under which nothing is known of step 0"
+        )
     prior = None if P0 is None else _matrix(P0, "P0")
     maps, noise_of = _matrix(H, "H"), _matrix(R, "R")
     width = maps.shape[-1:] if prior is None else prior.shape[-1:]
@@ -71,9 +76,10 @@ def as_chain(
     if N < 1:
         raise ShapeError(f"a time series needs at least one step, got {N}")
     stack = {name: np.broadcast_to(v, (N - extra, *v.shape[-2:])) for name, (v, extra) in given.items()}
+    known_by = "H" if P0 is None else "P0" if x0 is None else "x0"
     for name in ("F", "Q"):
         if stack[name].shape[1:] != (n, n):
-            raise ShapeError(f"{name} has blocks of shape {stack[name].shape[1:]}, but x0 says n = {n}")
+            raise ShapeError(f"{name} has blocks of shape {stack[name].shape[1:]}, but {known_by} says n = {n}")
     xi = None
     if inputs is not None or mean.any():
         xi = np.zeros((N, n))

@@ -14,6 +14,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.riccati import Riccati, riccati
 from kfdyn.estimation.state_space import StateSpace
 
@@ -104,6 +105,7 @@ class Covariances:
     def __init__(self, model: StateSpace | Riccati) -> None:
         self.ss = model.ss if isinstance(model, Riccati) else model
         self._given = model if isinstance(model, Riccati) else None
+        expect_model(self.ss, "model")
         expect_proper(self.ss, "covariances")
 
     @cached_property
@@ -171,7 +173,7 @@ class Covariances:
         cov = self.riccati
         flat = np.empty_like(cov.D.flat)
         for nodes, L in cov.D_factor.grouped():
-            inverse = _lower_inverse(L)
+            inverse = lower_inverse(L)
             where = cov.D.places(nodes, L.shape[1] ** 2)
             flat[where] = (inverse.transpose(0, 2, 1) @ inverse).reshape(where.shape)
         return BlockDiagonal(_masked(self.ss, Blocks(flat, self.ss.m, self.ss.m), cov.observed))
@@ -237,7 +239,7 @@ def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
     return out
 
 
-def _lower_inverse(L: FloatArray) -> FloatArray:
+def lower_inverse(L: FloatArray) -> FloatArray:
     """L⁻¹ of lower triangles (..., m, m), row by row: pivots would set the rounding of moments by forces."""
     inverse = np.zeros_like(L)
     for i, unit in enumerate(np.eye(L.shape[-1])):

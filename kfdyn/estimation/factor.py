@@ -11,6 +11,7 @@ from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.filter_sweep import sweep as sweep_states
 from kfdyn.estimation.model_arguments import expect_model
+from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.riccati import Method, Riccati, riccati
 from kfdyn.estimation.smoothing import sweep as sweep_costates
 from kfdyn.estimation.state_space import StateSpace
@@ -59,7 +60,9 @@ class InnovationsFactor:
         from kfdyn.estimation.operators import Operators
 
         a = self._observed(self.ss.check_outputs(a, "a"))
-        return self._observed(Operators(self.covariances).output_cov.forward(a))
+        found = self._observed(Operators(self.covariances).output_cov.forward(a))
+        expect_finite_blocks(self.ss.tree, "𝓜a", self.ss.output_blocks(found), self.ss.tree.order)
+        return found
 
     def whiten(self, T: ArrayLike) -> FloatArray:
         """C⁻¹ T = L⁻¹ε, shape (..., Σm_k): standard normal when T ~ N(0, 𝓜), and ‖C⁻¹T‖² = T*𝓜⁻¹T."""

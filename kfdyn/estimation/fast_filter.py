@@ -12,7 +12,9 @@ from kfdyn.estimation import filtering, smoothing
 from kfdyn.estimation.blocks import Blocks, FloatArray
 from kfdyn.estimation.fast_gain import SETTLED, FastGain, fast_gain
 from kfdyn.estimation.flat.prior import expect_proper
+from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operators import Operators
+from kfdyn.estimation.overflow import finite_likelihood
 from kfdyn.estimation.riccati import Riccati, common_sizes
 from kfdyn.estimation.state_space import StateSpace
 
@@ -89,6 +91,7 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
     >>> bool(np.allclose(fast.a, kf.forward_dynamics(rods, np.zeros(50), np.zeros(50), tau), rtol=1e-10))
     True
     """
+    expect_model(ss)
     expect_proper(ss, "the first gain")
     order, F, H, Q, R, P0 = _uniform(ss)
     given = ss.check_outputs(T, "T")
@@ -102,8 +105,9 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
     eps, nu, z, _ = filtering.sweep(known, given, xi, None, states=True)
     a = smoothing.sweep(known, nu, None, None)[0]
     costate = op.phi.backward(op.H.backward(a))  # λ = φ*H*a
-    llf = -0.5 * float((eps * nu).sum() + gains.logdet + ss.n_outputs * np.log(2 * np.pi))
-    return FastFiltered(gains, ss.state_blocks(z), eps, nu, ss.state_blocks(costate), a, llf)
+    with np.errstate(over="ignore"):  # told of by name
+        llf = finite_likelihood(np.float64(-0.5 * ((eps * nu).sum() + gains.logdet + ss.n_outputs * np.log(2 * np.pi))))
+    return FastFiltered(gains, ss.state_blocks(z), eps, nu, ss.state_blocks(costate), a, float(llf))
 
 
 def _known(ss: StateSpace, gains: FastGain, order: np.ndarray) -> Riccati:

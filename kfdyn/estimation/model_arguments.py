@@ -12,9 +12,12 @@ from kfdyn.estimation.state_space import StateSpace
 def expect_model(ss: Any, name: str = "ss") -> None:
     """Refuse what is no StateSpace; ``name`` is the argument's."""
     if not isinstance(ss, StateSpace):
-        raise ModelError(
-            f"{name} must be a kfdyn.StateSpace, got {_told(ss)}; a robot becomes one by kf.as_estimation(system, q)"
-        )
+        cure = "a robot becomes one by kf.as_estimation(system, q)"
+        if hasattr(ss, "root_cov"):
+            cure = "a tree that branches outward has smooth(y), which returns means, covariances, likelihood and score"
+        elif isinstance(getattr(ss, "ss", None), StateSpace):
+            cure = "this is a result, whose model is its attribute ss"
+        raise ModelError(f"{name} must be a kfdyn.StateSpace, got {_told(ss)}; {cure}")
 
 
 def expect_filtered(filt: Any, function: str) -> None:

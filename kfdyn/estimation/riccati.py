@@ -257,12 +257,21 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     flats.P[:] = ss.Q.flat
     how = gather.ways["scalar" if ss.common.most_outputs <= 1 else method]
     work = np.empty(gather.size(ss.common.most_states, ss.common.most_outputs))
-    failed = gather.run(sizes, how, ss.address, flats, work)
+    failed = int(gather.run(sizes, how, ss.address, flats, work))
     if failed >= 0:
-        node = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
-        output = failed - int(ss.arrays.output[node])
-        raise _not_positive(ss, node, output, ss.Q.like(flats.P)[node], method, seen)
-    return finished(Riccati, ss, found, flats, sizes)
+        raise _not_positive(ss, failed, ss.Q.like(flats.P), method, seen)
+    return _beyond_rounding(finished(Riccati, ss, found, flats, sizes), method)
+
+
+def _beyond_rounding(cov: Riccati, method: Method) -> Any:
+    """The covariances, if every D is more than rounding."""
+    from kfdyn.estimation.exact_outputs import output_below_rounding
+
+    with np.errstate(all="ignore"):  # what overflows there is no verdict
+        failed = output_below_rounding(cov, method)
+    if failed is not None:
+        raise _not_positive(cov.ss, failed, cov.P, method, cov.observed)
+    return cov
 
 
 def covariances_to_fill(ss: StateSpace, seen: BoolArray) -> tuple[FloatArray, Any]:
@@ -303,17 +312,17 @@ def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:
     from kfdyn.estimation.square_root import RootFailure, run_roots
 
     try:
-        return run_roots(ss, seen)
+        found = run_roots(ss, seen)
     except RootFailure as failure:
-        node = int(np.searchsorted(ss.arrays.output, failure.output, side="right")) - 1
-        output = failure.output - int(ss.arrays.output[node])
-        raise _not_positive(ss, node, output, failure.P[node], "square_root") from None
+        raise _not_positive(ss, failure.output, failure.P, "square_root") from None
+    return _beyond_rounding(found, "square_root")
 
 
 def common_sizes(ss: StateSpace) -> Any:
     """Sizes that all nodes share, which then are constants of the compiled sweeps, where compiling pays; else None."""
     n, m = ss.common.n, ss.common.m
-    if len(ss) < _WORTH_COMPILING or n is None or not 0 < n <= _LARGEST_STATIC:
+    few = len(ss) < _WORTH_COMPILING and not ss.in_parts
+    if few or n is None or not 0 < n <= _LARGEST_STATIC:
         return _sizes(None, None)
     return _sizes(n, 1 if m == 1 else None)
 
@@ -328,18 +337,23 @@ def _sizes(n: int | None, m: int | None) -> Any:
 
 def _roots_can(ss: StateSpace, seen: BoolArray | None, node: int, output: int) -> bool:
     """Whether the square-root form finds the variance of an output that the covariance form took for zero."""
+    from kfdyn.estimation.exact_outputs import output_below_rounding
     from kfdyn.estimation.square_root import RootFailure, run_roots
 
     try:
-        run_roots(ss, np.ones(ss.n_outputs, dtype=bool) if seen is None else seen)
+        found = run_roots(ss, np.ones(ss.n_outputs, dtype=bool) if seen is None else seen)
+        with np.errstate(all="ignore"):
+            failed = output_below_rounding(found, "square_root")
     except RootFailure as failure:
-        order = np.empty(len(ss), dtype=np.int64)
-        order[ss.tree.order] = np.arange(len(ss))
-        other = int(np.searchsorted(ss.arrays.output, failure.output, side="right")) - 1
-        return bool(order[other] > order[node]) or (other == node and failure.output > ss.arrays.output[node] + output)
+        failed = failure.output
     except ModelError:  # out of a double's range on the way
         return False
-    return True
+    if failed is None:
+        return True
+    order = np.empty(len(ss), dtype=np.int64)
+    order[ss.tree.order] = np.arange(len(ss))
+    other = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
+    return bool(order[other] > order[node]) or (other == node and failed > ss.arrays.output[node] + output)
 
 
 def frozen(array: Any) -> Any:
@@ -349,9 +363,11 @@ def frozen(array: Any) -> Any:
 
 
 def _not_positive(
-    ss: StateSpace, node: int, output: int, P: FloatArray, method: Method, seen: BoolArray | None = None
+    ss: StateSpace, failed: int, covariances: Blocks, method: Method, seen: BoolArray | None = None
 ) -> SingularError | ModelError:
-    where = ss.tree.label(node)
+    """The error of an output (stacked) that is no more than rounding, where P of its node is what it is."""
+    node = int(np.searchsorted(ss.arrays.output, failed, side="right")) - 1
+    output, P, where = failed - int(ss.arrays.output[node]), covariances[node], ss.tree.label(node)
     which = f"output {output} of {where}" if ss.m[node] > 1 else where
     why = out_of_range(ss.H[node][output], P)
     if why is not None:
@@ -361,8 +377,8 @@ def _not_positive(
     elif method != "square_root" and _roots_can(ss, seen, node, output):
         return SingularError(
             f"{which}: its innovation variance is positive, but so small beside what cancels in it that the covariance "
-            "form has lost all its digits: this is no singular model. Use method='square_root', and if Q or R is "
-            "singular or nearly so, give Q_factor or R_factor; if a prior is very wide, make it flat",
+            "form has lost all its digits. Use method='square_root', and if Q or R is singular or nearly so, give "
+            "Q_factor or R_factor; if a prior is very wide, make it flat",
             node,
             output,
         )

@@ -16,6 +16,7 @@ from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.lost_digits import warn_of_lost_digits, warn_of_the_worst
 from kfdyn.estimation.model_arguments import expect_model
 from kfdyn.estimation.operators import costates_of, states_of
+from kfdyn.estimation.overflow import expect_finite_blocks
 from kfdyn.estimation.recursions.ragged import Parts
 from kfdyn.estimation.riccati import Method, common_sizes
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
@@ -153,7 +154,9 @@ class Score:
             total = Sum(rows, share, scale, out.reshape(-1))
             add_outer((left.size, right.size), based, base.ragged, left.flat, right.flat, total)
             based = None
-        return base.like(out)
+        found = base.like(out)
+        expect_finite_blocks(self.ss.tree, "the score", found, self.ss.tree.order)
+        return found
 
 
 @cache

@@ -98,6 +98,7 @@ class StateSpace(Stacked):
     flat: IntArray | None
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # see address; None until asked for
+    in_parts: bool = False  # one of several models that are to have the same bits however few nodes are in each
 
     def __init__(
         self,
@@ -238,7 +239,7 @@ class StateSpace(Stacked):
         R : array (N, m, m), or (m, m)
             Measurement noise covariances.
         x0 : array (n,), optional
-            Prior mean of step 0; zero if only P0 is given. Without P0 it has no effect.
+            Prior mean of step 0; zero if only P0 is given. It needs a P0.
         P0 : array (n, n), optional
             Prior covariance of step 0; if not given, step 0 has a flat prior: nothing is known of it.
         inputs : array (N−1, n), optional

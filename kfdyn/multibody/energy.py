@@ -155,7 +155,10 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 def _kinetic(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     """Of the bodies of the open tree, and of what moves beside them."""
     tree, q_tree, v_tree = system.opened(q, v=v)
-    return sum((points.kinetic for points in system.beside(q, v)), KINETIC.rows(tree, (q_tree, v_tree)))
+    energy = KINETIC.rows(tree, (q_tree, v_tree))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        energy = sum((points.kinetic for points in system.beside(q, v)), energy)
+    return expect_finite(system, energy, "the kinetic energy", q=q, v=v)
 
 
 def _potential(system: System, q: ArrayLike, gravity: ArrayLike | None) -> Array:
@@ -172,7 +175,10 @@ def _potential(system: System, q: ArrayLike, gravity: ArrayLike | None) -> Array
 def _moment(system: System, q: ArrayLike) -> Array:
     """Σ m c (..., 3) of the bodies of the open tree, and of what is beside them."""
     tree, q_tree = system.opened(q)
-    return sum((points.moment for points in system.beside(q)), MOMENT.rows(tree, (q_tree,)))
+    moment = MOMENT.rows(tree, (q_tree,))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        moment = sum((points.moment for points in system.beside(q)), moment)
+    return expect_finite(system, moment, "the first moment of mass", q=q)
 
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
@@ -193,8 +199,9 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
     if not known(MOMENTUM_ABOUT(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
-    h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
-    return h.reshape((*lead, 6))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
+    return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
 
 
 def _require_mass(system: System) -> None:

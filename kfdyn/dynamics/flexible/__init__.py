@@ -4,7 +4,6 @@ What they do in a way of their own (:mod:`kfdyn.dynamics.kinds`).
 """
 
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, flexible_forest
-from kfdyn.dynamics.flexible.assembly import flexible_forest as forest
 from kfdyn.dynamics.flexible.solve import (
     bias_forces,
     compliance_of,
@@ -20,6 +19,7 @@ from kfdyn.dynamics.flexible.solve import (
     mass_matrix_sparsity,
     singular_node,
 )
+from kfdyn.dynamics.flexible.solve import finite_forest as forest
 
 __all__ = [
     "FlexibleForest",

@@ -179,7 +179,7 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
     columns = _swept(system.slack, here[..., None, :], None, np.eye(system.nv), None, np.zeros(3))
     if columns is not None:
         return 0.5 * (columns + np.swapaxes(columns, -1, -2))
-    forest = flexible_forest(system, q, gravity=np.zeros(3))
+    forest = _forest(system, q, None, None, np.zeros(3))
     with _named(forest):
         factor = innovations_factor(forest.ss)
     return _square(forest, factor.solve(_units(forest)))
@@ -301,8 +301,20 @@ def _forest(
     here = system.checked(q, system.nq, "q")
     if other is not None:
         here = np.broadcast_to(here, (*np.broadcast_shapes(here.shape[:-1], other.shape[:-1]), system.nq))
+    return finite_forest(system, here, v, gravity, external_forces)
+
+
+def finite_forest(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    named: bool = False,
+) -> FlexibleForest:
+    """The forest of states, refused where a force or an acceleration in it is more than a double."""
     with np.errstate(over="ignore", invalid="ignore"):
-        forest = flexible_forest(system, here, v, gravity, external_forces)
+        forest = flexible_forest(system, q, v, gravity, external_forces, named)
     for bias in (forest.ss.xi, forest.ss.eta):
         expect_finite(system, bias, "a force or an acceleration", q=q, v=v, external_forces=external_forces)  # type: ignore[arg-type]
     return forest

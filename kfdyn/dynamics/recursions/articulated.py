@@ -18,7 +18,7 @@ from kfdyn.sweeps.functions import absolute, root, smaller
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import now, spread
+from kfdyn.sweeps.values import choice, now, spread
 from kfdyn.sweeps.variables import local
 
 #: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
@@ -33,10 +33,11 @@ SLOT = Record(P=Articulated, z=Spatial, bound=Vec3)
 ROUNDING = 1024 * 2.220446049250313e-16
 
 
-#: The square of a gain beyond which the engine is to decide. What is rounding in P becomes g g* times that in P⁺: a
-#: hinge that feels 1e-11 of what it carries, as one of three axes through a mass without extent does, leaves the next
-#: one no digits. Gains of the public robots are below 8.
-LARGEST_GAIN = 2.0**20
+#: What is rounding in P becomes g g* times that in P⁺: a hinge that feels little of what it carries, as one of three
+#: axes through a mass without extent may, leaves the next one few digits. So d is compared with rounding times the
+#: largest g² so far. ROUNDING allows for a second largest of this size; what is more counts, too. Squares are below
+#: 64 in most poses of the public robots.
+SECOND_GAIN = 512.0
 
 
 class Output(page.Output):
@@ -114,6 +115,7 @@ class Filter(Swept):
     def gather(self):
         """The filter, leaves to roots; the least d less rounding."""
         self.least = local(everything(self.robot, 1e300))
+        self.largest, self.magnified = (local(everything(self.robot, 1.0)) for _ in range(2))
         for body in inward(self.robot):
             self.filtered(body)
         return now(self.least)
@@ -200,9 +202,15 @@ class Filter(Swept):
             turning.set(turning.get() + body.armature)
         return ROUNDING * turning.get()
 
-    def watch(self, margin):
-        """Remember the least of what is left of d above rounding."""
-        self.least.set(smaller(self.least, margin))
+    def watch(self, d, rounding, gain):
+        """Remember the least of what is left of d above rounding; ``gain`` is the square of that."""
+        largest, magnified = now(self.largest), now(self.magnified)
+        self.least.set(smaller(self.least, d - rounding * magnified))
+        two = gain * largest / SECOND_GAIN
+        largest = choice(gain > largest, gain, largest)
+        magnified = choice(two > magnified, two, magnified)
+        self.largest.set(largest)
+        self.magnified.set(choice(largest > magnified, largest, magnified))
 
     def one_dof(self, body, kind):
         """Of a hinge of one dof: its row of H, l, and φ g."""
@@ -250,9 +258,8 @@ class One(Node):
         """Rounding of a turn is that of a moment of inertia, of a slide that of a mass."""
         body, turns = self.body, self.kind == REVOLUTE
         margin = self.known.rounding if turns else ROUNDING * (body.all_mass + body.armature)
-        self.filter.watch(d - margin)
         along = g.w if turns else g.v
-        self.filter.watch(LARGEST_GAIN - along.dot(along))
+        self.filter.watch(d, margin, along.dot(along))
 
     def pass_on(self, P, z):
         """Add what the parent sees to the parent's sum, or begin the sum with it."""
@@ -279,8 +286,8 @@ class Many(Node):
         """A dof that turns and slides may lose by both."""
         w, v = h.row.w, h.row.v
         weight = self.body.all_mass * v.dot(v) + h.noise
-        self.filter.watch(d - self.known.rounding * w.dot(w) - ROUNDING * weight)
-        self.filter.watch(LARGEST_GAIN - g.w.dot(g.w) * w.dot(w) - g.v.dot(g.v) * v.dot(v))
+        rounding = self.known.rounding * w.dot(w) + ROUNDING * weight
+        self.filter.watch(d, rounding, g.w.dot(g.w) * w.dot(w) + g.v.dot(g.v) * v.dot(v))
 
     def pass_on(self, P, z):
         """Add what the parent sees to the parent's sum.

@@ -89,7 +89,7 @@ class Mode(page.Output):
     def variance(self, u):
         """P(i, i), of which rounding is a part of what it was before."""
         d = self.line[self.i]
-        self.modes.filter.watch(d - ROUNDING * self.modes.before[self.i])
+        self.modes.filter.watch(d, ROUNDING * self.modes.before[self.i], 1.0)
         self.inverse = 1.0 / d
         return d
 

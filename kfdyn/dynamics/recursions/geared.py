@@ -7,7 +7,7 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 """
 
 from kfdyn.dynamics.recursions import hybrid
-from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
+from kfdyn.dynamics.recursions.articulated import ROUNDING, SECOND_GAIN, everything
 from kfdyn.dynamics.recursions.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
@@ -45,18 +45,27 @@ class Weighed(Workspace):
             part.begin()
 
     def factor(self, x=None):
-        """L D L* of X*𝓜X, x ← L⁻¹x; the least of what is left of a pivot above the rounding of what stood there."""
+        """L D L* of X*𝓜X, x ← L⁻¹x; the least of what is left of a pivot above rounding, as it is judged there."""
         return self.factor_matrix(self.mass.run(), x)
 
     def factor_matrix(self, fine, x=None):
         """The same of the matrix as it stands, if it is fine; pivots take the place of the diagonal."""
         n, matrix, least = self.n, self.matrix, carried(fine)
+        heaviest = carried(everything(self.robot, 0.0))
+        smallest, shrunk = (carried(everything(self.robot, 1.0)) for _ in range(2))
         for j in loop(n):
-            self.diagonal[j] = matrix[j * n + j]
+            entry = matrix[j * n + j]
+            self.diagonal[j] = entry
+            heaviest.set(choice(entry > heaviest.get(), entry, heaviest.get()))
 
         def inverted(j, pivot):
-            margin = pivot - ROUNDING * self.diagonal[j]
+            """Rounding is a part of what stood there, more after one that shrank; an entry may be rounding itself."""
+            stood, before = self.diagonal[j], smallest.get()
+            part = pivot / stood
+            margin = smaller(pivot * shrunk.get() - ROUNDING * stood, stood - ROUNDING * heaviest.get())
             least.set(smaller(least.get(), choice(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
+            shrunk.set(smaller(smaller(shrunk.get(), part), SECOND_GAIN * part * before))
+            smallest.set(smaller(before, part))
             self.diagonal[j] = pivot
             return 1.0 / pivot
 

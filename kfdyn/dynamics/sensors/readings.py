@@ -29,7 +29,10 @@ class Group(NamedTuple):
 
 def check_sensors(sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
     """Return the sensors as a tuple, or say which is none."""
-    out = tuple(sensors)
+    try:
+        out = tuple(sensors)
+    except TypeError:
+        raise ModelError(f"sensors must be a list of kf.sensors, got {type(sensors).__name__}") from None
     for i, sensor in enumerate(out):
         if not isinstance(sensor, Sensor):
             raise ModelError(f"sensor {i} is a {type(sensor).__name__}, not one of kf.sensors; build it with cov")

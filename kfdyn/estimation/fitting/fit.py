@@ -47,7 +47,7 @@ def fit(
         the quick way. It may have ``pullback(theta, score) -> (p,)``, the gradient in theta of a score.
     theta0 : array, shape (p,)
         Where the search begins.
-    T : array, shape (..., Σm_k)
+    T : array, shape (..., Σm_k), or (..., N, m) where all N nodes have m outputs
         Measurements, NaN where missing; leading axes are independent series of the same parameters, and each may lack
         other measurements.
     derivative : callable, optional

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.blocks import FloatArray, IntArray, real_array
-from kfdyn.estimation.fitting.objective import STEP, Build, Derivative, _along, by_differences, by_pattern
+from kfdyn.estimation.fitting.objective import STEP, Build, Derivative, _along, by_differences, by_pattern, stacked
+from kfdyn.estimation.overflow import finite_likelihood
 from kfdyn.estimation.scoring import score
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree
@@ -50,7 +51,7 @@ def likelihood(
         ``build(theta) -> StateSpace``, as for :func:`fit`; all models have the same tree and sizes.
     thetas : array, shape (B, p)
         Parameter vectors.
-    T : array, shape (..., Σm_k)
+    T : array, shape (..., Σm_k), or (..., N, m) where all N nodes have m outputs
         Measurements, NaN where missing; leading axes are independent series, and each may lack other measurements.
     derivative : callable, optional
         As for :func:`fit`.
@@ -82,20 +83,20 @@ def likelihood(
     >>> found.llf.round(4), found.score.shape
     (array([-5.8747, -5.847 , -5.8474]), (3, 1))
     """
-    given = np.atleast_2d(real_array(thetas, "thetas"))
-    if given.ndim != 2 or not len(given):
+    given = real_array(thetas, "thetas")
+    empty = given.ndim == 1 and not given.size
+    given = np.atleast_2d(given)
+    if given.ndim != 2 or not len(given) or empty:
         raise ShapeError(f"thetas must have shape (B, p) with at least one row, got {np.shape(thetas)}")
     models = [build(theta) for theta in given]
     forest = _side_by_side(models)
     B = len(models)
     llf = np.full(B, float(getattr(build, "constant", 0.0)))
     slopes = np.zeros(given.shape)
-    measured = real_array(T, "T")
-    if measured.shape[-1:] != (models[0].n_outputs,):
-        raise ShapeError(f"T has shape {measured.shape}, but the model has {models[0].n_outputs} outputs")
-    for part in by_pattern(measured):
+    for part in by_pattern(stacked(models[0], T)):
         g = score(forest, np.tile(part, B))
-        llf += _each(g, B)
+        with np.errstate(over="ignore", invalid="ignore"):  # told of by name
+            llf += finite_likelihood(_each(g, B))
         if gradient:
             _add_slopes(slopes, build, derivative, given, models, g)
     return Likelihoods(llf, slopes if gradient else None)

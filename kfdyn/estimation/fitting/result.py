@@ -247,7 +247,7 @@ class Fit:
 
     @cached_property
     def residuals(self) -> FloatArray:
-        """Standardised innovations D^-½ε of all series, in the shape of T: independent and standard normal if the model
+        """Standardised innovations D^-½ε of all series, (..., Σm_k): independent and standard normal if the model
         is right; NaN where T is missing, and where a flat prior is still to be resolved.
         """
         from kfdyn.estimation.filtering import kalman_filter

@@ -23,6 +23,7 @@ from kfdyn.estimation.filtered import Filtered
 from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.phase import Phase, phase_of
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
+from kfdyn.estimation.overflow import finite_likelihood
 from kfdyn.estimation.riccati import BoolArray, Method, Riccati
 from kfdyn.estimation.state_space import StateSpace
 
@@ -106,9 +107,9 @@ class FlatFiltered(FilterWords):
         """Log-likelihood in the convention of Durbin and Koopman, the limit of ℓ + ½ d log κ; one a batch entry."""
         seen = int(self.observed.sum())
         logdet = self.finite.covariances.logdet + float(self.fit.logdets.sum())
-        llf = -0.5 * (seen * np.log(2.0 * np.pi) + logdet + (self.fit.fitted**2).sum(axis=1))
-        llf = llf.reshape(self.finite.eps.shape[:-1])
-        return float(llf) if llf.ndim == 0 else llf
+        with np.errstate(over="ignore"):  # told of by name
+            llf = -0.5 * (seen * np.log(2.0 * np.pi) + logdet + (self.fit.fitted**2).sum(axis=1))
+        return finite_likelihood(llf.reshape(self.finite.eps.shape[:-1]))
 
     @cached_property
     def _phase(self) -> Phase:

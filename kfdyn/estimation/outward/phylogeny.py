@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,7 @@ from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.outward.model import OutwardTree
 from kfdyn.estimation.outward.newick import read_newick
-from kfdyn.estimation.outward.transitions import pulled
+from kfdyn.estimation.outward.transitions import pulled, stationary
 from kfdyn.estimation.tree import Tree
 
 
@@ -21,9 +22,16 @@ from kfdyn.estimation.tree import Tree
 class Phylogeny:
     """A rooted tree with lengths of branches and names of tips, and the models of traits on it.
 
-    Every model is an :class:`OutwardTree` with one state for each trait, observed at the tips; its default root is
-    flat. Brownian motion adds variance in proportion to time, Ornstein and Uhlenbeck's process is pulled towards an
-    optimum on the way, and Pagel's λ shrinks what tips share.
+    Every model is an :class:`OutwardTree` with one state for each trait, observed at the tips. Brownian motion adds
+    variance in proportion to time, Ornstein and Uhlenbeck's process is pulled towards an optimum on the way, and
+    Pagel's λ shrinks what tips share.
+
+    Without ``root_cov``, the root of Brownian motion and of Pagel's λ is flat, and the log-likelihood is that of REML,
+    restricted maximum likelihood: of the differences between tips, which do not contain the root's value. It is less
+    by ½ d log 2π + ½ log |X*X| for the d states of the root, where the tips' means are X times the root: a number that
+    no rate or λ changes, so that maxima, their information and ratios are the same. Rates estimated so are not biased
+    by the estimate of the root. Ornstein and Uhlenbeck's root is drawn from the stationary distribution: the pull
+    changes X, and with a flat root the likelihood would grow with it for ever.
 
     Attributes
     ----------
@@ -233,7 +241,7 @@ class Phylogeny:
         *,
         error: ArrayLike = 0.0,
         root_mean: ArrayLike | None = None,
-        root_cov: ArrayLike | None = None,
+        root_cov: ArrayLike | Literal["stationary"] | None = "stationary",
     ) -> OutwardTree:
         """Ornstein and Uhlenbeck's process dx = pull (optimum − x) dt + noise of the given rate.
 
@@ -249,18 +257,31 @@ class Phylogeny:
             Strength of the pull; 0 gives Brownian motion. A matrix lets one trait pull at another.
         optimum : float, or array (d,), or array (N, d) with one optimum for each branch
             Where the pull leads to.
-        error, root_mean, root_cov
+        error : float, (d,) or (d, d)
             As in :meth:`brownian`.
+        root_mean, root_cov : optional
+            Prior of the root. If not given, it is the stationary distribution, with the covariance Σ of
+            pull Σ + Σ pull* = rate about the optimum. None for ``root_cov`` is a flat root; then likelihoods of
+            different pulls cannot be compared.
         """
-        rate = _covariance(rate, "rate")
+        rate, pull = _covariance(rate, "rate"), real_array(pull, "pull")
         d, N = len(rate), len(self.tree)
-        A, W = pulled(np.where(self.tree.parent < 0, 0.0, self.length), rate, real_array(pull, "pull"))
+        A, W = pulled(np.where(self.tree.parent < 0, 0.0, self.length), rate, pull)
         goal = real_array(optimum, "optimum")
         if goal.ndim == 0 or goal.shape in ((d,), (N, d)):
             goal = np.broadcast_to(goal, (N, d))
         else:
             raise ShapeError(f"optimum must be a number, or have shape ({d},) or ({N}, {d}); got {goal.shape}")
         u = goal - np.einsum("kij,kj->ki", A, goal)
+        if isinstance(root_cov, str):
+            if root_cov != "stationary":
+                raise ModelError(f"root_cov must be a covariance, None or 'stationary', got {root_cov!r}")
+            at_roots = goal[self.tree.parent < 0]
+            if root_mean is None and (at_roots != at_roots[:1]).any():
+                raise ModelError(
+                    "the roots of this forest have different optima; give root_mean, or one optimum for all"
+                )
+            root_cov, root_mean = stationary(rate, pull), at_roots[0] if root_mean is None else root_mean
         return self._model(A, W, error, root_mean, root_cov, u.ravel())
 
     def _model(

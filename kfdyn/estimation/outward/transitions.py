@@ -33,6 +33,24 @@ def pulled(t: FloatArray, rate: FloatArray, pull: FloatArray) -> tuple[FloatArra
     return _by_matrix(t, rate, pull)
 
 
+def stationary(rate: FloatArray, pull: FloatArray) -> FloatArray:
+    """The covariance Σ (d, d) that the process keeps, pull Σ + Σ pull* = rate; refused where it keeps none."""
+    from scipy.linalg import solve_continuous_lyapunov
+
+    d = len(rate)
+    A = np.diag(np.broadcast_to(pull, (d,))) if pull.ndim < 2 else pull
+    if not (np.linalg.eigvals(A).real > 0.0).all():
+        raise ModelError(
+            f"a pull of {pull.tolist()} leads to no stationary state, of which the root could be drawn: every "
+            "eigenvalue must have a positive real part; give root_cov, or root_cov=None for a flat root"
+        )
+    if pull.ndim < 2:
+        each = np.diagonal(A)
+        return np.asarray(rate / (each[:, None] + each), np.float64)
+    found = np.asarray(solve_continuous_lyapunov(A, rate), np.float64)
+    return 0.5 * (found + found.T)
+
+
 def _by_matrix(t: FloatArray, rate: FloatArray, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
     from scipy.linalg import expm
 

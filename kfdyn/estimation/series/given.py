@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +20,11 @@ def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Ste
     A part with times of its own says what the rows are, whatever their index.
     """
     array = measured(y, m)
-    if not is_pandas(y) or any(part.times is not None for part in parts):
+    if not is_pandas(y):
         return array, None
-    steps = steps_of(y.index)
-    if steps.at is None:
+    steps = None if any(part.times is not None for part in parts) else steps_of(y.index)
+    if steps is None or steps.at is None:
+        expect_rows(parts, y.index)
         return array, steps
     total = int(steps.at[-1]) + 1
     if any(part.steps is not None for part in parts):
@@ -35,6 +35,32 @@ def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Ste
     full = np.full((*array.shape[:-1], total, m), np.nan)
     full[..., steps.at, :] = array.reshape(*array.shape[:-1], -1, m)
     return full.reshape(*array.shape[:-1], total * m), steps
+
+
+def expect_rows(parts: Sequence[Part], index: Any, first: int = 0) -> None:
+    """Refuse regressors whose own index says that their rows, from the first on, are others than those of ``index``."""
+    for part in parts:
+        given = part.index
+        if given is None or (_counts(given) != _counts(index) and not (_ranges(given) and _ranges(index))):
+            continue  # a bare count of rows fits any names
+        own = given[first : first + len(index)]
+        if len(own) < len(index) or own.equals(index):  # too few rows are told of by who needs them
+            continue
+        k = int(np.argmax(np.asarray(own != index)))
+        raise ModelError(
+            f"row {first + k} of the regressors is that of {own[k]}, but that of the series is {index[k]}: their rows "
+            "must follow one another as the series' do; call X.reindex(...) with the index of the series and of what "
+            "is forecast, or give X.to_numpy() if rows belong together by their place"
+        )
+
+
+def _counts(index: Any) -> bool:
+    """Whether an index is the one that pandas gives where none is given: 0, 1, 2, …"""
+    return _ranges(index) and index.start == 0 and index.step == 1
+
+
+def _ranges(index: Any) -> bool:
+    return type(index).__name__ == "RangeIndex"
 
 
 def measured(y: Any, m: int) -> FloatArray:
@@ -55,21 +81,18 @@ def measured(y: Any, m: int) -> FloatArray:
     return array
 
 
-def warn_of_short_series(y: Any, unknown: int) -> None:
-    """Warn of an array with many rows that are each shorter than ``unknown``, the states and parameters of a model.
+def expect_rows_to_be_series(y: Any) -> None:
+    """Refuse an array with more rows than columns: its rows are series, but many take them for steps.
 
-    Its rows are series; but where columns were meant, as in a DataFrame, all would come out without an error. With an
-    axis of outputs, (S, N, 1), it is said that rows are meant.
+    In a DataFrame they are. With an axis of outputs, (S, N, 1), it is said that rows are series.
     """
     shape = np.shape(y)
-    if is_pandas(y) or len(shape) != 2 or not shape[0] > shape[1] > 1 or shape[1] > unknown:
+    if is_pandas(y) or len(shape) != 2 or not shape[0] > shape[1] > 1:
         return
-    warnings.warn(
-        f"y, of shape {shape}, is taken as {shape[0]} series of {shape[1]} steps, fewer than the {unknown} states and "
-        f"parameters of the model; if it holds {shape[1]} series of {shape[0]} steps, give y.T, and if its rows are "
-        "the series, y[..., None]",
-        UserWarning,
-        stacklevel=3,
+    raise ShapeError(
+        f"y, of shape {shape}, is {shape[0]} series of {shape[1]} steps by the rule that time is the last axis; say "
+        f"which: give y.T if it holds {shape[1]} series of {shape[0]} steps, and y[..., None] if its rows are "
+        "the series"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class Part:
         The steps for which there are regressors or times, if the part knows them.
     times : array or None
         The times of the steps, if the part has its own.
+    index : pandas index or None
+        Of the regressors, if they were pandas.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class Part:
     outputs: int = 1
     steps: int | None = None
     times: FloatArray | None = None
+    index: Any = None
 
 
 def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
