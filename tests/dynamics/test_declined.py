@@ -13,7 +13,7 @@ from kfdyn.errors import SingularError
 from kfdyn.sweeps import Entry
 
 J = (1.0, 2.0, 2.5)
-NEAR = 3e-4  # radians from a gimbal lock, where gains are beyond what the sweeps take
+NEAR = 3e-7  # radians from a gimbal lock, where pivots are close to what the sweeps take for rounding
 
 
 def wrist():
