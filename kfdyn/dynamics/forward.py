@@ -195,6 +195,7 @@ def dynamics_filter(
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
+    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
     if system.couplings or system.loops:
         from kfdyn.dynamics.loops.embedding import output_forces
 
@@ -205,7 +206,6 @@ def dynamics_filter(
         if not system.is_tree:
             raise
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
-    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
     States.of(system, q).expect_invertible(~locked if locked.any() else None)
     return filt, bryson_frazier(ss, filt)
 
