@@ -136,7 +136,7 @@ class States(Bound):
         H = ss.H.flat.reshape(self.size, system.nv, 6)
         turning, sliding = (np.einsum("bkii->bk", R[..., a, :][..., a])[:, owner] for a in (slice(0, 3), slice(3, 6)))
         along = [(H[..., a] ** 2).sum(-1) for a in (slice(0, 3), slice(3, 6))]
-        return np.sqrt(along[0] * turning + along[1] * sliding / 3.0 + system.armature)
+        return np.sqrt(np.abs(along[0] * turning + along[1] * sliding / 3.0 + system.armature))
 
     def _alone(self, work: Callable[[slice], None], at: int) -> None:
         """Work on one state; what is wrong with it is said in words of mechanics."""
