@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_models import cases, close, fast, few, random_case
 
@@ -20,6 +20,10 @@ def run(case, method="block"):
 
 
 @given(cases(missing=True), methods)
+@example(
+    random_case(7, 7, m=1), "block"
+)  # one output a node, as in R86: scalar divisions, other formulas of the engine
+@example(random_case(8, 7, m=1, noise=False), "block")
 @fast
 def test_smoother_is_the_posterior(case, method):
     """R86:8.10-8.13, R86:9.13-9.16, R86:9.17-9.18, R86:9.19-9.21. With ξ, η and missing outputs, any Q, R and φ."""
