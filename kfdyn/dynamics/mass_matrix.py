@@ -187,7 +187,7 @@ def _logdet_checked(system: System, q: ArrayLike, before: Declined | None) -> Ar
 def _logdet_by_blocks(states: States) -> dict[str, Array]:
     """D(k) of whole hinges by the engine, (size,)."""
     from kfdyn.dynamics.loops.constrained import coupled_logdet
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     system, out = states.system, np.empty(states.size)
     if not system.is_tree:
@@ -262,7 +262,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
     (3.0, 9.0)
     """
-    from kfdyn.estimation.blocks import Blocks
+    from kfdyn.estimation.model.blocks import Blocks
     from kfdyn.estimation.recursions.lyapunov import forward
 
     if isinstance(ss, System):

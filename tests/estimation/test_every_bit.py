@@ -6,8 +6,9 @@ from random_models import random_case
 
 import kfdyn as kf
 from kfdyn.errors import SingularError
-from kfdyn.estimation import sweeps
-from kfdyn.estimation.recursions import costate_covariances, matrices
+from kfdyn.estimation.inference import batching
+from kfdyn.estimation.recursions import costate_covariances
+from kfdyn.estimation.recursions.linalg import matrices
 from kfdyn.sweeps import Checks
 
 

@@ -11,7 +11,7 @@ from kfdyn.dynamics.entries import marks
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.arguments import batch
 from kfdyn.multibody.entries import FINE, Later

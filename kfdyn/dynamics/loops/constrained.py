@@ -90,7 +90,7 @@ def constrained_logdet(system: System, q: ArrayLike) -> Array:
 def coupled_logdet(states: States) -> Array:
     """Σ log det D(k) (size,) of the embedded model."""
     from kfdyn.dynamics.loops.embedding import embedded_forest
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     coupled.coupled_mass_matrix(states.system, states["q"])  # it refuses what is too large for a double
     forest = embedded_forest(states.system, states["q"])

@@ -13,8 +13,8 @@ from kfdyn.dynamics.entries import VARIANCES, fused_of_dofs
 from kfdyn.dynamics.forest import States
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.model_arguments import expect_model
-from kfdyn.estimation.riccati import Riccati, riccati
+from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.multibody import System
 from kfdyn.multibody.flexible import expect_rigid
 
