@@ -160,7 +160,7 @@ def test_a_batch_looks_for_signals_and_has_the_same_bits_in_any_parts(which, mon
     batch, place, name = list(batches())[which]
     monkeypatch.setenv("KFDYN_NUM_THREADS", "1")
     whole, sweep, calls = batch(), place[name], []
-    for module in (entry, sweeps):
+    for module in (entry, batching):
         monkeypatch.setattr(module, "_BRIEF", 1)
         monkeypatch.setattr(module, "_SOON", 0.0)
 

@@ -1,8 +1,8 @@
 """Factors of covariances that may be singular, or all but singular, in as many digits as there are.
 
 A covariance with an eigenvalue of 1e-14 of the others is taken to be singular, for its entries are rounded. From some
-units in their last digit on, it need not be: a second opinion (:mod:`.rounding_estimate`) then takes it ``as_given``, which
-tells whether that matters.
+units in their last digit on, it need not be: a second opinion (:mod:`.rounding_estimate`) then takes it ``as_given``,
+which tells whether that matters.
 """
 
 from __future__ import annotations

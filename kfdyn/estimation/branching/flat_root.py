@@ -1,7 +1,7 @@
 """Strong rows on a root of which nothing else is known beforehand: what all others say, summed without them.
 
-No branch carries a flat root, so its rows cannot be solved with one (:mod:`.near_exact`). But the forces on it balance, and
-the information of all others is a sum in which the row itself need not stand. For rows y = C x with unit noise::
+No branch carries a flat root, so its rows cannot be solved with one (:mod:`.near_exact`). But the forces on it balance,
+and the information of all others is a sum in which the row itself need not stand. For rows y = C x with unit noise::
 
     C*ρ = −Σ forces of the others      N = P'(1 + P')⁻¹,   P' = G*G the others' information on C x
 
