@@ -27,7 +27,7 @@ def iterated_kalman_smoother(
     u: Any = None,
     *,
     prior: Any = None,
-    start: Any = "filter",
+    start: Any = "extended",
     robust: Any = None,
     search: str | None = "line",
     iterations: int = 50,
@@ -56,8 +56,9 @@ def iterated_kalman_smoother(
         Known inputs: u[k] acts from step k to k+1, and readings of step k may see it.
     prior : (x0, P0), optional
         In place of the model's.
-    start : "filter", "prior" or array (N, nx)
-        Where to linearise first: the extended filter's means, x0 carried along, or a trajectory.
+    start : "extended", "unscented", "prior" or array (N, nx)
+        Where to linearise first: the means of a filter, x0 carried along, or a trajectory. Where there are several
+        modes, this decides which is found: compare ``cost`` of several starts.
     robust : Huber, StudentT, "huber" or "student", optional
         Loss of the readings, by iterated reweighting.
     search : {"line", "damped", None}
