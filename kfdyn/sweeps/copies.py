@@ -31,9 +31,7 @@ _FIRST = constant(_PLACES, tuple(range(LINE)))
 
 def streams(lanes):
     """Whether lines can be streamed: where an instruction of AVX-512 puts together as much as a line holds."""
-    from kfdyn.sweeps.driver import machine
-
-    return lanes == LINE and "avx512f" in machine().has
+    return lanes == LINE and "avx512f" in Place.machine.has
 
 
 def settle(streamed):

@@ -147,7 +147,7 @@ def written(code):
     # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
-    with Place.having(builder=build, flags=code.flags):
+    with Place.having(builder=build, flags=code.flags, machine=machine()):
         try:
             result = code.write(*proxies(code.arguments, build.args))
             build.ret(ir_of(0 if result is None else result, INT))

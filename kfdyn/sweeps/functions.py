@@ -5,7 +5,7 @@ import math
 from kfdyn.sweeps.control_flow import when
 from kfdyn.sweeps.ir import REAL
 from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
-from kfdyn.sweeps.values import Value, anywhere, choice, from_lanes, lane, lanes_of, now, number, unboxed
+from kfdyn.sweeps.values import Value, anywhere, choice, from_lanes, lane, lanes_of, lanewise, now, number, unboxed
 from kfdyn.sweeps.variables import local
 
 # π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
@@ -17,7 +17,7 @@ def root(x):
     """√x, NaN of what is negative."""
     x = unboxed(x)
     if isinstance(x, Value):
-        return _lanewise("sqrt", x)
+        return lanewise("sqrt", x)
     if not isinstance(x, int | float):
         return _method(x, "sqrt")
     return math.nan if x < 0 else math.sqrt(x)
@@ -25,10 +25,7 @@ def root(x):
 
 def absolute(x):
     """|x|."""
-    x = unboxed(x)
-    if not isinstance(x, Value):
-        return abs(x)
-    return choice(x < 0, -x, x) if x.type.whole else _lanewise("fabs", x)
+    return abs(unboxed(x))
 
 
 def smaller(a, b):
@@ -50,10 +47,8 @@ def fused(a, b, c):
     written = any(isinstance(x, Value) for x in (a, b, c))
     if not written or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
-    from kfdyn.sweeps.driver import machine
-
-    if machine().fuses:
-        return _lanewise("fma", a, b, c)
+    if Place.machine.fuses:
+        return lanewise("fma", a, b, c)
     with arithmetic(()):
         return a * b + c
 
@@ -108,20 +103,12 @@ def _library(name, *args):
     return Place.builder.call(name, REAL, [number(x) for x in args])
 
 
-def _lanewise(name, *args):
-    """An instruction of LLVM's on numbers, lane by lane."""
-    lanes = max(map(lanes_of, args))
-    name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
-    numbers = [number(x, lanes) for x in args]
-    return Place.builder.call(name, numbers[0].type, numbers, pure=True)
-
-
 def _series(x):
     """Reduce to r = x − kπ/2, sum minimax series on |r| ≤ π/4, put the quadrant k in.
 
     It enters by arithmetic: with k = 2h + odd, sin x = ± sin r or ± cos r, and likewise cos x.
     """
-    k = _lanewise("rint", x * 0.6366197723675814)
+    k = lanewise("rint", x * 0.6366197723675814)
     r = ((x - k * _FIRST) - k * _SECOND) - k * _THIRD
     y = r * r
     s = y * 1.58962301576546568060e-10 + -2.50507477628578072866e-8
@@ -136,9 +123,9 @@ def _series(x):
     c = c * y + -1.38888888888730564116e-3
     c = c * y + 4.16666666666665929218e-2
     c = (1.0 - 0.5 * y) + y * y * c
-    half = _lanewise("floor", k * 0.5)
+    half = lanewise("floor", k * 0.5)
     odd = k - 2.0 * half
-    sign = 1.0 - 2.0 * (half - 2.0 * _lanewise("floor", half * 0.5))
+    sign = 1.0 - 2.0 * (half - 2.0 * lanewise("floor", half * 0.5))
     return sign * (s + odd * (c - s)), sign * (c - odd * (c + s))
 
 

@@ -17,10 +17,12 @@ LANEWISE = "contract nsz"
 class _Place(threading.local):
     """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
 
+    ``machine``: the processor that it is written for, while some code is.
     ``unrolled``: loops over what Python knows are run and not written.
     """
 
     builder: Any = None
+    machine: Any = None
     flags: str = LANEWISE
     unrolled: bool = False
 

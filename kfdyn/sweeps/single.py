@@ -58,11 +58,9 @@ def kept_wide(value):
     """
     if lanes_of(value) == 1:
         return value
-    from kfdyn.sweeps.driver import machine
-
-    build, value = Place.builder, now(value)
-    if machine().is_x86 or machine().is_arm:
-        register = "w" if machine().is_arm else "x"
+    build, value, machine = Place.builder, now(value), Place.machine
+    if machine.is_x86 or machine.is_arm:
+        register = "w" if machine.is_arm else "x"
         return build.pure(value.type, f'call {value.type} asm "", "={register},0"({value})')
     place = build.alloca(value.type)  # whose registers have other names: memory that anybody might change
     build.line(f"store volatile {value}, {place}")
@@ -74,9 +72,7 @@ def side_by_side(function, count, numbers, put):
 
     Any lane of a number gets the same bits; the last ones are computed again rather than left out.
     """
-    from kfdyn.sweeps.driver import machine
-
-    side = min(_SIDE, machine().register)
+    side = min(_SIDE, Place.machine.register)
     for first in loop(count, step=side):
         places = [choice(first + l < count, first + l, count - 1) for l in range(side)]
         given = zip(*(numbers(i) for i in places))

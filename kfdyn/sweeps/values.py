@@ -142,9 +142,7 @@ class Value:
         return self._joined("xor", constant(self.type, (1,) * lanes if lanes > 1 else 1))
 
     def __abs__(self):
-        from kfdyn.sweeps.functions import absolute
-
-        return absolute(self)
+        return choice(self < 0, -self, self) if self.type.whole else lanewise("fabs", self)
 
     def __pow__(self, power):
         return _power(self, power)
@@ -280,6 +278,14 @@ def no(condition):
 def number(value, lanes=1):
     """What instructions take for a number, in every lane."""
     return ir_of(value, wide(lanes))
+
+
+def lanewise(name, *args):
+    """An instruction of LLVM's on numbers, lane by lane."""
+    lanes = max(map(lanes_of, args))
+    name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
+    numbers = [number(x, lanes) for x in args]
+    return Place.builder.call(name, numbers[0].type, numbers, pure=True)
 
 
 def spread(value, lanes):
