@@ -79,9 +79,9 @@ class MotionModel(NonlinearModel):
     Examples
     --------
     >>> import kfdyn as kf
-    >>> sensors = [kf.sensors.JointPosition(1e-6), kf.sensors.Gyroscope("joint_6", 1e-4)]
+    >>> sensors = [kf.sensors.JointPosition(1e-6), kf.sensors.Gyroscope("link_6", 1e-4)]
     >>> kf.MotionModel(kf.models.puma560(), 0.01, sensors, force_noise=[1.0] * 6)
-    MotionModel('puma560', 6 dofs, dt 0.01 s, euler; JointPosition(), Gyroscope('joint_6'))
+    MotionModel('PUMA 560', 6 dofs, dt 0.01 s, euler; JointPosition(), Gyroscope('link_6'))
     """
 
     filtered_type = MotionFiltered

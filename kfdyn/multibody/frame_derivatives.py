@@ -197,11 +197,12 @@ def frame_velocity_derivatives(system: System, q: ArrayLike, v: ArrayLike | None
 
     Examples
     --------
-    A pendulum of 2 m that hangs and swings at 1 rad/s: the bob's velocity turns with it.
+    A double pendulum hangs and swings at 1 rad/s: the velocity of its elbow turns with it.
 
     >>> import kfdyn as kf
-    >>> kf.frame_velocity_derivatives(kf.models.pendulum(length=2.0), [0.0], [1.0], "bob").dV_dq[3:, 0].round(9) + 0.0
-    array([0., 0., 2.])
+    >>> arm = kf.models.double_pendulum()
+    >>> kf.frame_velocity_derivatives(arm, [0.0, 0.0], [1.0, 0.0], "lower").dV_dq[3:, 0].round(9) + 0.0
+    array([0., 0., 1.])
     """
     lead, path, (rates,) = _bound(system, frame, q, v=v)
     V_q, _, _ = _derivatives(path, rates, np.zeros_like(rates))
@@ -232,12 +233,12 @@ def frame_acceleration_derivatives(
 
     Examples
     --------
-    The centripetal acceleration v²·2 m of a pendulum's bob changes by 4 m/s² for each rad/s:
+    The centripetal acceleration v²·1 m of the elbow of a double pendulum changes by 2 m/s² for each rad/s:
 
     >>> import kfdyn as kf
-    >>> swing = kf.models.pendulum(length=2.0)
-    >>> kf.frame_acceleration_derivatives(swing, [0.0], [1.0], None, "bob").dA_dv[3:, 0].round(9) + 0.0
-    array([0., 0., 4.])
+    >>> arm = kf.models.double_pendulum()
+    >>> kf.frame_acceleration_derivatives(arm, [0.0, 0.0], [1.0, 0.0], None, "lower").dA_dv[3:, 0].round(9) + 0.0
+    array([0., 0., 2.])
     """
     lead, path, rates = _bound(system, frame, q, v=v, a=a)
     _, A_q, A_v = _derivatives(path, *rates)

@@ -55,7 +55,7 @@ def test_mode_and_covariances_are_those_of_a_dense_least_squares(model):
     # The same problem by other means: x0 in the tangent at our mode, forces as they are.
     E = kf.to_pinocchio(system, pinned, np.tile(guess, (nv, 1)), np.eye(nv)).v.T
     start = kf.to_pinocchio(system, pinned, guess).q
-    joint = pinned.frames[pinned.getFrameId(frame)].parentJoint
+    joint = pinned.getJointId(system.hinge_names[-1])
     L = np.linalg.inv(np.linalg.cholesky(P0))
     base = kf.to_pinocchio(system, pinned, post.q[0]).q
 
@@ -87,7 +87,7 @@ def test_mode_and_covariances_are_those_of_a_dense_least_squares(model):
         return np.stack([(shoot(z + d) - shoot(z - d)) / 2e-4 for d in steps], axis=1)
 
     z0 = np.concatenate([np.zeros(2 * nv), post.force.ravel()])
-    found = least_squares(shoot, z0, jac=central, method="gn" if False else "trf", xtol=1e-15, ftol=1e-15, gtol=1e-13)
+    found = least_squares(shoot, z0, jac=central, xtol=1e-15, ftol=1e-15, gtol=1e-13)
     assert np.abs(found.x - z0).max() < 2e-7 * (1 + np.abs(z0).max())  # differences of 1e-4 leave 1e-8 of slopes
     J = central(z0)
     cov = np.linalg.inv(J.T @ J)
@@ -190,7 +190,7 @@ def test_what_cannot_be_is_named():
         kf.iterated_kalman_smoother(moves, [np.zeros((9, 6)), np.zeros((8, 3))])
     with pytest.raises(ShapeError, match="1 readings for 2 sensors"):
         kf.iterated_kalman_smoother(moves, [np.zeros((9, 6))])
-    with pytest.raises(KfdynError, match="tau|rows"):
+    with pytest.raises(KfdynError, match=r"u has shape .* must have 9 rows, or 8"):
         kf.iterated_kalman_smoother(moves, [np.zeros((9, 6)), None], tau=np.zeros((5, 6)))
     with pytest.raises(ModelError, match=r"prior must be \(q0, v0, P0\)"):
         kf.MotionModel(arm, 0.01, [S.JointPosition(1.0)], prior=np.zeros(6), **make)

@@ -184,8 +184,8 @@ class Position(_AtFrame):
     Examples
     --------
     >>> import numpy as np, kfdyn as kf
-    >>> Position("bob", 1e-4).see(kf.models.pendulum(length=2.0), np.zeros((1, 1)), np.zeros((1, 1))).reading + 0.0
-    array([[ 0.,  0., -2.]])
+    >>> Position("lower", 1e-4).see(kf.models.double_pendulum(), np.zeros((1, 2)), np.zeros((1, 2))).reading + 0.0
+    array([[ 0.,  0., -1.]])
     """
 
     def see(self, system: System, q: Array, v: Array) -> Seen:
@@ -210,9 +210,9 @@ class Velocity(_AtFrame):
     Examples
     --------
     >>> import numpy as np, kfdyn as kf
-    >>> swing = kf.models.pendulum(length=2.0)
-    >>> Velocity("bob", 1e-4).see(swing, np.zeros((1, 1)), np.ones((1, 1))).reading.round(9) + 0.0
-    array([[ 0.,  1.,  0., -2.,  0.,  0.]])
+    >>> arm = kf.models.double_pendulum()
+    >>> Velocity("lower", 1e-4).see(arm, np.zeros((1, 2)), np.array([[1.0, 0.0]])).reading.round(9) + 0.0
+    array([[ 0.,  1.,  0., -1.,  0.,  0.]])
     """
 
     entries = 6
@@ -326,7 +326,7 @@ class Pose(_AtFrame):
     Examples
     --------
     >>> import numpy as np, kfdyn as kf
-    >>> Pose("bob", 1e-4).see(kf.models.pendulum(length=1.0), np.zeros((1, 1)), np.zeros((1, 1))).reading + 0.0
+    >>> Pose("lower", 1e-4).see(kf.models.double_pendulum(), np.zeros((1, 2)), np.zeros((1, 2))).reading + 0.0
     array([[ 0.,  0., -1.,  0.,  0.,  0.,  1.]])
     """
 
