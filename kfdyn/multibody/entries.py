@@ -58,7 +58,7 @@ class Later:
     def entry(self) -> Entry:
         """The entry itself."""
         if self._entry is None:
-            from kfdyn.sweeps.call import Checks
+            from kfdyn.sweeps.jit import Checks
 
             self._checks, self._entry = Checks, getattr(import_module(self._module), self._name)
         return self._entry

@@ -29,7 +29,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 if TYPE_CHECKING:
     from kfdyn.sweeps.entry import Entry

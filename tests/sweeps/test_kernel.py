@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Checks, Declined, Entry, Given, Kernel, Parameter, Space, Table, loop, smaller
+from kfdyn.sweeps import Checks, Declined, Entry, Given, Kernel, Parameter, Space, Table, loop, minimum
 
 MODEL = Table(n=int, weights=(float,), gravity=(float,), busy=(int,), workspace=int, floats=int)
 WEIGHTS, G, SHIFT = np.array([1.3, 2.1, 3.7]), np.array([1.0, -2.0, 0.5]), np.array([0.25])
@@ -31,7 +31,7 @@ def weighted(model, row, work):
         for j in loop(model.n):
             row.outer[i * model.n + j] = model.weights[i] * row.x[i] * row.x[j] + row.shift[0] + row.gravity[0]
     row.total[0] = total
-    return smaller(row.x[0], 1.0)
+    return minimum(row.x[0], 1.0)
 
 
 def tripled(model, row, work):

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Entry, Given, Parameter, Space, Table, loop, smaller
-from kfdyn.sweeps.interpreter import place_of
-from kfdyn.sweeps.single import side_by_side
+from kfdyn.sweeps import Entry, Given, Parameter, Space, Table, loop, minimum
+from kfdyn.sweeps.batch.single_row import side_by_side
+from kfdyn.sweeps.compiler.cpython_abi import place_of
 
 MODEL = Table(n=int, weights=(float,), gravity=(float,), busy=(int,), workspace=int, floats=int)
 
@@ -35,7 +35,7 @@ def weighted(model, row, work):
                 model.weights[i] * row.x[i] * row.x[j] + row.shift[0] + work[i] * row.gravity[0]
             )
     row.total[0] = total
-    return smaller(row.x[0], 1.0)
+    return minimum(row.x[0], 1.0)
 
 
 def put(work, i, x):

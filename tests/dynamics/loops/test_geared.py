@@ -14,7 +14,7 @@ from kfdyn.dynamics.entries import quick_geared
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.prepared import gears_of
 from kfdyn.sweeps import Checks
-from kfdyn.sweeps.special import Special
+from kfdyn.sweeps.specialise import Special
 
 
 def calls(system, q, v, u, force):
