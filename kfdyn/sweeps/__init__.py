@@ -4,8 +4,8 @@ A recursion is an ordinary Python function over numbers (:mod:`values`), variabl
 (:mod:`memory`, :mod:`records`) and small algebra (:mod:`algebra`), whose loops and branches are those of
 :mod:`control_flow`. Run on Python's floats or on SymPy's symbols it computes; run on proxies it writes the code of a
 compiled function (:mod:`compiler.driver`), which is kept on disk under the digest of all it was made from
-(:mod:`compiler.cache`). The rooms above call it as a :class:`~kfdyn.sweeps.kernel.Kernel`. The page "How to add a
-recursion" shows one from the first line to the last. Nothing here knows of filters or robots.
+(:mod:`compiler.cache`). The page "How to add a recursion" shows one from the first line to the last. Nothing here knows
+of filters or robots.
 """
 
 from kfdyn.lazy import on_first_use
@@ -16,7 +16,6 @@ _PLACES = {
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
     "functions": ("atan2", "fma", "maximum", "minimum", "sincos", "sqrt"),
     "jit": ("Checks", "Tag", "sweep"),
-    "kernel": ("Declined", "Kernel"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Packed", "Record", "Table"),
     "thread_pool": ("alone", "threads"),

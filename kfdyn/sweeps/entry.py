@@ -151,10 +151,11 @@ class Entry:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
         a slot.
 
-        It answers with a new array, or a tuple of them if there are several results (see :mod:`single_row`). Arrays
-        for the results may follow, which it fills and answers with; None for all of them stands for new ones. Whatever it does
-        not take, and a row that has no answer, go to ``otherwise`` with the same arguments; without it the answer is
-        None. The bits are those of :meth:`compiled`.
+        It returns a new array, or a tuple of them if there are several results (see :mod:`single_row`). Arrays for the
+        results may follow, which it fills and returns; None for all of them asks for new ones. What it does not take (a
+        batch, a list, arrays that share memory with results), and a row that has no answer, go to
+        ``otherwise(model, ...)`` with the same arguments, and its answer is returned; without it None is. So the rooms
+        above have one callable for one state and for batches. The bits are those of :meth:`compiled`.
         """
         first = Model(owner, slot, self.options.long, otherwise)
         return self._compiled(partial(write_single, self), [first], ("one row", LANES), alone=True)

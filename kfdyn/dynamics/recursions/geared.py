@@ -16,7 +16,7 @@ from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, cur
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_else, loop, loop_vars
-from kfdyn.sweeps.entry import Given, Parameter
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.specialise import Absent
 from kfdyn.sweeps.values import where
@@ -230,7 +230,7 @@ GEARED_HYBRID = entry(
     Prescribed,
     [own(Q), *(_of_own(about) for about in hybrid.GIVEN[1:])],
     [own(about) for about in hybrid.ANSWERS],
-    [Parameter("prescribed", "i")],
+    hybrid.MARKS,
     table=GEARED,
 )
 GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)

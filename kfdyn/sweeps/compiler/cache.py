@@ -4,9 +4,9 @@ The name is a digest of every source file the code was written from (the module 
 package that it imports, however far), of what was imported of them (:mod:`module_fingerprint`), the versions of
 llvmlite and LLVM, Python's and NumPy's binary interfaces, the processor and what was asked. An edit, a ``git pull``,
 an upgrade in place or another machine has another name; and a process that was there before the edit neither takes
-nor leaves anything. Files are written whole and then named, so two processes never see half of one; where nothing can be written,
-nothing is. What is loaded is run: files and folders are taken that nobody but this user and root can write, and no
-others (:func:`~kfdyn.first_use.distrusted`).
+nor leaves anything. Files are written whole and then named, so two processes never see half of one; where nothing can
+be written, nothing is. What is loaded is run: files and folders are taken that nobody but this user and root can
+write, and no others (:func:`~kfdyn.first_use.distrusted`).
 """
 
 import hashlib

@@ -61,7 +61,7 @@ def dense(seen, y, u):
     return roll, residuals, theta, cov, noises
 
 
-@pytest.mark.parametrize("start", ["filter", "prior"])
+@pytest.mark.parametrize("start", ["extended", "unscented", "prior"])
 @pytest.mark.parametrize("seen", ["angle", "acceleration"])
 def test_mode_covariances_and_noise(seen, start):
     model, y, u = pendulum(seen)
