@@ -63,7 +63,7 @@ BIAS = Solver(
     "bias_forces",
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
-    coupled="kfdyn.dynamics.recursions.geared",
+    coupled="kfdyn.dynamics.recursions.inverse",
     explain=by_engine,
     inverts=False,
     minimal="bias",

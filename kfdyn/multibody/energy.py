@@ -209,11 +209,11 @@ def _require_mass(system: System) -> None:
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
 
 
-_ROOM, _COUPLED = "kfdyn.multibody.recursions.energy", "kfdyn.multibody.recursions.geared"
+_ROOM = "kfdyn.multibody.recursions.energy"
 
-KINETIC = Kernel(_ROOM, "KINETIC", coupled=_COUPLED, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
-POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_COUPLED, meaning="the potential energy", otherwise=_potential)
-MOMENT = Kernel(_ROOM, "MOMENT", coupled=_COUPLED, meaning="the mass centre", otherwise=_moment)
-MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_COUPLED, meaning="the momentum", otherwise=_momentum)
-CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_COUPLED, meaning="the momentum", otherwise=_centroidal)
+KINETIC = Kernel(_ROOM, "KINETIC", coupled=_ROOM, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
+POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_ROOM, meaning="the potential energy", otherwise=_potential)
+MOMENT = Kernel(_ROOM, "MOMENT", coupled=_ROOM, meaning="the mass centre", otherwise=_moment)
+MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_ROOM, meaning="the momentum", otherwise=_momentum)
+CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_ROOM, meaning="the momentum", otherwise=_centroidal)
 MOMENTUM_ABOUT = Kernel(_ROOM, "MOMENTUM_ABOUT")

@@ -225,11 +225,9 @@ def _of_frame(what: str) -> Callable[..., str]:
     return meaning
 
 
-_ROOM, _COUPLED = "kfdyn.multibody.recursions.frames", "kfdyn.multibody.recursions.geared"
+_ROOM = "kfdyn.multibody.recursions.frames"
 
-POSE = Kernel(_ROOM, "POSE", coupled=_COUPLED, meaning=_of_frame("position"), otherwise=_pose)
-VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=_COUPLED, meaning=_of_frame("velocity"), otherwise=_velocity)
-ACCELERATION = Kernel(
-    _ROOM, "ACCELERATION", coupled=_COUPLED, meaning=_of_frame("acceleration"), otherwise=_acceleration
-)
-JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=_COUPLED, meaning="the Jacobian", otherwise=_jacobian)
+POSE = Kernel(_ROOM, "POSE", coupled=_ROOM, meaning=_of_frame("position"), otherwise=_pose)
+VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=_ROOM, meaning=_of_frame("velocity"), otherwise=_velocity)
+ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=_ROOM, meaning=_of_frame("acceleration"), otherwise=_acceleration)
+JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=_ROOM, meaning="the Jacobian", otherwise=_jacobian)

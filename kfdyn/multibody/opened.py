@@ -150,6 +150,11 @@ class Opened:
         """What stands in q or v, as the end of an error; hinges are told by :meth:`Lookup.q_slice`."""
         return ""
 
+    @property
+    def slack(self) -> Any:
+        """The system without what bends its bodies, which here nothing does."""
+        return self
+
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
         return ()

@@ -206,7 +206,7 @@ def test_a_pickled_system_is_prepared_anew():
 
 
 def test_what_is_no_tree_and_has_no_gears_has_no_quick_answer():
-    kernel = Kernel("kfdyn.multibody.recursions.geared", "KINETIC", kind="geared")
+    kernel = Kernel("kfdyn.multibody.recursions.energy", "KINETIC", kind="geared")
     system = gripper()
     q, v, _ = states(system)
     for other in (None, system.open_tree, system.with_loops([kf.Loop("hand", None, rows="point")])):

@@ -163,7 +163,8 @@ def inverse_by_engine(
     given = forest.stack(np.zeros(system.nv) if a is None else a)
     alpha = op.phi.backward(ss.eta + op.H.backward(given))
     tau = op.H.forward(op.phi.forward(op.Q.forward(alpha) + ss.xi)) + op.R.forward(given)
-    return expect_finite(system, forest.by_dof(np.asarray(tau)), "tau", q=q, v=v, a=a)  # type: ignore[arg-type]
+    of = {"q": q, "v": v, "a": a, "external_forces": external_forces, "gravity": gravity}
+    return expect_finite(system, forest.by_dof(np.asarray(tau)), "tau", **of)  # type: ignore[arg-type]
 
 
 def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:

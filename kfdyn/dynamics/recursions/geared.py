@@ -221,8 +221,6 @@ _MATRIX = Given("matrix", ("nv", "nv"))
 _BY = [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")]
 
 GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRAVITY], [A], unroll=10)
-GEARED_INVERSE = geared(INVERSE, __name__)
-GEARED_MASS_MATRIX = geared(MASS_MATRIX, __name__)
 GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX], unroll=10)
 GEARED_VARIANCES = _entry(geared_innovation_variances, Weighed, [Q], [Given("d", ("nv",))])
 GEARED_HYBRID = entry(
@@ -239,8 +237,6 @@ GEARED_FORWARD_DERIVATIVES = _entry(
 )
 
 CURVED_FORWARD = curved(GEARED_FORWARD)
-CURVED_INVERSE = curved(GEARED_INVERSE)
-CURVED_MASS_MATRIX = curved(GEARED_MASS_MATRIX)
 CURVED_MASS_MATRIX_INVERSE = curved(GEARED_MASS_MATRIX_INVERSE)
 CURVED_VARIANCES = curved(GEARED_VARIANCES)
 CURVED_HYBRID = curved(GEARED_HYBRID)
