@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, add_congruence, multiply
 from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
-from kfdyn.sweeps import choice, local, loop, sweep, when
+from kfdyn.sweeps import if_, local, loop, sweep, where
 
 #: A pivot below that part of an innovation's variance is rounding.
 REGULAR = 1e-13

@@ -2,7 +2,7 @@
 
 from kfdyn.estimation.recursions.linalg.matrices import Turned, multiply
 from kfdyn.estimation.recursions.linalg.ragged import Ragged
-from kfdyn.sweeps import down, loop, sweep, when
+from kfdyn.sweeps import down, if_, loop, sweep
 
 
 @sweep(tags=0)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.linalg.matrices import Turned
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, pieces, turned
-from kfdyn.sweeps.control_flow import down, loop, when
-from kfdyn.sweeps.functions import fused
+from kfdyn.sweeps.control_flow import down, if_, loop
+from kfdyn.sweeps.functions import fma
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.trace_context import arithmetic
 from kfdyn.sweeps.values import not_, number, where

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.linalg.matrices import Block, Column, outer_sum
 from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
-from kfdyn.sweeps import loop, size, sweep, when
+from kfdyn.sweeps import if_, loop, size, sweep
 
 
 class Sum(NamedTuple):

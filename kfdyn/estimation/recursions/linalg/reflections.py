@@ -6,10 +6,10 @@ where the head is much smaller than another number of the row: an exchange costs
 """
 
 from kfdyn.estimation.recursions.linalg.lanes import zero
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, maximum, root
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import anywhere, choice, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import maximum, sqrt
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import any_lanes, now, where
 from kfdyn.sweeps.variables import local
 
 #: A head may be smaller than another number of its row by that factor: so much of the digits may be lost.

@@ -9,10 +9,10 @@ from functools import reduce
 from kfdyn.estimation.recursions.linalg.lanes import zero
 from kfdyn.estimation.recursions.linalg.reflections import GRADED, Reflection, chunk, whole
 from kfdyn.estimation.recursions.linalg.small_blocks import Row
-from kfdyn.sweeps.control_flow import carried, loop, when
-from kfdyn.sweeps.functions import absolute, fused, maximum
-from kfdyn.sweeps.place import LANEWISE, arithmetic
-from kfdyn.sweeps.values import choice, from_lanes, lane, no
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
+from kfdyn.sweeps.functions import fma, maximum
+from kfdyn.sweeps.trace_context import LANEWISE, arithmetic
+from kfdyn.sweeps.values import from_lanes, lane, not_, where
 
 
 def height(n):

@@ -2,9 +2,9 @@
 
 from kfdyn.estimation.recursions.linalg.lanes import zero
 from kfdyn.estimation.recursions.linalg.ragged import Ragged
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import down, loop, size, when
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.control_flow import down, if_, loop, size
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.jit import sweep
 from kfdyn.sweeps.memory import Column, passes
 from kfdyn.sweeps.trace_context import IN_ORDER, arithmetic
 from kfdyn.sweeps.values import lane, not_, to_int, where

@@ -4,8 +4,8 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Column, add_congr
 from kfdyn.estimation.recursions.node_update import Straight
 from kfdyn.estimation.recursions.riccati.scalar import Measurement
 from kfdyn.estimation.recursions.riccati.vector import All, innovations
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import sqrt
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 

@@ -3,8 +3,8 @@
 from kfdyn.estimation.recursions.linalg.matrices import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush
 from kfdyn.estimation.recursions.node_update import Output
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.values import no, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.values import not_, now
 from kfdyn.sweeps.variables import local
 
 

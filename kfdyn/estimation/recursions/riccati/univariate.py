@@ -7,9 +7,9 @@ from kfdyn.estimation.recursions.node_update import Straight
 from kfdyn.estimation.recursions.riccati.nodes import Measured
 from kfdyn.estimation.recursions.riccati.scalar import Measurement
 from kfdyn.estimation.recursions.riccati.vector import innovations
-from kfdyn.sweeps.control_flow import down, loop, when
-from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import down, if_, loop
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.values import where
 from kfdyn.sweeps.variables import local
 
 

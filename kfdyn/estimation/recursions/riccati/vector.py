@@ -4,10 +4,9 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush, scale
 from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.node_update import Output
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.place import FAST, arithmetic
-from kfdyn.sweeps.values import choice, no, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.trace_context import FAST, arithmetic
+from kfdyn.sweeps.values import not_, now, where
 from kfdyn.sweeps.variables import local
 
 
