@@ -109,7 +109,9 @@ class MotionModel(NonlinearModel):
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
         nq, nv = system.nq, system.nv
         W = arguments.covariance(force_noise, "force_noise", nv)
-        at, starts, walks = nq + nv, [], []
+        at = nq + nv
+        starts: list[Array] = []
+        walks: list[Array] = []
         self.bias_places: dict[str, slice] = {}
         self.wrench_places: dict[str, slice] = {}
         for key, pair in (biases or {}).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,9 +62,9 @@ def _dofs(sensor: Any, system: System) -> NDArray[np.intp]:
 
 
 FEELS: dict[type[Sensor], Callable[..., Felt]] = {
-    Accelerometer: lambda *args: _at_frame(*args, ("linear",)),
-    AngularAcceleration: lambda *args: _at_frame(*args, ("angular",)),
-    Imu: lambda *args: _at_frame(*args, ("angular", "linear")),
+    Accelerometer: partial(_at_frame, parts=("linear",)),
+    AngularAcceleration: partial(_at_frame, parts=("angular",)),
+    Imu: partial(_at_frame, parts=("angular", "linear")),
     JointAcceleration: _joint_acceleration,
 }
 
@@ -137,7 +138,7 @@ class Readings:
         return out + self.bias
 
     def linear(
-        self, q: Array, v: Array, a: tuple[Array, ...] | None, tau: Array | None, g: Array
+        self, q: Array, v: Array, a: tuple[Array, Array, Array, Array, Array | None] | None, tau: Array | None, g: Array
     ) -> tuple[Array, Array, Array | None]:
         """Readings, and their Jacobians in (q, v) and in the generalised force (and wrenches), in tangents.
 
@@ -205,9 +206,9 @@ class Readings:
         lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
         N = steps.pop()
         out = np.full((*(lead or (1,)), N, self.points.size), np.nan)
-        for own, array in zip(self.points_of, arrays):
-            if array is not None:
-                out[..., own] = array
+        for own, given_rows in zip(self.points_of, arrays):
+            if given_rows is not None:
+                out[..., own] = given_rows
         for point, _ in self.points.blocks:
             turn = out[..., point][..., -4:]
             length = np.linalg.norm(turn, axis=-1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered, NonlinearSmoothed
 
-if TYPE_CHECKING:
-    from kfdyn.motion.model import MotionModel
-
 Array = NDArray[np.float64]
 
 
 class _Moves:
     """What both results have: q, v, biases, wrenches, and their deviations."""
 
-    model: MotionModel  # type: ignore[assignment]
+    model: Any
     x: Array
 
     @property
@@ -31,12 +28,13 @@ class _Moves:
     @property
     def v(self) -> Array:
         """Velocities, (..., N, nv)."""
-        return self.x[..., self.model.system.nq : self.model.system.nq + self.model.system.nv]
+        nq = self.model.system.nq
+        return self.x[..., nq : nq + self.model.system.nv]
 
     @property
     def t(self) -> Array:
         """Times of the steps, from 0."""
-        return self.model.dt * np.arange(self.x.shape[-2])
+        return np.asarray(self.model.dt * np.arange(self.x.shape[-2]))
 
     @property
     def biases(self) -> dict[str, Array]:
@@ -66,6 +64,8 @@ class MotionFiltered(_Moves, NonlinearFiltered):
         As in :class:`NonlinearFiltered`; x is (q, v), then biases and wrenches.
     """
 
+    model: Any = field(repr=False)
+
     def __repr__(self) -> str:
         return NonlinearFiltered.__repr__(self)
 
@@ -91,6 +91,8 @@ class MotionSmoothed(_Moves, NonlinearSmoothed):
     >>> post.converged, post.q.shape, post.force.shape
     (True, (50, 1), (49, 1))
     """
+
+    model: Any = field(repr=False)
 
     def __repr__(self) -> str:
         return NonlinearSmoothed.__repr__(self)
