@@ -35,7 +35,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
     (3.0, 9.0)
     """
-    from kfdyn.estimation.blocks import Blocks
+    from kfdyn.estimation.model.blocks import Blocks
     from kfdyn.estimation.recursions.lyapunov import forward
 
     if hasattr(ss, "hinge_names"):

@@ -143,7 +143,7 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
 
 def innovation_variances(states: States) -> dict[str, Array]:
     """Pivots of the D(k) of whole nodes by the engine, (size, nv): their product is the determinant."""
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     out = np.empty((states.size, states.system.nv))
 

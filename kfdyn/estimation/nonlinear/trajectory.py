@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
 
 
 class Residuals(NamedTuple):
@@ -180,6 +180,8 @@ class Trajectory:
             d = smooth.x.flat.reshape(self.batch, self.N, self.size)
         except SingularError as error:
             raise self._named(error) from None
+        finally:
+            ss._cache.clear()  # it refers back to the model, so that each iteration's covariances would stay for long
         costate = smooth.costate.flat.reshape(d.shape)
         if self.carried:
             w = d[..., self.n :]
