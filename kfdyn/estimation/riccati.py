@@ -183,7 +183,7 @@ class Riccati:
 
         ss = self.ss
         arrays = dict.fromkeys(("S", "C", "phi", "H"), _NONE) | {"phi_at": _NOWHERE} | found
-        tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
+        tags = matrix_sizes(ss), None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
         work = np.empty(Scatter.size(ss.common.most_states, ss.common.most_outputs))
         return scatter_covariances(*tags, ss.address, self.flats, Scattered(Lambda, **arrays), work)
 
