@@ -23,7 +23,7 @@ Method = Literal["block", "univariate", "square_root"]
 BoolArray = NDArray[np.bool_]
 
 _WORTH_COMPILING = 64  # nodes
-_LEAST_TILED = 12  # states of the largest block: smaller ones are no tile
+_LEAST_TILED, _LEAST_TILED_SCALAR = 8, 12  # states of the largest block from which tiles pay; with one output a node
 _LARGEST_STATIC = 8  # states; larger blocks gain nothing from constant sizes
 _CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
 _NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)  # where a sweep has nothing to fill
@@ -331,7 +331,8 @@ def common_sizes(ss: StateSpace) -> Any:
 
 def matrix_sizes(ss: StateSpace) -> Any:
     """The same for sweeps of covariances, which go by tiles where blocks are large."""
-    return common_sizes(ss) if ss.common.most_states < _LEAST_TILED else _tiled_sizes()
+    least = _LEAST_TILED if ss.common.most_outputs > 1 else _LEAST_TILED_SCALAR
+    return common_sizes(ss) if ss.common.most_states < least else _tiled_sizes()
 
 
 @cache

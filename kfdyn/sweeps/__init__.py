@@ -17,6 +17,7 @@ _PLACES = {
     "kernel": ("Declined", "Kernel"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "place": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
+    "routine": ("routine",),
     "records": ("Packed", "Record", "Table"),
     "call": ("Tag", "Checks", "sweep"),
     "thread_pool": ("alone", "threads"),

@@ -45,8 +45,9 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺,   C(k) = D⁻¹ + G* Λ⁺ G
 
-    ``vectorial`` None leaves vector outputs out; tiled ones are all vectors. ``found`` is a :class:`Scattered`, empty where nothing is wanted;
-    ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
+    ``vectorial`` None leaves vector outputs out; tiled ones are all vectors. ``found`` is a :class:`Scattered`, empty
+    where nothing is wanted; ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³
+    with the score.
     """
     scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
     vectorial = vectorial if sizes.tiled is None else True
@@ -89,7 +90,10 @@ class Weighed:
         self.scatter, self.node, self.scratch = scatter, node, scatter.scratch
         self.H, self.G, self.L = node.H, node.gain(known.G), node.among(known.L)
         self.seen = Column(known.seen, node.output, node.m)
-        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.plus, 0, node.n, node.n, node.known, node.tiled)
+        self.Lambda, self.plus = (
+            node.square(found.Lambda),
+            Block(scatter.plus, 0, node.n, node.n, node.known, node.tiled),
+        )
         self.P_plus = node.square(known.P_plus)
 
     def arrive(self):

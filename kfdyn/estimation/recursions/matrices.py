@@ -211,7 +211,8 @@ def subtract_pair(S, x, y):
 def multiply(out, A, B, base=None, sign=1.0, symmetric=False, lower=False):
     """out = base ± A B, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
 
-    By tiles ``lower`` leaves it at that triangle. A sum is fast where it runs along rows of memory in A and in B*: so callers say Turned(S) of a symmetric S.
+    By tiles ``lower`` leaves it at that triangle. A sum is fast where it runs along rows of memory in A and in B*: so
+    callers say Turned(S) of a symmetric S.
     """
     if all(getattr(block, "known", False) and isinstance(block.shape[0], int) for block in (out, B)):
         registers.multiply(out, A, B, base, sign, symmetric)

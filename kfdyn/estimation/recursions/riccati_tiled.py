@@ -101,7 +101,7 @@ class AllTiled(Output):
 
     def refine(self, P):
         """P⁺ = B − Δ G* − G Δ* + G (HΔ) G*, Δ = B H* − G R; V becomes Δ*, then (Δ − G(HΔ)*/2)*."""
-        node, V, gain, half, (m, n) = self.node, self.V, self.gain, self.half, self.sizes
+        node, V, gain, half, (m, _) = self.node, self.V, self.gain, self.half, self.sizes
         seen, noise = node.seen, local(0.0)
         multiply(V, node.H, P)
         multiply(V, node.R, gain, base=V, sign=-1.0)
