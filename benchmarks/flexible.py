@@ -48,8 +48,8 @@ def operations(modes: int) -> tuple[int, int]:
 
 def run(quick: bool = False) -> Report:
     from kfdyn.dynamics import behind_modes, partition_hinges, succession
-    from kfdyn.dynamics.entries import marks
     from kfdyn.dynamics.flexible import solve
+    from kfdyn.dynamics.hybrid import marks
     from kfdyn.estimation.riccati import _run
     from kfdyn.multibody.flexible.prepared import flexible_model_of
 

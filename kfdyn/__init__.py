@@ -36,6 +36,7 @@ _NAMES_OF = {
         "force_decompositions",
         "forward_dynamics",
         "forward_dynamics_derivatives",
+        "gravity_torques",
         "hybrid_dynamics",
         "impact",
         "inverse_dynamics",

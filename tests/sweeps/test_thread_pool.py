@@ -146,7 +146,7 @@ def test_alone_holds_back_the_threads_of_every_batch(batch, monkeypatch):
 def batches():
     """Calls with many rows, and what they go through a part at a time: where it is kept, and under which name."""
     import kfdyn.estimation.recursions.states as states
-    from kfdyn.dynamics.entries import FORWARD
+    from kfdyn.dynamics.forward import FORWARD
 
     q, v, tau = np.random.default_rng(1).normal(size=(3, 2000, 2))
     T = np.random.default_rng(2).normal(size=(2000, 3))
