@@ -106,9 +106,9 @@ _NAMES_OF = {
         "smooth_batch",
         "unscented_kalman_filter",
     ),
-    "estimation.fast_filter": ("FastFiltered", "fast_filter"),
-    "estimation.fast_gain": ("FastGain", "fast_gain"),
-    "estimation.riccati": ("riccati",),
+    "estimation.uniform.fast_filter": ("FastFiltered", "fast_filter"),
+    "estimation.uniform.fast_gain": ("FastGain", "fast_gain"),
+    "estimation.inference.riccati": ("riccati",),
     "io": (
         "LoadWarning",
         "Loaded",

@@ -66,7 +66,7 @@ def _by_blocks(states: States) -> dict[str, Array]:
 
     with P⁺ behind whole hinges; the sum is over the screws j of the same hinge before i, which do not move along.
     """
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     system, out = states.system, np.empty((states.size, states.system.nv))
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))

@@ -146,7 +146,7 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
 
 def innovation_variances(states: States) -> dict[str, Array]:
     """Pivots of the D(k) of whole nodes by the engine, (size, nv): their product is the determinant."""
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     out = np.empty((states.size, states.system.nv))
 
@@ -214,7 +214,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
     (3.0, 9.0)
     """
-    from kfdyn.estimation.blocks import Blocks
+    from kfdyn.estimation.model.blocks import Blocks
     from kfdyn.estimation.recursions.lyapunov import forward
 
     if isinstance(ss, System):

@@ -84,8 +84,8 @@ def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:
-    from kfdyn.estimation.factor import dense_inverses
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.factor import dense_inverses
+    from kfdyn.estimation.inference.riccati import riccati
 
     ss = states.forest(part).ss
     tree = as_forest(states.system, states["q"][part.start]).ss  # lends its numbering

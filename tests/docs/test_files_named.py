@@ -49,9 +49,9 @@ def test_functions_stand_where_the_page_says():
         "class Entry": "sweeps/entry.py",
         "class Solver": "dynamics/solver.py",
         "def own_way": "dynamics/kinds.py",
-        "def smooth_node": "estimation/recursions/page.py",
-        "def smooth_covariance": "estimation/recursions/page.py",
-        "def kalman_filter": "estimation/filtering.py",
+        "def smooth_node": "estimation/recursions/node_update.py",
+        "def smooth_covariance": "estimation/recursions/node_update.py",
+        "def kalman_filter": "estimation/inference/filter.py",
     }.items():
         text = (ROOT / "kfdyn" / file).read_text(encoding="utf-8")
         assert any(part in text for part in name.split("|")), (name, file)

@@ -8,8 +8,8 @@ from random_models import close, random_covariance, random_matrix
 
 import kfdyn as kf
 from kfdyn.estimation import dense
-from kfdyn.estimation.recursions import tiles
-from kfdyn.estimation.riccati import matrix_sizes
+from kfdyn.estimation.inference.riccati import matrix_sizes
+from kfdyn.estimation.recursions.linalg import tiles
 from kfdyn.sweeps import sweep
 
 WAYS = ["compiled", "plain"]

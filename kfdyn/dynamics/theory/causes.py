@@ -13,8 +13,8 @@ from kfdyn.dynamics.forest import States, expect_tree
 from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.model_arguments import expect_model
-from kfdyn.estimation.riccati import Riccati, riccati
+from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.losses import robust_loss
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed

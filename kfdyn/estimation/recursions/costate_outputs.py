@@ -3,8 +3,8 @@
 Every product of the page is computed into a place of its own: U = (Λ⁺G)*, V = G*A − D⁻¹H.
 """
 
-from kfdyn.estimation.recursions import tiles
-from kfdyn.estimation.recursions.matrices import (
+from kfdyn.estimation.recursions.linalg import tiles
+from kfdyn.estimation.recursions.linalg.matrices import (
     Block,
     Column,
     Identity,
@@ -15,8 +15,8 @@ from kfdyn.estimation.recursions.matrices import (
     dot,
     multiply,
 )
-from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.place import IN_ORDER, arithmetic
 from kfdyn.sweeps.values import choice
