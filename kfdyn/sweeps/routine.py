@@ -2,10 +2,10 @@
 
 from functools import wraps
 
-from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.ir import INT, REAL, VOID, Function
+from kfdyn.sweeps.compiler.builder import Builder
+from kfdyn.sweeps.compiler.ir import INT, REAL, VOID, Function
 from kfdyn.sweeps.memory import Vector
-from kfdyn.sweeps.place import LANEWISE, Place
+from kfdyn.sweeps.trace_context import LANEWISE, tracing
 from kfdyn.sweeps.values import Value, ir_of, now
 
 
@@ -19,7 +19,7 @@ def routine(function):
 
     @wraps(function)
     def call(*args):
-        build = Place.builder
+        build = tracing.builder
         if build is None:
             return function(*args)
         given = [_given(x) for x in args]
@@ -38,7 +38,7 @@ def _write(module, name, function, given, kinds):
     """Write the function into the module."""
     inner = Function(module, name, VOID, [x.type for x in given], "internal", "noinline")
     build = Builder(inner)
-    with Place.having(builder=build, flags=LANEWISE, unrolled=False):
+    with tracing.having(builder=build, flags=LANEWISE, unrolled=False):
         result = function(*(Vector(x) if kind == "p" else x for x, kind in zip(build.args, kinds)))
         if result is None:
             build.ret("void")

@@ -10,7 +10,7 @@ import kfdyn as kf
 from kfdyn.estimation import dense
 from kfdyn.estimation.inference.riccati import matrix_sizes
 from kfdyn.estimation.recursions.linalg import tiles
-from kfdyn.sweeps import sweep
+from kfdyn.sweeps import if_else, sweep
 
 WAYS = ["compiled", "plain"]
 SHAPES = [
@@ -49,9 +49,7 @@ def turn(out, A, rows, cols):
 
 @sweep(tags=0)
 def solve(L, m, X, n, back):
-    from kfdyn.sweeps import either
-
-    for transposed in either(back != 0):
+    for transposed in if_else(back != 0):
         (tiles.solve_transposed if transposed else tiles.solve)(L.part(0), m, X.part(0), n)
 
 

@@ -10,12 +10,12 @@ outside a matrix is read.
 """
 
 from kfdyn.estimation.recursions.linalg.small_blocks import turned
-from kfdyn.sweeps.control_flow import cases, down, either, loop, when
-from kfdyn.sweeps.functions import fused, root
-from kfdyn.sweeps.ir import INT, vector
-from kfdyn.sweeps.place import IN_ORDER, Place, arithmetic
+from kfdyn.sweeps.compiler.ir import INT, vector
+from kfdyn.sweeps.control_flow import down, if_, if_else, loop, switch
+from kfdyn.sweeps.functions import fma, sqrt
 from kfdyn.sweeps.routine import routine
-from kfdyn.sweeps.values import choice, constant, ir_of, no, now, number
+from kfdyn.sweeps.trace_context import IN_ORDER, arithmetic, tracing
+from kfdyn.sweeps.values import constant, ir_of, not_, now, number, where
 from kfdyn.sweeps.variables import local
 
 #: Vectors of a tile side by side.
@@ -26,34 +26,34 @@ PANEL = 8
 
 def width():
     """Doubles of a machine vector."""
-    return 1 if Place.builder is None else Place.machine.register
+    return 1 if tracing.builder is None else tracing.machine.register
 
 
 def height():
     """Rows of a tile: with three vectors across, what 32 or 16 registers hold."""
-    if Place.builder is None:
+    if tracing.builder is None:
         return PANEL
-    return 8 if Place.machine.register == 8 or Place.machine.is_arm else 4
+    return 8 if tracing.machine.register == 8 or tracing.machine.is_arm else 4
 
 
 def least(a, b):
     """The smaller of two indices."""
-    return choice(a < b, a, b)
+    return where(a < b, a, b)
 
 
 def before(count, lanes):
     """The condition that a lane is one of the first ``count``."""
-    if Place.builder is None:
+    if tracing.builder is None:
         return count > 0
     kind = vector(INT, lanes)
-    return Place.builder.compare(
-        "<", constant(kind, tuple(range(lanes))), Place.builder.in_all_lanes(ir_of(count, INT), kind)
+    return tracing.builder.compare(
+        "<", constant(kind, tuple(range(lanes))), tracing.builder.in_all_lanes(ir_of(count, INT), kind)
     )
 
 
 def zero(lanes):
     """0 in every lane."""
-    return 0.0 if Place.builder is None else number(0.0, lanes)
+    return 0.0 if tracing.builder is None else number(0.0, lanes)
 
 
 def starts(j, last, count, lanes):
@@ -70,27 +70,27 @@ def product(out, base, step, based, sign, A, down_A, along_A, B, step_B, rows, c
     A_il lies at ``i down_A + l along_A``. Without ``based`` base is 0, with ``lower`` only the lower triangle is right.
     """
     lanes, most = width(), height()
-    for narrow in either(cols < lanes):
+    for narrow in if_else(cols < lanes):
         if narrow:
             _narrow(out, base, step, based, sign, A, down_A, along_A, B, step_B, rows, cols, count)
             continue
         for i in loop(rows, step=most):
-            last = choice(lower != 0, least(cols, i + most), cols)
-            for few in either(rows - i <= most // 2):
+            last = where(lower != 0, least(cols, i + most), cols)
+            for few in if_else(rows - i <= most // 2):
                 here = most // 2 if few else most
                 for j in loop(last, step=_ACROSS * lanes):
-                    for across in cases((last - j + (lanes - 1)) // lanes, tuple(range(1, _ACROSS + 1))):
+                    for across in switch((last - j + (lanes - 1)) // lanes, tuple(range(1, _ACROSS + 1))):
                         columns, done = starts(j, last, across, lanes)
-                        lines = [choice(i + a < rows, i + a, rows - 1) * down_A for a in range(here)]
+                        lines = [where(i + a < rows, i + a, rows - 1) * down_A for a in range(here)]
                         sums = _sums(A, lines, along_A, B, columns, step_B, count, lanes)
                         for a in range(here):
-                            for _ in when(i + a < rows):
+                            for _ in if_(i + a < rows):
                                 for v, at in enumerate(columns):
                                     place = (i + a) * step + at
-                                    old = choice(based != 0, base.part(place).lanes(lanes)[0], zero(lanes))
-                                    new = fused(sign, sums[a][v], old)
+                                    old = where(based != 0, base.part(place).lanes(lanes)[0], zero(lanes))
+                                    new = fma(sign, sums[a][v], old)
                                     if v == across - 1:
-                                        new = choice(before(done, lanes), out.part(place).lanes(lanes)[0], new)
+                                        new = where(before(done, lanes), out.part(place).lanes(lanes)[0], new)
                                     out.part(place).lanes(lanes)[0] = new
 
 
@@ -102,7 +102,7 @@ def _sums(A, lines, along, B, columns, step, count, lanes):
         for line, row in zip(lines, sums):
             x = A[line + l * along]
             for s, y in zip(row, given):
-                s.set(fused(x, y, s))
+                s.set(fma(x, y, s))
     return [[now(s) for s in row] for row in sums]
 
 
@@ -112,16 +112,16 @@ def _narrow(out, base, step, based, sign, A, down_A, along_A, B, step_B, rows, c
         for j in loop(cols):
             s = local(0.0)
             for l in loop(count):
-                s.set(fused(A[i * down_A + l * along_A], B[l * step_B + j], s))
-            out[i * step + j] = fused(sign, s, choice(based != 0, base[i * step + j], 0.0))
+                s.set(fma(A[i * down_A + l * along_A], B[l * step_B + j], s))
+            out[i * step + j] = fma(sign, s, where(based != 0, base[i * step + j], 0.0))
 
 
 @routine
 def mirror(S, n):
     """The upper triangle of S (n, n) becomes that of the lower one."""
-    side = 1 if Place.builder is None else 4
+    side = 1 if tracing.builder is None else 4
     for i in loop(n, step=side):
-        for whole in either(i + side <= n):
+        for whole in if_else(i + side <= n):
             for j in loop(i, step=side) if whole else ():
                 for a, row in enumerate(_square([S.part((i + b) * n + j) for b in range(side)], side)):
                     S.part((j + a) * n + i).lanes(side)[0] = row
@@ -134,8 +134,8 @@ def mirror(S, n):
 @routine
 def turn(out, A, rows, cols):
     """out (cols, rows) = A*."""
-    side = 1 if Place.builder is None else 4
-    for small in either((rows < side) | (cols < side)):
+    side = 1 if tracing.builder is None else 4
+    for small in if_else((rows < side) | (cols < side)):
         if small:
             for i in loop(rows):
                 for j in loop(cols):
@@ -161,7 +161,7 @@ def solve(L, m, X, n):
     for a in loop(m, step=PANEL):
         here = least(m - a, PANEL)
         own = X.part(a * n)
-        for _ in when(a > 0):
+        for _ in if_(a > 0):
             product(own, own, n, 1, -1.0, L.part(a * m), m, 1, X, n, here, n, a, 0)
         _panel(L.part(a * m + a), m, 1, own, n, here, 0)
 
@@ -174,7 +174,7 @@ def solve_transposed(L, m, X, n):
         a = i * PANEL
         here = least(m - a, PANEL)
         below, own = a + here, X.part(a * n)
-        for _ in when(below < m):
+        for _ in if_(below < m):
             product(own, own, n, 1, -1.0, L.part(below * m + a), 1, m, X.part(below * n), n, here, n, m - below, 0)
         _panel(L.part(a * m + a), 1, m, own, n, here, 1)
 
@@ -186,10 +186,10 @@ def _panel(T, down_T, along_T, X, n, rows, back):
     Rows that are not there repeat the last one, and are not written.
     """
     lanes = width()
-    order = [choice(a < rows, a, rows - 1) for a in range(PANEL)]
-    order = [choice(back != 0, (rows - 1) - a, a) for a in order]
+    order = [where(a < rows, a, rows - 1) for a in range(PANEL)]
+    order = [where(back != 0, (rows - 1) - a, a) for a in order]
     over = [1.0 / T[a * (down_T + along_T)] for a in order]
-    for narrow in either(n < lanes):
+    for narrow in if_else(n < lanes):
         lanes_here = 1 if narrow else lanes
         for j in loop(n, step=lanes_here):
             (at,), done = starts(j, n, 1, lanes_here) if not narrow else ((j,), 0)
@@ -198,11 +198,11 @@ def _panel(T, down_T, along_T, X, n, rows, back):
             for a, place in enumerate(places):
                 s = place[0]
                 for b in range(a):
-                    s = fused(-T[order[a] * down_T + order[b] * along_T], found[b], s)
+                    s = fma(-T[order[a] * down_T + order[b] * along_T], found[b], s)
                 found.append(over[a] * s)
             for a, place in enumerate(places):
-                for _ in when(a < rows):
-                    place[0] = found[a] if narrow else choice(before(done, lanes), place[0], found[a])
+                for _ in if_(a < rows):
+                    place[0] = found[a] if narrow else where(before(done, lanes), place[0], found[a])
 
 
 @routine
@@ -214,18 +214,18 @@ def factorise(U, m, tol):
     failed = local(-1)
     for first in loop(m, step=PANEL, until=failed):
         here, own = least(m - first, PANEL), U.part(first * m + first)
-        sizes = [own[choice(i < here, i, 0) * (m + 1)] for i in range(PANEL)]
-        for _ in when(first > 0):
+        sizes = [own[where(i < here, i, 0) * (m + 1)] for i in range(PANEL)]
+        for _ in if_(first > 0):
             product(own, own, m, 1, -1.0, U.part(first), 1, m, U.part(first), m, here, m - first, first, 0)
         for i, whole in enumerate(sizes):
-            for _ in when((i < here) & (failed < 0)):
+            for _ in if_((i < here) & (failed < 0)):
                 _eliminate(U, m, first, first + i)
                 pivot = U[(first + i) * (m + 1)]
-                for bad in either(no(pivot > tol * whole)):
+                for bad in if_else(not_(pivot > tol * whole)):
                     if bad:
                         failed.set(first + i)
                     else:
-                        over = 1.0 / root(pivot)
+                        over = 1.0 / sqrt(pivot)
                         for j in loop(m, first + i):
                             U[(first + i) * m + j] = U[(first + i) * m + j] * over
     return failed

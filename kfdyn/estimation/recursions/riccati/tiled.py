@@ -9,10 +9,9 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply,
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush
 from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.estimation.recursions.riccati.nodes import Measured
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.place import FAST, arithmetic
-from kfdyn.sweeps.values import choice, no, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.trace_context import FAST, arithmetic
+from kfdyn.sweeps.values import not_, now, where
 from kfdyn.sweeps.variables import local
 
 #: With R above that part of D nothing is lost that refinement would bring back: as for a scalar output.
@@ -52,18 +51,18 @@ class AllTiled(Output):
         for i in loop(n):
             before[i] = node.P[i, i]
         for a in loop(m, until=failed):
-            for _ in when(node.seen[a]):
+            for _ in if_(node.seen[a]):
                 whole = size(node.R[a, a], node.H.line(a), before)
-                for _ in when(no(node.D[a, a] > bound(n) * whole)):
+                for _ in if_(not_(node.D[a, a] > bound(n) * whole)):
                     failed.set(a)
-        for _ in when(failed < 0):
+        for _ in if_(failed < 0):
             self.fill_seen(U, lambda a, b: node.D[a, b])
             failed.set(tiles.factorise(U.place, m, bound(n + m)))
-        for _ in when(failed >= 0):
+        for _ in if_(failed >= 0):
             node.fail(now(failed))
         for a in loop(m):
             for b in loop(m):
-                L[a, b] = choice(a < b, 0.0, choice(failed < 0, U[b, a], choice(a == b, 1.0, 0.0)))
+                L[a, b] = where(a < b, 0.0, where(failed < 0, U[b, a], where(a == b, 1.0, 0.0)))
         return L
 
     def fill_seen(self, out, number):
@@ -71,13 +70,13 @@ class AllTiled(Output):
         seen, (m, _) = self.node.seen, self.sizes
         for a in loop(m):
             for b in loop(m):
-                out[a, b] = choice(seen[a] & seen[b], number(a, b), choice(a == b, 1.0, 0.0))
+                out[a, b] = where(seen[a] & seen[b], number(a, b), where(a == b, 1.0, 0.0))
 
     def gain_of(self, V, L):
         """G = P H* D⁻¹; V becomes W*, which is what P⁺ needs. Rows of what is not seen are 0."""
         node, gain, (m, n) = self.node, self.gain, self.sizes
         for a in loop(m):
-            for _ in when(no(node.seen[a])):
+            for _ in if_(not_(node.seen[a])):
                 for i in loop(n):
                     V[a, i] = 0.0
         tiles.solve(L.place, m, V.place, n)
@@ -95,7 +94,7 @@ class AllTiled(Output):
         """The refinement of :mod:`vector`, where R is less than a hundredth of D in some direction."""
         node, (m, _) = self.node, self.sizes
         self.fill_seen(self.half, lambda a, b: node.R[a, b] - NOISY * node.D[a, b])
-        for _ in when(tiles.factorise(self.half.place, m, 0.0) >= 0):
+        for _ in if_(tiles.factorise(self.half.place, m, 0.0) >= 0):
             self.refine(P)
         return P
 
@@ -111,11 +110,11 @@ class AllTiled(Output):
                 mean = 0.25 * (half[a, b] + half[b, a])
                 half[a, b] = mean
                 half[b, a] = mean
-                noise += choice(seen[a] & seen[b], absolute(node.R[a, b]), 0.0)
+                noise += where(seen[a] & seen[b], abs(node.R[a, b]), 0.0)
         multiply(V, half, gain, base=V, sign=-1.0)
         multiply(P, Turned(V), gain, base=P, sign=-1.0, lower=True)
         multiply(P, Turned(gain), V, base=P, sign=-1.0, symmetric=True)
-        for _ in when(noise == 0.0):
+        for _ in if_(noise == 0.0):
             flush(node.gather.before, P)
 
 
