@@ -124,11 +124,14 @@ _NAMES_OF = {
         "to_pinocchio",
     ),
     "motion": (
+        "Identified",
         "MotionFiltered",
         "MotionModel",
         "MotionSmoothed",
         "StepDerivatives",
+        "identify",
         "step_derivatives",
+        "torque_regressor",
     ),
     "multibody": (
         "Body",

@@ -3,7 +3,9 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
+    "identify": ("Identified", "identify"),
     "model": ("MotionModel",),
+    "regressor": ("inertial_parameters", "torque_regressor"),
     "result": ("MotionFiltered", "MotionSmoothed"),
     "step": ("StepDerivatives", "step_derivatives"),
 }
