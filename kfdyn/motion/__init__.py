@@ -3,7 +3,7 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
-    "identify": ("Identified", "identify"),
+    "identification": ("Identified", "identify"),
     "model": ("MotionModel",),
     "regressor": ("inertial_parameters", "torque_regressor"),
     "result": ("MotionFiltered", "MotionSmoothed"),

@@ -92,15 +92,17 @@ class LogCholesky:
         I3 = inertia_of(ten)[:3, :3]
         m, h = ten[0], ten[1:4]
         if not m > 0.0:
-            raise ModelError(f"body {name!r} has no mass, so its inertia cannot be fitted; give it some, or leave it out")
+            raise ModelError(
+                f"body {name!r} has no mass, so its inertia cannot be fitted; give it some, or leave it out"
+            )
         second = (0.5 * np.trace(I3) * np.eye(3) - I3) / m - np.outer(h, h) / m**2
         moments = np.linalg.eigvalsh(second)
         if moments[0] < _DEFINITE * max(moments[2], 0.0) or moments[2] <= 0.0:
-            own = np.sort(m * (moments.sum() - moments))
+            a, b, c = np.sort(m * (moments.sum() - moments))
             which = (
-                f"principal moments {own[0]:.6g} + {own[1]:.6g} < {own[2]:.6g}: no positive mass has this inertia"
+                f"principal moments {a:.6g} + {b:.6g} < {c:.6g}: no positive mass has this inertia"
                 if moments[0] < -_DEFINITE * abs(moments[2])
-                else f"principal moments {own[0]:.6g}, {own[1]:.6g}, {own[2]:.6g} are those of a plane, a line or a point"
+                else f"principal moments {a:.6g}, {b:.6g}, {c:.6g} are those of a plane, a line or a point"
             )
             raise ModelError(
                 f"body {name!r}: {which}; its ten numbers have no start inside: give it another inertia, or fit "
