@@ -25,6 +25,7 @@ _STEP = 1e-4  # of free numbers, for the model's linearisation: leaves 1e-9 of c
 _INFORMATION_STEP = 1e-3  # of free numbers, for differences of the gradient
 _BLIND = 1e-14  # square of what the linearised model changes by, scaled to 1: below it a direction is not seen
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
+_SADDLE = 1e-3  # eigenvalue of the information, scaled to unit diagonal, that differences do not leave
 _LONGEST = 1.0  # step of a free number
 _REFRESH = 6  # steps after which the information is seen anew
 _SMALL = 1e-4  # promised gain below which slopes are trusted more than values: a hundredth of a standard error
@@ -374,8 +375,8 @@ class _Search:
         x, w = (a if self.batched else a[None] for a in (post.x, post.noise))
         return Held(self.parameters, self.rows, self.inputs, self.checked, x, w)
 
-    def step(self, z: Array, g: Array, H: Array, V: Array) -> tuple[Array, float, Array]:
-        """Newton step within the bounds along what is seen, what it promises, and what is free."""
+    def step(self, z: Array, g: Array, H: Array, V: Array) -> tuple[Array, float, NDArray[np.bool_], float]:
+        """Newton step within the bounds along what is seen, what it promises, what is free, and the least curvature."""
         free = ~((z <= self.parameters.lower) & (g <= 0.0))
         own = V[free] if V.shape[1] < z.size else np.eye(z.size)[np.ix_(free, free)]
         A, b = own.T @ H[np.ix_(free, free)] @ own, own.T @ g[free]
@@ -386,7 +387,7 @@ class _Search:
         inverse = np.where(size > _UNKNOWN, 1.0 / np.maximum(size, _UNKNOWN), 0.0)
         d = np.zeros(z.size)
         d[free] = own @ ((vectors @ (inverse * (vectors.T @ (b / scale)))) / scale)
-        return d, 0.5 * float(g @ d), free
+        return d, 0.5 * float(g @ d), free, float(values.min(initial=0.0))
 
     def run(self) -> Identified:
         """Iterate, and read the result off."""
@@ -398,9 +399,10 @@ class _Search:
         H, fresh, taken, age, before, message = held.information(z), True, 0, 0, np.inf, ""
         while True:
             V, blind = visible(changes)
-            d, gain, free = self.step(z, g, H, V)
+            d, gain, free, least = self.step(z, g, H, V)
             small = gain <= self.tolerance or (gain <= _ROUNDING and gain > 0.25 * before)
             if small and fresh:
+                message = "the gradient vanishes, but at a saddle; begin elsewhere" if least < -_SADDLE else ""
                 break
             if small or age == _REFRESH:  # the information of this place, not that of places before
                 H, fresh, age = held.information(z), True, 0
