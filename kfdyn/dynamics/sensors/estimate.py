@@ -14,7 +14,7 @@ from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.dynamics.sensors.solve import solve
 from kfdyn.dynamics.sensors.swift import at_once, means, remember
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 
 def estimate_dynamics(

@@ -20,7 +20,7 @@ from kfdyn.dynamics.sensors.spread import standard_deviations_of
 from kfdyn.dynamics.sensors.undetermined import Undetermined, undetermined
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
 FOLLOWS = 1e-6

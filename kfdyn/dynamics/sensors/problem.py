@@ -18,7 +18,7 @@ from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.sharing import independent_rows
 from kfdyn.dynamics.sensors.undetermined import undetermined
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.calls.arguments import batch, checked, configuration
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
 AT_ONCE = 256

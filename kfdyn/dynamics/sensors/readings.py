@@ -17,7 +17,7 @@ from kfdyn.dynamics.sensors.sharing import Join, loop_terms
 from kfdyn.dynamics.sensors.solve import Load
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.parts.body import as_floats
 
 
 class Group(NamedTuple):

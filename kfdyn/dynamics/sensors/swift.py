@@ -16,7 +16,7 @@ from kfdyn.dynamics.sensors.readings import Group
 from kfdyn.dynamics.sensors.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import System
-from kfdyn.multibody.kernel import FINE, Kernel
+from kfdyn.multibody.calls.kernel import FINE, Kernel
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
