@@ -142,6 +142,7 @@ _NAMES_OF = {
     ),
 }
 _ROOMS = (
+    "bridge",
     "duality",
     "dynamics",
     "errors",
