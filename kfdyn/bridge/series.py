@@ -56,7 +56,8 @@ def flattened(xp: Any, ss: StateSpace, name: str, value: Any) -> Any:
 
 def _model(op: Operation, flats: Sequence[Array]) -> StateSpace:
     """The model with these numbers, checked."""
-    ss, new = op.model, {}
+    ss = op.model
+    new: dict[str, Any] = {}
     for name, flat in zip(op.more, flats):
         if name in ("xi", "eta"):
             new[name] = flat
@@ -77,7 +78,7 @@ def _nodes(ss: StateSpace, name: str) -> NDArray[np.int64]:
     return np.flatnonzero(ss.tree.parent >= 0) if name == "phi" else np.arange(len(ss))
 
 
-def _scores(op: Operation, T: Array, *flats: Array) -> Any:
+def _scores(op: Operation, T: Array, *flats: Any) -> Any:
     """(rows, their measurements, their score) of every model; one model for all rows if all have the same blocks."""
     if all(x.size == x.shape[-1] for x in flats):
         yield (), T, score(_model(op, [x.reshape(-1) for x in flats]), T)

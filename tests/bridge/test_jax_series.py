@@ -141,7 +141,7 @@ def test_likelihoods_of_parameters_and_of_batches(rng):
     slopes, score = jax.grad(lambda x: kj.log_likelihood(ss, T[1], **x))(stacks), kf.score(ss, T[1])
     for name in ("H", "Q", "R"):
         np.testing.assert_array_equal(slopes[name], getattr(score, name).stacked())
-    np.testing.assert_array_equal(slopes["phi"][[0, 1, 3]].reshape(-1), score.phi.flat)
+    np.testing.assert_array_equal(slopes["phi"][np.array([0, 1, 3])].reshape(-1), score.phi.flat)
     theta = np.array([-0.5, 0.1, 0.4])
     mapped = jax.jit(jax.vmap(jax.grad(f)))(theta, T)
     alone = [float(jax.grad(f)(x, y)) for x, y in zip(theta, T)]
