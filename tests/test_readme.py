@@ -163,3 +163,17 @@ def test_what_the_reference_has_in_one_room_alone_is_not_at_the_door():
         home = importlib.import_module(f"kfdyn.{room}")
         for name in re.findall(r"^   (\w+)$", table, re.M):
             assert hasattr(home, name) and name not in kf.__all__, name
+
+
+def test_the_words_of_the_report_are_found():
+    """Whoever comes with Rodriguez's paper finds its letters and its words, and the pages about it."""
+    for words in (
+        "| φ, H |",
+        "| Kalman gain | G",
+        "Riccati",
+        "(docs/textbook.md)",
+        "(docs/atlas.md)",
+        "(docs/errata.md)",
+    ):
+        assert words in README
+    assert "`out=`" in README

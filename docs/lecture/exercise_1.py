@@ -19,9 +19,9 @@ def filter_of_train(m, r):
 def check(answer):
     """Hold it against the numbers of the lecture, and against a dense factorisation."""
     P, D, _, P_plus = map(np.array, answer([2.0, 1.0, 3.0], [1.0, 1.0, 1.0]))  # lists are as good
-    np.testing.assert_allclose(P, [2, 5 / 3, 29 / 8])
-    np.testing.assert_allclose(D, [3, 8 / 3, 37 / 8])
-    np.testing.assert_allclose(P_plus, [2 / 3, 5 / 8, 29 / 37])
+    np.testing.assert_allclose(P, [2, 5 / 3, 29 / 8], err_msg="P is wrong")
+    np.testing.assert_allclose(D, [3, 8 / 3, 37 / 8], err_msg="D is wrong")
+    np.testing.assert_allclose(P_plus, [2 / 3, 5 / 8, 29 / 37], err_msg="P_plus is wrong")
     rng = np.random.default_rng(0)
     for n in (1, 2, 10, 50):
         m, r = rng.uniform(0.1, 3, (2, n))
@@ -29,9 +29,9 @@ def check(answer):
         phi = np.tril(np.ones((n, n)))
         mass_matrix = phi @ np.diag(m) @ phi.T + np.diag(r)
         factor = np.linalg.cholesky(mass_matrix)
-        np.testing.assert_allclose(D, np.diag(factor) ** 2)
-        np.testing.assert_allclose(P_plus, 1 / (1 / P + 1 / r))  # P and r in parallel
-        np.testing.assert_allclose(G * D, P)
+        np.testing.assert_allclose(D, np.diag(factor) ** 2, err_msg="D is wrong")
+        np.testing.assert_allclose(P_plus, 1 / (1 / P + 1 / r), err_msg="P_plus is wrong")  # P and r in parallel
+        np.testing.assert_allclose(G * D, P, err_msg="G is wrong")
 
 
 if __name__ == "__main__":

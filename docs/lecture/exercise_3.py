@@ -23,8 +23,10 @@ def check(answer):
     for q in rng.uniform(-np.pi, np.pi, (50, 2)):
         M = kf.mass_matrix(swing, q)
         shoulder, elbow = answer(kf.as_estimation(swing, q))
-        np.testing.assert_allclose(elbow, M[1, 1], rtol=1e-9)
-        np.testing.assert_allclose(shoulder, M[0, 0] - M[0, 1] ** 2 / M[1, 1], rtol=1e-9)
+        np.testing.assert_allclose(elbow, M[1, 1], rtol=1e-9, err_msg="D of the elbow is wrong")
+        np.testing.assert_allclose(
+            shoulder, M[0, 0] - M[0, 1] ** 2 / M[1, 1], rtol=1e-9, err_msg="D of the shoulder is wrong"
+        )
         np.testing.assert_allclose(shoulder, 1 + np.sin(q[1]) ** 2, rtol=1e-9)
 
 

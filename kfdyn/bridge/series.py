@@ -84,9 +84,9 @@ def _scores(op: Operation, T: Array, *flats: Any) -> Any:
         yield (), T, score(_model(op, [x.reshape(-1) for x in flats]), T)
         return
     lead = np.broadcast_shapes(T.shape[:-1], *(x.shape[:-1] for x in flats))
-    T, *flats = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in (T, *flats))
+    measured, *each = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in (T, *flats))
     for at in np.ndindex(lead):
-        yield at, T[at], score(_model(op, [x[at] for x in flats]), T[at])
+        yield at, measured[at], score(_model(op, [x[at] for x in each]), measured[at])
 
 
 def _log_likelihood(op: Operation, *given: Array) -> Sequence[Array]:

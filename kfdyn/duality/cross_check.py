@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,13 +21,13 @@ from kfdyn.duality.parties import (
     mass_matrix_party,
     peer_parties,
 )
-from kfdyn.duality.quantities import Claim, claims, component_names
+from kfdyn.duality.quantities import QUANTITIES, Claim, claims, component_names
 from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range
 from kfdyn.duality.report import Report
-from kfdyn.duality.rounding import rounding_bound
+from kfdyn.duality.rounding import EPS, rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
-from kfdyn.duality.theirs import Named, take_claims
+from kfdyn.duality.theirs import Named, beside_exact, take_claims
 from kfdyn.duality.versions import versions
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
@@ -183,9 +183,20 @@ def cross_check(
         q=None if q is None else tuple(np.asarray(q, float).tolist()),
         v=None if v is None else tuple(np.asarray(v, float).tolist()),
         claimed={name: (note, _limits(taken[name], moments.n, tests, level)) for name, note in notes.items()},
+        exact={name: _exact(name, own[name], taken[name], ss, bound, names) for name in notes},
         unasked=tuple(unasked),
         versions=versions(),
     )
+
+
+def _exact(name: str, own: Claim, claim: Claim, ss: StateSpace, bound: float, names: Sequence[str]) -> str:
+    """What the exact matrix says of a claimed one, where it is small enough to be formed."""
+    if len(own.mean) > DENSE_OUTPUTS:
+        return ""
+    quantity = QUANTITIES[name]
+    allowed = bound * max(float(np.finfo(getattr(claim.covariance, "dtype", "float64")).eps) / EPS, 1.0)
+    called = component_names(ss, quantity.on_states, names)
+    return "; ".join(beside_exact(own.matrix, claim.matrix, own.scale, allowed, ss, called, quantity.covariance))
 
 
 def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None) -> tuple[StateSpace, str]:

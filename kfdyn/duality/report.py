@@ -70,6 +70,8 @@ class Report:
     claimed : dict of (str, Limits or None)
         Quantities whose covariance was somebody's array: what was done to it (a triangle mirrored), and the
         smallest errors in it that these samples would reject.
+    exact : dict of str
+        How far each claimed matrix is from the exact one, in words; samples alone judge.
     unasked : tuple of str
         Peers that are installed but could not be asked about the robot's file, and why.
     versions : dict of str
@@ -102,6 +104,7 @@ class Report:
     q: tuple[float, ...] | None = None
     v: tuple[float, ...] | None = None
     claimed: dict[str, tuple[str, Limits | None]] = field(default_factory=dict)
+    exact: dict[str, str] = field(default_factory=dict)
     unasked: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -180,7 +183,9 @@ class Report:
                 lines.append(f"PARTIAL: {done}; nothing is rejected so far, {tests}, {least}.")
             else:
                 lines.append(f"PASSED: {tests}; {least}.")
-        lines += [self._claim(name, *said) for name, said in self.claimed.items()]
+        for name, said in self.claimed.items():
+            exact = self.exact.get(name)
+            lines += [self._claim(name, *said), *([f"Samples alone judge; {exact}."] if exact else [])]
         if self.detectable is not None and "a" not in self.claimed:
             found = self.detectable
             off = f"of {_percent(found.off_diagonal)} of √(𝓜⁻¹ᵢᵢ𝓜⁻¹ⱼⱼ) in one entry off the diagonal, "

@@ -170,6 +170,47 @@ def take_claims(
     return taken, notes
 
 
+def beside_exact(
+    ours: Array, theirs: Array, scale: Array, allowed: float, ss: StateSpace, names: Sequence[str], symbol: str
+) -> list[str]:
+    """What is known of a claim before any sample: its gap to the exact matrix, and another order of rows if it is that.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> ss, exact = kf.as_estimation(kf.models.double_pendulum(), [0.3, 0.4]), np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> beside_exact(exact, exact[::-1, ::-1], np.sqrt([2.0, 3.0]), 1e-12, ss, ["shoulder", "elbow"], "𝓜⁻¹")[1]
+    'it is 𝓜⁻¹ with rows and columns in another order: elbow, shoulder'
+    """
+    apart = np.abs(ours - theirs) / np.outer(scale, scale)
+    if not apart.size:
+        return []
+    i, j = divmod(int(np.argmax(apart)), len(apart))
+    worst = float(apart[i, j])
+    if worst <= allowed:
+        return [f"the exact {symbol} differs from it by {worst:.1g} of the two deviations at most, which is rounding"]
+    said = [f"the exact {symbol} differs from it by {worst:.2g} of the two deviations at ({names[i]}, {names[j]})"]
+    for order, told in _orders(ours, theirs, ss, names):
+        if gap(ours[np.ix_(order, order)], theirs, scale[order]) <= max(allowed, 1e-9):
+            return [*said, f"it is {symbol} {told}"]
+    return said
+
+
+def _orders(ours: Array, theirs: Array, ss: StateSpace, names: Sequence[str]) -> list[tuple[NDArray[np.intp], str]]:
+    """Orders of rows that a matrix may be in: free hinges [linear; angular], or as its diagonal tells."""
+    found, start, swapped = [], ss.arrays.output, np.arange(len(ours))
+    if len(ours) == ss.n_outputs:
+        for k in np.flatnonzero(np.diff(start) == 6):
+            swapped[start[k] : start[k] + 6] = np.roll(swapped[start[k] : start[k] + 6], 3)
+        if (swapped != np.arange(len(ours))).any():
+            found.append((swapped, "with [linear; angular] where [angular; linear] is wanted"))
+    by_size = [np.lexsort((np.abs(x).max(axis=1), np.abs(x).sum(axis=1), np.diag(x))) for x in (ours, theirs)]
+    order = np.empty(len(ours), dtype=np.intp)
+    order[by_size[1]] = by_size[0]
+    listed = ", ".join(names[k] for k in order[:8]) + (", …" if len(order) > 8 else "")
+    return [*found, (order, f"with rows and columns in another order: {listed}")]
+
+
 def noncentrality(matrix: Array, scale: Array, samples: int) -> float:
     """How well samples tell the two symmetric matrices apart that the triangles of a matrix stand for.
 

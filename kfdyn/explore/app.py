@@ -17,23 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics import hybrid_dynamics
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.explore.moment import Moment, pulled, solve
+from kfdyn.explore.motion import advanced
 from kfdyn.explore.panel import Panel
-from kfdyn.explore.scene import Scene
+from kfdyn.explore.scene import WORLD, Scene
 from kfdyn.explore.shapes import shapes_of
 from kfdyn.extras import needed
-from kfdyn.multibody import System, integrate, kinetic_energy, potential_energy
+from kfdyn.multibody import System, kinetic_energy, potential_energy
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.flexible.rigid import expect_rigid
 
 if TYPE_CHECKING:
     import viser
 
-FRAME, STEPS = 1 / 30, 16  # seconds a frame, and steps of the motion in it
+FRAME = 1 / 30  # seconds
 STAGES = (2_000, 10_000, 50_000, 200_000)  # samples of the check, one stage after the other
-FASTEST = 1e3  # rates beyond which a motion is held: no robot, and soon no number
 
 
 class Explorer:
@@ -85,7 +84,7 @@ class Explorer:
         self.panel = Panel(self.server, self.moment, self.change)
         self.tip = _tip(system)
         self.handle = self.server.scene.add_transform_controls(
-            "/handle",
+            f"{WORLD}/handle",
             scale=0.18 * self.scene.reach,
             disable_rotations=True,
             position=self._tip_place(),
@@ -141,23 +140,15 @@ class Explorer:
                     f"kinetic {kinetic:.4g} J, potential {potential:.4g} J, together **{kinetic + potential:.6g} J**"
                 )
 
-    def advance(self, seconds: float, steps: int = STEPS) -> None:
-        """Move on by symplectic Euler steps with the accelerations of hybrid dynamics."""
+    def advance(self, seconds: float) -> None:
+        """Move on; hold what is too fast to follow."""
         with self._lock:
-            m, h = self.moment, seconds / steps
-            system, q, v = m.built, m.q, m.v
-            gravity = None if m.gravity else (0.0, 0.0, 0.0)
-            for _ in range(steps):
-                _, a = hybrid_dynamics(system, q, v, m.tau, m.given, prescribed=m.known, gravity=gravity)
-                v = v + h * a
-                if not np.abs(v).max() < FASTEST:
-                    self.run(False)
-                    self.panel.verdict.content = (
-                        "**Held:** it moves faster than any robot; stop the motion or lower a torque."
-                    )
-                    return
-                q = integrate(system, q, h * v)
-            self.moment = replace(m, q=q, v=v)
+            moved = advanced(self.moment, seconds)
+            if moved is None:
+                self.run(False)
+                self.panel.verdict.content = "**Held:** it is too fast to follow; stop the motion or lower a torque."
+                return
+            self.moment = moved
             self.numbers = solve(self.moment)
 
     def run(self, on: bool) -> None:

@@ -152,7 +152,7 @@ class Numbers(NamedTuple):
     covariances, NaN where nothing is measured; ``a`` (nv,) the accelerations; ``causes`` (3, nv) their parts by
     torques, bias forces and bias accelerations (gravity among them); ``mass_matrix`` (nv, nv); ``inverse`` (nv, nv)
     of its free part, 0 elsewhere; ``logdet`` of the free part; ``parts`` (n, 4, 6): force at each hinge, then its
-    inertial parts Mα, ℛα and Pα.
+    inertial parts Mα, ℛα and Pα; ``H`` the rows of the hinge maps of the open tree, (nv, 6).
 
     Examples
     --------
@@ -172,6 +172,7 @@ class Numbers(NamedTuple):
     inverse: Array
     logdet: float
     parts: Array
+    H: Array
 
 
 def solve(moment: Moment) -> Numbers:
@@ -249,6 +250,7 @@ def solve(moment: Moment) -> Numbers:
         inverse,
         float(np.linalg.slogdet(inner)[1]),
         parts,
+        terms.H,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from kfdyn.explore.moment import Mode, Moment, Numbers, movers
 from kfdyn.explore.pictures import correlation, heat_map, side_by_side
+from kfdyn.multibody import System
 from kfdyn.multibody.hinge import Coordinates
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Change = Callable[[Callable[[Moment], Moment]], None]
 ALL, CHOSEN, NONE = "at all hinges", "at the chosen hinge", "none"
+ROUNDING = 1e-12  # of the largest number beside it: what is less is shown as 0
 SLIDE, TURN = 1.0, np.pi  # how far a slider goes where the file gives no limit
 
 
@@ -152,15 +154,23 @@ class Panel:
         self.rotor.visible, self.rate.visible = moment.mode[k] is Mode.ROTOR, moment.mode[k] is Mode.PRESCRIBED
         self.torque.visible = moment.mode[k] in (Mode.FREE, Mode.ROTOR)
         f, M, R, P = numbers.parts[k]
-        D = "not measured" if np.isnan(numbers.D[i]) else f"{numbers.D[i]:.4g}"
+        of_D, of_a, of_f = units(moment.system, self.hinge.value)
+        D = "not measured" if np.isnan(numbers.D[i]) else f"{numbers.D[i]:.4g} {of_D}"
+        H = numbers.H[moment.system.open_tree.v_slice(self.hinge.value).start]
+        least = ROUNDING * float(np.abs(numbers.parts[k]).max())
         self.felt.content = "\n".join(
             [
-                f"**D = {D}**, what the hinge has to move; a = {numbers.a[i]:.4g}",
+                f"**D = {D}**, what the hinge has to move; a = {written(numbers.a[i], numbers, 4)} {of_a}",
                 "",
-                "| force at the hinge | moment | force |",
-                "|---|--:|--:|",
+                f"| force at the hinge | along it, {of_f} | size of its moment, N m | size of its force, N |",
+                "|---|--:|--:|--:|",
                 *(
-                    f"| {name} | {np.linalg.norm(x[:3]):.4g} | {np.linalg.norm(x[3:]):.4g} |"
+                    f"| {name} | "
+                    + " | ".join(
+                        f"{y if abs(y) > least else 0.0:.4g}"
+                        for y in (H @ x, np.linalg.norm(x[:3]), np.linalg.norm(x[3:]))
+                    )
+                    + " |"
                     for name, x in (
                         ("all of it", f),
                         ("body alone, Mα", M),
@@ -169,8 +179,22 @@ class Panel:
                         ("rest z = f − Pα", f - P),
                     )
                 ),
+                "",
+                "What is along the hinge adds up, z + Pα = f; sizes of vectors do not.",
             ]
         )
+
+
+def units(system: System, hinge: str) -> tuple[str, str, str]:
+    """Units of D, a and force of a hinge's first dof, which turns or slides."""
+    turns = system.open_tree.layout.screws[system.open_tree.v_slice(hinge).start, :3].any()
+    return ("kg m²", "rad/s²", "N m") if turns else ("kg", "m/s²", "N")
+
+
+def written(a: float, numbers: Numbers, digits: int = 3) -> str:
+    """An acceleration, or a part of one; what is rounding beside the largest of them, or 1, is 0."""
+    largest = np.abs(numbers.causes).max(initial=np.abs(numbers.a).max(initial=1.0))
+    return f"{a:.{digits}g}" if abs(a) > ROUNDING * largest else "0"
 
 
 def acceleration_table(moment: Moment, numbers: Numbers) -> str:
@@ -183,10 +207,11 @@ def acceleration_table(moment: Moment, numbers: Numbers) -> str:
             label = escape(name if own.stop - own.start == 1 else f"{name} {j}")
             D = "·" if np.isnan(numbers.D[i]) else f"{numbers.D[i]:.3g}"
             given = moment.mode[k] in (Mode.LOCKED, Mode.PRESCRIBED)
-            parts = ["·"] * 3 if given else [f"{x:.3g}" for x in numbers.causes[:, i]]
-            cells = "".join(f"<td>{cell}</td>" for cell in (D, *parts, f"{numbers.a[i]:.3g}"))
+            parts = ["·"] * 3 if given else [written(x, numbers) for x in numbers.causes[:, i]]
+            of_D, of_a, _ = units(moment.system, name)
+            cells = "".join(f"<td>{cell}</td>" for cell in (D, of_D, *parts, written(numbers.a[i], numbers), of_a))
             rows.append(f"<tr><th scope='row' style='text-align:left'>{label}</th>{cells}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("", "D", "torques", "gyroscopic", "gravity…", "a"))
+    head = "".join(f"<th>{name}</th>" for name in ("", "D", "", "torques", "gyroscopic", "gravity…", "a", ""))
     style = "font-size:11px;border-collapse:collapse;width:94%;text-align:right;margin:0 3%"
     return f"<table style='{style}'><tr>{head}</tr>{''.join(rows)}</table>"
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kfdyn.explore.moment import Moment, Numbers
 from kfdyn.explore.shapes import Shape
+from kfdyn.multibody import center_of_mass
 from kfdyn.spatial import matrix_to_quaternion
 from kfdyn.viz import skeleton
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Faces = Literal["front", "back", "double"]
 BLUE, ORANGE, GREY, DARK = (0, 114, 178), (230, 159, 0), (150, 158, 170), (60, 66, 76)
+
+WORLD = "/world"  # what everything hangs on
 
 # P is seen from within, as a shell around P⁺.
 LOOKS: tuple[tuple[str, tuple[int, int, int], float, Faces], ...] = (
@@ -40,20 +43,34 @@ class Scene:
         scene = server.scene
         scene.set_up_direction("+z")
         floor = float(min(0.0, points[:, 2].min()))
+        # All that is drawn hangs on one frame, which moves where a robot would leave the picture.
+        self.world = scene.add_frame(WORLD, show_axes=False)
+        self.home, self.shift = center_of_mass(moment.system, moment.q), np.zeros(3)
+        self.travels = any(
+            body.parent is None and body.hinge.screws[:, 3:].any() for body in moment.system.open_tree.bodies
+        )
         scene.add_grid(
-            "/floor", width=2 * self.reach, height=2 * self.reach, cell_size=self.reach / 10, position=(0.0, 0.0, floor)
+            f"{WORLD}/floor",
+            width=2 * self.reach,
+            height=2 * self.reach,
+            cell_size=self.reach / 10,
+            position=(0.0, 0.0, floor),
         )
         self.bones = scene.add_line_segments(
-            "/robot/bones", _strokes(bones), DARK, thickness=3.0, thickness_units="screen"
+            f"{WORLD}/robot/bones", _strokes(bones), DARK, thickness=3.0, thickness_units="screen"
         )
         self.joints = scene.add_point_cloud(
-            "/robot/hinges", bones.hinges.astype(np.float32), DARK, point_size=self.reach / 80, point_shape="circle"
+            f"{WORLD}/robot/hinges",
+            bones.hinges.astype(np.float32),
+            DARK,
+            point_size=self.reach / 80,
+            point_shape="circle",
         )
         self.bodies = [
             (
                 moment.system.locate(shape.link),
                 scene.add_mesh_simple(
-                    f"/robot/bodies/{i}", shape.vertices, shape.faces, color=GREY, opacity=0.55, side="double"
+                    f"{WORLD}/robot/bodies/{i}", shape.vertices, shape.faces, color=GREY, opacity=0.55, side="double"
                 ),
             )
             for i, shape in enumerate(shapes)
@@ -65,7 +82,7 @@ class Scene:
         n = moment.system.n_bodies
         self.ellipsoids = [
             scene.add_batched_meshes_simple(
-                f"/inertia/{side}", ball.vertices, ball.faces, np.tile([1.0, 0, 0, 0], (n, 1)), np.zeros((n, 3)),
+                f"{WORLD}/inertia/{side}", ball.vertices, ball.faces, np.tile([1.0, 0, 0, 0], (n, 1)), np.zeros((n, 3)),
                 batched_scales=np.ones((n, 3)), batched_colors=colour, opacity=opacity, side=faces, cast_shadow=False,
             )
             for side, colour, opacity, faces in LOOKS
@@ -84,6 +101,8 @@ class Scene:
         """Move everything; ellipsoids stand at the chosen hinges only."""
         bones = skeleton(moment.system, moment.q)
         with self.server.atomic():
+            if self.travels:
+                self._keep_in_sight(center_of_mass(moment.system, moment.q))
             self.bones.points = _strokes(bones)
             self.joints.points = bones.hinges.astype(np.float32)
             for (k, rotation, position), mesh in self.bodies:
@@ -93,6 +112,14 @@ class Scene:
             for shape, blocks in zip(self.ellipsoids, (numbers.P, 0.95 * numbers.P_plus)):
                 shape.batched_wxyzs, shape.batched_scales = ellipsoids(blocks, self.size, chosen)
                 shape.batched_positions = numbers.position.astype(np.float32)
+
+    def _keep_in_sight(self, centre: Array) -> None:
+        """Shift the world so that the centre of mass stays within a third of the reach of where it was at first."""
+        away = centre - self.home + self.shift
+        far = float(np.linalg.norm(away))
+        if far > self.reach / 3:
+            self.shift = self.shift - away * (1 - self.reach / 3 / far)
+            self.world.position = self.shift
 
 
 def ellipsoids(blocks: Array, size: float, chosen: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

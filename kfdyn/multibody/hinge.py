@@ -219,7 +219,10 @@ class Hinge:
 
 def _unit(axis: ArrayLike, kind: str) -> Array:
     try:
-        a = np.array(axis, dtype=float)
+        a = np.array(axis)
+        if a.dtype.kind == "c":  # NumPy would drop what is imaginary
+            raise TypeError
+        a = a.astype(float)
     except (TypeError, ValueError):
         raise ShapeError(f"{kind} hinge: an axis is three real numbers, got {axis!r:.80}") from None
     if a.shape != (3,):

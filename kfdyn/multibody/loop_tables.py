@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import configuration
-from kfdyn.multibody.entries import Later, known
+from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import Model, model_of
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -22,7 +24,7 @@ Index = NDArray[np.int64]
 # Of a system's size: a loop that is smaller is a point, and its lengths are nothing but rounding.
 TINY = 1e-9
 
-LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
+LOOP_ROWS = Kernel("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
 
 
 class LoopReadings(NamedTuple):

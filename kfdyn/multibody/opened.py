@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.body import Body
+from kfdyn.multibody.configuration import difference, integrate
 from kfdyn.multibody.expansion import Expansion
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
@@ -44,18 +47,16 @@ class Opened:
         -------
         (..., nq of the open tree) array
         """
-        from kfdyn.multibody.arguments import configuration
-        from kfdyn.multibody.entries import EXPAND, EXPAND_CURVED, FINE, has_gears
-
         system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
-        answer: Array | None = EXPAND.one(system, q)
-        if answer is not None:  # what loops call
-            return answer
-        if has_gears(system) and type(q) is np.ndarray and q.ndim:
-            expand = EXPAND_CURVED if system.is_curved else EXPAND
-            every = np.empty((*q.shape[:-1], system.open_tree.nq))
-            if expand(system, math.prod(q.shape[:-1]), q, every) == FINE:
-                return every
+        kernel = _EXPAND.serving(system)
+        if kernel is not None:
+            answer: Array | None = kernel.one(system, q)
+            if answer is not None:
+                return answer
+            if type(q) is np.ndarray and q.ndim:
+                every = np.empty((*q.shape[:-1], system.open_tree.nq))
+                if kernel(system, math.prod(q.shape[:-1]), q, every) == FINE:
+                    return every
         return self.positions(configuration(system, q))
 
     def positions(self, q: Array) -> Array:
@@ -71,8 +72,6 @@ class Opened:
         """
         if self.is_tree:
             return self, q, *rates.values()
-        from kfdyn.multibody.arguments import checked, configuration
-
         positions = self.expand(q)
         here: Any = self._expansion
         if here.curves:
@@ -104,8 +103,6 @@ class Opened:
         """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
         if self.is_tree:
             return J
-        from kfdyn.multibody.arguments import configuration
-
         e = self._expansion
         return e.at(configuration(self, q)).narrowed(J) if e.curves else e.forces(J)  # type: ignore[arg-type]
 
@@ -122,26 +119,29 @@ class Opened:
         try:
             return self._coordinates
         except AttributeError:
-            from kfdyn.multibody.system import System
-
             own = [
                 Body(body.name, np.zeros((6, 6)), body.hinge if kept else None, hinge_name=body.hinge_name)
                 for body, kept in zip(self.bodies, self._expansion.has_own)
             ]
-            object.__setattr__(self, "_coordinates", System(own, name=self.name))
+            object.__setattr__(self, "_coordinates", type(self)(own, name=self.name))  # type: ignore[call-arg]
             return self._coordinates
 
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """:func:`kfdyn.integrate` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import integrate
-
         return integrate(self.coordinates, q, dv)
 
     def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
         """:func:`kfdyn.difference` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import difference
-
         return difference(self.coordinates, q, q2)
+
+    def listed(self, what: str) -> str:
+        """What stands in q or v, as the end of an error; hinges are told by :meth:`Lookup.q_slice`."""
+        return ""
+
+    @property
+    def slack(self) -> Any:
+        """The system without what bends its bodies, which here nothing does."""
+        return self
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
@@ -160,8 +160,6 @@ class Opened:
         (..., nv of the open tree, nv) array
             Read-only.
         """
-        from kfdyn.multibody.arguments import configuration
-
         if self.is_curved:
             if q is None:
                 raise ModelError(
@@ -179,3 +177,9 @@ class Opened:
             tree = self._open.neutral()
             return self._expansion.contracted(tree, np.zeros(len(self._expansion.own_q)))
         return np.concatenate([body.hinge.neutral() for body in self.bodies])
+
+
+_MODULE = "kfdyn.multibody.recursions.geared"
+
+#: The compiled :meth:`Opened.expand` of systems with couplings.
+_EXPAND = Kernel(_MODULE, "EXPAND", coupled=_MODULE, kind="geared")

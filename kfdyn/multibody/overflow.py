@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

@@ -42,7 +42,14 @@ def expect_rigid_bodies(name: str, bodies: Sequence[Body]) -> None:
 def placed_frames(frames: Mapping[str, Frame], index: Mapping[str, int]) -> dict[str, tuple[int, Array, Array]]:
     """Body index, rotation and position of each frame, which are known to be good then."""
     placed: dict[str, tuple[int, Array, Array]] = {}
+    if not isinstance(frames, Mapping):
+        raise ModelError(
+            f"frames must be a mapping such as {{'tool': kf.Frame('body')}}, got {type(frames).__name__}: a frame is "
+            "known by its name"
+        )
     for key, frame in frames.items():
+        if not isinstance(frame, tuple) or not 1 <= len(frame) <= 3:
+            raise ModelError(f"frame {key!r} must be a kf.Frame, got {type(frame).__name__}")
         frame = Frame(*frame)
         if key in index:
             raise ModelError(f"frame {key!r} bears the name of a body; give it another")

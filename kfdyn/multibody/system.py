@@ -26,12 +26,15 @@ from kfdyn.multibody.parts_of_systems import (
     numbered,
     placed_frames,
 )
+from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)
+#: Where kinds of systems that compiled code knows keep the address of what was prepared.
+SLOTS = {"tree": "address", "geared": "gears", "curved": "cams"}
 #: What a dof has beside its limits.
 PER_DOF = ("armature", "damping", "stiffness", "friction")
 
@@ -122,6 +125,7 @@ class System(Lookup, Opened):
         "indefinite_inertia",
         "is_specialised",
         "is_tree",
+        "kind",
         "layout",
         "loops",
         "lower",
@@ -156,6 +160,7 @@ class System(Lookup, Opened):
     address: int
     gears: int
     cams: int
+    kind: str
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_specialised: bool
@@ -181,6 +186,7 @@ class System(Lookup, Opened):
             return
         put = super().__setattr__
         put("is_tree", True)
+        put("kind", "tree")
         put("is_specialised", False)
         put("couplings", ())
         put("loops", ())
@@ -230,6 +236,7 @@ class System(Lookup, Opened):
                 put(key, getattr(tree, key))
         for key, value in (
             ("is_tree", False),
+            ("kind", "looped" if loops else expansion.kind),
             ("couplings", couplings),
             ("loops", loops),
             ("gears", 0),
@@ -382,7 +389,7 @@ class System(Lookup, Opened):
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
         put = super().__setattr__
         put("_kept", arrays)
-        put("address" if self.is_tree else "cams" if self.is_curved else "gears", address)
+        put(SLOTS[self.kind], address)
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).
@@ -392,8 +399,6 @@ class System(Lookup, Opened):
         coupled hinges bound the coordinate they share; with loops, the draw is moved onto them by
         :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
-
         rng = np.random.default_rng(rng)
         if not self.is_tree:
             return random_constrained(self, rng, self.open_tree.random_configuration(rng))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def inverse(D: Array, what: str = "D") -> Array:
     for i in range(m):  # Gauss and Jordan; a positive definite matrix needs no search for pivots
         if left[i, i] == 0:
             raise SingularError(f"{what} is singular: nothing that is free to move there has inertia")
-        over = 1 / left[i, i]
+        over = _reciprocal(left[i, i])
         left[i], right[i] = left[i] * over, right[i] * over
         left[i, i] = 1
         for j in range(m):
@@ -52,6 +53,40 @@ def inverse(D: Array, what: str = "D") -> Array:
     return right
 
 
+def solve(A: Array, b: Array, what: str = "a system of linear equations") -> Array:
+    """x (n,) or (n, ...) of A x = b for a regular A (n, n); a singular one is named by ``what``."""
+    A, b = np.asarray(A), np.asarray(b)
+    if A.dtype != object and b.dtype != object:
+        try:
+            return np.linalg.solve(A, b)
+        except np.linalg.LinAlgError:
+            raise SingularError(f"{what} is singular") from None
+    n, rest = len(A), b.shape[1:]
+    left, right = A.astype(object), b.astype(object).reshape(n, -1)
+    for i in range(n):  # Gauss and Jordan; any number that is not 0 is a pivot, for these are exact
+        pivot = next((j for j in range(i, n) if left[j, i] != 0), None)
+        if pivot is None:
+            raise SingularError(f"{what} is singular")
+        left[[i, pivot]], right[[i, pivot]] = left[[pivot, i]], right[[pivot, i]]
+        over = _reciprocal(left[i, i])
+        left[i], right[i] = left[i] * over, right[i] * over
+        for j in range(n):
+            if j != i and left[j, i] != 0:
+                by = left[j, i]
+                left[j], right[j] = left[j] - by * left[i], right[j] - by * right[i]
+    return right.reshape((n, *rest))
+
+
+def identity(n: int, like: Array) -> Array:
+    """The identity (n, n) in the kind of number that ``like`` holds."""
+    return np.eye(n, dtype=np.asarray(like).dtype)
+
+
 def zeros(shape: tuple[int, ...] | int, like: Array) -> Array:
     """Zeros of the kind of number that ``like`` holds."""
-    return np.zeros(shape, dtype=object if np.asarray(like).dtype == object else np.asarray(like).dtype)
+    return np.zeros(shape, dtype=np.asarray(like).dtype)
+
+
+def _reciprocal(x: Any) -> Any:
+    """1/x; that of a whole number is rational."""
+    return Fraction(1, int(x)) if isinstance(x, int | np.integer) else 1 / x

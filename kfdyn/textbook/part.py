@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array, block, inverse
+from kfdyn.errors import SingularError
+from kfdyn.textbook.algebra import Array, block, inverse, zeros
+from kfdyn.textbook.r86.links import rotation
+
+ROUNDING = 1e-13  # of the largest acceleration, below which a contact neither pulls nor closes
 
 
 class Parts(NamedTuple):
@@ -174,3 +178,95 @@ def upsilon_23(s: Parts, above: Array, phi_inner: Array) -> tuple[Array, Array, 
 def _reach(s: Parts) -> Array:
     """[−H_C G, 1]."""
     return np.concatenate([-s.H_C @ s.G, np.eye(len(s.H_C), dtype=s.P.dtype)], axis=1)
+
+
+def joint_map_of_pins(axes: Any, cosines: Any, sines: Any) -> Array:
+    """H (s, 3) of a hinge that is a succession of pins, in the child's frame, outermost pin first. PART (5).
+
+    ::
+
+        H(k) = [H(k″); H(k′) φ(k′,k)],     H(k″), H(k′) constant, φ(k′,k) the turn of the pins outboard of k′
+
+    Parameters
+    ----------
+    axes : (s, 3)
+        Unit vectors of the pins, innermost first, each in its own frame: the joint maps of the parts, constants.
+    cosines, sines : (s,)
+        Of their angles.
+
+    Returns
+    -------
+    (s, 3)
+        ω of the child in its own frame is H* times the rates, outermost first; it varies with the angles.
+
+    Notes
+    -----
+    "While the H*(k) matrix for the original hinges varies as the coordinates change, the joint map matrix remains
+    constant for the individual subhinges." Source: PART section 2.
+
+    Examples
+    --------
+    A universal joint, z then y, bent by a right angle: the first axis lies along minus x of the child.
+
+    >>> import kfdyn as kf
+    >>> kf.textbook.part.joint_map_of_pins([[0, 0, 1], [0, 1, 0]], [1, 0], [0, 1])
+    array([[ 0,  1,  0],
+           [-1,  0,  0]])
+    """
+    rows, outward = [], None
+    for axis, cosine, sine in list(zip(axes, cosines, sines))[::-1]:
+        axis = np.asarray(axis)
+        rows.append(axis if outward is None else outward.T @ axis)
+        turn = rotation(axis, cosine, sine)
+        outward = turn if outward is None else turn @ outward
+    return np.array(rows)
+
+
+def unilateral(Omega: Array, approach: Array) -> tuple[Array, Array]:
+    """Forces f (r,) of contacts that can push and not pull, and the accelerations w (r,) with them.
+
+    ::
+
+        w = Ω f + w₀,     f ≥ 0,   w ≥ 0,   f·w = 0
+
+    Parameters
+    ----------
+    Omega : (r, r)
+        Operational space compliance (20) along the contact normals, positive definite.
+    approach : (r,)
+        w₀, accelerations along the normals without contact forces; negative where bodies would run into each other.
+
+    Returns
+    -------
+    f, w : (r,), (r,)
+        Each contact either pushes or opens.
+
+    Notes
+    -----
+    One contact changes sides at a time, the first that is wrong (Murty's least-index rule), which ends for every
+    positive definite Ω; up to 2^r turns, r or so in practice. Without friction. Source: PART section 4, where Ω is
+    "required for handling bilateral and unilateral constraints"; bilateral ones are :func:`kfdyn.cut_joint`.
+
+    Examples
+    --------
+    A plank on two trestles, pushed down beside one of them: the other lets go.
+
+    >>> import numpy as np, kfdyn as kf
+    >>> kf.textbook.part.unilateral(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-3.0, 1.0]))
+    (array([1.5, 0. ]), array([0. , 2.5]))
+    """
+    Omega, approach = (x if x.dtype == object else x.astype(float) for x in map(np.asarray, (Omega, approach)))
+    r = len(approach)
+    scale = 0 if Omega.dtype == object else np.abs(approach).max(initial=0.0)
+    closed: list[int] = []
+    for _ in range(2**r):
+        f, w = zeros(r, Omega), approach
+        if closed:
+            f[closed] = -inverse(Omega[np.ix_(closed, closed)], "Ω") @ approach[closed]
+            w = Omega @ f + approach
+            w[closed] = zeros(len(closed), w)
+        wrong = [i for i in range(r) if (f[i] * abs(Omega[i, i]) if i in closed else w[i]) < -ROUNDING * scale]
+        if not wrong:
+            return f, w
+        closed = sorted(set(closed) ^ {wrong[0]})
+    raise SingularError("Ω is not positive definite: no set of contacts carries the load")

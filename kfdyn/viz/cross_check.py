@@ -24,8 +24,8 @@ _NUMBERED = 10  # and up to which each entry gets its number
 _BAND = 6  # pairs of outputs from which on the band around them is drawn as one
 
 
-#: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, samples, level, tests, findings,
-#: histogram, convergence, names, dictionary and claimed.
+#: A :class:`kfdyn.duality.Report`, which this room cannot name: it is read for title, status, samples, level, tests,
+#: findings, histogram, convergence, names, dictionary and claimed.
 CrossCheck = Any
 
 
@@ -39,7 +39,12 @@ def draw_report(report: CrossCheck) -> Figure:
     draw_convergence(report, axes[1, 0])
     draw_whiteness(report, axes[1, 1])
     draw_p_values(report, axes[1, 2])
-    figure.suptitle(f"{literal(report.title)}: the inverse mass matrix is a covariance ({report.samples:,} samples)")
+    found = {
+        "PASSED": "the inverse mass matrix is a covariance",
+        "PARTIAL": "nothing is rejected so far",
+        "REJECTED": "rejected: the samples contradict what is claimed",
+    }[report.status]
+    figure.suptitle(f"{literal(report.title)}: {found} ({report.samples:,} samples)")
     return figure
 
 

@@ -66,6 +66,18 @@ def test_the_check_finds_a_wrong_answer(number):
         exercise.check(lambda *given: np.asarray(answer(*given)) * 1.05)
 
 
+@pytest.mark.parametrize("wrong", ["P", "D", "G", "P_plus"])
+def test_the_verdict_names_what_is_wrong(wrong, capsys):
+    exercise, solution, name = loaded("1")
+
+    def answer(m, r):
+        found = zip(("P", "D", "G", "P_plus"), map(np.asarray, getattr(solution, name)(m, r)))
+        return tuple(1.05 * x if letter == wrong else x for letter, x in found)
+
+    importlib.import_module("verdict").verdict(exercise.check, answer)
+    assert f"{wrong} is wrong" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("claim", "lines", "complaint"),
     [

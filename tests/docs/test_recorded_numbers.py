@@ -47,9 +47,9 @@ def test_what_scripts_write_is_what_was_recorded(speed):
 
 def test_no_page_states_a_time_of_its_own(speed):
     """Outside of code and of what is written from records, numbers with a unit of time or memory are these."""
-    count = r"\d[\d.,]*|half a|some|a few|about a|a tenth of a"
+    count = r"\d[\d.,]* ?|(?:half a|some|a few|about a|a tenth of a) "
     units = "µs|ms|ns|s|seconds?|microseconds?|milliseconds?|MB|kB|GB|kilobytes|megabytes|gigabytes"
-    unit = rf"\b(?:{count}) ?(?:{units})\b"
+    unit = rf"\b(?:{count})(?:{units})\b"
     marks = re.compile(re.escape(speed.BEGIN) + ".*?" + re.escape(speed.END), re.DOTALL)
     found = {}
     for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]:

@@ -22,6 +22,7 @@ MOMENTS = sorted(
     }
 )
 SHAPES = {"wide": (1280, 720), "upright": (390, 720)}
+FRAMES = {"wide": [1240, 582], "upright": [600, 900]}  # of an embedded scene; slides are scaled to the window
 FITS = """Reveal.getSlides().map(slide => {
   const wide = [...slide.querySelectorAll("pre code, div.math, table")].filter(e => e.scrollWidth > e.clientWidth + 1);
   const { width, height } = Reveal.getConfig();
@@ -74,6 +75,8 @@ def test_every_slide_fits_and_no_slide_asks_the_network(slides):
         wait(lambda: slides.evaluate("!Reveal.getCurrentSlide().querySelector('iframe:not([src])')"))
     scenes = slides.evaluate("[...document.querySelectorAll('iframe')].map(frame => frame.dataset.src)")
     wait(lambda: sum("explore.html" in url for url in asked(slides)) >= len(scenes) >= 5)
+    sizes = slides.evaluate("[...document.querySelectorAll('iframe')].map(f => [f.clientWidth, f.clientHeight])")
+    assert all(size in FRAMES.values() for size in sizes)
     assert [url for url in asked(slides) if not url.startswith(("file:", "data:", "about:"))] == []
     assert slides.happened("Runtime.exceptionThrown") == []
     fonts = slides.evaluate("[...document.fonts].length")
@@ -118,3 +121,30 @@ def test_a_linked_moment_is_what_the_page_shows(browser, moment):
     assert page.complaints() == []
     hidden = browser.evaluate("getComputedStyle(document.querySelector('header')).display") == "none"
     assert hidden == (said.get("bare") == "1")
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if "bare=1" in moment])
+def test_a_scene_in_a_slide_is_seen_whole(browser, frame, moment):
+    """Nothing is below the frame or beside it, nor when words grow; letters keep three quarters of their size."""
+    width, height = FRAMES[frame]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **metrics)
+    try:
+        page = Explorer(browser, **dict(parse_qsl(moment)))
+        bounds = (
+            "(() => { const r = document.querySelector('main').getBoundingClientRect();"
+            "const out = [...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect());"
+            "return [r.top, r.left, Math.max(...out.map(b => b.bottom)), Math.max(...out.map(b => b.right)),"
+            "r.width / document.querySelector('main').offsetWidth]; })()"
+        )
+        for words in ("", "document.querySelector('#last').click(), document.querySelector('#sample').click()"):
+            browser.evaluate(words or "0")
+            browser.evaluate("new Promise(done => setTimeout(done, 200))")
+            top, left, below, right, scale = browser.evaluate(bounds)
+            assert top >= 0 and left >= 0
+            assert below <= height and right <= width
+            assert scale > 0.74
+        assert page.complaints() == []
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")

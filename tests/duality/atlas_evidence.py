@@ -5,6 +5,9 @@ python tests/duality/atlas_evidence.py [--ids R86:8.1 ...]      writes kfdyn/dua
 The code that an entry names is broken on purpose, in a copy of this process: a sign turned, a factor put in, a term
 dropped, a transpose forgotten, in its own lines where it is written in Python, and in what it returns where the work is
 done by compiled code. Then the named test is run. A mutant that no test kills is reported as a survivor.
+
+A mutant is killed by an assertion that fails. One that raises another error, hangs or ends the process has crashed:
+that says that the code ran, not that the test knows what it should answer. It counts neither as made nor as killed.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.blocks import Blocks
-from kfdyn.estimation.operator import Operator
+from kfdyn.estimation.model.blocks import Blocks
+from kfdyn.estimation.operators.operator import Operator
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "kfdyn" / "duality" / "atlas_evidence.json"
@@ -322,11 +325,19 @@ def test_of(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
+def is_assertion(error: BaseException | None) -> bool:
+    """Whether a test failed because it looked: an assertion, or ``pytest.raises`` that met no error or another text."""
+    if isinstance(error, BaseExceptionGroup):  # several examples of Hypothesis
+        return any(map(is_assertion, error.exceptions))
+    return isinstance(error, AssertionError | pytest.fail.Exception)
+
+
 class _Outcome:
-    """Which test functions failed, and which code ran in each, fixtures included."""
+    """Which test functions failed by an assertion, which crashed, and which code ran in each, fixtures included."""
 
     def __init__(self, watched: dict[Any, str]) -> None:
-        self.watched, self.ran, self.failed, self.passed = watched, defaultdict(set), set(), set()
+        self.watched, self.ran = watched, defaultdict(set)
+        self.failed, self.crashed, self.passed = set(), set(), set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
@@ -349,12 +360,21 @@ class _Outcome:
         if test_of(item.nodeid) in self.failed:
             pytest.skip("failed already for another parameter")
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        test = test_of(report.nodeid)
+    def fates(self, tests: list[str]) -> dict[str, str]:
+        """Of a mutant, by test: "killed", "crashed" or "survived"."""
+        return {
+            test: "killed" if test in self.failed else "crashed" if test in self.crashed else "survived"
+            for test in tests
+        }
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        report, test = (yield), test_of(item.nodeid)
         if report.failed:
-            self.failed.add(test)
+            (self.failed if is_assertion(call.excinfo.value) else self.crashed).add(test)
         elif report.passed and report.when == "call":
             self.passed.add(test)
+        return report
 
 
 def run(tests: list[str], watched: dict[Any, str] | None = None, plugins: Sequence[Any] = ()) -> _Outcome:
@@ -431,24 +451,39 @@ def measure(results: list[Result], tell: Callable[[str], None] = lambda line: No
         for r in entries:
             seen = baseline.ran[r.test]
             executed = any(f.__qualname__ in seen for f in functions(r.resolve()))
-            passes = r.test in baseline.passed and r.test not in baseline.failed
-            out[r.id] = {"passes": passes, "executed": executed, "mutants": 0, "killed": 0, "survivors": []}
+            passes = r.test in baseline.passed and r.test not in baseline.failed | baseline.crashed
+            out[r.id] = {
+                "passes": passes,
+                "executed": executed,
+                "mutants": 0,
+                "killed": 0,
+                "crashed": 0,
+                "survivors": [],
+            }
         for mutant in mutants(entries[0]):
 
-            def work(mutant: Mutant = mutant, wanted: list[str] = wanted) -> list[str]:
+            def work(mutant: Mutant = mutant, wanted: list[str] = wanted) -> dict[str, str]:
                 mutant.apply()
-                return sorted(run(wanted).failed)
+                return run(wanted).fates(wanted)
 
-            failed = in_a_copy(work, SECONDS)
+            fates = in_a_copy(work, SECONDS) or {}
             for r in entries:
-                out[r.id]["mutants"] += 1
-                if failed is None or r.test in failed:  # one that hangs or crashes is noticed too
-                    out[r.id]["killed"] += 1
-                else:
-                    out[r.id]["survivors"].append(f"{mutant.kind}: {mutant.where}")
+                tally(out[r.id], fates.get(r.test, "crashed"), f"{mutant.kind}: {mutant.where}")
         tell(f"{name[0]}: " + ", ".join(f"{r.id} {out[r.id]['killed']}/{out[r.id]['mutants']}" for r in entries)
              + f"  ({time.perf_counter() - start:.0f} s)")  # fmt: skip
     return out
+
+
+def tally(one: dict[str, Any], fate: str, what: str) -> None:
+    """Count a mutant that was killed, has survived or has crashed."""
+    if fate == "crashed":
+        one["crashed"] += 1
+        return
+    one["mutants"] += 1
+    if fate == "killed":
+        one["killed"] += 1
+    else:
+        one["survivors"].append(what)
 
 
 def _proven(one: dict[str, Any]) -> bool:

@@ -20,23 +20,15 @@ import time
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from atlas_evidence import EVIDENCE, SECONDS, Mutant, in_a_copy, line_mutants, run
+from atlas_evidence import EVIDENCE, SECONDS, Mutant, in_a_copy, line_mutants, run, tally
 from atlas_trace import Texts, traced
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.sweeps import Checks
 
 PER_FUNCTION = 4
-
-
-class Found(NamedTuple):
-    """What became of the mutants of one entry of the atlas."""
-
-    mutants: int
-    killed: int
-    survivors: list[str]
 
 
 # ---- the evidence
@@ -84,7 +76,8 @@ def passes(test: str, kind: str) -> None:
     def work() -> float:
         prepare(kind)
         outcome = run([test])
-        return time.process_time() if test in outcome.passed and test not in outcome.failed else -1.0
+        sound = test in outcome.passed and outcome.fates([test])[test] == "survived"
+        return time.process_time() if sound else -1.0
 
     before = time.process_time()
     spent = in_a_copy(work, SECONDS)
@@ -94,22 +87,22 @@ def passes(test: str, kind: str) -> None:
         sys.exit(f"{test} takes {spent - before:.0f} s as {kind} code: a slow mutant could not be told from a dead one")
 
 
-def is_noticed(mutant: Mutant, test: str, kind: str) -> bool:
-    """Whether the test fails, hangs or dies of it."""
+def fate(mutant: Mutant, test: str, kind: str) -> str:
+    """Whether an assertion of the test kills it, it survives, or it crashes or hangs."""
 
-    def work() -> bool:
+    def work() -> str:
         prepare(kind)
         with tempfile.TemporaryDirectory() as empty:
             os.environ["KFDYN_CACHE_DIR"] = empty  # the sound code is not to be found there
             mutant.apply()
-            return test in run([test]).failed
+            return run([test]).fates([test])[test]
 
-    return in_a_copy(work, SECONDS) is not False
+    return in_a_copy(work, SECONDS) or "crashed"
 
 
-def measure(results: list[Result]) -> dict[str, dict[str, Found]]:
+def measure(results: list[Result]) -> dict[str, dict[str, dict[str, Any]]]:
     """Survivors and counts by id and kind; this process runs no recursion itself."""
-    out: dict[str, dict[str, Found]] = {r.id: {} for r in results}
+    out: dict[str, dict[str, dict[str, Any]]] = {r.id: {} for r in results}
     for test, group in groupby(sorted(results, key=lambda r: r.test or ""), key=lambda r: r.test or ""):
         entries = list(group)
         start = time.perf_counter()
@@ -123,13 +116,15 @@ def measure(results: list[Result]) -> dict[str, dict[str, Found]]:
                         mutants = list(chosen(r, name, kind, ran[name]))
                         if not mutants:
                             sys.exit(f"{r.id}: nothing of {name} can be broken")
-                        found[name] = [(m.kind, m.where, is_noticed(m, test, kind)) for m in mutants]
-                made = [one for name in r.sweeps for one in found[name]]
-                left = [f"{broken}: {where} ({kind})" for broken, where, noticed in made if not noticed]
-                out[r.id][kind] = Found(len(made), len(made) - len(left), left)
+                        found[name] = [(fate(m, test, kind), f"{m.kind}: {m.where} ({kind})") for m in mutants]
+                out[r.id][kind] = {"mutants": 0, "killed": 0, "crashed": 0, "survivors": []}
+                for name in r.sweeps:
+                    for end, what in found[name]:
+                        tally(out[r.id][kind], end, what)
         for r in entries:
             told = ", ".join(
-                f"{one.killed}/{one.mutants} {kind} {one.survivors or ''}" for kind, one in out[r.id].items()
+                f"{one['killed']}/{one['mutants']} {kind}, {one['crashed']} crashed {one['survivors'] or ''}"
+                for kind, one in out[r.id].items()
             )
             print(f"{r.id}: {told}  ({time.perf_counter() - start:.0f} s)", file=sys.stderr, flush=True)
     return out
@@ -143,12 +138,12 @@ def main() -> None:
     asked = parser.parse_args()
     results = [r for r in atlas().values() if r.sweeps and (not asked.ids or r.id in asked.ids)]
     found = measure(results)
-    left = [text for of_entry in found.values() for one in of_entry.values() for text in one.survivors]
+    left = [text for of_entry in found.values() for one in of_entry.values() for text in one["survivors"]]
     if asked.check:
         sys.exit(f"not noticed: {left}" if left else 0)
     known = json.loads(Path(EVIDENCE).read_text(encoding="utf-8"))
     for key, of_entry in found.items():
-        known[key]["recursions"] = {kind: one._asdict() for kind, one in of_entry.items()}
+        known[key]["recursions"] = of_entry
     Path(EVIDENCE).write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(found)} entries have recursions behind them; not noticed: {left}")
 

@@ -78,7 +78,28 @@ def test_loops_are_refused():
         kf.Tree.from_edges(4, [(1, 0), (2, 0), (3, 1), (3, 2)])
     with pytest.raises(TreeError, match="closed loop must be cut"):
         kf.Tree.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    with pytest.raises(TreeError, match="closed loop must be cut"):  # node 0 is the one with two parents
+        kf.Tree.from_edges(3, [(0, 1), (0, 2)])
+    with pytest.raises(TreeError, match="closed loop must be cut"):  # and here a parent it already has is node 0
+        kf.Tree.from_edges(3, [(2, 0), (2, 1)])
     with pytest.raises(TreeError, match="not one of 0 to 1"):
         kf.Tree.from_edges(2, [(2, 0)])
     with pytest.raises(TreeError, match=r"form a loop: .*cut one of these edges"):
         kf.Tree([1, 2, 0])
+
+
+@pytest.mark.parametrize(("turn", "dofs"), [(0.0, 4), (0.7, 2)])
+def test_when_the_covariance_of_a_uniform_chain_settles(turn, dofs):
+    """theory.md, section 8: Hv ≠ 0 for all v with φv = v needs 4 dofs on a straight chain, 2 where φ turns as well."""
+    rng, N = np.random.default_rng(0), 600
+    R = kf.spatial.rotation_vector_to_matrix(turn * np.array([0.6, 0.0, 0.8]))
+    phi = kf.spatial.rigid_transform([0.5, 0.1, 0.2]) @ np.kron(np.eye(2), R)
+    unseen = 6 - np.linalg.matrix_rank(phi - np.eye(6), tol=1e-12)
+    assert unseen == dofs
+    M = kf.spatial.spatial_inertia(1.0, [0.25, 0, 0], np.diag([0.02, 0.1, 0.11]))
+    for m in range(1, 6):
+        H = np.linalg.qr(rng.normal(size=(6, 6)))[0][:m]
+        ss = kf.StateSpace([*range(1, N), -1], np.stack([phi] * N), np.stack([H] * N), np.stack([M] * N))
+        P = kf.riccati(ss).P
+        grown = np.trace(P[N - 1]) / np.trace(P[N // 2])
+        assert abs(grown - 1) < 1e-3 if m >= dofs else grown > 1.5, (m, grown)

@@ -141,3 +141,40 @@ def test_what_was_interrupted_is_repeated_as_far_as_it_came(monkeypatch):
     again = kf.cross_check(ARM, Q, samples=int(words.replace(",", "")))
     assert again.samples == partial.samples
     assert [t.p_value for t in again.tests] == [t.p_value for t in partial.tests]
+
+
+def test_the_exact_gap_is_printed_beside_what_samples_see():
+    """A wrong sign in a small entry passes the samples; the package knows the exact matrix, and says so."""
+    wrong, deviations = INVERSE.copy(), np.sqrt(np.diag(INVERSE))
+    part = np.abs(INVERSE / np.outer(deviations, deviations))
+    i, j = divmod(int(np.argmin(part)), 6)
+    wrong[i, j] = wrong[j, i] = -wrong[i, j]
+    report = claim(wrong)
+    assert report.passed
+    said = f"the exact 𝓜⁻¹ differs from it by {2 * part[i, j]:.2g} of the two deviations at ("
+    assert said in report.verdict() and "Samples alone judge" in report.verdict()
+    assert ARM.hinge_names[i] in report.verdict() and ARM.hinge_names[j] in report.verdict()
+    assert "at most, which is rounding" in claim(INVERSE).verdict()
+    assert "at most, which is rounding" in claim(INVERSE.astype(np.float32)).verdict()
+
+
+def test_another_order_of_rows_is_recognised():
+    order = np.array([2, 0, 1, 5, 4, 3])
+    said = claim(INVERSE[np.ix_(order, order)]).verdict()
+    assert f"with rows and columns in another order: {', '.join(ARM.hinge_names[k] for k in order)}" in said
+    assert "another order" not in claim(1.1 * INVERSE).verdict()
+
+
+def test_linear_before_angular_is_recognised():
+    robot = kf.models.free_flyer()
+    q = robot.random_configuration(np.random.default_rng(0))
+    swapped = np.r_[3:6, 0:3, 6 : robot.nv]
+    for name, exact in (("a", kf.mass_matrix_inverse(robot, q)), ("T", kf.mass_matrix(robot, q))):
+        report = kf.cross_check(robot, q, samples=2000, claimed={name: exact[np.ix_(swapped, swapped)]})
+        assert "with [linear; angular] where [angular; linear] is wanted" in report.verdict()
+
+
+def test_the_figure_of_a_rejection_does_not_say_that_it_is_a_covariance():
+    title = claim(3 * INVERSE).plot().get_suptitle()
+    assert "rejected" in title and "is a covariance" not in title
+    assert "is a covariance" in claim(INVERSE).plot().get_suptitle()

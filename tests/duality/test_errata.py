@@ -10,7 +10,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.errors import SingularError
 from kfdyn.spatial.single_body import inertia_rate
-from kfdyn.textbook import part, r86
+from kfdyn.textbook import part, r86, sko
 
 sys.path.append(str(Path(__file__).parents[1] / "textbook"))
 from r86_cases import arm_case
@@ -189,6 +189,35 @@ def test_ATBI_terminal_body(case):
     for k in range(2, chain.N + 1):
         assert same(chain.M[k] @ lam[k] + chain.xi[k] + chain.phi[k] @ x[k - 1], x[k])
         assert apart(chain.M[k] @ lam[k] + chain.xi[k] + x[k - 1], x[k])
+
+
+@row("| slide 43, walk to the root |")
+def test_SKO_43():
+    """Where states differ in number A is not square, and no φ of a rigid body takes its place; A gives the element."""
+    rng = np.random.default_rng(3)
+    A, H = [rng.normal(size=(2, 3)), None], [rng.normal(size=(1, 3)), rng.normal(size=(2, 2))]
+    ss = kf.StateSpace([1, -1], A, H, [np.eye(3), np.eye(2)])
+    X = np.eye(3) @ H[0].T
+    assert same(H[1] @ A[0] @ X, sko.mass_matrix(sko.model_of(ss))[1:, :1])
+    for n in (2, 6):
+        with pytest.raises(ValueError, match=r"mismatch|matmul"):
+            _ = np.eye(n) @ X
+
+
+@row("| slide 65, title |")
+def test_SKO_65(model):
+    """The identity holds; AKDK*A* has blocks where each of the other terms has its own."""
+    op = kf.Operators(model)
+    A, K, D, P = (getattr(op, name).dense() for name in ("phi", "K", "D", "P"))
+    strict = A - np.eye(len(A))
+    last = A @ K @ D @ K.T @ A.T
+    terms = P, strict @ P, P @ strict.T
+    assert same(sum(terms) + last, A @ op.Q.dense() @ A.T)
+    for term in terms:
+        assert (np.abs(last)[np.abs(term) > 1e-9] > 1e-9).any()
+    psi = op.psi.dense()
+    disjoint = P, strict @ P, P @ (psi - np.eye(len(psi))).T  # of AMψ*, on the slide before: these are
+    assert not any((np.abs(a) * np.abs(b)).any() for i, a in enumerate(disjoint) for b in disjoint[:i])
 
 
 @row("| first term of $\\dot M$ |")

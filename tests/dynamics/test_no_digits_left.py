@@ -27,6 +27,8 @@ def answers(system, q):
     zero, one = np.zeros((*q.shape[:-1], system.nv)), np.ones((*q.shape[:-1], system.nv))
     yield lambda: kf.forward_dynamics(system, q, zero, one)
     yield lambda: kf.forward_dynamics(system, q, zero, one, method="engine")
+    yield lambda: kf.forward_dynamics(system, q, zero, one, method="mass_matrix")
+    yield lambda: kf.acceleration_causes(system, q, zero, one)
     yield lambda: kf.mass_matrix_inverse(system, q)
     yield lambda: kf.mass_matrix_logdet(system, q)
     yield lambda: kf.mass_matrix_logdet_gradient(system, q)
@@ -51,6 +53,98 @@ def test_a_rotor_is_the_cure_that_is_named():
     M = kf.mass_matrix(cured, np.zeros(3))
     a = kf.forward_dynamics(cured, np.zeros(3), None, np.ones(3), gravity=np.zeros(3))
     np.testing.assert_allclose(M @ a, np.ones(3), rtol=1e-8)
+
+
+def unit(rng):
+    x = rng.normal(size=3)
+    return x / np.linalg.norm(x)
+
+
+def on_a_line(kind, rng):
+    """Point masses on one line through the point where three axes meet: 𝓜 has rank 2 of 3 at every pose."""
+    far = rng.normal(size=3) * 10.0 ** rng.uniform(-1, 1)
+    at = far * rng.uniform(-1, 1, size=(1 + rng.integers(2), 1))
+    mass = 10.0 ** rng.uniform(-3, 3, size=len(at))
+    points = sum(spatial_inertia(m, c, np.zeros((3, 3))) for m, c in zip(mass, at))
+    nothing, revolute = np.zeros((6, 6)), kf.Hinge.revolute
+    hinges = {
+        "ball": [kf.Hinge.ball()],
+        "gimbal": [kf.Hinge.gimbal()],
+        "three axes": [revolute(unit(rng)) for _ in range(3)],
+        "an axis and a universal": [revolute(unit(rng)), kf.Hinge.universal()],
+        "a ball on an arm": [revolute(unit(rng)), kf.Hinge.ball()],
+    }[kind]
+    bodies = []
+    for k, hinge in enumerate(hinges):
+        inertia, away = points if k == len(hinges) - 1 else nothing, np.zeros(3)
+        if kind == "a ball on an arm" and k == 0:
+            inertia = spatial_inertia(1.0, rng.normal(size=3), np.eye(3))
+        if kind == "a ball on an arm" and k == 1:
+            away = rng.normal(size=3)
+        parent = f"link_{k - 1}" if k else None
+        bodies.append(kf.Body(f"link_{k}", inertia, hinge, parent, position=away, hinge_name=f"hinge_{k}"))
+    return kf.System(bodies)
+
+
+def geared(system, rng):
+    """The same beside two hinges on one gear."""
+    own = spatial_inertia(1.0, rng.normal(size=3), np.eye(3))
+    pair = [kf.Body(name, own, kf.Hinge.revolute(unit(rng)), hinge_name=name) for name in ("drive", "driven")]
+    return kf.System([*pair, *system.bodies], couplings=[kf.Coupling(["drive", "driven"], [[1.0], [0.5]])])
+
+
+def one_by_one(system, q, tau):
+    """What is asked for one pose, and has no answer at any."""
+    yield from answers(system, q)
+    yield lambda: kf.dynamics_filter(system, q, None, tau)
+    yield lambda: kf.simulate(system, q, np.zeros(system.nv), [0.0, 1e-9], torque=lambda t, q, v: tau)
+
+
+def of_gears(system, q, tau):
+    for method in ("filter", "mass_matrix", "embedding"):
+        yield lambda method=method: kf.forward_dynamics(system, q, None, tau, method=method)
+    yield lambda: kf.mass_matrix_inverse(system, q)
+    yield lambda: kf.mass_matrix_logdet(system, q)
+    yield lambda: kf.operational_space_compliance(system, q, system.body_names[-1])
+    yield lambda: kf.dynamics_filter(system, q, None, tau)
+
+
+@pytest.mark.parametrize("poses", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["ball", "gimbal", "three axes", "an axis and a universal", "a ball on an arm"])
+def test_point_masses_on_a_line_have_no_answer_wherever_rounding_falls(kind, poses):
+    """Robots and poses at random: of a ball some in a hundred were answered, by the mass matrix one in ten."""
+    rng = np.random.default_rng(poses)
+    for _ in range(poses):
+        system = on_a_line(kind, rng)
+        q, tau = system.random_configuration(rng), rng.normal(size=system.nv)
+        for call in one_by_one(system, q, tau):
+            with pytest.raises(SingularError):
+                call()
+        system = geared(system, rng)
+        q, tau = system.random_configuration(rng), rng.normal(size=system.nv)
+        for call in of_gears(system, q, tau):
+            with pytest.raises(SingularError):
+                call()
+
+
+def test_what_a_hinge_feels_little_of_is_answered_all_the_same():
+    """A rod a thousandth as thick as long, on a ball: large gains, and digits enough; alone and in a batch."""
+    rng = np.random.default_rng(0)
+    rod = spatial_inertia(2.0, [0.0, 0.0, 0.5], np.diag([1 / 6, 1 / 6, 1e-7]))
+    system = kf.System([kf.Body("rod", rod, kf.Hinge.ball())])
+    q = np.stack([system.random_configuration(rng) for _ in range(50)])
+    turned = [kf.System([dataclasses.replace(system.bodies[0], rotation=rotation(rng))]) for _ in range(20)]
+    for own in (system, *turned):
+        M, tau = kf.mass_matrix(own, q), rng.normal(size=(50, 3))
+        for method in ("filter", "engine", "mass_matrix"):
+            a = kf.forward_dynamics(own, q, None, tau, gravity=np.zeros(3), method=method)
+            rounding = 1e-14 * np.abs(M).max() * np.abs(a).max()  # a is up to 1e7 rad/s²
+            np.testing.assert_allclose((M @ a[..., None])[..., 0], tau, rtol=0, atol=rounding)
+
+
+def rotation(rng):
+    made, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    return made * np.linalg.det(made)
 
 
 @pytest.mark.filterwarnings("ignore::kfdyn.io.loaded.LoadWarning")

@@ -11,6 +11,8 @@ ROWS = 11  # a pass of eight lanes and a part of one
 SYSTEMS = {"arm": kf.models.puma560, "tree": lambda: kf.models.random_tree(9, 4), "free": kf.models.free_flyer}
 CALLS = {
     "forward": lambda s, q, v, u: kf.forward_dynamics(s, q, v, u),
+    "by the engine": lambda s, q, v, u: kf.forward_dynamics(s, q, v, u, method="engine"),
+    "causes": lambda s, q, v, u: kf.acceleration_causes(s, q, v, u),
     "inverse": lambda s, q, v, u: kf.inverse_dynamics(s, q, v, u),
     "bias": lambda s, q, v, u: kf.bias_forces(s, q, v),
     "mass matrix": lambda s, q, v, u: kf.mass_matrix(s, q),

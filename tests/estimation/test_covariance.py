@@ -46,7 +46,7 @@ def filter_maps(case):
 @fast
 @given(cases(missing=True))
 def test_every_covariance_is_that_of_its_quantity(case):
-    """ATBI:cov-x, ATBI:cov-T, cov-z, ATBI:cov-eps, cov-nu, cov-ez; R86:9.17-9.18, 9.19-9.21; THEORY section 5."""
+    """ATBI:cov-x, ATBI:cov-T, cov-z, ATBI:cov-eps, ATBI:cov-nu, cov-ez; R86:9.17-9.18, 9.19-9.21; THEORY section 5."""
     filt = kf.kalman_filter(case.ss, case.T)
     cov = kf.Covariances(filt.covariances)
     noise, maps = filter_maps(case)

@@ -5,11 +5,11 @@ adjoint products, which never form a matrix. D^-1 and the inverses of φ, ψ are
 """
 
 import numpy as np
-from hypothesis import given
-from random_models import cases, close, fast
+from hypothesis import example, given
+from random_models import cases, close, fast, random_case
 
 import kfdyn as kf
-from kfdyn.estimation.operator import Operator
+from kfdyn.estimation.operators.operator import Operator
 
 
 def same(left, right, digits=10):
@@ -100,6 +100,8 @@ def test_model_and_output_covariance(case):
 
 
 @given(cases())
+@example(random_case(7, 7, m=1))  # one output a node, as in R86: scalar divisions, other formulas of the engine
+@example(random_case(8, 7, m=1, noise=False))
 @fast
 def test_riccati_operator_equation(case):
     """SKO:riccati-operator, ATBI:riccati. Q = P − ℰ_ψPℰ_φ* = P − ℰ_ψPℰ_ψ* − KRK*, any R."""

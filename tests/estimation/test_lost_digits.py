@@ -1,6 +1,7 @@
 """The estimate of lost digits beside 60 of them, and the warning: where it is due, and nowhere else."""
 
 import warnings
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 import kfdyn as kf
 from kfdyn.errors import LostDigitsWarning, SingularError
-from kfdyn.estimation.lost_digits import lost_digits
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.cancellation import lost_digits
+from kfdyn.estimation.inference.riccati import riccati
 
 STEPS = 12
 TREND = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
@@ -112,7 +113,7 @@ def test_every_call_tells():
 
 
 def test_what_was_found_is_kept(monkeypatch):
-    from kfdyn.estimation import lost_digits as module
+    from kfdyn.estimation.inference import cancellation as module
 
     looked = []
     monkeypatch.setattr(module, "lost_digits", lambda cov, look=lost_digits: looked.append(cov) or look(cov))
@@ -198,3 +199,16 @@ def test_of_roots_the_score_keeps_what_it_does_not_tell_of():
     for got, want in ((found.R.flat, flat.R.flat), (found.Q.flat[4:], flat.Q.flat[4:]), (found.xi, flat.xi)):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
     assert np.abs(found.phi.flat - flat.phi.flat).max() > 1e-5 * np.abs(flat.phi.flat).max()
+
+
+@pytest.mark.parametrize("file", ["{}_study.py", "{}-study/study.py", "elsewhere/study.py"])
+def test_a_script_is_warned_whatever_the_name_of_its_file(file):
+    """It may begin with the path of the package: who calls is told by the names of modules."""
+    rows, y = regression(3, 3, 1e-6)
+    ss = kf.StateSpace.chain(np.eye(3), rows[:, None], np.zeros((3, 3)), [[1e-6]], np.zeros(3), 1e12 * np.eye(3))
+    script = compile("kf.kalman_filter(ss, y)", file.format(Path(kf.__file__).parent), "exec")
+    with pytest.warns(LostDigitsWarning):
+        exec(script, {"__name__": "__main__", "kf": kf, "ss": ss, "y": y})
+    with warnings.catch_warnings():  # the package itself, as a fit does
+        warnings.simplefilter("error")
+        exec(script, {"__name__": "kfdyn.estimation.fitting.fit", "kf": kf, "ss": ss, "y": y})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 
 ARM = kf.models.puma560()
 ONE = [[1.0]]
@@ -66,3 +66,30 @@ def test_results_of_flat_models_are_taken():
     flat = kf.StateSpace.chain(ONE, ONE, ONE, ONE, steps=3)
     filt = kf.kalman_filter(flat, [1.0, 2.0, 3.0])
     assert kf.bryson_frazier(filt).x[2].shape == (1,) and kf.bryson_frazier(flat, filt).ss is flat
+
+
+def test_what_is_no_model_is_told_what_it_has_instead():
+    one = np.ones((1, 1))
+    ss, flat = (kf.StateSpace.chain(one, one, one, one, P0=P0, steps=4) for P0 in (one, None))
+    outward = kf.OutwardTree([2, 2, -1], [one] * 3, [one] * 3, [one, one, np.zeros((0, 1))])
+    filt = kf.kalman_filter(ss, np.arange(4.0))
+    for ask in (lambda: kf.draw(outward, np.random.default_rng(0)), lambda: kf.Covariances(outward)):
+        with pytest.raises(ModelError, match=r"got OutwardTree .* branches outward has smooth\(y\)"):
+            ask()
+    for ask in (lambda: kf.Covariances(filt), lambda: kf.Covariances(kf.kalman_filter(flat, np.arange(4.0)))):
+        with pytest.raises(ModelError, match="this is a result, whose model is its attribute ss"):
+            ask()
+    for wrong in (None, outward, kf.models.pendulum()):
+        with pytest.raises(ModelError, match=r"must be a kfdyn\.StateSpace"):
+            kf.fast_filter(wrong, np.arange(4.0))
+    from kfdyn.estimation.consistency import nis
+    from kfdyn.estimation.series.arma import coefficients_of
+
+    for wrong in (None, ss, kf.kalman_filter(flat, np.arange(4.0))):
+        with pytest.raises(ModelError, match="without flat priors"):
+            nis(wrong)
+    with pytest.raises(ShapeError, match=r"partial autocorrelations, such as those in fit\.params"):
+        coefficients_of(filt)
+    for wrong in (np.s_[:, 0], "a", [0, 1], None):
+        with pytest.raises(ShapeError, match=r"counted by node.* x\.stacked\(\)"):
+            filt.predicted_state[wrong]

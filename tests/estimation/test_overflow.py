@@ -6,7 +6,7 @@ from random_models import close
 
 import kfdyn as kf
 from kfdyn.errors import ModelError
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 ONE = np.ones((1, 1))
 
@@ -112,3 +112,28 @@ def test_a_likelihood_beyond_doubles_is_refused(lead):
     with pytest.raises(ModelError, match="the log-likelihood is too large for a double"):
         filt.llf  # noqa: B018
     assert lead or "llf beyond a double" in repr(filt)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e300])
+def test_scores_and_likelihoods_beyond_a_double_are_refused(size):
+    """They were infinite, or NaN, with warnings of NumPy; warnings are errors here."""
+    one = np.ones((1, 1))
+    ss = kf.StateSpace.chain(one, one, one, one, [0.0], one, steps=3)
+    flat = kf.StateSpace.chain(one, one, one, one, steps=3)
+    T = size * np.array([1.0, -1.0, 1.0])
+
+    def build(theta):
+        return kf.StateSpace.chain(one, one, theta[0] * one, one, [0.0], one, steps=3)
+
+    for answer in (
+        lambda: kf.score(ss, T).Q,
+        lambda: kf.score(ss, T).phi,
+        lambda: kf.likelihood(build, [[1.0], [2.0]], T),
+        lambda: kf.fast_filter(ss, T).llf,
+        lambda: kf.kalman_filter(flat, T).llf,
+        lambda: kf.series.local_level().likelihood(T)([1.0, 1.0]),
+        lambda: kf.series.local_level().likelihood(T, gradient=False)([1.0, 1.0]),
+        lambda: kf.innovations_factor(ss).matvec(np.full(3, 1e308)),
+    ):
+        with pytest.raises(ModelError, match="too large for a double"):
+            answer()

@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_models import Case, cases, close, fast, random_case
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense import dense_filter, dense_posterior
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 QUANTITIES = ("P", "P_plus", "D", "G")
 
@@ -170,6 +170,8 @@ def test_order_of_covariances(case):
 
 
 @given(cases(missing=True))
+@example(random_case(7, 7, m=1))  # one output a node, as in R86: scalar divisions, other formulas of the engine
+@example(random_case(8, 7, m=1, noise=False))
 @fast
 def test_alternative_updates(case):
     """R86:8.25, ATBI:crossing. P⁺ = P − GDG* = τ̄P = τ̄Pτ̄* + GRG*, G restricted to what was seen."""

@@ -543,3 +543,13 @@ def test_verdict_on_covariances_is_that_of_eigenvalues(n, unit):
     bad = U @ np.diag(np.r_[np.ones(n - 1), -1e-8]) @ U.T
     with pytest.raises(ModelError, match=f"Q of node {len(good)} is not positive"):
         kf.StateSpace(parent, phi, H, [*good, scale @ (0.5 * (bad + bad.T)) @ scale])
+
+
+def test_a_mean_of_step_0_needs_its_covariance():
+    """It was dropped in silence where P0 was not given, for a flat prior has no mean."""
+    with pytest.raises(ModelError, match=r"x0 is given without P0.*zeros if x0 is known exactly.*flat prior"):
+        kf.StateSpace.chain(ONE, ONE, ONE, ONE, x0=[3.0], steps=3)
+    F = np.eye(3)
+    for source, prior in (("H", {}), ("P0", {"P0": np.eye(2)}), ("x0", {"x0": [0.0, 0.0], "P0": np.eye(2)})):
+        with pytest.raises(ShapeError, match=rf"F has blocks of shape \(3, 3\), but {source} says n = 2"):
+            kf.StateSpace.chain(F, np.ones((1, 2)), np.eye(2), ONE, steps=4, **prior)

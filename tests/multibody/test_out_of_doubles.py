@@ -79,3 +79,11 @@ def test_words_for_a_quaternion_that_is_nearly_unit():
     ball = kf.System([kf.Body("ball", np.eye(6), kf.Hinge.ball())])
     with pytest.raises(ModelError, match=r"has length 1\.000002, not 1"):
         kf.mass_matrix(ball, [0, 0, 0, 1.000002])
+
+
+def test_an_impact_too_hard_or_at_rest():
+    wall = kf.models.pendulum(length=1.0).with_loops([kf.Loop(None, "bob", rows=(1,))])
+    np.testing.assert_allclose(kf.impact(wall, [0.2], [1e300], restitution=0.5).v, [-5e299])
+    np.testing.assert_array_equal(kf.impact(wall, [0.2], None).v, [0.0])
+    with pytest.raises(ModelError, match=r"too large for a double.*v reaches 1.7e\+308"):
+        kf.impact(wall, [0.2], [1.7e308], restitution=0.5)

@@ -7,40 +7,74 @@ from spatial_cases import assert_close, random_cloud, random_rotation
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.spatial import spatial_inertia
-from kfdyn.spatial.single_body import FORMULATIONS, free_motion, measure_formulations, summary_table
+from kfdyn.spatial.single_body import FORMULATIONS, body_equations, free_motion, measure_formulations, summary_table
 
-# What SRB prints: conserved spatial momentum, non-working b, independent of linear velocity.
+# What SRB prints: β, b; conserved spatial momentum, non-working b, independent of linear velocity.
 PRINTED = {
-    "cm": (True, True, True),
-    "point": (False, False, True),
-    "body": (False, True, False),
-    "inertial": (True, True, False),
+    "cm": ("ᴵV(C)", "V̄ω(C) M(C) Vω(C)", True, True, True),
+    "point": ("ᴵV(z)", "V̄ω(z) M(z) Vω(z)", False, False, True),
+    "body": ("ᴮV(z)", "V̄(z) h(z)", False, True, False),
+    "inertial": ("V_I = φ*(z, I) V(z)", "V̄_I h_I", True, True, False),
 }
 
 
-def tumbling(seed):
+def tumbling(seed, with_points=False):
     rng = np.random.default_rng(seed)
-    M6 = spatial_inertia(*random_cloud(rng).parameters)
-    return M6, random_rotation(rng), rng.normal(size=3), rng.normal(size=6)
+    cloud = random_cloud(rng)
+    given = spatial_inertia(*cloud.parameters), random_rotation(rng), rng.normal(size=3), rng.normal(size=6)
+    return (*given, cloud) if with_points else given
 
 
-def test_the_table_is_srbs():
-    """SRB:table, as printed."""
+def as_printed(M6, R, z, V, cloud):
+    """β, b and h of each row from the particles: sums of m r × ṙ and m ṙ, and the products that the table names."""
+    m, s = cloud.m, cloud.s @ R.T  # from z, in inertial axes
+    omega, v = V[:3], V[3:]
+    l = m @ s / m.sum()
+    turn = np.kron(np.eye(2), R.T)
+
+    def momentum(about, linear, spin=omega):
+        speeds = linear + np.cross(spin, s - about)
+        return np.concatenate([m @ np.cross(s - about, speeds), m @ speeds])
+
+    def bar(V, h):
+        return np.concatenate([np.cross(V[:3], h[:3]) + np.cross(V[3:], h[3:]), np.cross(V[:3], h[3:])])
+
+    def row(about, linear):
+        return np.concatenate([omega, linear]), momentum(about, linear)
+
+    (at_C, h_C), (at_z, h_z), (at_I, h_I) = (row(x, v + np.cross(omega, x)) for x in (l, np.zeros(3), -z))
+    spin = np.concatenate([omega, np.zeros(3)])
+    return {
+        "cm": (at_C, bar(spin, momentum(l, np.zeros(3))), h_C),
+        "point": (at_z, bar(spin, momentum(np.zeros(3), np.zeros(3))), h_z),
+        "body": (turn @ at_z, bar(turn @ at_z, turn @ h_z), turn @ h_z),
+        "inertial": (at_I, bar(at_I, h_I), h_I),
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_table_is_srbs(seed):
+    """SRB:table. Each row as printed; its β and b computed from particles are those of the equations."""
     table = {row.key: row for row in summary_table()}
     assert list(table) == list(FORMULATIONS) == list(PRINTED)
-    for key, row in table.items():
+    for key, (beta, b, _) in as_printed(*tumbling(seed, with_points=True)).items():
+        row, eom = table[key], body_equations(key, *tumbling(seed))
         claims = row.conserves_momentum, row.bias_does_no_work, row.free_of_linear_velocity
-        assert claims == PRINTED[key]
+        assert (row.velocity, row.bias, *claims) == PRINTED[key]
+        assert_close(eom.velocity, beta, 1e-12)
+        assert_close(eom.bias, b, 1e-12)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_table_is_true(seed):
-    """SRB:table, SRB:momentum, SRB:gyro-work, as measured over two seconds of tumbling."""
+    """SRB:momentum, SRB:gyro-work, and the statements of SRB:table, as measured over two seconds of tumbling."""
+    for key, (_, _, h) in as_printed(*tumbling(seed, with_points=True)).items():
+        assert_close(body_equations(key, *tumbling(seed)).momentum, h, 1e-12)
     measured = measure_formulations(*tumbling(seed), np.linspace(0, 2, 21))
     for told in summary_table():
         key, row = told.key, measured[told.key]
         claims = told.conserves_momentum, told.bias_does_no_work, told.free_of_linear_velocity
-        assert claims == PRINTED[key]
+        assert claims == PRINTED[key][2:]
         for value, holds in zip((row.momentum_drift, row.bias_work, row.linear_velocity_influence), claims):
             # the integrator's tolerance is 1e-12 a step; what does not hold fails by percents
             assert value < 1e-10 if holds else value > 1e-2, (key, row)

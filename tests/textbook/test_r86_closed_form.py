@@ -5,6 +5,7 @@ import pytest
 from r86_cases import arm_case, close
 
 import kfdyn as kf
+from kfdyn.dynamics import Responses
 from kfdyn.textbook import r86
 
 SEEDS = range(3)
@@ -94,7 +95,10 @@ def test_order_of_the_double_sum(case, form):
 
 
 def test_accelerations_by_cause(case, form):
-    """R86 (10.1)-(10.3): α¹, α², α³ are the responses to τ, ξ, η, one by one; α² as printed is not."""
+    """R86:10.1-10.3. α¹, α², α³ are the responses to τ, ξ, η, one by one, and c, d ψ G the elements of M⁻¹.
+
+    So are the package's: its c(k), and its element by element. α² as printed is not.
+    """
     N = case.chain.N
     M = r86.inertia_matrix_7_11(case.chain)
     still = [None] + [np.zeros(6)] * N
@@ -109,11 +113,9 @@ def test_accelerations_by_cause(case, form):
     printed = np.array([form.alpha2_10_2(k, as_printed=True) for k in every])
     right = np.array([form.alpha2_10_2(k) for k in every])
     assert np.abs(printed - right).max() > 1e-3 * np.abs(right).max()
-
-
-def test_elements_of_the_inverse(case, form):
-    """R86 (10.2): c on the diagonal, d ψ G and its transpose beside it, are the dense inverse."""
-    every = range(1, case.chain.N + 1)
-    mine = np.array([[form.inverse_element(k, i) for i in every] for k in every])
-    close(mine, np.linalg.inv(r86.inertia_matrix_7_11(case.chain)), 1e-9)
-    close(mine[::-1, ::-1], kf.mass_matrix_inverse(case.system, case.q))
+    inverse = np.linalg.inv(M)
+    close([[form.inverse_element(k, i) for i in every] for k in every], inverse, 1e-9)
+    close([form.c_10_3(k) for k in every], np.diag(inverse), 1e-9)
+    responses = Responses(kf.riccati(kf.as_estimation(case.system, case.q)))
+    close([responses.c(N - k)[0, 0] for k in every], np.diag(inverse), 1e-9)
+    close(inverse[::-1, ::-1], kf.mass_matrix_inverse(case.system, case.q), 1e-9)

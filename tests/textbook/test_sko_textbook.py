@@ -11,6 +11,7 @@ from theory_cases import motion, pinocchio_accelerations, with_inputs
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError, TreeError
+from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
 from kfdyn.textbook import r86, sko
 
 ANY = cases(min_nodes=1, max_nodes=7)
@@ -71,12 +72,16 @@ def test_velocities_and_jacobian_of_any_model(case):
 @given(ANY)
 @fast
 def test_forward_dynamics_of_any_model(case):
-    """SKO:fd-quadratic, SKO:fd-operator. O(N), O(N²), O(N³), operators, Kane, absolute coordinates: one θ̈."""
+    """SKO:fd-quadratic, SKO:fd-operator, R86:11-PASS. One θ̈ by every way.
+
+    O(N) with the biases inside or by inverse dynamics first, O(N²), O(N³), operators, Kane, absolute coordinates.
+    """
     model, dense = sko.model_of(with_inputs(case)), case.dense()
     C = dense.H @ dense.phi @ (dense.Q @ dense.phi.T @ case.eta + case.xi)
     theirs = np.linalg.solve(dense.output_cov, case.T - C)
     for solve in (
         sko.forward_dynamics,
+        sko.forward_dynamics_inverse_first,
         sko.forward_dynamics_quadratic,
         sko.forward_dynamics_cubic,
         sko.forward_dynamics_operators,
@@ -189,6 +194,32 @@ def test_newton_euler_kane_and_lagrange_agree():
     close(sko.newton_euler_absolute(model, case.tau)[0], theirs)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_projected_dynamics_of_loops(seed):
+    """SKO:projected. Linkages and random rows: the projected equations give what constraint embedding gives."""
+    rng = np.random.default_rng(seed)
+    loops = kf.models.four_bar(), kf.models.slider_crank()
+    for closed, guess in zip(loops, (kf.models.four_bar_configuration(0.7), [0.5, -0.7, -0.2, 3.0])):
+        q = kf.assemble(closed, guess)
+        v = kf.minimal_coordinates(closed, q).X @ rng.normal(size=kf.minimal_coordinates(closed, q).X.shape[1])
+        tau, base = rng.normal(size=closed.nv), closed.without_loops
+        J, drift = constraint_jacobian(closed, q), constraint_drift(closed, q, v)
+        rank = np.linalg.matrix_rank(J, tol=1e-9)
+        rows = np.linalg.svd(J)[0][:, :rank].T  # independent combinations: planar loops have more rows than rank
+        M, C = kf.mass_matrix(base, q), kf.bias_forces(base, q, v)
+        theirs = kf.forward_dynamics(closed, q, v, tau, method="embedding")
+        close(sko.projected_dynamics(M, rows @ J, rows @ drift, tau, C), theirs, 1e-9)
+    root = rng.normal(size=(7, 7))
+    M, J, drift, T, C = (
+        root @ root.T + np.eye(7),
+        rng.normal(size=(3, 7)),
+        *rng.normal(size=(1, 3)),
+        *rng.normal(size=(2, 7)),
+    )
+    whole = np.block([[M, -J.T], [J, np.zeros((3, 3))]])
+    close(sko.projected_dynamics(M, J, drift, T, C), np.linalg.solve(whole, np.r_[T - C, -drift])[:7], 1e-9)
+
+
 def test_recipe_builds_a_model_that_is_no_robot():
     """SKO 86: masses on a line with one angle each, no 6-vectors; the mass matrix is the textbook's."""
     rng = np.random.default_rng(0)
@@ -201,6 +232,14 @@ def test_recipe_builds_a_model_that_is_no_robot():
     model = sko.recipe([-1, 0, 1], [2, 2, 2], [1, 1, 1], velocity, lambda k, V: 0.5 * m[k] * V @ V)
     below = np.array([[m[max(i, j) :].sum() for j in range(3)] for i in range(3)])
     close(sko.mass_matrix(model), below * np.cos(q[:, None] - q))
+
+
+def test_strict_recursions_are_those_of_the_slides():
+    """SKO 25: y(k) = Σ A(k,j) [y(j) + x(j)]; taking x from the whole instead loses what is small beside x."""
+    ones = sko.model_of(kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1))))
+    x = [np.array([1e-20]), np.array([1.0])]
+    assert sko.gather(ones, x, strict=True)[1] == 1e-20
+    assert sko.scatter(ones, x[::-1], strict=True)[0] == 1e-20
 
 
 def test_errors_name_the_culprit():

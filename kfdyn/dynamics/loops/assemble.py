@@ -21,6 +21,7 @@ from kfdyn.multibody.closure import (
     warn_left_open,
     worst_gap,
 )
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -123,7 +124,7 @@ def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 
     system : System
         With the loops or contacts that are struck.
     q, v : (..., nq), (..., nv)
-        State before.
+        State before; v None is at rest.
     restitution : scalar or (...)
         Coefficient e, 0 (nothing rebounds) to 1 (no energy is lost).
 
@@ -147,16 +148,20 @@ def impact(system: System, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 
     array([-1.5])
     """
     expect_loops(system)
-    states = States.of(system, q, v)
+    states = States.of(system, q, np.zeros(system.nv) if v is None else v)
     e = np.broadcast_to(np.asarray(restitution, float), states.lead).reshape(-1, 1)
     if not ((e >= 0) & (e <= 1)).all():
         raise ModelError(f"restitution must be from 0 to 1, got {restitution!r:.60}")
     cut = Cut(system, states["q"], states["v"])
     now, wanted = states["v"], -e * cut.of_rates(states["v"])
     p = np.zeros_like(wanted)
-    for _ in range(2):  # once more for what rounding left
-        more = cut.solve(wanted - cut.of_rates(now))[0]
-        p, now = p + more, now + cut.response(more)
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        for _ in range(2):  # once more for what rounding left
+            missing = expect_finite(system, wanted - cut.of_rates(now), "the velocity across the loops", q=q, v=v)
+            more = cut.solve(missing)[0]
+            p, now = p + more, now + cut.response(more)
+    for made, what in ((p, "the impulse"), (now, "the velocity after the impact")):
+        expect_finite(system, made, what, q=q, v=v)
     lead = states.lead
     impulses = [p[:, own].reshape(*lead, own.stop - own.start) for own in loop_slices(system)]
     return Impact(now.reshape(*lead, system.nv), impulses)

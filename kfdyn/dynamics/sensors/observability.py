@@ -13,6 +13,7 @@ from kfdyn.dynamics.sensors.gather import gather, unlike, unsuited
 from kfdyn.dynamics.sensors.general_position import in_general_position
 from kfdyn.dynamics.sensors.layout import Layout
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
+from kfdyn.dynamics.sensors.readings import check_sensors
 from kfdyn.dynamics.sensors.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.spread import standard_deviations_of
@@ -114,6 +115,7 @@ def observability(
     """
     expect_system(system)
     expect_served(system)
+    sensors = check_sensors(sensors)
     blank = [np.zeros(sensor.size(system)) for sensor in sensors]
     problem = make_problem(system, q, v, sensors, blank, gravity)
     system, size = problem.system, problem.size

@@ -19,9 +19,9 @@ from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
 from kfdyn.multibody.armature import with_armature
-from kfdyn.multibody.entries import FINE, Later
 from kfdyn.multibody.expansion import Bent
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ MOST_TERMS, LEFT = 40, 1e-18
 WEIGHTLESS = np.zeros(3)
 WEIGHTLESS.flags.writeable = False
 
-LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
-VARIATIONAL_STEP = Later("kfdyn.dynamics.recursions.verlet", "VARIATIONAL_STEP")
+LAGRANGIAN = Kernel("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
+VARIATIONAL_STEP = Kernel("kfdyn.dynamics.recursions.verlet", "VARIATIONAL_STEP")
 
 
 class Lagrangian(NamedTuple):
@@ -150,10 +150,6 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     >>> step.v.round(8)
     array([-0.00981])
     """
-    if motion.system.loops:
-        from kfdyn.dynamics.simulation.rattle import rattle_step
-
-        return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
     _, w, q_end, p_end, power = _swept(motion, t, h, q, v) or _by_parts(motion, t, h, q, v)
     force, power_end = force_and_power(motion, system, t + h, q_end, w)

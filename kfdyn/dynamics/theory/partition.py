@@ -16,6 +16,7 @@ from kfdyn.dynamics.parts import Parts, share_out, split_node
 from kfdyn.dynamics.theory.parted import Partition
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
+from kfdyn.estimation.model.model_arguments import expect_model
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[Sequence[int]] | None]
@@ -74,8 +75,11 @@ def partition_hinges(
     >>> bool(np.allclose(a, kf.forward_dynamics(arm, arm.neutral(), [0.1, 0.2, 0.3], [1.0, 1.0, 1.0])))
     True
     """
+    expect_model(ss)
     if correlated not in ("raise", "block", "decorrelate"):
         raise ModelError(f"correlated must be 'raise', 'block' or 'decorrelate', not {correlated!r}")
+    if groups is not None and not hasattr(groups, "__len__"):
+        raise ShapeError(f"groups must be a sequence over the nodes, got {groups!r:.60}")
     if groups is not None and len(groups) != len(ss):
         raise ShapeError(
             f"groups has {len(groups)} entries, but there are {len(ss)} nodes; give one (or None) for each"

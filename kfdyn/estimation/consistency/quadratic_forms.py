@@ -72,6 +72,11 @@ def nis(filt: Any) -> QuadraticVerdict:
     >>> verdict.dof, verdict.statistic.shape, verdict.total.dof, bool(verdict.total.p_value > 0.01)
     (2, (10,), 20, True)
     """
+    if not hasattr(filt, "eps_centered"):
+        raise ModelError(
+            "nis reads a filter's innovations: filt must be the result of kf.kalman_filter(ss, T) for a model without "
+            f"flat priors, under which innovations have no variance until they are resolved; got {type(filt).__name__}"
+        )
     observed = np.asarray(filt.observed, bool)
     eps, nu = (np.asarray(a, float)[..., observed] for a in (filt.eps_centered, filt.nu_centered))
     if not (np.isfinite(eps).all() and np.isfinite(nu).all()):

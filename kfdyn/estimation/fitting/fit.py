@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import real_array
+from kfdyn.estimation.fitting.newton_polish import settle
 from kfdyn.estimation.fitting.objective import Build, Derivative, Objective
-from kfdyn.estimation.fitting.problem import Problem
 from kfdyn.estimation.fitting.result import Fit
 from kfdyn.estimation.fitting.search import Found, Search
-from kfdyn.estimation.fitting.settle import settle
+from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.fitting.transforms import Bounds, Transform
+from kfdyn.estimation.model.blocks import real_array
 
 _PATIENCE = 2.0  # seconds before progress is shown
 
@@ -47,7 +47,7 @@ def fit(
         the quick way. It may have ``pullback(theta, score) -> (p,)``, the gradient in theta of a score.
     theta0 : array, shape (p,)
         Where the search begins.
-    T : array, shape (..., Σm_k)
+    T : array, shape (..., Σm_k), or (..., N, m) where all N nodes have m outputs
         Measurements, NaN where missing; leading axes are independent series of the same parameters, and each may lack
         other measurements.
     derivative : callable, optional

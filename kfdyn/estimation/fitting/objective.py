@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
-from kfdyn.estimation.scoring import score
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.inference.score import score
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, real_array
+from kfdyn.estimation.model.state_space import StateSpace
 
 Build = Callable[[FloatArray], Any]
 Path = Callable[[FloatArray], FloatArray]
@@ -23,6 +24,7 @@ _OUTWARD = ("A", "W", "C", "R", "mean")
 STEP = 6e-6  # of a free parameter, for central differences of what is built: error about 1e-11
 _CURVED = 3e-5  # of a difference, by how much its halves may differ: its error is about the square of that
 _NARROWEST = 1e-9  # of a parameter: no shorter step is tried
+_NOTHING = 1e-290  # a parameter below that is 0: shares of it are none
 _SHORTER, _LONGER = 12, 3  # times that a step is shortened where the parameter is 0 and has no size, and lengthened
 
 
@@ -43,6 +45,11 @@ def expect_one_length(T: Any, name: str) -> None:
             )
 
 
+def stacked(model: Any, T: ArrayLike) -> FloatArray:
+    """Measurements as the model stacks them, (..., Σm_k), of all that its filter accepts."""
+    return model.check_outputs(T, "T", allow_nan=True) if isinstance(model, StateSpace) else real_array(T, "T")
+
+
 class Objective:
     """ℓ(θ) of all series of T and its gradient, by the score and the chain rule through ``build``.
 
@@ -56,20 +63,24 @@ class Objective:
         self.constant = float(getattr(build, "constant", 0.0))
         expect_one_length(T, "T")
         self.T = real_array(T, "T")
-        groups = list(by_pattern(self.T))
-        # a series without a measurement has the likelihood 1, though it leaves a flat state open
-        self.groups = [T for T in groups if not np.isnan(T).all()] or groups
+        self._bound = hasattr(build, "evaluate")  # which knows no model, and is given series as they are
         self.evaluations = 0
+
+    @cached_property
+    def groups(self) -> list[FloatArray]:
+        """Series of T by what they lack, without those that lack all: their likelihood is 1, under flat priors too."""
+        groups = list(by_pattern(self.T))
+        return [T for T in groups if not np.isnan(T).all()] or groups
 
     @property
     def n_observed(self) -> int:
         """Number of measurements that are there."""
-        return sum(int((~np.isnan(T)).sum()) for T in self.groups)
+        return int((~np.isnan(self.T)).sum())
 
     @property
     def mean_square(self) -> float:
         """Of the measurements that are there."""
-        return sum(float(np.nansum(T * T)) for T in self.groups) / max(self.n_observed, 1)
+        return float(np.nansum(self.T * self.T)) / max(self.n_observed, 1)
 
     @property
     def n_series(self) -> int:
@@ -83,6 +94,8 @@ class Objective:
             raise ModelError(
                 f"build(theta) must return a StateSpace or an OutwardTree, but it returned {type(model).__name__}"
             )
+        if not self._bound:
+            self.T, self._bound = stacked(model, self.T), True
         return model
 
     def value(self, theta: FloatArray) -> float:
@@ -150,7 +163,7 @@ def by_pattern(T: FloatArray) -> Iterator[FloatArray]:
 
 def _llf(model: Any, T: FloatArray) -> Any:
     if isinstance(model, StateSpace):
-        from kfdyn.estimation.filtering import kalman_filter
+        from kfdyn.estimation.inference.filter import kalman_filter
 
         return kalman_filter(model, T).llf
     return model.smooth(T).llf
@@ -192,12 +205,13 @@ def by_differences(
             return error, 0.0
 
     best, error, longer, tries = (np.inf, 0.0), None, 0, 0
+    zero = abs(x[i]) < _NOTHING
     while True:
         (there, up), (back, down) = at(step), at(2 * step if edge else -step)
         tries += 1
-        last = tries > _SHORTER if x[i] == 0.0 else 0.1 * step < _NARROWEST * abs(x[i])
+        last = tries > _SHORTER if zero else 0.1 * step < _NARROWEST * abs(x[i])
         failed = [m for m in (there, back) if isinstance(m, Exception)]
-        if len(failed) == 1 and not edge and (last or x[i] == 0.0):
+        if len(failed) == 1 and not edge and (last or zero):
             by = -step if there is failed[0] else step
             (there, up), (back, down) = at(by), at(2 * by)
             failed = [m for m in (there, back) if isinstance(m, Exception)]
@@ -215,7 +229,7 @@ def by_differences(
             if best[0] == np.inf and error is not None:
                 raise error
             return best[1]
-        step = 0.1 * (step if x[i] == 0.0 else min(step, max(abs(x[i]), 1e-3 * step)))
+        step = 0.1 * (step if zero else min(step, max(abs(x[i]), 1e-3 * step)))
 
 
 def _slope(

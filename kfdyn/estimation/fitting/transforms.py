@@ -7,9 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 Bounds = Sequence[tuple[float | None, float | None] | None]
+
+
+def pairs_of(bounds: Bounds, size: int) -> list[tuple[float | None, float | None]]:
+    """Limits (low, high) of each of so many parameters, None where there is none."""
+    try:
+        given = list(bounds)
+    except TypeError:
+        raise ShapeError(f"bounds must hold (low, high) or None for each parameter, not {bounds!r}") from None
+    if len(given) != size:
+        raise ShapeError(f"{len(given)} bounds were given for {size} parameters; give (low, high) or None for each")
+    found: list[tuple[float | None, float | None]] = []
+    for i, pair in enumerate(given):
+        try:
+            low, high = (None, None) if pair is None else pair
+            found.append((None if low is None else float(low), None if high is None else float(high)))
+        except (TypeError, ValueError):
+            raise ShapeError(
+                f"the bounds of parameter {i} must be None or two numbers (low, high), either may be None; got {pair!r}"
+            ) from None
+    return found
 
 
 class Transform:
@@ -26,12 +46,9 @@ class Transform:
     """
 
     def __init__(self, bounds: Bounds | None, size: int) -> None:
-        given = [None] * size if bounds is None else list(bounds)
-        if len(given) != size:
-            raise ShapeError(f"{len(given)} bounds were given for {size} parameters; give (low, high) or None for each")
-        pairs = [(None, None) if b is None else (b[0], b[1]) for b in given]
-        self.low = np.array([-np.inf if low is None else float(low) for low, _ in pairs])
-        self.high = np.array([np.inf if high is None else float(high) for _, high in pairs])
+        pairs = pairs_of([None] * size if bounds is None else bounds, size)
+        self.low = np.array([-np.inf if low is None else low for low, _ in pairs])
+        self.high = np.array([np.inf if high is None else high for _, high in pairs])
         wrong = np.flatnonzero(~(self.low < self.high))
         if wrong.size:
             i = int(wrong[0])

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.series.component import Matrices, Part, spread_over
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, spread_over
 
 
 def ar(p: int) -> SeriesModel:
@@ -76,7 +76,13 @@ def coefficients_of(partial: FloatArray) -> FloatArray:
     >>> coefficients_of(np.array([0.5, -0.2])).round(6)
     array([ 0.6, -0.2])
     """
-    given = np.asarray(partial) + 0.0
+    given = np.asarray(partial)
+    if given.dtype.kind not in "iufc" or given.ndim != 1:
+        raise ShapeError(
+            f"partial must be an array (p,) of partial autocorrelations, such as those in fit.params, got "
+            f"{type(partial).__name__} of shape {given.shape}"
+        )
+    given = given + 0.0
     a = given[:0]
     for r in given:
         a = np.append(a - r * a[::-1], r)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.fitting import fit
+from kfdyn.estimation.fitting.transforms import pairs_of
+from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.frames import wrapped
-from kfdyn.estimation.series.given import expect_steps, given_series, moved_inside, spread, warn_of_short_series
-from kfdyn.estimation.series.modes import better_mode
-from kfdyn.estimation.series.part import Bound, Matrices, Part
+from kfdyn.estimation.series.component import Bound, Matrices, Part
+from kfdyn.estimation.series.component_sum import added
+from kfdyn.estimation.series.input_data import (
+    expect_rows,
+    expect_rows_to_be_series,
+    expect_steps,
+    given_series,
+    moved_inside,
+    spread,
+)
+from kfdyn.estimation.series.pandas_io import wrapped
 from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
-from kfdyn.estimation.series.sums import added
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.series.second_mode import better_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +168,8 @@ class SeriesModel:
             The series, NaN where missing; leading axes are independent series with the same parameters. The rows of a
             DataFrame are steps; its columns are the outputs, or independent series where there is one output. Rows that
             are absent from a regular index are missing measurements; an index that is not regular is refused.
-            The rows of an array are series, not steps, and many rows with fewer steps than there are states and
-            parameters get a warning: give ``y.T``, or ``y[..., None]`` if it is so.
+            Time is the last axis of an array: its rows are series, not steps. One with more rows than columns is
+            refused, since it may be meant otherwise: give ``y.T``, or ``y[..., None]`` if its rows are series.
         theta0, starts, rng, bounds, max_iterations
             As for :func:`kfdyn.fit`; the search begins where the size of the series suggests, moved within the bounds.
             If none of them is given and the slope of a local_trend was found not to wander, the likelihood is asked
@@ -174,9 +183,10 @@ class SeriesModel:
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
         if self.outputs == 1:
-            warn_of_short_series(y, self.n_states + len(self.names))
+            expect_rows_to_be_series(y)
         steps = T.shape[-1] // self.outputs
         build = Builder(self, steps)
+        bounds = None if bounds is None else pairs_of(bounds, len(self.names))
         begin = self._theta(theta0) if theta0 is not None else self.start(T)
         if theta0 is None and bounds is not None:
             begin = moved_inside(begin, bounds, self.bounds)
@@ -212,22 +222,26 @@ class SeriesModel:
         (-4.395453, array([-0.099773, -0.181406]))
         """
         from kfdyn.estimation.fitting.objective import by_pattern
+        from kfdyn.estimation.model.overflow import finite_likelihood
 
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
         if self.outputs == 1:
-            warn_of_short_series(y, self.n_states + len(self.names))
+            expect_rows_to_be_series(y)
         groups = list(by_pattern(T))
         build = Builder(self, T.shape[-1] // self.outputs)
 
         def both(theta: ArrayLike) -> tuple[float, FloatArray]:
             given = self._theta(theta)
-            found = [build.evaluate(given, part) for part in groups]
-            return sum(value for value, _ in found), sum((slope for _, slope in found), np.zeros(given.size))
+            with np.errstate(all="ignore"):  # told of by name
+                found = [build.evaluate(given, part) for part in groups]
+            llf = float(finite_likelihood(np.float64(sum(value for value, _ in found))))
+            return llf, sum((slope for _, slope in found), np.zeros(given.size))
 
         def alone(theta: ArrayLike) -> float:
             given = self._theta(theta)
-            return sum(build.value(given, part) for part in groups)
+            with np.errstate(all="ignore"):
+                return float(finite_likelihood(np.float64(sum(build.value(given, part) for part in groups))))
 
         return both if gradient else alone
 
@@ -247,6 +261,7 @@ class SeriesModel:
             One for each part.
         """
         T, rows = given_series(y, self.outputs, self.parts)
+        _expect_one(T, y)
         x, S, H, steps = self._smoothed(theta, T)
         if rows is not None and rows.at is not None:
             x, S, H = x[rows.at], S[rows.at], H[rows.at]
@@ -287,9 +302,11 @@ class SeriesModel:
         if not 0.0 < confidence < 1.0:
             raise ModelError(f"confidence must lie between 0 and 1, such as 0.95; got {confidence!r}")
         T, rows = given_series(y, self.outputs, self.parts)
-        if T.ndim != 1:
-            raise ShapeError("forecast takes one series; call it for each")
-        index = self._following(T.size // self.outputs, steps) if rows is None else rows.following(int(steps))
+        _expect_one(T, y)
+        have = T.size // self.outputs
+        index = self._following(have, steps) if rows is None else rows.following(int(steps))
+        if rows is not None:
+            expect_rows(self.parts, index, have)
         longer = np.concatenate([T, np.full(steps * self.outputs, np.nan)])
         x, S, H, _ = self._smoothed(theta, longer)
         x, S, H = x[-steps:], S[-steps:], H[-steps:]
@@ -323,7 +340,7 @@ class SeriesModel:
         array, shape (N,) or (n, N), with an axis of outputs where there are several
             Measurements.
         """
-        from kfdyn.estimation.simulate import draw
+        from kfdyn.estimation.inference.sampling import draw
 
         expect_steps(steps)
         ss = Builder(self, int(steps))._state_space(self._theta(theta), flat=False)
@@ -332,17 +349,24 @@ class SeriesModel:
 
     def _smoothed(self, theta: ArrayLike, T: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
-        from kfdyn.estimation.filtering import kalman_filter
-        from kfdyn.estimation.smoothing import bryson_frazier
+        from kfdyn.estimation.inference.filter import kalman_filter
+        from kfdyn.estimation.inference.smoother import bryson_frazier
 
-        if T.ndim != 1:
-            raise ShapeError("this takes one series; call it for each")
         steps = T.size // self.outputs
         ss = self.state_space(theta, steps)
         smooth = bryson_frazier(ss, kalman_filter(ss, T))
         n = int(ss.n[0])
         x, S, H = smooth.x.flat.reshape(steps, n), smooth.S.flat.reshape(steps, n, n), ss.H.flat
         return x, S, H.reshape(steps, self.outputs, n), steps
+
+
+def _expect_one(T: FloatArray, y: Any) -> None:
+    if T.ndim != 1:
+        each = "y[column]" if hasattr(y, "columns") else "y[i]"
+        raise ShapeError(
+            f"y holds {math.prod(T.shape[:-1])} series, and one is taken at a time: with fit.model and fit.params of a "
+            f"fit, fit.model.forecast(fit.params, {each}, steps) and fit.model.components(fit.params, {each})"
+        )
 
 
 def _squeezed(values: FloatArray) -> FloatArray:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.series.component import Matrices, Part, flat_prior, spread_over
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, flat_prior, spread_over
+from kfdyn.estimation.series.pandas_io import is_pandas
 
 _POSITIVE = (0.0, None)
 
@@ -171,7 +172,8 @@ def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
     Parameters
     ----------
     X : array, shape (N,) or (N, c)
-        The regressors; for a forecast of ``s`` steps there must be N + s rows.
+        The regressors; for a forecast of ``s`` steps there must be N + s rows. If they are pandas and the series is
+        too, their rows must be those of the series, with the same index; one that only counts rows fits any names.
     drifting : bool
         Whether the coefficients wander.
 
@@ -206,7 +208,7 @@ def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
     size = np.maximum((rows**2).mean(axis=0), 1e-300)
     part = Part(
         "regression", names, (_POSITIVE,) * len(names), partial(spread_over, 0.1 / size[: len(names)]),
-        partial(_regressors, rows), steps=len(rows),
+        partial(_regressors, rows), steps=len(rows), index=getattr(X, "index", None) if is_pandas(X) else None,
     )  # fmt: skip
     return SeriesModel((part,), False)
 

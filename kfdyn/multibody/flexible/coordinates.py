@@ -12,6 +12,7 @@ from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
+from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
@@ -45,8 +46,10 @@ class FlexibleCoordinates(FlexibleLookup):
     def expansion(self, q: ArrayLike) -> Array:
         """X (..., tree.nv, nv) with v of the tree = X v."""
         e, here = self._expansion, self.checked(q, self.nq, "q")
-        X = self.bent.matrix(e.positions(here))
-        return X @ e.at(here).X if self.couplings else X
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = self.bent.matrix(e.positions(here))
+            X = X @ e.at(here).X if self.couplings else X
+        return expect_finite(self, X, "the velocity of what stands on a body that bends", q=q)  # type: ignore[arg-type]
 
     def tree_rates(self, q: Array, v: Array) -> Array:
         """X v (..., tree.nv), without X."""
@@ -69,15 +72,20 @@ class FlexibleCoordinates(FlexibleLookup):
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """The tree, its q, and the tree's part of each rate: Xv, and Xa + Ẋv for an acceleration ``a`` beside ``v``."""
         here = self.checked(q, self.nq, "q")
-        out: list[Array | None] = []
-        for key, value in rates.items():
-            beside = rates.get("v") if key == "a" else None
-            whole = None if value is None else self.tree_rates(here, self.checked(value, self.nv, key))
-            if beside is not None:  # without an acceleration the drift is still there
-                drift = self.drift(here, self.checked(beside, self.nv, "v"))
-                whole = drift if whole is None else whole + drift
-            out.append(whole)
-        return (self.tree, self.positions(here), *out)
+        given = {key: None if x is None else self.checked(x, self.nv, key) for key, x in rates.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # told at the end
+            out: list[Array | None] = [self.positions(here)]
+            for key, value in given.items():
+                beside = given.get("v") if key == "a" else None
+                whole = None if value is None else self.tree_rates(here, value)
+                if beside is not None:  # without an acceleration the drift is still there
+                    drift = self.drift(here, beside)
+                    whole = drift if whole is None else whole + drift
+                out.append(whole)
+        for made, what in zip(out, ("place", "velocity", "acceleration")):
+            if made is not None:
+                expect_finite(self, made, f"the {what} of what stands on a body that bends", q=q, **given)  # type: ignore[arg-type]
+        return (self.tree, *out)
 
     rigid_state = opened
 
@@ -104,12 +112,13 @@ class FlexibleCoordinates(FlexibleLookup):
         array = as_floats(x, f"system {self.name!r}: {what}")
         if array.shape[-1:] != (size,):
             raise ShapeError(
-                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}: {self._listed(what)}"
+                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}{self.listed(what)}"
             )
         if not np.isfinite(array).all():
             raise ModelError(f"system {self.name!r}: {what} has entries that are not finite")
         return array
 
-    def _listed(self, what: str) -> str:
+    def listed(self, what: str) -> str:
+        """What stands in q or v, as the end of an error."""
         names = self.dof_names if what != "q" else self.hinge_names
-        return ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+        return ": " + ", ".join(names[:12]) + (" …" if len(names) > 12 else "")

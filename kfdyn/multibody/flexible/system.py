@@ -175,6 +175,11 @@ class FlexibleSystem(FlexibleCoordinates):
         return self.tree
 
     @property
+    def kind(self) -> str:
+        """What compiled code makes of it; coupled, it has none."""
+        return "looped" if self.loops else "opaque" if self.couplings else "flexible"
+
+    @property
     def places(self) -> Places:
         """Where hinges, and behind them modes, are in q and v of :attr:`uncoupled`."""
         return self.bent.places
@@ -277,9 +282,10 @@ class FlexibleSystem(FlexibleCoordinates):
 
         e = self._expansion
         own = np.asarray(q, float)
-        here, rate = e.positions(own), None if v is None else e.at(own).rates(np.asarray(v, float))
-        rate = np.zeros(self.bent.nv) if rate is None else rate
-        return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of these are looked at
+            here, rate = e.positions(own), None if v is None else e.at(own).rates(np.asarray(v, float))
+            rate = np.zeros(self.bent.nv) if rate is None else rate
+            return tuple(point_motion(self.uncoupled, here, rate, name) for name in self.flexible)
 
     def __setattr__(self, key: str, value: object) -> None:
         if self._built:

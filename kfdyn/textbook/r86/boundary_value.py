@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kfdyn.textbook.algebra import identity, solve, zeros
 from kfdyn.textbook.r86.motion import Chain
 
 #: R86 Table 6.1: what stands for what, and where a :class:`Chain` or a solution keeps it.
@@ -73,7 +74,8 @@ def boundary_value_6(chain: Chain, tau: Any) -> Solution:
     True
     """
     N = chain.N
-    A, b = np.zeros((13 * N, 13 * N)), np.zeros(13 * N)
+    like = chain.phi[1]
+    A, b, one = zeros((13 * N, 13 * N), like), zeros(13 * N, like), identity(6, like)
 
     def x(k: int) -> slice:
         return slice(6 * (k - 1), 6 * k)
@@ -83,14 +85,14 @@ def boundary_value_6(chain: Chain, tau: Any) -> Solution:
 
     for k in range(1, N + 1):
         u = 12 * N + k - 1
-        A[x(k), x(k)], A[x(k), lam(k)], b[x(k)] = np.eye(6), -chain.M[k], chain.xi[k]  # (6.1), (6.2)
+        A[x(k), x(k)], A[x(k), lam(k)], b[x(k)] = one, -chain.M[k], chain.xi[k]  # (6.1), (6.2)
         if k > 1:
             A[x(k), x(k - 1)] = -chain.phi[k]
-        A[lam(k), lam(k)], A[lam(k), u], b[lam(k)] = np.eye(6), -chain.H[k][0], chain.eta[k]  # (6.3), (6.4)
+        A[lam(k), lam(k)], A[lam(k), u], b[lam(k)] = one, -chain.H[k][0], chain.eta[k]  # (6.3), (6.4)
         if k < N:
             A[lam(k), lam(k + 1)] = -chain.phi[k + 1].T
         A[u, x(k)], b[u] = chain.H[k][0], tau[k - 1]  # (6.5)
-    y = np.linalg.solve(A, b)
+    y = solve(A, b)
     return Solution([None, *y[: 6 * N].reshape(N, 6)], [None, *y[6 * N : 12 * N].reshape(N, 6)], y[12 * N :])
 
 
@@ -98,8 +100,9 @@ def residuals_6_1_to_6_6(chain: Chain, tau: Any, solution: Solution) -> dict[str
     """What is left of each equation when a solution is put in, by equation number."""
     x, lam, u_ddot = solution
     N, k_all = chain.N, range(1, chain.N + 1)
-    x_outer = [np.zeros(6), np.zeros(6), *x[1:N]]  # x_{k−1}⁺ at slot k, x_0⁺ = 0  (6.6)
-    lam_plus = [None, *(chain.phi[k + 1].T @ lam[k + 1] for k in range(1, N)), np.zeros(6)]  # (6.3), λ_N⁺ = 0
+    nothing = zeros(6, chain.phi[1])
+    x_outer = [nothing, nothing, *x[1:N]]  # x_{k−1}⁺ at slot k, x_0⁺ = 0  (6.6)
+    lam_plus = [None, *(chain.phi[k + 1].T @ lam[k + 1] for k in range(1, N)), nothing]  # (6.3), λ_N⁺ = 0
     return {
         "6.1": np.array([x[k] - chain.phi[k] @ x_outer[k] - chain.M[k] @ lam[k] - chain.xi[k] for k in k_all]),
         "6.4": np.array([lam[k] - lam_plus[k] - chain.H[k][0] * u_ddot[k - 1] - chain.eta[k] for k in k_all]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array
+from kfdyn.textbook.algebra import Array, identity, zeros
 from kfdyn.textbook.r86.forward import Filtered, filter_8
 from kfdyn.textbook.r86.motion import Chain
 from kfdyn.textbook.r86.statistics import co_state_covariances_9_20_9_21
@@ -52,7 +52,7 @@ class ClosedForm:
 
     def closed(self, k: int) -> Array:
         """I − G_k H_k."""
-        return np.eye(6) - self.filtered.G[k] @ self.chain.H[k]
+        return identity(6, self.chain.phi[1]) - self.filtered.G[k] @ self.chain.H[k]
 
     def D_inverse(self, k: int) -> Any:
         """D_k⁻¹, a number."""
@@ -69,14 +69,14 @@ class ClosedForm:
 
     def psi_plus_plus_10_13(self, k: int, i: int) -> Array:
         """ψ(k⁺, i⁺) = ψ(k⁺, k−1⁺) … ψ(i+1⁺, i⁺) with ψ(k⁺, k−1⁺) = (I − GH)_k φ_{k,k−1} (10.11)."""
-        out = np.eye(6)
+        out = identity(6, self.chain.phi[1])
         for j in range(k, i, -1):
             out = out @ self.closed(j) @ self.chain.phi[j]
         return out
 
     def psi_minus_minus_10_21(self, i: int, k: int) -> Array:
         """ψ(i⁻, k⁻) = φ_{i,i−1} (I − GH)_{i−1} … φ_{k+1,k} (I − GH)_k (10.19)."""
-        out = np.eye(6)
+        out = identity(6, self.chain.phi[1])
         for j in range(i, k, -1):
             out = out @ self.chain.phi[j] @ self.closed(j - 1)
         return out
@@ -159,7 +159,7 @@ class ClosedForm:
 
     def double_sum_10_28_left(self, k: int) -> Array:
         """Σ_{i>k} Σ_{j<i} ψ*(i⁻, k⁺) H_i* D_i⁻¹ H_i ψ(i⁻, j⁺) ξ̃_j: the left side of (10.28), to be subtracted."""
-        out = np.zeros(6)
+        out = zeros(6, self.chain.phi[1])
         for i in range(k + 1, self.chain.N + 1):
             weight = self.psi_10_6(i, k).T @ self.chain.H[i].T * self.D_inverse(i) @ self.chain.H[i]
             out = out + weight @ self._sum(self.psi_10_6(i, j) @ self.xi_tilde_10_7(j) for j in range(1, i))
@@ -180,7 +180,7 @@ class ClosedForm:
 
     def Lambda_plus_10_29(self, k: int, *, as_printed: bool = False) -> Array:
         """Λ_k⁺ = Σ_{i>k} ψ*(i⁻, k⁺) H_i* D_i⁻¹ H_i ψ(i⁻, k⁺); printed with D_k."""
-        out = np.zeros((6, 6))
+        out = zeros((6, 6), self.chain.phi[1])
         for i in range(k + 1, self.chain.N + 1):
             row = self.chain.H[i] @ self.psi_10_6(i, k)
             out = out + row.T * self.D_inverse(k if as_printed else i) @ row
@@ -214,7 +214,10 @@ class ClosedForm:
     def alpha3_10_2(self, k: int) -> Any:
         """G*(Λ⁺P⁺ − I) η_k + d Σ_{i<k} ψ(k⁻, i⁺) P_i⁺ η_i + G* Σ_{i>k} ψ*(i⁺, k⁺) (Λ_i⁺P_i⁺ − I) η_i."""
         f, eta = self.filtered, self.chain.eta
-        mismatch = [None, *(self.Lambda_plus[i] @ f.P_plus[i] - np.eye(6) for i in range(1, self.chain.N + 1))]
+        mismatch = [
+            None,
+            *(self.Lambda_plus[i] @ f.P_plus[i] - identity(6, self.chain.phi[1]) for i in range(1, self.chain.N + 1)),
+        ]
         outer = self._sum(self.psi_10_6(k, i) @ f.P_plus[i] @ eta[i] for i in range(1, k))
         inner = self._sum(
             self.psi_plus_plus_10_13(i, k).T @ mismatch[i] @ eta[i] for i in range(k + 1, self.chain.N + 1)
@@ -234,6 +237,5 @@ class ClosedForm:
             return self.d_10_3(k) @ self.psi_10_6(k, i) @ G[i][:, 0]
         return G[k][:, 0] @ self.psi_10_6(i, k).T @ self.d_10_3(i)
 
-    @staticmethod
-    def _sum(terms: Any) -> Array:
-        return sum(terms, np.zeros(6))
+    def _sum(self, terms: Any) -> Array:
+        return sum(terms, zeros(6, self.chain.phi[1]))

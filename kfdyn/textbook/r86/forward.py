@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array, inverse, zeros
+from kfdyn.textbook.algebra import Array, identity, inverse, zeros
 from kfdyn.textbook.r86.motion import Chain
 
 
@@ -192,7 +192,7 @@ def smoother_8(chain: Chain, filtered: Filtered) -> Smoothed:
 
 def co_state_update_8_13(chain: Chain, filtered: Filtered, smoothed: Smoothed, k: int) -> Array:
     """λ⁻ = (I − GH)* (λ⁺ + η) + H* e⁺: the second form of (8.13)."""
-    closed = np.eye(6) - filtered.G[k] @ chain.H[k]
+    closed = identity(6, chain.phi[1]) - filtered.G[k] @ chain.H[k]
     return closed.T @ (smoothed.lam_plus[k] + chain.eta[k]) + chain.H[k].T @ filtered.e_plus[k]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array
+from kfdyn.textbook.algebra import Array, zeros
 from kfdyn.textbook.r86.motion import Chain, accelerations_5_4_5_5, forces_4_1_to_4_3
 
 
@@ -63,7 +63,7 @@ def state_7_3(chain: Chain, lam: list[Any], k: int) -> Array:
 
 def state_7_4(chain: Chain, u_ddot: Any, k: int) -> Array:
     """x_k⁻ with (7.2) put into (7.3): the double sum over j ≤ k and i ≥ j. R86 (7.4)."""
-    out = np.zeros(6)
+    out = zeros(6, chain.phi[1])
     for j in range(1, k + 1):
         to_k = transition(chain, k, j)
         for i in range(j, chain.N + 1):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array
+from kfdyn.textbook.algebra import Array, block, identity, solve, zeros
 from kfdyn.textbook.r86.forward import Filtered
 from kfdyn.textbook.r86.inverse import kernel_7_7, transition
 from kfdyn.textbook.r86.motion import Chain
@@ -28,8 +28,8 @@ def mean_and_covariance(chain: Chain) -> tuple[Array, Array, Array]:
     mean = np.concatenate(
         [np.sum([transition(chain, k, i) @ chain.xi[i] for i in range(1, k + 1)], axis=0) for k in every]
     )
-    cov = np.block([[kernel_7_7(chain, k, i) for i in every] for k in every])
-    H = np.zeros((N, 6 * N))
+    cov = block([[kernel_7_7(chain, k, i) for i in every] for k in every])
+    H = zeros((N, 6 * N), chain.phi[1])
     for k in every:
         H[k - 1, 6 * (k - 1) : 6 * k] = chain.H[k][0]
     return mean, cov, H
@@ -44,7 +44,7 @@ def conditional(chain: Chain, tau: Any, k: int, given: int) -> tuple[Array, Arra
     own, H = slice(6 * (k - 1), 6 * k), H[:given]
     S, C = H @ cov @ H.T, cov[own] @ H.T
     known = np.asarray(tau[:given]) - H @ mean
-    return mean[own] + C @ np.linalg.solve(S, known), cov[own, own] - C @ np.linalg.solve(S, C.T)
+    return mean[own] + C @ solve(S, known), cov[own, own] - C @ solve(S, C.T)
 
 
 def innovation_9_5(chain: Chain, tau: Any, k: int) -> Array:
@@ -54,13 +54,13 @@ def innovation_9_5(chain: Chain, tau: Any, k: int) -> Array:
 
 def innovation_covariance_9_7(chain: Chain, k: int) -> Array:
     """E e⁻e⁻* = H P⁻ H* with P⁻ the error covariance (9.6)."""
-    P = conditional(chain, np.zeros(chain.N), k, k - 1)[1]
+    P = conditional(chain, zeros(chain.N, chain.phi[1]), k, k - 1)[1]
     return chain.H[k] @ P @ chain.H[k].T
 
 
 def update_9_9(P_minus: Array, H: Array, D: Array) -> Array:
     """P⁺ = P⁻ − P⁻ H* D⁻¹ H P⁻; the report prints H and H* in each other's place."""
-    return P_minus - P_minus @ H.T @ np.linalg.solve(D, H @ P_minus)
+    return P_minus - P_minus @ H.T @ solve(D, H @ P_minus)
 
 
 def smoothed_9_14(filtered: Filtered, lam_minus: list[Any], k: int) -> Array:
@@ -71,9 +71,9 @@ def smoothed_9_14(filtered: Filtered, lam_minus: list[Any], k: int) -> Array:
 def co_states_9_15_9_16(chain: Chain, filtered: Filtered) -> list[Any]:
     """λ_k⁺ = φ*λ_{k+1}⁻, λ_k⁻ = (I − GH)*λ_k⁺ + H*e_k⁺, for η = 0. R86 (9.15)-(9.16)."""
     lam: list[Any] = [None] * (chain.N + 1)
-    above = np.zeros(6)
+    above = zeros(6, chain.phi[1])
     for k in range(chain.N, 0, -1):
-        closed = np.eye(6) - filtered.G[k] @ chain.H[k]
+        closed = identity(6, chain.phi[1]) - filtered.G[k] @ chain.H[k]
         lam[k] = closed.T @ above + chain.H[k].T @ filtered.e_plus[k]
         above = chain.phi[k].T @ lam[k]
     return lam
@@ -83,10 +83,10 @@ def co_state_covariances_9_20_9_21(chain: Chain, filtered: Filtered) -> tuple[li
     """Λ⁺ = φ*Λ⁻φ, Λ⁻ = (I − GH)*Λ⁺(I − GH) + H*D⁻¹H: the lists Λ⁻ and Λ⁺. R86 (9.20)-(9.21), (10.30)-(10.31)."""
     minus: list[Any] = [None] * (chain.N + 1)
     plus: list[Any] = [None] * (chain.N + 1)
-    plus[chain.N] = np.zeros((6, 6))
+    plus[chain.N] = zeros((6, 6), chain.phi[1])
     for k in range(chain.N, 0, -1):
-        H, closed = chain.H[k], np.eye(6) - filtered.G[k] @ chain.H[k]
-        minus[k] = closed.T @ plus[k] @ closed + H.T @ np.linalg.solve(filtered.D[k], H)
+        H, closed = chain.H[k], identity(6, chain.phi[1]) - filtered.G[k] @ chain.H[k]
+        minus[k] = closed.T @ plus[k] @ closed + H.T @ solve(filtered.D[k], H)
         plus[k - 1] = chain.phi[k].T @ minus[k] @ chain.phi[k]
     return minus, plus
 

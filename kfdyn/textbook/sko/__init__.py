@@ -2,16 +2,18 @@
 
 ``model`` holds the triple, the recipe that builds one and the gather and scatter recursions; ``inverse`` Newton-Euler,
 composite bodies and the mass matrix; ``forward`` the articulated inertias and forward dynamics in O(N), O(N²) and
-O(N³); ``choices`` other base bodies and the older methods. Every function takes ``model_of(ss)`` of any
-:class:`~kfdyn.StateSpace`.
+O(N³); ``choices`` other base bodies and the older methods. A :class:`Model` is read off any
+:class:`~kfdyn.StateSpace` by ``model_of(ss)``, or built by ``recipe``. Every function takes one but these two,
+``lagrange`` and ``projected_dynamics``, which take energies and matrices.
 """
 
-from kfdyn.textbook.sko.choices import kane, lagrange, newton_euler_absolute, reroot
+from kfdyn.textbook.sko.choices import kane, lagrange, newton_euler_absolute, projected_dynamics, reroot
 from kfdyn.textbook.sko.forward import (
     Articulated,
     articulated,
     forward_dynamics,
     forward_dynamics_cubic,
+    forward_dynamics_inverse_first,
     forward_dynamics_operators,
     forward_dynamics_quadratic,
     hybrid_dynamics,
@@ -37,6 +39,7 @@ __all__ = [
     "composite_inverse_dynamics",
     "forward_dynamics",
     "forward_dynamics_cubic",
+    "forward_dynamics_inverse_first",
     "forward_dynamics_operators",
     "forward_dynamics_quadratic",
     "gather",
@@ -50,6 +53,7 @@ __all__ = [
     "newton_euler",
     "newton_euler_absolute",
     "operators",
+    "projected_dynamics",
     "recipe",
     "reroot",
     "scatter",

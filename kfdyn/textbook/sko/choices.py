@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.textbook.algebra import Array
+from kfdyn.textbook.algebra import Array, block, identity, inverse, solve, zeros
 from kfdyn.textbook.sko.model import Model, operators
 
 
@@ -62,17 +62,17 @@ def reroot(model: Model, T: Any, base: int) -> tuple[Model, Array]:
         path.append(k)
     parent, A, H, R, a = (list(x) for x in (model.parent, model.A, model.H, model.R, model.a))
     forces, b = model.by_node(T), list(model.b)
-    b[root] = b[root] - np.linalg.solve(model.H[root], forces[root])
+    b[root] = b[root] - solve(model.H[root], forces[root], "H of the root")
     for k, p in pairwise(path):
-        back = np.linalg.inv(model.A[k])
+        back = solve(model.A[k], identity(len(model.A[k]), model.A[k]), f"A of node {k}, which is on the path,")
         parent[p], A[p], H[p], R[p] = k, back, -model.H[k] @ back, model.R[k]
         a[p] = -back.T @ model.a[k]
     moved = list(forces)
     for k, p in pairwise(path):
         moved[p] = forces[k]
-    n = len(model.M[base])
-    parent[base], A[base], H[base], R[base] = -1, None, np.eye(n), np.zeros((n, n))
-    a[base], moved[base] = np.zeros(n), np.zeros(n)
+    n, like = len(model.M[base]), model.M[base]
+    parent[base], A[base], H[base], R[base] = -1, None, identity(n, like), zeros((n, n), like)
+    a[base], moved[base] = zeros(n, like), zeros(n, like)
     return Model(parent, A, H, list(model.M), R, a, b), np.concatenate(moved)
 
 
@@ -108,15 +108,15 @@ def newton_euler_absolute(model: Model, T: Any) -> tuple[Array, Array]:
     """
     E, _, H, M, R = operators(model)
     n, m = len(M), len(H)
-    one, a, b = np.eye(n), np.concatenate(model.a), np.concatenate(model.b)
-    system = np.block(
+    one, a, b = identity(n, E), np.concatenate(model.a), np.concatenate(model.b)
+    system = block(
         [
-            [M, E - one, np.zeros((n, m))],  # M α + b = (1 − ℰ) f
-            [one - E.T, np.zeros((n, n)), -H.T],  # (1 − ℰ)* α = H*θ̈ + a
-            [np.zeros((m, n)), H, R],  # H f + R θ̈ = T
+            [M, E - one, zeros((n, m), E)],  # M α + b = (1 − ℰ) f
+            [one - E.T, zeros((n, n), E), -H.T],  # (1 − ℰ)* α = H*θ̈ + a
+            [zeros((m, n), E), H, R],  # H f + R θ̈ = T
         ]
     )
-    y = np.linalg.solve(system, np.concatenate([-b, a, np.asarray(T)]))
+    y = solve(system, np.concatenate([-b, a, np.asarray(T)]))
     return y[2 * n :], y[n : 2 * n]
 
 
@@ -151,7 +151,7 @@ def kane(model: Model, T: Any) -> Array:
     C = A.T @ H.T  # partial velocities: V = C β
     drift = A.T @ np.concatenate(model.a)  # what α has without θ̈
     inertia_forces = C.T @ (M @ drift + np.concatenate(model.b))
-    return np.linalg.solve(C.T @ M @ C + R, np.asarray(T) - inertia_forces)
+    return solve(C.T @ M @ C + R, np.asarray(T) - inertia_forces)
 
 
 def lagrange(mass_matrix: Callable[[Any], Any], potential: Callable[[Any], Any], q: Any, v: Any, tau: Any) -> Array:
@@ -186,3 +186,41 @@ def lagrange(mass_matrix: Callable[[Any], Any], potential: Callable[[Any], Any],
     dU = np.array([np.imag(potential(x)) / step for x in tilted])
     gyroscopic = np.einsum("ijk,i,k->j", dM, v, v) - np.einsum("ijk,j,k->i", dM, v, v) / 2
     return np.linalg.solve(np.real(mass_matrix(q)), np.asarray(tau) - gyroscopic - dU)
+
+
+def projected_dynamics(M: Array, J: Array, drift: Array, T: Any, C: Array) -> Array:
+    """q̈ (n,) of a system with constraints J q̈ + J̇v = 0, without multipliers: the equations projected. SKO topic 10.
+
+    ::
+
+        (Π𝓜 + 1 − Π) q̈ = Π (T − C) − J⁺ J̇v,     J⁺ = J*(JJ*)⁻¹,     Π = 1 − J⁺J
+
+    Parameters
+    ----------
+    M, C, T : (n, n), (n,), (n,)
+        Mass matrix, biases and generalised forces of the system without the constraints.
+    J, drift : (r, n), (r,)
+        Independent rows, and J̇v.
+
+    Returns
+    -------
+    (n,)
+        Accelerations; forces along the rows of J are projected away, motion along them is what the rows ask.
+
+    Notes
+    -----
+    O(n³). Unlike 𝓜, Π𝓜 + 1 − Π may be regular where 𝓜 is not.
+
+    Examples
+    --------
+    Two equal carts tied together share the force:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> sko = kf.textbook.sko
+    >>> sko.projected_dynamics(np.eye(2), np.array([[1.0, -1.0]]), np.zeros(1), np.array([1.0, 0.0]), np.zeros(2))
+    array([0.5, 0.5])
+    """
+    plus = J.T @ inverse(J @ J.T, "JJ*")
+    one = identity(len(M), M)
+    Pi = one - plus @ J
+    return solve(Pi @ M + one - Pi, Pi @ (np.asarray(T) - C) - plus @ drift, "the projected mass matrix")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array, inverse, zeros
+from kfdyn.textbook.algebra import Array, identity, inverse, solve, zeros
 from kfdyn.textbook.sko.inverse import bias, composite_bodies, mass_matrix
 from kfdyn.textbook.sko.model import Model, operators
 
@@ -129,6 +129,43 @@ def forward_dynamics(model: Model, T: Any) -> Array:
         theta_ddot[k] = nu[k] - cov.G[k].T @ alpha_plus
         alpha[k] = alpha_plus + model.H[k].T @ theta_ddot[k] + model.a[k]
     return np.concatenate(theta_ddot)
+
+
+def forward_dynamics_inverse_first(model: Model, T: Any) -> Array:
+    """θ̈ (Σm_k,) with the biases taken from T beforehand: inverse dynamics, then the filter without them. R86 11.
+
+    ::
+
+        C = T at θ̈ = 0;     θ̈ = 𝓜⁻¹(T − C) by filter and smoother with a = b = 0
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    T : (Σm_k,)
+        Generalised forces.
+
+    Returns
+    -------
+    (Σm_k,)
+        θ̈ of :func:`forward_dynamics`.
+
+    Notes
+    -----
+    O(N), but two passes more. R86 11 sets its own single pass, biases inside, against this way; :mod:`counting
+    <kfdyn.textbook.counting>` says by how much.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> sko = kf.textbook.sko
+    >>> model = sko.model_of(kf.as_estimation(kf.models.puma560(), np.full(6, 0.3), np.arange(6.0)))
+    >>> both = sko.forward_dynamics_inverse_first(model, np.ones(6)), sko.forward_dynamics(model, np.ones(6))
+    >>> bool(np.allclose(*both))
+    True
+    """
+    still = model._replace(a=[zeros(len(a), a) for a in model.a], b=[zeros(len(b), b) for b in model.b])
+    return forward_dynamics(still, np.asarray(T) - bias(model))
 
 
 def forward_dynamics_quadratic(model: Model, T: Any) -> Array:
@@ -255,8 +292,9 @@ def forward_dynamics_operators(model: Model, T: Any) -> Array:
     G, P, D_inverse = (_diagonal(blocks) for blocks in (cov.G, cov.P, cov.D_inverse))
     a, b, T = np.concatenate(model.a), np.concatenate(model.b), np.asarray(T)
     K = E @ G
-    psi = np.linalg.inv(np.eye(len(E)) - E @ (np.eye(len(E)) - G @ H))
-    whiten = np.eye(len(H)) - H @ psi @ K
+    one = identity(len(E), E)
+    psi = solve(one - E @ (one - G @ H), one)
+    whiten = identity(len(H), E) - H @ psi @ K
     return whiten.T @ D_inverse @ (T - H @ psi @ (K @ T + P @ a + b)) - K.T @ psi.T @ a
 
 
@@ -320,7 +358,7 @@ def hybrid_dynamics(model: Model, T: Any, theta_ddot: Any, prescribed: Any) -> t
 
 def _diagonal(blocks: list[Any]) -> Array:
     rows, columns = sum(len(x) for x in blocks), sum(x.shape[1] for x in blocks)
-    out, i, j = np.zeros((rows, columns)), 0, 0
+    out, i, j = zeros((rows, columns), blocks[0]), 0, 0
     for x in blocks:
         out[i : i + len(x), j : j + x.shape[1]] = x
         i, j = i + len(x), j + x.shape[1]

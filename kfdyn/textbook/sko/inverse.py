@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.textbook.algebra import Array, zeros
+from kfdyn.textbook.algebra import Array, identity, zeros
 from kfdyn.textbook.sko.model import Model, gather, scatter
 
 
@@ -232,4 +232,4 @@ def mass_matrix_by_columns(model: Model) -> Array:
     """
     still = model._replace(a=[0 * a for a in model.a], b=[0 * b for b in model.b])
     size = sum(len(H) for H in model.H)
-    return np.array([newton_euler(still, unit) for unit in np.eye(size)]).T.reshape(size, size)
+    return np.array([newton_euler(still, unit) for unit in identity(size, model.M[0])]).T.reshape(size, size)

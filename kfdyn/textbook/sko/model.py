@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ShapeError, TreeError
-from kfdyn.textbook.algebra import Array, zeros
+from kfdyn.textbook.algebra import Array, identity, solve, zeros
 
 
 class Model(NamedTuple):
@@ -209,12 +209,12 @@ def gather(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
     >>> kf.textbook.sko.gather(kf.textbook.sko.model_of(ss), [np.array([1.0]), np.array([2.0])])
     [array([1.]), array([3.])]
     """
-    whole: list[Any] = [None] * len(x)
+    out: list[Any] = [None] * len(x)
     for k in model.inward:
-        whole[k] = x[k]
+        out[k] = 0 * x[k] if strict else x[k]
         for j in model.children(k):
-            whole[k] = whole[k] + model.A[j] @ whole[j]
-    return [y - own for y, own in zip(whole, x)] if strict else whole
+            out[k] = out[k] + model.A[j] @ (out[j] + x[j] if strict else out[j])
+    return out
 
 
 def scatter(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
@@ -227,7 +227,7 @@ def scatter(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
     x : list of (n_k,)
         One array a node.
     strict : bool
-        Leave out what a node adds itself.
+        Leave out what a node adds itself: y(k) = A*(p,k) [y(p) + x(p)].
 
     Returns
     -------
@@ -241,11 +241,13 @@ def scatter(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
     >>> kf.textbook.sko.scatter(kf.textbook.sko.model_of(ss), [np.array([1.0]), np.array([2.0])])
     [array([3.]), array([2.])]
     """
-    whole: list[Any] = [None] * len(x)
+    out: list[Any] = [None] * len(x)
     for k in model.outward:
         p = model.parent[k]
-        whole[k] = model.A[k].T @ whole[p] + x[k] if p >= 0 else x[k]
-    return [y - own for y, own in zip(whole, x)] if strict else whole
+        out[k] = 0 * x[k] if strict else x[k]
+        if p >= 0:
+            out[k] = out[k] + model.A[k].T @ (out[p] + x[p] if strict else out[p])
+    return out
 
 
 def operators(model: Model) -> tuple[Array, Array, Array, Array, Array]:
@@ -260,5 +262,5 @@ def operators(model: Model) -> tuple[Array, Array, Array, Array, Array]:
         M[own, own], H[out, own], R[out, out] = model.M[k], model.H[k], model.R[k]
         if p >= 0:
             E[at[p] : at[p + 1], own] = model.A[k]
-    one = np.eye(at[-1])
-    return E, np.linalg.inv(one - E), H, M, R
+    one = identity(at[-1], like)
+    return E, solve(one - E, one), H, M, R

@@ -119,6 +119,9 @@ def test_redundant_rows_are_normal(s, q):
     close(kf.mass_matrix_inverse(s, q), inverse, 1e-11)
     cut = kf.cut_joint(s, q, v, tau)
     close(cut.a, expected, 1e-10)
+    J, M = constraint_jacobian(s, q), kf.mass_matrix(s.without_loops, q)
+    close(cut.compliance, J @ np.linalg.solve(M, J.T), 1e-10)
+    close(J.T @ np.concatenate(cut.forces), M @ expected + kf.bias_forces(s.without_loops, q, v) - tau, 1e-9)
     assert cut.rank == s.nv - one.X.shape[1] < sum(len(loop.rows) for loop in s.loops)
     # the same in minimal coordinates: M u̇ + c = X*tau
     here = kf.minimal_coordinates(s, q, v)

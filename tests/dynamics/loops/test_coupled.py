@@ -61,12 +61,26 @@ def test_against_the_dense_reduction(seed):
 
 
 def test_embedded_node_is_the_reduction():
-    """SKO:geared, SKO:embedding: 𝓜'⁻¹ = (X*𝓜X)⁻¹; a gear is two sensors that report only their sum."""
+    """SKO:geared, SKO:embedding: 𝓜'⁻¹ = (X*𝓜X)⁻¹; a gear is two sensors that report only their sum.
+
+    In motion the smoother gives a of the dense reduction, and the co-states are the accelerations of the bodies.
+    """
     for seed in (1, 5, 8):
         s, rng = coupled_tree(seed)
-        q = s.random_configuration(rng)
-        ss, X = kf.as_estimation(s, q), output_rates(s, q)
-        M = X.T @ kf.mass_matrix(s.open_tree, s.expand(q)) @ X
+        q, (v, tau) = s.random_configuration(rng), rng.normal(size=(2, s.nv))
+        ss, X, tree, Q = kf.as_estimation(s, q, v), output_rates(s, q), s.open_tree, s.expand(q)
+        M = X.T @ kf.mass_matrix(tree, Q) @ X
+        to_tree = s.expansion()
+        here = to_tree.T @ kf.mass_matrix(tree, Q) @ to_tree
+        a = np.linalg.solve(here, tau - to_tree.T @ kf.bias_forces(tree, Q, to_tree @ v))
+        order = np.concatenate([node.own for node in plan(s).nodes])
+        smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, tau[order]))
+        close(smooth.a, a[order], 1e-9)
+        gravity = np.r_[0, 0, 0, s.gravity]
+        for k, node in enumerate(plan(s).nodes):
+            names = [tree.body_names[i] for i in node.bodies]
+            moved = [kf.frame_acceleration(tree, Q, to_tree @ v, to_tree @ a, name) - gravity for name in names]
+            close(smooth.costate[k], np.concatenate(moved), 1e-9)
         F = kf.innovations_factor(ss)
         close(F.inverse(), np.linalg.inv(M), 1e-11, np.linalg.cond(M))
         assert np.isclose(F.logdet(), np.linalg.slogdet(M)[1], atol=1e-10)

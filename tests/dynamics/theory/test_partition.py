@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_models import Case, cases, close, fast, few, random_case, random_matrix, seeds
 from theory_cases import motion, pinocchio_accelerations, with_inputs
@@ -103,6 +103,13 @@ def test_conditions_of_equivalence(split):
         if p >= 0:
             close(carried, whole.phi[k])
         np.testing.assert_array_equal(ss.Q[part.body[k]], whole.Q[k])
+        close(ss.state_blocks(ss.xi)[part.body[k]], case.ss.state_blocks(case.xi)[k])
+        # η of the whole is what the parts give between them, each carried outwards to the body
+        carried, shares = np.eye(int(whole.n[k])), np.zeros(int(whole.n[k]))
+        for i in range(part.body[k], part.base[k] + 1):
+            shares = shares + carried.T @ ss.state_blocks(ss.eta)[i]
+            carried = ss.phi[i] @ carried if i < part.base[k] else carried
+        close(shares, case.ss.state_blocks(case.eta)[k])
 
 
 @given(splits(), seeds)
@@ -150,10 +157,20 @@ def recursion(model: DenseModel):
     return out
 
 
+def one_by_one(seed, **options):
+    """A case all of whose outputs become scalar ones."""
+    case = random_case(seed, 5, **options)
+    groups = [[[i] for i in range(m)] for m in case.ss.m]
+    case = uncoupled(case, groups)
+    return case, partition_hinges(with_inputs(case), groups)
+
+
 @given(splits())
+@example(one_by_one(3, m=1))  # one output a node, as in R86: scalar divisions, other formulas of the engine
+@example(one_by_one(4, n=4, m=3))
 @fast
 def test_both_recursions(split):
-    """PART:7, PART:8 with P⁺ = τ̄(k)P(k): both, in plain loops, are the engine's, each on its own model."""
+    """PART:7, and (8) with P⁺ = τ̄(k)P(k): both, in plain loops, are the engine's, each on its own model."""
     for model in (split[0].ss, split[1].ss):
         cov = kf.riccati(model)
         for k, plain in recursion(dense_model(model)).items():
@@ -366,7 +383,7 @@ def with_real_mass_less_bodies(system):
 @given(seeds)
 @few
 def test_partition_is_a_robot_with_mass_less_bodies(seed):
-    """PART:3,5, PART:8. Split in the model or in the robot itself, placed alike: φ, H, P, D, G agree node by node."""
+    """PART:3,5, PART (8). Split in the model or in the robot itself, placed alike: φ, H, P, D, G agree node by node."""
     system, q, v, tau, _ = motion(seed, hinges=("universal", "gimbal", "planar", "cylindrical", "helical"))
     fine = with_real_mass_less_bodies(system)
     close(forward_dynamics(fine, q, v, tau), forward_dynamics(system, q, v, tau))

@@ -8,7 +8,7 @@ import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.datasets import nile
 from kfdyn.estimation.fitting.objective import Objective
-from kfdyn.estimation.fitting.problem import Problem
+from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.fitting.transforms import Transform
 
 ONE = np.ones((1, 1))
@@ -320,3 +320,26 @@ def test_residuals_and_score_are_those_of_every_series_in_its_place(flat):
     series = kf.series.local_level().fit(T)
     assert series.n_flat == 5  # one level for each series that there is
     assert np.isnan(series.residuals[1, 1]).all() and np.isfinite(series.residuals[0, 2, 1:]).all()
+
+
+@pytest.mark.parametrize("missing", [(), (3, 10, 11)])
+def test_a_row_for_each_step_is_the_stacked_series(missing):
+    """(N, m) was one series for the filter, but N of them for what a fit counts, and NaN in it broke the fit."""
+    y = np.random.default_rng(0).normal(size=(50, 2)).cumsum(axis=0)
+    y.reshape(-1)[list(missing)] = np.nan
+
+    def build(theta):
+        return kf.StateSpace.chain(np.eye(2), np.eye(2), theta[1] * np.eye(2), theta[0] * np.eye(2), steps=50)
+
+    one, rows, two = (kf.fit(build, [1.0, 1.0], T, bounds=[POSITIVE] * 2) for T in (y.ravel(), y, np.stack([y, y])))
+    assert (rows.n_flat, rows.n_observed, two.n_flat) == (2, 100 - len(missing), 4)
+    assert (rows.aic, rows.bic) == (one.aic, one.bic) and two.llf == pytest.approx(2 * one.llf, rel=1e-12)
+    assert_allclose(rows.residuals, one.residuals, rtol=0, atol=0)
+    assert rows.diagnostics() == one.diagnostics()
+    found, want = (kf.likelihood(build, [[1.0, 0.5], [2.0, 1.0]], T) for T in (y, y.ravel()))
+    assert_allclose(found.llf, want.llf, rtol=0)
+    assert_allclose(found.score, want.score, rtol=0)
+    for figure in (kf.viz.plot_fit(rows), kf.viz.plot_fit(one)):
+        assert len(figure.axes) == 8
+    with pytest.raises(ShapeError, match="stack the 100 outputs"):
+        kf.fit(build, [1.0, 1.0], y[:-1])

@@ -8,7 +8,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 import kfdyn as kf
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.datasets import airline, nile
 
 S = kf.series
@@ -169,3 +169,31 @@ def test_one_measurement_of_a_flat_level_identifies_nothing():
     fit = kf.series.local_level().fit([3.0])
     assert np.isnan(fit.stderr).all()
     assert sorted(fit.unidentified) == ["+1 level", "+1 noise"]
+
+
+def test_a_parameter_that_is_all_but_zero_ends():
+    """Steps were shortened to shares of it, which are 0, for ever."""
+    one = np.ones((1, 1))
+
+    def build(theta):
+        return kf.StateSpace.chain(one, one, theta[0] * one, one, [0.0], one, steps=5)
+
+    T = [1.0, -1.0, 2.0, 0.5, 0.1]
+    found = kf.likelihood(build, [[5e-324], [1e-305], [0.0], [1e-12]], T)
+    np.testing.assert_allclose(found.llf[:3], found.llf[2], rtol=1e-14)
+    np.testing.assert_allclose(found.score.ravel(), found.score[3].item(), rtol=1e-6)
+    with pytest.raises(ShapeError, match="at least one row"):
+        kf.likelihood(build, [], T)
+
+
+@pytest.mark.parametrize("bounds", [[(0,)], [(0, 1, 2)], [5], 0, [("a", None)], [[]], ["ab"]])
+def test_bounds_that_are_no_pairs_are_refused(bounds):
+    one = np.ones((1, 1))
+
+    def build(theta):
+        return kf.StateSpace.chain(one, one, theta[0] * one, one, [0.0], one, steps=5)
+
+    with pytest.raises(ShapeError, match="bounds"):
+        kf.fit(build, [0.5], np.arange(5.0), bounds=bounds)
+    with pytest.raises(ShapeError, match="bounds"):
+        kf.series.local_level().fit(np.arange(5.0), bounds=bounds)

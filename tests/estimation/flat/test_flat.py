@@ -181,12 +181,6 @@ def test_models_keep_their_flat_states():
     assert "flat 1" in repr(ss)
 
 
-def test_a_chain_with_a_mean_but_no_covariance_is_flat_too():
-    T = [1.0, 2.0, 4.0]
-    free, meant = (kf.StateSpace.chain(one, one, one, one, x0, steps=3) for x0 in (None, [5.0]))
-    assert np.isclose(kf.kalman_filter(free, T).llf, kf.kalman_filter(meant, T).llf, rtol=1e-14)
-
-
 def test_what_is_too_large_for_a_double_is_named():
     one = np.ones((1, 1))
     ss = kf.StateSpace.chain(one, 1e200 * one, one, one, steps=4)

@@ -5,6 +5,7 @@ sweep, no square root, no differences.
 """
 
 import warnings
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -113,8 +114,21 @@ def test_lost_digits_are_said_and_where(seed):
     assert max(errors(case, answer(case)[0]).values()) > TOLERABLE
 
 
+@pytest.mark.parametrize("file", ["{}_study.py", "{}-study/study.py", "my_functools/study.py"])
+def test_a_script_is_told_whatever_the_name_of_its_file(file):
+    """It may begin with the path of the package: who calls is told by the names of modules."""
+    case = mixed(51, -20, -24)
+    script = compile("case.model().smooth(case.y).score", file.format(Path(kf.__file__).parent), "exec")
+    with pytest.warns(LostDigitsWarning) as told:
+        exec(script, {"__name__": "__main__", "case": case})
+    assert {w.filename for w in told} == {script.co_filename}
+    with warnings.catch_warnings():  # the package itself
+        warnings.simplefilter("error")
+        exec(script, {"__name__": "kfdyn.estimation.fitting.fit", "case": case})
+
+
 def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):
-    from kfdyn.estimation.outward import other_units
+    from kfdyn.estimation.branching import rounding_estimate
 
     case = mixed(51, -20, -24)
 
@@ -124,7 +138,7 @@ def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):
     def never(post):
         raise AssertionError("the package asked for a second opinion")
 
-    monkeypatch.setattr(other_units, "_in_other_units", never)
+    monkeypatch.setattr(rounding_estimate, "_in_other_units", never)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(kf.fit(build, [0.0], case.y).llf)
@@ -135,7 +149,7 @@ def test_a_tree_in_other_units_is_the_same_tree(seed):
     """The other tree's posterior, led back, is the dense normal's; else warnings would be false ones."""
     from outward_cases import random_outward
 
-    from kfdyn.estimation.outward.other_units import _in_other_units, _posterior_differences, _score_differences
+    from kfdyn.estimation.branching.rounding_estimate import _in_other_units, _posterior_differences, _score_differences
 
     case = random_outward(seed, seed % 2 == 0)
     try:
@@ -155,7 +169,7 @@ def test_errors_of_a_score_are_told_beside_its_terms(seed, name):
 
     A score that is wrong by 1e-4 of the terms of every entry has an error of 1e-4, not one of a hundred times as much.
     """
-    from kfdyn.estimation.outward.other_units import _in_other_units, _score_differences
+    from kfdyn.estimation.branching.rounding_estimate import _in_other_units, _score_differences
 
     case = mixed(seed, -14, -16)
     post = case.model().smooth(case.y)

@@ -7,7 +7,7 @@ from scipy.linalg import expm
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError, TreeError
-from kfdyn.estimation.outward.transitions import pulled
+from kfdyn.estimation.branching.transitions import pulled
 
 
 def random_phylogeny(rng, tips):
@@ -250,3 +250,40 @@ def test_words_name_what_was_given():
         tree.brownian(1.0, error=-0.1)
     with pytest.raises(SingularError, match=r"^node 4: its prior is flat"):  # a root without a name
         tree.brownian(1.0).smooth(tree.traits({}))
+
+
+def test_ornstein_uhlenbecks_root_is_stationary():
+    """Under a flat root the likelihood grew with the pull for ever."""
+    rng = np.random.default_rng(7)
+    tree = random_phylogeny(rng, 12)
+    y, V = rng.normal(size=12), shared(tree)
+    apart = np.diag(V)[:, None] + np.diag(V)[None, :] - 2 * V
+    for a in (0.1, 1.0, 30.0, 1e3, 1e6):
+        found = tree.ornstein_uhlenbeck(1.5, a, 2.0).smooth(y).llf
+        assert found == pytest.approx(normal_llf(y, 2.0, 1.5 / (2 * a) * np.exp(-a * apart)), rel=1e-11)
+    fit = kf.fit(
+        lambda t: tree.ornstein_uhlenbeck(t[0], t[1], t[2]), [1.0, 1.0, 0.0], y, bounds=[(0, None), (0, None), None]
+    )
+    assert np.isfinite(fit.llf) and fit.llf < normal_llf(y, y.mean(), y.var() * np.eye(12)) + 3.0
+    pull, B = np.array([[0.9, 0.4], [-0.2, 0.3]]), rng.normal(size=(2, 2))
+    model = tree.ornstein_uhlenbeck(B @ B.T, pull, [1.0, 2.0])
+    np.testing.assert_allclose(pull @ model.root_cov + model.root_cov @ pull.T, B @ B.T, rtol=1e-12)
+    np.testing.assert_allclose(model.mean[-2:], [1.0, 2.0])
+    for wrong in (0.0, -1.0, [1.0, 0.0]):
+        with pytest.raises(ModelError, match=r"no stationary state.* root_cov=None for a flat root"):
+            tree.ornstein_uhlenbeck(np.eye(2), wrong)
+    assert tree.ornstein_uhlenbeck(1.0, 0.0, root_cov=None).root_cov is None
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.4])
+def test_a_flat_root_is_restricted_maximum_likelihood(lam):
+    """REML is the likelihood of contrasts: orthonormal differences of the tips, which hold no root."""
+    rng = np.random.default_rng(8)
+    tree = random_phylogeny(rng, 15)
+    y, V = rng.normal(size=15), shared(tree)
+    V = lam * V + (1 - lam) * np.diag(np.diag(V))
+    K = np.linalg.svd(np.ones((1, 15)))[2][1:]
+    for rate in (0.5, 1.0, 4.0):
+        reml = normal_llf(K @ y, 0.0, rate * K @ V @ K.T)
+        constant = -0.5 * np.log(2 * np.pi) - 0.5 * np.log(15.0)
+        assert tree.pagel(lam, rate).smooth(y).llf == pytest.approx(reml + constant, rel=1e-12)

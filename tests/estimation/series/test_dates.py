@@ -192,3 +192,28 @@ def test_a_series_of_which_nothing_is_measured_says_nothing(model):
     assert model.fit(y).llf == pytest.approx(model.fit(y[[0, 2]]).llf, rel=1e-8)
     with pytest.raises(ModelError, match="nothing to fit"):
         model.fit(y[1])
+
+
+def test_regressors_have_the_index_of_the_series():
+    """Their index was ignored: rows in another order, or of other dates, were accepted."""
+    rng, dates = np.random.default_rng(3), pd.date_range("2020-01-31", periods=46, freq="ME")
+    x = rng.normal(size=46)
+    y = pd.Series(3.0 * x[:40] + 0.1 * rng.normal(size=40), dates[:40])
+
+    def fit(X, y=y):
+        return (S.regression(X) + S.noise()).fit(y)
+
+    X = pd.Series(x, dates)
+    known = fit(x)
+    for same in (X, pd.DataFrame({"x": X}), pd.Series(x), X[:40]):
+        assert fit(same).params == pytest.approx(known.params, rel=1e-12)
+    assert_allclose(fit(X).forecast(6).mean, known.forecast(6).mean, rtol=1e-12)
+    assert fit(X, y.to_numpy()).params == pytest.approx(known.params, rel=1e-12)
+    later = X.set_axis(dates + pd.offsets.MonthEnd(1))
+    for other in (X[::-1], later, X.drop(dates[7]), X.set_axis(dates.to_period("M"))):
+        with pytest.raises(ModelError, match=r"row \d of the regressors is that of .*; call X\.reindex\(...\)"):
+            fit(other)
+    with pytest.raises(ModelError, match="row 0 of the regressors is that of 0, but that of the series is 5"):
+        fit(pd.Series(x), y.reset_index(drop=True).iloc[5:])
+    with pytest.raises(ModelError, match="row 41 of the regressors"):
+        fit(X.drop(dates[41])).forecast(3)

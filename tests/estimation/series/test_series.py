@@ -1,7 +1,6 @@
 """Models of time series against statsmodels, dense Gaussian processes and differences."""
 
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -341,22 +340,30 @@ def test_models_and_fits_can_be_pickled(name):
         assert str(back) == str(found)
 
 
-def test_many_rows_of_few_steps_are_asked_about():
-    """Two series of 60 steps side by side, as a DataFrame has them, were silently taken as 60 series of 2 steps."""
-    y = np.cumsum(np.random.default_rng(4).normal(size=(60, 2)), axis=0)
-    for model, few in ((S.local_level(), 3), (S.local_trend() + S.seasonal(4), 9)):
-        said = rf"is taken as 60 series of 2 steps, fewer than the {few} states .* y\.T, .*y\[\.\.\., None\]"
-        for use in (model.fit, model.likelihood):
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
-                try:
-                    use(y)
-                except SingularError:
-                    assert few == 9  # two steps do not tell five states
-            assert len(told) == 1 and re.search(said, str(told[0].message)) and told[0].filename == __file__
-    fit = S.local_level().fit(y.T)  # warnings are errors
-    assert fit.n_flat == 2 and S.local_level().fit(y[..., None]).n_flat == 60
-    assert S.local_level().fit(y.reshape(30, 4)).n_flat == 30 and S.local_level().fit(y[:2]).n_flat == 2
+def test_more_rows_than_columns_are_asked_about():
+    """Columns side by side, as a DataFrame has them, were taken as many short series without a word."""
+    for shape in ((60, 2), (60, 8)):
+        y, (S_, N) = np.cumsum(np.random.default_rng(4).normal(size=shape), axis=0), shape
+        said = rf"of shape \({S_}, {N}\), is {S_} series of {N} steps .* y\.T if it holds {N} series of {S_} steps"
+        for use in (S.local_level().fit, S.local_level().likelihood, (S.local_trend() + S.seasonal(4)).fit):
+            with pytest.raises(ShapeError, match=said + r", and y\[\.\.\., None\]"):
+                use(y)
+        assert S.local_level().fit(y.T).n_flat == N and S.local_level().fit(y[..., None]).n_flat == S_
+        assert S.local_level().fit(pd.DataFrame(y)).llf == S.local_level().fit(y.T).llf
+    assert S.local_level().fit(y[:2]).n_flat == 2 and S.local_level().fit(y[:, :1]).n_flat == 1
+
+
+def test_several_series_are_not_forecast_at_once():
+    y = np.cumsum(np.random.default_rng(5).normal(size=(2, 30)), axis=1)
+    for given, each in ((y, r"y\[i\]"), (pd.DataFrame(y.T), r"y\[column\]")):
+        fit = S.local_level().fit(given)
+        with pytest.raises(
+            ShapeError, match=rf"y holds 2 series, .* fit\.model\.forecast\(fit\.params, {each}, steps\)"
+        ):
+            fit.forecast(3)
+        with pytest.raises(ShapeError, match="y holds 2 series"):
+            fit.components()
+        assert fit.model.forecast(fit.params, given[0], 3).mean.shape == (3,)
 
 
 def test_the_second_maximum_of_a_trend_is_looked_for():

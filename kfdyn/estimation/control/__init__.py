@@ -1,0 +1,1 @@
+"""Linear-quadratic optimal control on chains and scenario trees, by the filter and smoother."""

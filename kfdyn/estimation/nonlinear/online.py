@@ -1,0 +1,261 @@
+"""A filter that takes one reading at a time, with a smoother over the last few."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.nonlinear import arguments
+from kfdyn.estimation.nonlinear.extended import Belief, Corrected, first
+from kfdyn.estimation.nonlinear.model import NonlinearModel
+from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
+
+
+class _Moment:
+    """One step of the window: what was predicted for it, its reading and its input."""
+
+    __slots__ = ("llf_before", "now", "predicted", "u", "y")
+
+    def __init__(self, predicted: Belief, y: FloatArray, u: FloatArray | None, llf_before: float) -> None:
+        self.predicted, self.y, self.u, self.llf_before = predicted, y, u, llf_before
+        self.now: Corrected | None = None
+
+
+class OnlineFilter:
+    """Filter a model's readings one at a time; smooth the last ``lag`` + 1 steps when asked.
+
+    The window never grows: the prior of its oldest step is what the filter predicted there, and the reading of that
+    step stays inside (THEORY section 18). With lag = 0 nothing is kept but the last belief.
+
+    Parameters
+    ----------
+    model : NonlinearModel
+        The model.
+    prior : (x0, P0), optional
+        In place of the model's.
+    lag : int
+        How many steps back readings may arrive late, and :meth:`smooth` looks.
+    kind : {"extended", "unscented"}
+        The filter.
+    points : SigmaPoints, optional
+        Weights of an unscented filter.
+
+    Attributes
+    ----------
+    k : int
+        The step of the newest reading; −1 before the first.
+    x, cov : ndarray, shapes (nx,) and (n, n)
+        Mean and covariance given all readings so far; before the first, the prior.
+    llf : float
+        Log-likelihood of all readings so far.
+    nis : float
+        ε*D⁻¹ε of the newest reading, χ² with as many degrees as were read: a jump is an event.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
+    >>> live = kf.OnlineFilter(model, lag=2)
+    >>> for y in ([1.1], [0.9], None, [0.5]):
+    ...     _ = live.step(y)
+    >>> live.k, live.x.round(3), live.smooth().x.ravel().round(3)
+    (3, array([0.71]), array([0.931, 0.798, 0.71 ]))
+    """
+
+    def __init__(
+        self, model: NonlinearModel, prior: Any = None, lag: int = 0, *, kind: str = "extended", points: Any = None
+    ) -> None:
+        if not isinstance(lag, int | np.integer) or lag < 0:
+            raise ModelError(f"lag must be a whole number, 0 or more, got {lag!r}")
+        if kind not in ("extended", "unscented"):
+            raise ModelError(f"kind must be 'extended' or 'unscented', got {kind!r}")
+        self.model, self.lag, self.kind = model, int(lag), kind
+        self._halves = model.filter_halves(kind, points)
+        self._next = first(model, model.check_prior(prior), 1)
+        self._window: deque[_Moment] = deque(maxlen=self.lag + 1)
+        self._llf = 0.0
+        self.k = -1
+
+    # --- readings
+
+    def step(self, y: Any, u: Any = None) -> FloatArray:
+        """Take the reading of the next step, and return the mean.
+
+        Parameters
+        ----------
+        y : array (m,) or None
+            The reading; None or NaN is missing.
+        u : array, optional
+            Known input u[k] of this step: it acts from this step to the next, and this reading may see it. This is
+            row k of what the filters of whole series take.
+        """
+        row, known = self._reading(y), self._input(u)
+        if self._window:
+            self._predict()
+        moment = _Moment(self._next, row, known, self._llf)
+        moment.now = self._halves.correct(self.model, self._next, row, known, self.k + 1)
+        self.k += 1
+        self._window.append(moment)
+        self._llf += float(moment.now.step.llf[0])
+        return moment.now.belief.x[0]
+
+    def late(self, y: Any, k: int) -> FloatArray:
+        """Take a reading of an earlier step k that arrives only now, and return the newest mean.
+
+        What is not NaN in y replaces what was known of that step, and the filter runs again from there.
+        """
+        oldest = self.oldest
+        if not isinstance(k, int | np.integer) or not oldest <= k <= self.k:
+            cure = f"a larger lag (now {self.lag})" if 0 <= k < oldest else "step() for new readings"
+            raise ModelError(f"a late reading of step {k!r}: the window holds steps {oldest} to {self.k}; use {cure}")
+        row, moment = self._reading(y), self._window[k - oldest]
+        merged = np.where(np.isnan(row), moment.y, row)
+        kept = [merged if j == k - oldest else one.y for j, one in enumerate(self._window)]
+        inputs = [one.u for one in self._window]
+        self._replay(self._window[0].predicted, self._window[0].llf_before, oldest, kept, inputs)
+        return self.x
+
+    # --- what is known
+
+    @property
+    def x(self) -> FloatArray:
+        """Mean given all readings so far, (nx,)."""
+        return self._belief.x[0]
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance given all readings so far, (n, n)."""
+        return self._belief.P[0]
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations, (n,)."""
+        return np.sqrt(np.clip(np.diag(self.cov), 0.0, None))
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of all readings so far, each innovation taken as normal."""
+        return self._llf
+
+    @property
+    def nis(self) -> float:
+        """ε*D⁻¹ε of the newest reading."""
+        if not self._window:
+            raise ModelError("there is no reading yet; call step(y)")
+        now = self._window[-1].now
+        assert now is not None
+        return float((now.step.eps * now.step.nu).sum())
+
+    @property
+    def oldest(self) -> int:
+        """The first step of the window."""
+        return self.k + 1 - len(self._window)
+
+    def smooth(self, **options: Any) -> NonlinearSmoothed:
+        """Smooth the window: its first row is step ``oldest``, its last step ``k``.
+
+        ``options`` are those of :func:`iterated_kalman_smoother`: robust, search, iterations, tolerance, covariances.
+        """
+        from kfdyn.estimation.nonlinear.smoother import smooth_window
+
+        if not self._window:
+            raise ModelError("there is nothing to smooth yet; call step(y)")
+        start = np.stack([self._known(one).belief.x[0] for one in self._window])
+        inputs = None
+        if self._window[0].u is not None:
+            inputs = np.stack([np.asarray(one.u)[0] for one in self._window])[None]
+        prior = self._window[0].predicted
+        known = arguments.Prior(prior.x[0], prior.P[0], np.zeros(self.model.n, bool))
+        y = np.stack([one.y[0] for one in self._window])[None]
+        return smooth_window(self.model, y, inputs, known, self.oldest, start, options)
+
+    # --- saving
+
+    def save(self) -> dict[str, Any]:
+        """All that :meth:`restore` needs, as a dict of arrays and numbers."""
+        belief = self._window[0].predicted if self._window else self._next
+        y = [one.y[0] for one in self._window]
+        u = [one.u[0] for one in self._window if one.u is not None]
+        return {
+            "x": belief.x[0].copy(),
+            "P": belief.P[0].copy(),
+            "y": np.array(y),
+            "u": np.array(u),
+            "llf": self._window[0].llf_before if self._window else self._llf,
+            "k": self.k,
+            "lag": self.lag,
+            "kind": self.kind,
+        }
+
+    @classmethod
+    def restore(cls, model: NonlinearModel, saved: dict[str, Any], *, points: Any = None) -> OnlineFilter:
+        """Continue where :meth:`save` was called."""
+        live = cls(model, (saved["x"], saved["P"]), int(saved["lag"]), kind=str(saved["kind"]), points=points)
+        y, u = np.asarray(saved["y"]), np.asarray(saved["u"])
+        inputs = [row[None] for row in u] if len(u) else [None] * len(y)
+        belief = Belief(np.array(saved["x"], np.float64)[None], np.array(saved["P"], np.float64)[None])
+        live._next = belief
+        live._replay(belief, float(saved["llf"]), int(saved["k"]) + 1 - len(y), [row[None] for row in y], inputs)
+        return live
+
+    def __repr__(self) -> str:
+        return f"OnlineFilter({self.kind}, lag {self.lag}, {self.k + 1} readings; {self.model!r})"
+
+    # --- inside
+
+    @property
+    def _belief(self) -> Belief:
+        return self._known(self._window[-1]).belief if self._window else self._next
+
+    @staticmethod
+    def _known(moment: _Moment) -> Corrected:
+        assert moment.now is not None
+        return moment.now
+
+    def _predict(self) -> None:
+        last = self._window[-1]
+        self._next = self._halves.predict(self.model, self._known(last), last.u, self.k)
+
+    def _replay(self, belief: Belief, llf: float, k: int, y: list[FloatArray], u: list[Any]) -> None:
+        """Filter the readings of a window again, from what was predicted for its first step."""
+        self._window.clear()
+        self._next, self._llf, self.k = belief, llf, k - 1
+        for row, known in zip(y, u):
+            if self._window:
+                self._predict()
+            moment = _Moment(self._next, row, known, self._llf)
+            moment.now = self._halves.correct(self.model, self._next, row, known, self.k + 1)
+            self.k += 1
+            self._window.append(moment)
+            self._llf += float(moment.now.step.llf[0])
+
+    def _reading(self, y: Any) -> FloatArray:
+        size = self.model.reading_size
+        if y is None:
+            if size is None:
+                raise ModelError(
+                    "the first reading is missing as a whole, so its size is unknown; give NaN of its size"
+                )
+            return np.full((1, size), np.nan)
+        row = np.atleast_1d(np.asarray(y, np.float64))
+        if row.ndim != 1 or (size is not None and row.size != size):
+            raise ShapeError(f"a reading must have shape ({size if size is not None else 'm'},), got {np.shape(y)}")
+        if np.isinf(row).any():
+            raise ModelError(f"the reading of step {self.k + 1} is infinite; mark a missing one by NaN")
+        return row[None]
+
+    def _input(self, u: Any) -> FloatArray | None:
+        if u is None:
+            if self.model.takes_inputs:
+                raise ModelError(f"the model takes known inputs; give u for step {self.k + 1}: step(y, u)")
+            return None
+        if not self.model.takes_inputs:
+            raise ModelError("u is given, but neither step nor observe takes an argument u: step(x, u, k)")
+        row = np.atleast_1d(np.asarray(u, np.float64))
+        if row.ndim != 1 or not np.isfinite(row).all():
+            raise ShapeError(f"u of step {self.k + 1} must be a finite row, got shape {np.shape(u)}")
+        return row[None]

@@ -1,0 +1,346 @@
+"""The iterated Kalman smoother: Gauss–Newton on a whole trajectory, one filter and one smoother a step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.nonlinear.losses import robust_loss
+from kfdyn.estimation.nonlinear.model import NonlinearModel
+from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
+from kfdyn.estimation.nonlinear.trajectory import Linearised, Residuals, Step, Trajectory
+
+_SUFFICIENT = 1e-4  # of the predicted decrease
+_HALVINGS = 12
+_ROUNDING = 1e-11  # of the cost: no decrease can be seen below it
+_FIRST_DAMPING, _MORE, _LESS, _LEAST, _MOST = 1.0, 10.0, 0.1, 1e-4, 1e12
+_KNOWN = 1e-6  # of the variance before a reading: the least that counts as the one after it
+_STALLED = 1e-5  # standard deviations: a step that no longer shrinks is rounding if it is shorter than this
+
+
+def iterated_kalman_smoother(
+    model: NonlinearModel,
+    y: Any,
+    u: Any = None,
+    *,
+    prior: Any = None,
+    start: Any = "extended",
+    robust: Any = None,
+    search: str | None = "line",
+    iterations: int = 100,
+    tolerance: float = 1e-9,
+    covariances: bool = True,
+    method: str = "block",
+    **inputs: Any,
+) -> NonlinearSmoothed:
+    """Find the most probable trajectory given all readings, and its covariances.
+
+    Gauss–Newton about (x̄, w̄), where each step is one Kalman filter and one Bryson–Frazier smoother::
+
+        φ = F,  Q = B Q B*,  ξ(k+1) = f(x̄, w̄) ⊖ x̄(k+1) − B w̄,  T = y ⊖ h(x̄, w̄),  H = J(−T)⁻¹ ∂h
+        ξ(0) = −r,  P0 ← J(r) P0 J(r)*,  r = x̄(0) ⊖ x0
+        x̄ ← x̄ ⊕ x̂,   w̄ ← Q B* λ(k+1)
+
+    Nothing is inverted but the innovation covariances, so Q and P0 may be singular and R may be 0.
+
+    Parameters
+    ----------
+    model : NonlinearModel
+        The model.
+    y : array (N, m) or (batch, N, m)
+        Readings; NaN is missing. The series of a batch are solved together.
+    u : array (N, ·) or (N−1, ·), optional
+        Known inputs: u[k] acts from step k to k+1, and readings of step k may see it.
+    prior : (x0, P0), optional
+        In place of the model's.
+    start : "extended", "unscented", "prior" or array (N, nx)
+        Where to linearise first: the means of a filter, x0 carried along, or a trajectory. Where there are several
+        modes, this decides which is found: compare ``cost`` of several starts.
+    robust : Huber, StudentT, "huber" or "student", optional
+        Loss of the readings, by iterated reweighting.
+    search : {"line", "damped", None}
+        What to do with a step that does not decrease the cost: halve it, solve again with every state held
+        (Levenberg–Marquardt: one more reading of it), or take it all the same.
+    iterations : int
+        How many steps at most.
+    tolerance : float
+        Converged when a step is below this many standard deviations everywhere.
+    covariances : bool
+        Whether to compute covariances at the end.
+    method : {"block", "univariate", "square_root"}
+        The engine's, see :func:`kalman_filter`.
+
+    Returns
+    -------
+    NonlinearSmoothed
+        The mode, covariances, co-state, noise, log-likelihood; ``converged``, ``message`` and ``iterations``.
+
+    Notes
+    -----
+    Steps are compared by the cost plus the defects, each weighted by twice its multiplier: an exact penalty, for which
+    the step is a direction of descent. Covariances are those of the model linearised at the mode (Laplace, with
+    Gauss–Newton's Hessian). THEORY section 18.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
+    >>> post = kf.iterated_kalman_smoother(model, [1.1, 0.9, np.nan, 0.5])
+    >>> post.x.ravel().round(3), post.converged
+    (array([1.054, 0.931, 0.798, 0.71 ]), True)
+    """
+    rows, batched = model.check_readings(y)
+    known = model.check_inputs(u, len(rows), rows.shape[1], **inputs)
+    problem = Trajectory(model, rows, known, model.check_prior(prior), robust_loss(robust), method)
+    return _Search(problem, search, iterations, tolerance).run(start, covariances, batched)
+
+
+def smooth_window(
+    model: NonlinearModel, y: FloatArray, u: FloatArray | None, prior: Any, first_step: int, start: FloatArray,
+    options: dict[str, Any],
+) -> NonlinearSmoothed:  # fmt: skip
+    """Smooth the readings y (1, N, my) of steps from ``first_step`` on, under a prior of the first of them."""
+    allowed = {"robust", "search", "iterations", "tolerance", "covariances", "method"}
+    if not set(options) <= allowed:
+        raise TypeError(f"unexpected options {sorted(set(options) - allowed)}; there are {sorted(allowed)}")
+    loss, method = robust_loss(options.get("robust")), options.get("method", "block")
+    problem = Trajectory(model, y, u, prior, loss, method, first_step)
+    search = _Search(
+        problem, options.get("search", "line"), options.get("iterations", 100), options.get("tolerance", 1e-9)
+    )
+    return search.run(start, options.get("covariances", True), False)
+
+
+class _Trial(NamedTuple):
+    """A trajectory that a step leads to."""
+
+    x: FloatArray
+    w: FloatArray
+    at: Residuals
+
+
+class _Search:
+    """One run of the iterations."""
+
+    def __init__(self, problem: Trajectory, search: Any, iterations: Any, tolerance: Any) -> None:
+        if search not in ("line", "damped", None):
+            raise ModelError(f"search must be 'line', 'damped' or None, got {search!r}")
+        if not isinstance(iterations, int | np.integer) or iterations < 0:
+            raise ModelError(f"iterations must be a whole number, 0 or more, got {iterations!r}")
+        if not tolerance > 0.0:
+            raise ModelError(f"tolerance must be positive, got {tolerance!r}")
+        self.problem, self.search, self.iterations, self.tolerance = problem, search, int(iterations), float(tolerance)
+        self.damping = np.zeros(problem.batch)
+        self.spread: FloatArray | None = None  # variances (batch, n), the unit of damping
+        self.penalties: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
+
+    def run(self, start: Any, covariances: bool, batched: bool) -> NonlinearSmoothed:
+        """Iterate, and read the result off the last linear model."""
+        problem = self.problem
+        x = problem.start(start)
+        w = np.zeros((problem.batch, problem.noises, problem.p))
+        point = problem.linearise(x, w)
+        costs = [problem.cost(point.at, w)]
+        before, taken, why = np.full(problem.batch, np.inf), 0, ""
+        while True:
+            weights = problem.weights(point.at)
+            step = self._solve(point, weights)
+            size = self._size(point, step)
+            with np.errstate(invalid="ignore"):
+                stalled = (size < _STALLED) & (size > 0.5 * before)
+            done = ((size <= self.tolerance) | stalled) & (self.damping == 0.0)
+            if done.all() or taken == self.iterations:
+                break
+            before = size
+            trial, why = self._advance(point, step, weights, done)
+            taken += 1
+            if trial is None:
+                break
+            point = problem.linearise(trial.x, trial.w)
+            costs.append(problem.cost(point.at, trial.w))
+        if covariances or self.damping.any():
+            step = problem.solve(point, weights, None, covariances)
+        return self._result(point, step, weights, costs, done, taken, size, why, covariances, batched)
+
+    # --- one step
+
+    def _damping(self) -> FloatArray | None:
+        if not self.damping.any():
+            return None
+        assert self.spread is not None
+        return self.damping[:, None] / self.spread
+
+    def _solve(self, point: Linearised, weights: FloatArray | None) -> Step:
+        """Solve with every state held; undamped where holding them more exactly than rounding allows is asked for."""
+        try:
+            return self.problem.solve(point, weights, self._damping(), False)
+        except SingularError:
+            if not self.damping.any():
+                raise
+            self.damping[:] = 0.0
+            return self.problem.solve(point, weights, None, False)
+
+    def _size(self, point: Linearised, step: Step) -> FloatArray:
+        """The longest component of a step, in the filter's standard deviations, (batch,)."""
+        problem = self.problem
+        filt, few = step.smooth.filt, max(1, problem.N // 64)  # a typical variance needs no more than some steps
+        nodes = (problem.batch, problem.N, problem.size, problem.size)
+        after, before = (
+            np.median(np.diagonal(P.flat.reshape(nodes)[:, ::few], axis1=2, axis2=3)[..., : problem.n], axis=1)
+            for P in (filt.P_plus, filt.P)
+        )
+        typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
+        # A component that is exact from the beginning has its own size as unit.
+        size = np.abs(step.d).max(axis=1, initial=0.0) + np.abs(point.at.prior)
+        self.spread = np.where(typical > 0.0, typical, np.maximum(size, 1e-8) ** 2)
+        return np.asarray((np.abs(step.d) / np.sqrt(self.spread)[:, None]).max(axis=(1, 2), initial=0.0))
+
+    def _trial(self, point: Linearised, step: Step, alpha: FloatArray) -> _Trial:
+        problem = self.problem
+        d = alpha[:, None, None] * step.d
+        rows = problem.model.states.plus(point.x.reshape(-1, point.x.shape[2]), d.reshape(-1, problem.n))
+        x = np.asarray(rows).reshape(point.x.shape)
+        w = point.w + alpha[:, None, None] * (step.w - point.w)
+        return _Trial(x, w, problem.residuals(x, w))
+
+    def _advance(
+        self, point: Linearised, step: Step, weights: FloatArray | None, done: NDArray[np.bool_]
+    ) -> tuple[_Trial | None, str]:
+        """The next trajectory, or None and the reason."""
+        alpha = np.ones(self.problem.batch)
+        if self.search is None:
+            return self._trial(point, step, alpha), ""
+        self._weigh_defects(point, step)
+        here = self._merit(point.at, point.w)
+        promised = self._promised(point, step, weights)
+        slack = _ROUNDING * (1.0 + np.abs(here))
+        for _ in range(_HALVINGS if self.search == "line" else 40):
+            trial = self._trial(point, step, alpha)
+            there = self._merit(trial.at, trial.w)
+            enough = here - there >= _SUFFICIENT * alpha * promised - slack
+            good = enough | done
+            if good.all():
+                self.damping = np.where(self.damping > _LEAST, self.damping * _LESS, 0.0)
+                return trial, ""
+            if self.search == "line":
+                alpha = np.where(good, alpha, 0.5 * alpha)
+                continue
+            more = np.where(self.damping > 0.0, self.damping * _MORE, _FIRST_DAMPING)
+            self.damping = np.where(good, self.damping, more)
+            if self.damping.max() > _MOST:
+                break
+            step = self._solve(point, weights)
+            if not self.damping.any():
+                break
+            promised = self._promised(point, step, weights)
+        return None, "no shorter step decreases the cost"
+
+    def _weigh_defects(self, point: Linearised, step: Step) -> None:
+        """Weights of what ought to vanish: twice its largest multiplier, by component."""
+        problem = self.problem
+        reading, n = problem.whiteners(point.at)[2], problem.n
+        found = (
+            np.abs(step.costate[:, :1, :n]).max(axis=1),
+            np.abs(step.costate[:, 1:, :n]).max(axis=1, initial=0.0)[:, None],
+            np.abs(reading(step.a)[1]).max(axis=1)[:, None],
+        )
+        old = self.penalties
+        self.penalties = tuple(np.maximum(2.0 * new, 0.5 * one) for new, one in zip(found, old))
+
+    def _merit(self, at: Residuals, w: FloatArray) -> FloatArray:
+        """Cost and weighted defects, (batch,); infinite where the model is not finite."""
+        problem = self.problem
+        with np.errstate(all="ignore"):
+            value = problem.cost(at, w) + self._violation(at)
+        return np.where(np.isfinite(value), value, np.inf)
+
+    def _violation(self, at: Residuals) -> FloatArray:
+        prior, _, reading = self.problem.whiteners(at)
+        parts = (prior(at.prior)[1], at.defects, reading(at.T)[1])
+        return np.asarray(
+            sum(
+                (np.abs(part) * weight).reshape(len(part), -1).sum(axis=1)
+                for part, weight in zip(parts, self.penalties)
+            )
+        )
+
+    def _promised(self, point: Linearised, step: Step, weights: FloatArray | None) -> FloatArray:
+        """Decrease of the merit that the linear model promises for the whole step, (batch,)."""
+        problem, at = self.problem, point.at
+        rows = problem.batch * problem.N
+        T = at.T - (point.H @ step.d.reshape(rows, problem.n, 1)).reshape(at.T.shape)
+        if point.H_w is not None:
+            T -= (point.H_w @ (step.w - point.w).reshape(rows, problem.p, 1)).reshape(at.T.shape)
+        r = at.prior + np.linalg.solve(point.J0, step.d[:, 0, :, None])[..., 0]
+        parts = [whiten(v)[0] for whiten, v in zip(problem.whiteners(at), (r, step.w, T))]
+        own = [whiten(v)[0] for whiten, v in zip(problem.whiteners(at), (at.prior, point.w, at.T))]
+        decrease = self._violation(at)
+        for i, (new, old) in enumerate(zip(parts, own)):
+            square = old**2 - new**2
+            if i == 2 and weights is not None:  # the parabola above the loss
+                square = square * weights[..., problem._groups(square.shape[-1])[0]]
+            decrease = decrease + 0.5 * square.reshape(len(square), -1).sum(axis=1)
+        return np.asarray(np.maximum(decrease, 0.0))
+
+    # --- the end
+
+    def _result(
+        self, point: Linearised, step: Step, weights: FloatArray | None, costs: list[FloatArray],
+        done: NDArray[np.bool_], taken: int, size: FloatArray, why: str, covariances: bool, batched: bool,
+    ) -> NonlinearSmoothed:  # fmt: skip
+        problem, n = self.problem, self.problem.n
+        batch, N, p = problem.batch, problem.N, problem.p
+        trial = self._trial(point, step, np.where(done, 1.0, 0.0))
+        cov = noise_cov = None
+        if covariances:
+            nodes = (batch, N, problem.size, problem.size)
+            S = step.smooth.S.flat.reshape(nodes)
+            cov = S[..., :n, :n]
+            if problem.carried:
+                noise_cov = S[..., n:, n:]
+            else:
+                Lambda = step.smooth.Lambda.flat.reshape(nodes)[:, 1:]
+                QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
+                noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
+        filt = step.smooth.filt
+        llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
+        readings = trial.at.h.reshape(batch, N, -1)
+
+        def pick(value: Any) -> Any:
+            return value if batched or value is None else value[0]
+
+        return problem.model.smoothed_type(
+            problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
+            pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
+            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, step.smooth,
+            pick(point.x),
+        )  # fmt: skip
+
+    def _message(self, done: NDArray[np.bool_], taken: int, size: FloatArray, why: str) -> str:
+        if done.all():
+            return f"converged in {taken} step{'s' * (taken != 1)}"
+        left = np.flatnonzero(~done)
+        which = f" in {left.size} of {done.size} series" if done.size > 1 else ""
+        worst = float(size[left].max())
+        reason = why or f"stopped after {taken} step{'s' * (taken != 1)}"
+        return (
+            f"not converged{which}: {reason}; the next step would be {worst:.2g} standard deviations; raise "
+            "iterations, begin nearer (start=), or try search='damped'"
+        )
+
+
+def _by_series(filt: Any, problem: Trajectory) -> FloatArray:
+    """Log-likelihood of each series of a batch, whose chains are one forest."""
+    shape = (problem.batch, -1)
+    observed = np.asarray(filt.observed).reshape(shape)
+    if problem.prior.flat.any():
+        raise ModelError("a batch with flat priors has one likelihood for all; smooth the series one by one")
+    m = filt.ss.common.m
+    L = filt.covariances.D_factor.flat.reshape(problem.batch, -1, m, m)
+    logdet = 2.0 * np.log(np.diagonal(L, axis1=2, axis2=3)).sum(axis=(1, 2))
+    square = (filt.eps * filt.nu).reshape(shape).sum(axis=1)
+    return np.asarray(-0.5 * (observed.sum(axis=1) * np.log(2.0 * np.pi) + logdet + square))

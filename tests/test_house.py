@@ -1,0 +1,113 @@
+"""Import cycles inside a room: none but those listed, and the list only shrinks. Imports inside functions count."""
+
+import ast
+from pathlib import Path
+
+import kfdyn
+
+ROOT = Path(kfdyn.__file__).parent
+
+# Modules that import themselves by way of others. Take a name away when it does no longer; add none.
+EXCEPTIONS = """
+dynamics.sensors.checks
+dynamics.sensors.gradient
+dynamics.sensors.result
+dynamics.sensors.spread
+dynamics.sensors.swift
+estimation.branching.batch
+estimation.branching.dual
+estimation.branching.model
+estimation.branching.near_exact
+estimation.branching.posterior
+estimation.branching.rounding_estimate
+estimation.flat.filtering
+estimation.flat.phase
+estimation.flat.prior
+estimation.flat.score
+estimation.flat.smoothing
+estimation.inference.cancellation
+estimation.inference.exact_outputs
+estimation.inference.factor
+estimation.inference.filter
+estimation.inference.filter_sweep
+estimation.inference.filtered
+estimation.inference.missing_data
+estimation.inference.riccati
+estimation.inference.score
+estimation.inference.smoother
+estimation.inference.square_root
+estimation.model.model_arguments
+estimation.model.state_space
+estimation.nonlinear.extended
+estimation.nonlinear.model
+estimation.nonlinear.unscented
+estimation.operators.covariances
+estimation.operators.model_operators
+viz.cross_check
+viz.dictionary
+"""
+
+
+def modules():
+    """Path of every module by its name, the front doors of the rooms left out."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if "." in name:
+            found[name] = path
+    return found
+
+
+def imports_of(path, names):
+    """Names of modules that a file imports, but for those that only types are checked with."""
+    tree, package = ast.parse(path.read_text(encoding="utf-8")), ROOT.name
+    skipped = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    typing = {id(inner) for node in skipped for inner in ast.walk(node)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing:
+            module = node.module.removeprefix(f"{package}.")
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)} & names
+        elif isinstance(node, ast.Import) and id(node) not in typing:
+            found |= {alias.name.removeprefix(f"{package}.") for alias in node.names} & names
+    return found
+
+
+def reached(name, graph):
+    """All that a module imports, however far."""
+    found, left = set(), [name]
+    while left:
+        new = graph[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def in_cycles():
+    """Names of modules that import themselves by way of others in their room."""
+    paths = modules()
+    names, graph = set(paths), {}
+    for name, path in paths.items():
+        room = name.partition(".")[0]
+        graph[name] = {other for other in imports_of(path, names) if other.partition(".")[0] == room}
+    return {name for name in graph if name in reached(name, graph)}
+
+
+def test_no_new_import_cycles():
+    found, listed = in_cycles(), set(EXCEPTIONS.split())
+    assert not found - listed, f"these import themselves by way of others: {sorted(found - listed)}"
+    assert not listed - found, f"no longer in a cycle, take them off EXCEPTIONS: {sorted(listed - found)}"
+
+
+def test_a_cycle_by_an_import_inside_a_function_is_found(tmp_path):
+    """The test above can fail: it sees imports inside functions, and not those for types alone."""
+    names = {"room.one", "room.two", "room.three"}
+    file = tmp_path / "one.py"
+    file.write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kfdyn.room.three import C\n"
+        "def f():\n    from kfdyn.room import two\n"
+    )
+    assert imports_of(file, names) == {"room.two"}
+    graph = {"room.one": {"room.two"}, "room.two": {"room.one"}, "room.three": {"room.one"}}
+    assert [name for name in graph if name in reached(name, graph)] == ["room.one", "room.two"]
