@@ -17,13 +17,11 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.flat.filtering import whitened
-from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.inference.cancellation import warn_of_the_worst
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filtered import Filtered
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.model.model_arguments import expect_model
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.sweeps.thread_pool import POOL, threads
 
