@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.observability import Observability, observability
+from kfdyn.dynamics.sensors.readings import check_sensors
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
@@ -101,6 +102,7 @@ def place_sensors(
     (ForceTorque('elbow'),)
     """
     expect_system(system)
+    sensors, candidates = check_sensors(sensors), check_sensors(candidates, "candidate")
     if not 0 < count <= len(candidates):
         raise ModelError(f"cannot choose {count} of {len(candidates)} candidates")
     have, left = list(sensors), list(candidates)

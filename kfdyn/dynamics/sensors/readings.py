@@ -27,15 +27,15 @@ class Group(NamedTuple):
     members: Index
 
 
-def check_sensors(sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
-    """Return the sensors as a tuple, or say which is none."""
+def check_sensors(sensors: Sequence[Sensor], name: str = "sensor") -> tuple[Sensor, ...]:
+    """Return the sensors as a tuple, or say which is none; errors call them by ``name``."""
     try:
         out = tuple(sensors)
     except TypeError:
-        raise ModelError(f"sensors must be a list of kf.sensors, got {type(sensors).__name__}") from None
+        raise ModelError(f"{name}s must be a list of kf.sensors, got {type(sensors).__name__}") from None
     for i, sensor in enumerate(out):
         if not isinstance(sensor, Sensor):
-            raise ModelError(f"sensor {i} is a {type(sensor).__name__}, not one of kf.sensors; build it with cov")
+            raise ModelError(f"{name} {i} is a {type(sensor).__name__}, not one of kf.sensors; build it with cov")
     return out
 
 
