@@ -15,7 +15,7 @@ from kfdyn.dynamics.entries import (
     quick_operational_space_compliance,
 )
 from kfdyn.dynamics.forest import States
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.results import filled
@@ -79,7 +79,7 @@ def operational_space_compliance(
     expect_system(system)
     names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
-        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
+        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {shown(frames)}")
     if not is_swept(system):
         from kfdyn.dynamics.loops.constrained import constrained_compliance
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.estimation.filter_words import FilterWords
 from kfdyn.estimation.state_space import StateSpace
 
@@ -31,4 +31,4 @@ def expect_filtered(filt: Any, function: str) -> None:
 
 def _told(value: Any) -> str:
     """A value in a message: its type, and the start of what it looks like in one line."""
-    return f"{type(value).__name__} {' '.join(repr(value).split()):.60}"
+    return f"{type(value).__name__} {shown(value)}"
