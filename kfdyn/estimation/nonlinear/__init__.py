@@ -7,7 +7,7 @@ _PLACES = {
     "model": ("NonlinearModel",),
     "online": ("OnlineFilter",),
     "results": ("NonlinearFiltered", "NonlinearSmoothed"),
-    "robust": ("Huber", "StudentT"),
+    "losses": ("Huber", "StudentT"),
     "smoother": ("iterated_kalman_smoother",),
     "unscented": ("SigmaPoints", "unscented_kalman_filter"),
 }

@@ -118,7 +118,10 @@ class NonlinearModel:
         self.p = self.Q.shape[-1]
         self.B = self._checked_input(noise_input)
         self.prior = self.check_prior((start, P0))
-        self._jacobian_of = {"step": step_jacobian, "observe": observe_jacobian}
+        self._jacobian_of = {
+            name: None if given is None else RowFunction(given, name + "_jacobian")
+            for name, given in (("step", step_jacobian), ("observe", observe_jacobian))
+        }
         self._differentiators = {
             (name, of): Differentiator(jacobians) for name in ("step", "observe") for of in ("x", "w")
         }
@@ -309,7 +312,7 @@ class NonlinearModel:
     ) -> FloatArray:  # fmt: skip
         given = self._jacobian_of[name]
         if given is not None:
-            return _checked(RowFunction(given, name + "_jacobian").raw(x, w, u, k), name, (len(x), size, self.n))
+            return _checked(given.raw(x, w, u, k), name, (len(x), size, self.n))
 
         def perturbed(d: Any, i: NDArray[np.intp]) -> Any:
             moved = function(self.states.plus(x[i], d), w[i], _rows(u, i), k[i], value.shape[1])
@@ -324,7 +327,7 @@ class NonlinearModel:
         """Jacobians in x and in w of a function that takes w."""
         given = self._jacobian_of[name]
         if given is not None:
-            both = RowFunction(given, name + "_jacobian").raw(x, w, u, k)
+            both = given.raw(x, w, u, k)
             if not isinstance(both, tuple | list) or len(both) != 2:
                 raise ShapeError(f"{name} takes w, so {name}_jacobian must return a pair: Jacobians in x and in w")
             in_x, in_w = both

@@ -63,7 +63,7 @@ class OnlineFilter:
     >>> for y in ([1.1], [0.9], None, [0.5]):
     ...     _ = live.step(y)
     >>> live.k, live.x.round(3), live.smooth().x.ravel().round(3)
-    (3, array([0.71]), array([0.9  , 0.774, 0.695]))
+    (3, array([0.71]), array([0.931, 0.798, 0.71 ]))
     """
 
     def __init__(

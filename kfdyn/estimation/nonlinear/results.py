@@ -71,6 +71,14 @@ class NonlinearFiltered(Estimates):
         Log-likelihood of the readings, each innovation taken as normal: exact if the model is linear.
     kind : str
         "extended" or "unscented".
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
+    >>> filt = kf.extended_kalman_filter(model, [1.1, 0.9, np.nan, 0.5])
+    >>> filt.std().ravel().round(3), filt.nis.round(3)
+    (array([0.156, 0.159, 0.33 , 0.192]), array([0.002, 0.053, 0.   , 0.001]))
     """
 
     model: NonlinearModel = field(repr=False)
@@ -168,6 +176,16 @@ class NonlinearSmoothed(Estimates):
     filt, smooth : Filtered, Smoothed
         The engine's results on the linearised model, all states stacked; ``filt`` serves
         :func:`kfdyn.estimation.consistency.nis`.
+
+    Examples
+    --------
+    The filter knows only the past, the smoother all four readings:
+
+    >>> import numpy as np, kfdyn as kf
+    >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
+    >>> post = kf.iterated_kalman_smoother(model, [1.1, 0.9, np.nan, 0.5])
+    >>> post.std().ravel().round(3), post.iterations
+    (array([0.145, 0.149, 0.283, 0.193]), 5)
     """
 
     model: NonlinearModel = field(repr=False)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.nonlinear.losses import robust_loss
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
-from kfdyn.estimation.nonlinear.robust import robust_loss
 from kfdyn.estimation.nonlinear.trajectory import Linearised, Residuals, Step, Trajectory
 
 _SUFFICIENT = 1e-4  # of the predicted decrease
@@ -89,14 +89,12 @@ def iterated_kalman_smoother(
     >>> model = kf.NonlinearModel(lambda x, k: np.sin(x), lambda x, k: x**2, 0.1, 0.1, 1.0, 1.0)
     >>> post = kf.iterated_kalman_smoother(model, [1.1, 0.9, np.nan, 0.5])
     >>> post.x.ravel().round(3), post.converged
-    (array([1.02 , 0.903, 0.76 , 0.695]), True)
+    (array([1.054, 0.931, 0.798, 0.71 ]), True)
     """
-    if search not in ("line", "damped", None):
-        raise ModelError(f"search must be 'line', 'damped' or None, got {search!r}")
     rows, batched = model.check_readings(y)
     known = model.check_inputs(u, len(rows), rows.shape[1], **inputs)
     problem = Trajectory(model, rows, known, model.check_prior(prior), robust_loss(robust), method)
-    return _Search(problem, search, int(iterations), float(tolerance)).run(start, covariances, batched)
+    return _Search(problem, search, iterations, tolerance).run(start, covariances, batched)
 
 
 def smooth_window(
@@ -126,8 +124,14 @@ class _Trial(NamedTuple):
 class _Search:
     """One run of the iterations."""
 
-    def __init__(self, problem: Trajectory, search: str | None, iterations: int, tolerance: float) -> None:
-        self.problem, self.search, self.iterations, self.tolerance = problem, search, iterations, tolerance
+    def __init__(self, problem: Trajectory, search: Any, iterations: Any, tolerance: Any) -> None:
+        if search not in ("line", "damped", None):
+            raise ModelError(f"search must be 'line', 'damped' or None, got {search!r}")
+        if not isinstance(iterations, int | np.integer) or iterations < 0:
+            raise ModelError(f"iterations must be a whole number, 0 or more, got {iterations!r}")
+        if not tolerance > 0.0:
+            raise ModelError(f"tolerance must be positive, got {tolerance!r}")
+        self.problem, self.search, self.iterations, self.tolerance = problem, search, int(iterations), float(tolerance)
         self.damping = np.zeros(problem.batch)
         self.spread: FloatArray | None = None  # variances (batch, n), the unit of damping
         self.penalties: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
@@ -302,7 +306,7 @@ class _Search:
         left = np.flatnonzero(~done)
         which = f" in {left.size} of {done.size} series" if done.size > 1 else ""
         worst = float(size[left].max())
-        reason = why or f"stopped after {taken} steps"
+        reason = why or f"stopped after {taken} step{'s' * (taken != 1)}"
         return (
             f"not converged{which}: {reason}; the next step would be {worst:.2g} standard deviations; raise "
             "iterations, begin nearer (start=), or try search='damped'"

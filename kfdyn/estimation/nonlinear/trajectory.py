@@ -13,9 +13,8 @@ from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
+from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.estimation.nonlinear.robust import Huber, StudentT
-from kfdyn.estimation.nonlinear.whitening import Whitener
 from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
 from kfdyn.estimation.state_space import StateSpace
 from kfdyn.estimation.tree import Tree

@@ -11,7 +11,6 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.blocks import FloatArray
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-_DETERMINED = 1e-13  # of an innovation's variance: what is left is rounding
 
 
 class Update(NamedTuple):
@@ -27,6 +26,28 @@ class Update(NamedTuple):
     D: FloatArray
     llf: FloatArray
     seen: NDArray[np.bool_]
+
+
+def innovation(P: FloatArray, H: FloatArray, R: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P H* (B, n, m) and H P H* + R (B, m, m); R is (m, m) or (B, m, m)."""
+    from kfdyn.estimation.nonlinear import recursions
+
+    rows, m, n = H.shape
+    C, D = np.empty((rows, n, m)), np.empty((rows, m, m))
+    step = m * m if R.ndim == 3 else 0
+    recursions.innovation(_flat(P), _flat(H), _flat(R), step, C.ravel(), D.ravel(), n, m, rows)
+    return C, D
+
+
+def predicted(F: FloatArray, P: FloatArray, B: FloatArray, Q: FloatArray) -> FloatArray:
+    """F P F* + B Q B*, (B, n, n), exactly symmetric; Q is (p, p) or (B, p, p)."""
+    from kfdyn.estimation.nonlinear import recursions
+
+    rows, n, p = B.shape
+    out, work = np.empty((rows, n, n)), np.empty(2 * n * max(n, p))
+    step = p * p if Q.ndim == 3 else 0
+    recursions.predicted(_flat(F), _flat(P), _flat(B), _flat(Q), step, out.ravel(), work, n, p, rows)
+    return out
 
 
 def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -> Update:
@@ -49,57 +70,51 @@ def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -
     k : int
         The step, for error messages.
     """
-    m = T.shape[1]
+    from kfdyn.estimation.nonlinear import recursions
+
+    rows, n, m = C.shape
     seen = T == T
-    full = bool(seen.all())
-    eps, D_used = T, D
-    if not full:  # a missing output is one with no covariance with anything, variance 1 and innovation 0
-        eps = np.where(seen, T, 0.0)
-        C = np.where(seen[:, None, :], C, 0.0)
-        both = seen[:, :, None] & seen[:, None, :]
-        D_used = np.where(both, D, np.eye(m))
-    if not np.isfinite(D_used).all():
-        raise ModelError(
+    found, L = np.empty((rows, n + 2 * m + 1)), np.empty((rows, m, m))
+    P_plus, work = np.empty((rows, n, n)), np.empty(n * m)
+    arrays = (_flat(P), _flat(C), _flat(D), _flat(T), seen.ravel(), found.ravel(), P_plus.ravel(), L.ravel())
+    failed = recursions.corrected(*arrays, work, n, m, rows)
+    if failed >= 0:
+        raise _singular(D, seen, failed, k)
+    pivots = L.reshape(rows, -1)[:, :: m + 1]
+    logdet = 2.0 * np.log(pivots).sum(axis=1)
+    llf = -0.5 * (seen.sum(axis=1) * _LOG_2PI + logdet + found[:, -1])
+    return Update(found[:, :n], P_plus, found[:, n : n + m], found[:, n + m : -1], D, llf, seen)
+
+
+def _flat(array: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+def _singular(D: FloatArray, seen: NDArray[np.bool_], failed: int, k: int) -> Exception:
+    """Say which outputs of a reading have no variance left."""
+    row, i = divmod(int(failed), D.shape[1])
+    one = D[row][np.ix_(seen[row], seen[row])]
+    if not np.isfinite(one).all():
+        return ModelError(
             f"the covariance of the reading at step {k} is not finite: the filter has diverged before; check x0, P0 "
             "and the noise"
         )
-    try:
-        L = np.linalg.cholesky(D_used)
-    except np.linalg.LinAlgError:
-        raise _singular(D_used, k) from None
-    pivots = np.diagonal(L, axis1=1, axis2=2)
-    if (pivots * pivots <= _DETERMINED * np.diagonal(D_used, axis1=1, axis2=2)).any():
-        raise _singular(D_used, k)
-    WE = np.linalg.solve(L, np.concatenate([np.swapaxes(C, 1, 2), eps[:, :, None]], axis=2))
-    W, e = WE[:, :, :-1], WE[:, :, -1:]
-    W_t = np.swapaxes(W, 1, 2)
-    count = m if full else seen.sum(axis=1)
-    llf = -0.5 * (count * _LOG_2PI + 2.0 * np.log(pivots).sum(axis=1) + (e * e).sum(axis=(1, 2)))
-    nu = np.linalg.solve(np.swapaxes(L, 1, 2), e)[:, :, 0]
-    return Update((W_t @ e)[:, :, 0], P - W_t @ W, eps, nu, D, llf, seen)
-
-
-def _singular(D: FloatArray, k: int) -> SingularError:
-    for one in D:
-        diagonal = np.sqrt(np.clip(np.diag(one), 0.0, None))
-        if (diagonal == 0.0).any():
-            i = int(np.flatnonzero(diagonal == 0.0)[0])
-            return SingularError(
-                f"output {i} of the reading at step {k} is already known exactly (innovation variance 0); give it "
-                "noise in R, or give the state noise in Q or P0",
-                k,
-                i,
-            )
-        lowest, vectors = np.linalg.eigh(one / np.outer(diagonal, diagonal))
-        if lowest[0] <= 10 * _DETERMINED:
-            parts = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)
-            return SingularError(
-                f"outputs {parts.tolist()} of the reading at step {k} determine one another exactly; drop one of "
-                "them, or give them noise in R",
-                k,
-                int(parts[0]),
-            )
-    return SingularError(f"the innovation covariance at step {k} is not positive definite; check Q, R and P0", k)
+    if not D[row, i, i] > 0.0:
+        return SingularError(
+            f"output {i} of the reading at step {k} is already known exactly (innovation variance {D[row, i, i]:.3g}); "
+            "give it noise in R, or give the state noise in Q or P0",
+            k,
+            i,
+        )
+    diagonal = np.sqrt(np.clip(np.diag(one), 1e-300, None))
+    vectors = np.linalg.eigh(one / np.outer(diagonal, diagonal))[1]
+    parts = np.flatnonzero(seen[row])[np.abs(vectors[:, 0]) > 1e-3]
+    return SingularError(
+        f"outputs {parts.tolist()} of the reading at step {k} determine one another exactly; drop one of them, or "
+        "give them noise in R",
+        k,
+        i,
+    )
 
 
 def symmetric(P: FloatArray) -> FloatArray:

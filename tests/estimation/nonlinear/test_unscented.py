@@ -1,0 +1,152 @@
+"""Sigma points against filterpy, against exact moments, and on manifolds."""
+
+import numpy as np
+import pytest
+from dense_mode import between, right_jacobian, turn
+from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
+
+import kfdyn as kf
+from kfdyn.errors import ModelError
+
+dt = 0.1
+
+
+def step(x, k):
+    v = x[:, 1] - dt * 9.81 * np.sin(x[:, 0]) + 0.01 * x[:, 2] * x[:, 1]
+    return np.stack([x[:, 0] + dt * v, v, 0.9 * x[:, 2] + 0.1 * np.cos(x[:, 0])], axis=1)
+
+
+def observe(x, k):
+    return np.stack([np.sin(x[:, 0]), x[:, 1] * x[:, 2]], axis=1)
+
+
+Q, R = np.diag([1e-3, 0.02, 0.01]) + 1e-3, np.array([[0.05, 0.01], [0.01, 0.2]])
+x0, P0 = np.array([0.3, 0.1, 1.0]), np.diag([0.2, 0.4, 0.1]) + 0.02
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0, 1.0), (0.5, 2.0, 0.0), (1e-1, 2.0, 0.5), (1.0, 0.0, 0.0)])
+def test_the_same_as_filterpy_on_additive_models(weights):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(60, 2))
+    model = kf.NonlinearModel(step, observe, Q, R, x0, P0)
+    found = kf.unscented_kalman_filter(model, y, points=kf.SigmaPoints(*weights))
+    peer = UnscentedKalmanFilter(
+        3, 2, dt, lambda x: observe(x[None], 0)[0], lambda x, dt: step(x[None], 0)[0],
+        MerweScaledSigmaPoints(3, *weights),
+    )  # fmt: skip
+    peer.x, peer.P, peer.Q, peer.R = x0.copy(), P0.copy(), Q, R
+    peer.sigmas_f = peer.points_fn.sigma_points(peer.x, peer.P)  # the first reading comes before any prediction
+    llf = 0.0
+    for k in range(60):
+        if k:
+            peer.predict()
+            np.testing.assert_allclose(found.x_predicted[k], peer.x, rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(found.cov_predicted[k], peer.P, rtol=1e-9, atol=1e-10)
+        peer.update(y[k])
+        llf += peer.log_likelihood
+        np.testing.assert_allclose(found.x[k], peer.x, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(found.cov[k], peer.P, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(found.D[k], peer.S, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(found.innovations[k], peer.y, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found.llf, llf, rtol=1e-9)
+
+
+def test_moments_of_a_quadratic_are_exact():
+    """x ~ N(1, 1/4): the mean of x² is 5/4; with α² (n + κ) = 3 the fourth moment, so the variance too, is right."""
+    model = kf.NonlinearModel(lambda x, k: x**2, lambda x, k: x, 0.0, 1.0, [1.0], [0.25])
+    found = kf.unscented_kalman_filter(model, [[np.nan], [np.nan]], points=kf.SigmaPoints(1.0, 0.0, 2.0))
+    np.testing.assert_allclose(found.x_predicted[1], 1.25, rtol=1e-14)
+    np.testing.assert_allclose(found.cov_predicted[1], 4 * 1 * 0.25 + 2 * 0.25**2, rtol=1e-13)
+
+
+def test_noise_inside_step_is_spread_over():
+    """step(x, w) = w²: with x and w in the points, the mean is the variance of w."""
+    model = kf.NonlinearModel(lambda x, w, k: w**2, lambda x, k: x, 0.7, 1.0, [0.0], [0.0])
+    found = kf.unscented_kalman_filter(model, [[np.nan], [np.nan]])
+    np.testing.assert_allclose(found.x_predicted[1], 0.7, rtol=1e-14)
+
+
+def test_a_reading_that_sees_the_noise_tells_of_it():
+    """y = w exactly: after the reading w is known, and the next state is too."""
+    model = kf.NonlinearModel(lambda x, w, k: x + w, lambda x, w, k: w, 1.0, 0.0, [0.0], [0.0])
+    for estimate in (kf.extended_kalman_filter, kf.unscented_kalman_filter):
+        found = estimate(model, [[0.5], [-0.2], [np.nan]])
+        np.testing.assert_allclose(found.x.ravel(), [0.0, 0.5, 0.3], atol=1e-14)
+        np.testing.assert_allclose(found.cov, 0, atol=1e-14)
+
+
+def test_singular_covariances_have_sigma_points():
+    model = kf.NonlinearModel(step, observe, np.diag([0.0, 0.1, 0.0]), R, x0, np.diag([0.2, 0.0, 0.0]))
+    y = np.random.default_rng(1).normal(size=(20, 2))
+    found = kf.unscented_kalman_filter(model, y)
+    assert np.isfinite(found.cov).all()
+    assert (np.linalg.eigvalsh(found.cov) > -1e-12).all()
+
+
+def rotation_model(Q=0.01, R=0.1, P0=0.2):
+    return kf.NonlinearModel(
+        lambda x, k: turn(x, np.tile([0.3, -0.2, 0.1], (len(x), 1))), lambda x, k: x,
+        Q * np.eye(3), R * np.eye(3), [0.0, 0.0, 0.0, 1.0], P0 * np.eye(3),
+        plus=turn, minus=between, plus_jacobian=right_jacobian,
+        reading_plus=turn, reading_minus=between, reading_jacobian=right_jacobian,
+    )  # fmt: skip
+
+
+def test_the_mean_of_rotations_has_no_mean_tangent():
+    from kfdyn.estimation.nonlinear.manifold import Manifold
+    from kfdyn.estimation.nonlinear.unscented import mean_of
+
+    rng = np.random.default_rng(2)
+    points = turn(np.tile([0.0, 0.0, 0.0, 1.0], (7, 1)), rng.normal(size=(7, 3)) * 0.8)
+    weights = np.full(7, 1 / 7)
+    mean, d = mean_of(points[None], weights, Manifold(turn, between))
+    np.testing.assert_allclose(weights @ d[0], 0, atol=1e-12)
+    # SciPy's mean minimises another distance; for symmetric points both are the centre.
+    pair = turn(np.tile([0.1, 0.2, 0.3, np.sqrt(0.86)], (3, 1)), np.array([[0.0, 0, 0], [0.4, 1, 0], [-0.4, -1, 0]]))
+    mean, _ = mean_of(pair[None], np.full(3, 1 / 3), Manifold(turn, between))
+    np.testing.assert_allclose(between(mean, pair[:1]), 0, atol=1e-12)
+
+
+def test_filters_of_rotations_agree_where_noise_is_small_and_do_not_depend_on_the_frame():
+    """Both filters turned by a fixed rotation give turned estimates; for small noise they are one filter."""
+    rng = np.random.default_rng(3)
+    for scale, tol in ((1e-4, 1e-6), (1.0, None)):
+        model = rotation_model(0.01 * scale, 0.1 * scale, 0.2 * scale)
+        x, y = np.array([[0.0, 0.0, 0.0, 1.0]]), []
+        for _ in range(15):
+            y.append(turn(x[0], rng.normal(size=3) * np.sqrt(0.1 * scale)))
+            x = turn(turn(x, np.array([[0.3, -0.2, 0.1]])), rng.normal(size=(1, 3)) * np.sqrt(0.01 * scale))
+        y = np.array(y)
+        y[4] = np.nan
+
+        def safe(q, p):
+            out = np.full((len(q), 3), np.nan)
+            known = ~np.isnan(q).any(axis=1)
+            out[known] = between(q[known], p[known])
+            return out
+
+        model.readings._minus = safe
+        extended, unscented = kf.extended_kalman_filter(model, y), kf.unscented_kalman_filter(model, y)
+        if tol:
+            np.testing.assert_allclose(between(extended.x, unscented.x), 0, atol=tol)
+        frame = np.array([0.5, -0.5, 0.5, 0.5])
+        from scipy.spatial.transform import Rotation
+
+        def left(q, frame=frame):
+            return (Rotation.from_quat(frame) * Rotation.from_quat(q)).as_quat()
+
+        turned = np.full_like(y, np.nan)
+        known = ~np.isnan(y).any(axis=1)
+        turned[known] = left(y[known])
+        for estimate, found in ((kf.extended_kalman_filter, extended), (kf.unscented_kalman_filter, unscented)):
+            other = estimate(model, turned, prior=(left(np.array([0.0, 0, 0, 1.0])), model.prior.P0))
+            np.testing.assert_allclose(between(other.x, left(found.x)), 0, atol=1e-10)
+            np.testing.assert_allclose(other.cov, found.cov, atol=1e-10)
+
+
+def test_weights_that_make_a_covariance_indefinite_are_refused():
+    with pytest.raises(ModelError, match=r"α²\(d \+ κ\) > 0"):
+        kf.SigmaPoints(kappa=-3.0).weights(3)
+    model = kf.NonlinearModel(lambda x, k: x**2, lambda x, k: x[:, :1], 1e-6 * np.eye(4), 1.0, np.zeros(4), np.eye(4))
+    with pytest.raises(ModelError, match="indefinite"):
+        kf.unscented_kalman_filter(model, np.zeros((5, 1)), points=kf.SigmaPoints(1.0, -4.0, -3.0))
