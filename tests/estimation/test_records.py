@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfdyn.estimation.recursions.lanes import SPARE
-from kfdyn.estimation.recursions.products import Flow
-from kfdyn.estimation.recursions.riccati import Gather
+from kfdyn.estimation.recursions.linalg.lanes import SPARE
+from kfdyn.estimation.recursions.linalg.products import Flow
+from kfdyn.estimation.recursions.riccati.riccati import Gather
 from kfdyn.sweeps import Checked
 
 EVERYTHING = """

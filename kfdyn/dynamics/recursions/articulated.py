@@ -1,13 +1,13 @@
 """Bodies as nodes of the filter: articulated body inertias and forces, one dof at a time.
 
-What :mod:`kfdyn.estimation.recursions.page` calls a node is a body here, an output one dof of its hinge. z holds P η
-beforehand, so that ε is what THEORY section 3 calls SKO's.
+What :mod:`kfdyn.estimation.recursions.node_update` calls a node is a body here, an output one dof of its hinge. z holds
+P η beforehand, so that ε is what THEORY section 3 calls SKO's.
 """
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
@@ -40,7 +40,7 @@ ROUNDING = 1024 * 2.220446049250313e-16
 SECOND_GAIN = 512.0
 
 
-class Output(page.Output):
+class Output(node_update.Output):
     """One dof as an output of its node: h, noise, measurement, and what is kept of it; l of a hinge of one dof."""
 
     def __init__(self, node, i, row, noise, lever=None):

@@ -235,6 +235,6 @@ OPERATIONAL_SPACE_CONTROL = entry(
     [Given("control", ("nv",))],
     [
         *_GAINS, Parameter("axes", "n"), Parameter("rows", "i"), Parameter("body", "n"), Parameter("arm", "f"),
-        Parameter("turn", "f"),
+        Parameter("turn", "f"), Parameter("length", "n"), Parameter("path", "i"),
     ],
 )  # fmt: skip

@@ -1,13 +1,13 @@
 """The modes of a body, measured before its hinge: n + 6 states, of which only the six at the hinge are passed on.
 
 A mode is an output whose row of H is a unit row, so that P h* is a row of P: the filter and the smoother of
-:mod:`kfdyn.estimation.recursions.page` are an elimination in place. Rows of P from the diagonal on stand in the
+:mod:`kfdyn.estimation.recursions.node_update` are an elimination in place. Rows of P from the diagonal on stand in the
 workspace; as a mode is measured, its gain takes the place of its row and ν that of z, and then its acceleration that.
 """
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import OWN
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control_flow import carried, down, loop
@@ -76,7 +76,7 @@ class Modes:
         smooth_node(self)
 
 
-class Mode(page.Output):
+class Mode(node_update.Output):
     """A mode as an output; P, z and λ are those of the hinge, what modes have of them stands in the workspace."""
 
     def __init__(self, modes, i):

@@ -16,7 +16,7 @@ from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, cur
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import carried, either, loop
-from kfdyn.sweeps.entry import Given, Parameter
+from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.special import Absent
 from kfdyn.sweeps.values import choice
@@ -221,8 +221,6 @@ _MATRIX = Given("matrix", ("nv", "nv"))
 _BY = [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")]
 
 GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRAVITY], [A], unroll=10)
-GEARED_INVERSE = geared(INVERSE, __name__)
-GEARED_MASS_MATRIX = geared(MASS_MATRIX, __name__)
 GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX], unroll=10)
 GEARED_VARIANCES = _entry(geared_innovation_variances, Weighed, [Q], [Given("d", ("nv",))])
 GEARED_HYBRID = entry(
@@ -230,7 +228,7 @@ GEARED_HYBRID = entry(
     Prescribed,
     [own(Q), *(_of_own(about) for about in hybrid.GIVEN[1:])],
     [own(about) for about in hybrid.ANSWERS],
-    [Parameter("prescribed", "i")],
+    hybrid.MARKS,
     table=GEARED,
 )
 GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
@@ -239,8 +237,6 @@ GEARED_FORWARD_DERIVATIVES = _entry(
 )
 
 CURVED_FORWARD = curved(GEARED_FORWARD)
-CURVED_INVERSE = curved(GEARED_INVERSE)
-CURVED_MASS_MATRIX = curved(GEARED_MASS_MATRIX)
 CURVED_MASS_MATRIX_INVERSE = curved(GEARED_MASS_MATRIX_INVERSE)
 CURVED_VARIANCES = curved(GEARED_VARIANCES)
 CURVED_HYBRID = curved(GEARED_HYBRID)

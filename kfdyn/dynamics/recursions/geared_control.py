@@ -20,7 +20,6 @@ from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.swept import Swept, changed, put_both, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import carried, flattened, loop
-from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import smaller
 from kfdyn.sweeps.memory import clear
 
@@ -158,16 +157,14 @@ def geared_operational_space_control(task):
 
 
 _CONTROL = control.OPERATIONAL_SPACE_CONTROL
-_PATH = [Parameter("length", "n"), Parameter("path", "i")]
-_FRAMES = [Parameter("wide", "n"), Parameter("place", "i"), Parameter("arms", "f")]
 
 GEARED_COMPUTED_TORQUE = like_that_of_trees(
     control.COMPUTED_TORQUE, geared_computed_torque, Tracking, control.COMPUTED_TORQUE.parameters
 )
 GEARED_OPERATIONAL_SPACE_CONTROL = like_that_of_trees(
-    _CONTROL, geared_operational_space_control, Task, [*_CONTROL.parameters, *_PATH]
+    _CONTROL, geared_operational_space_control, Task, _CONTROL.parameters
 )
-GEARED_COMPLIANCE = like_that_of_trees(COMPLIANCE, geared_compliance, Compliance, _FRAMES)
+GEARED_COMPLIANCE = like_that_of_trees(COMPLIANCE, geared_compliance, Compliance, COMPLIANCE.parameters)
 
 CURVED_COMPUTED_TORQUE = curved(GEARED_COMPUTED_TORQUE)
 CURVED_OPERATIONAL_SPACE_CONTROL = curved(GEARED_OPERATIONAL_SPACE_CONTROL)

@@ -5,6 +5,7 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 """
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
@@ -143,3 +144,5 @@ def inverse_dynamics(sweep):
 
 
 INVERSE = entry(inverse_dynamics, NewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU], unroll=10)
+
+GEARED_INVERSE, CURVED_INVERSE = for_couplings(INVERSE, __name__)

@@ -8,8 +8,8 @@ the child and move along with it: there P⁺ is the one behind all dofs, and Λ�
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, Output
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import smooth_covariance
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import smooth_covariance
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import axis_of
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
@@ -107,7 +107,7 @@ BEHIND = Record(P=Articulated)
 SPREAD = Record(Lambda=CostateCovariance)
 
 
-class Dof(page.Output):
+class Dof(node_update.Output):
     """One dof as an output: what the page wants of it."""
 
     def __init__(self, row, kept):

@@ -284,6 +284,8 @@ _LAW = [
     *(Parameter(name, "n") for name in ("begin", "end", "nt")), Parameter("times", "f"),
     Parameter("knots", "n"), Parameter("knot_times", "f"), Parameter("gains", "f"),
 ]  # fmt: skip
+#: Of all hinges, whose springs these are; couplings leave other coordinates, and that of these is ``left_inverse``.
+_HINGES = Parameter("tree_inverse", "f")
 _REFERENCES = [
     Given(name, ("knots", size), shared=True)
     for name, size in (("tau", "nv"), ("q_ref", "nq"), ("way_ref", "nv"), ("v_ref", "nv"))
@@ -294,7 +296,7 @@ MARCH = entry(
     March,
     [Q, V, Given("work", ()), *_REFERENCES, FORCES, GRAVITY],
     [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
-    [*_COMMON, *_LAW],
+    [*_COMMON, *_LAW, _HINGES],
     may_overflow=False,
     block=8,
     long=True,
@@ -305,6 +307,6 @@ ONE_STAGE = entry(
     March,
     [Given("before", ("block",)), TAU, FORCES, GRAVITY],
     [Given("after", ("block",)), Given("q", ("nq",)), Given("v", ("nv",))],
-    [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f")],
+    [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f"), _HINGES],
     may_overflow=False,
 )

@@ -1,5 +1,6 @@
 """The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
 
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
@@ -96,3 +97,5 @@ def mass_matrix(sweep):
 
 MASS_MATRIX = entry(mass_matrix, Composites, [Q], [Given("matrix", ("nv", "nv"))], unroll=12)
 TRACE = entry(trace, Diagonal, [Q], [Given("trace", ())])
+
+GEARED_MASS_MATRIX, CURVED_MASS_MATRIX = for_couplings(MASS_MATRIX, __name__)

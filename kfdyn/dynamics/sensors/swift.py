@@ -16,13 +16,13 @@ from kfdyn.dynamics.sensors.readings import Group
 from kfdyn.dynamics.sensors.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import System
-from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.kernel import FINE, Kernel
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
-SENSE = Later("kfdyn.dynamics.recursions.sensing.means", "SENSE")
-DEVIATE = Later("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
+SENSE = Kernel("kfdyn.dynamics.recursions.sensing.means", "SENSE")
+DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
 class Means(NamedTuple):

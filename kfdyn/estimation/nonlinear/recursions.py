@@ -1,7 +1,7 @@
 """The two halves of a filter's step, compiled: their matrices are so small that NumPy's calls would cost most."""
 
-from kfdyn.estimation.recursions.matrices import Block, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, add_congruence, multiply
+from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import choice, local, loop, sweep, when
 
 #: A pivot below that part of an innovation's variance is rounding.

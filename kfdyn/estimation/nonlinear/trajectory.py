@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
 
 
 class Residuals(NamedTuple):
@@ -81,7 +81,7 @@ class Trajectory:
     # --- the model along a trajectory
 
     def start(self, start: Any) -> FloatArray:
-        """First trajectory (batch, N, nx): as given, or the extended filter's, or the prior's mean carried along."""
+        """First trajectory (batch, N, nx): as given, or a filter's, or the prior's mean carried along."""
         shape = (self.batch, self.N, self.prior.x0.size)
         if not isinstance(start, str):
             x = np.asarray(start, np.float64)
@@ -89,21 +89,21 @@ class Trajectory:
             if x.shape != shape or not np.isfinite(x).all():
                 raise ModelError(f"start must be finite states of shape {shape[1:]}, got shape {np.shape(start)}")
             return x.copy()
-        if start not in ("filter", "prior"):
-            raise ModelError(f"start must be 'filter', 'prior' or states {shape[1:]}, got {start!r}")
-        if start == "filter" and not self.prior.flat.any():
-            found = self._filtered()
+        if start not in ("extended", "unscented", "prior"):
+            raise ModelError(f"start must be 'extended', 'unscented', 'prior' or states {shape[1:]}, got {start!r}")
+        if start != "prior" and not self.prior.flat.any():
+            found = self._filtered(start)
             if found is not None:
                 return found
         return self._carried_along()
 
-    def _filtered(self) -> FloatArray | None:
-        """Means of the extended filter; None where it diverges."""
+    def _filtered(self, kind: str) -> FloatArray | None:
+        """Means of a filter; None where it diverges."""
         from kfdyn.estimation.nonlinear.extended import first
 
         belief = first(self.model, self.prior, self.batch)
         out = np.empty((self.batch, self.N, self.prior.x0.size))
-        method = self.model.filter_halves("extended")
+        method = self.model.filter_halves(kind)
         with np.errstate(all="ignore"):
             for k in range(self.N):
                 u = None if self.u is None else self.u[:, k]

@@ -8,9 +8,9 @@ summed on the way. Means and co-states of all rows are the columns of one matrix
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh
-from kfdyn.estimation.recursions.matrices import Block, Column, add_scaled, combine, dot, outer_sum
-from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
-from kfdyn.estimation.recursions.riccati_scalar import ScalarOutput
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column, add_scaled, combine, dot, outer_sum
+from kfdyn.estimation.recursions.node_update import Output, Straight, filter_node, smooth_covariance, smooth_node
+from kfdyn.estimation.recursions.riccati.scalar import ScalarOutput
 from kfdyn.estimation.recursions.sparse import Sparse
 from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
 from kfdyn.sweeps.workspace import Workspace

@@ -6,14 +6,14 @@ That is the smoothed error covariance S, or the part of the score that does not 
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
-from kfdyn.estimation.recursions.matrices import (
+from kfdyn.estimation.recursions.linalg.matrices import (
     Block,
     Column,
     negative_product,
     subtract_congruence,
     transposed_congruence,
 )
-from kfdyn.estimation.recursions.page import Straight, smooth_covariance
+from kfdyn.estimation.recursions.node_update import Straight, smooth_covariance
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import both, either, loop

@@ -3,9 +3,18 @@
 Every product of the page is computed into a place of its own: U = (Λ⁺G)*, V = G*A − D⁻¹H.
 """
 
-from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_scaled, combine, dot, multiply
-from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.linalg.matrices import (
+    Block,
+    Column,
+    Identity,
+    Turned,
+    add_scaled,
+    combine,
+    dot,
+    multiply,
+)
+from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.place import IN_ORDER, arithmetic
 from kfdyn.sweeps.values import choice

@@ -1,10 +1,10 @@
 """Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
-from kfdyn.estimation.recursions.matrices import Block, Column
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column
+from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node
-from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
-from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.vector_pass import Filtered, Gather, Smoothed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import down, either, loop, when, while_
 from kfdyn.sweeps.records import Fields

@@ -1,7 +1,7 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
-from kfdyn.estimation.recursions.matrices import Turned, multiply
-from kfdyn.estimation.recursions.ragged import Ragged
+from kfdyn.estimation.recursions.linalg.matrices import Turned, multiply
+from kfdyn.estimation.recursions.linalg.ragged import Ragged
 from kfdyn.sweeps import down, loop, sweep, when
 
 

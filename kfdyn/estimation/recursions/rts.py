@@ -1,10 +1,10 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
-from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.rounding import EPS, bound
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column, Identity, Turned, add_congruence, multiply
+from kfdyn.estimation.recursions.linalg.tolerances import EPS, bound
+from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
-from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import loop, when
 from kfdyn.sweeps.functions import absolute, maximum, root

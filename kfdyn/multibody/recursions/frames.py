@@ -4,6 +4,7 @@
 turned there.
 """
 
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import Outward, along
 from kfdyn.multibody.recursions.robot import inboard
@@ -108,3 +109,8 @@ VELOCITY = entry(frame_velocity, Path, [Q, V], [Given("velocity", (6,))], _PATH)
 ACCELERATION = entry(
     frame_acceleration, Path, [Q, V, Given("a", ("nv",), optional=True)], [Given("acceleration", (6,))], _PATH
 )
+
+GEARED_JACOBIAN, CURVED_JACOBIAN = for_couplings(JACOBIAN, __name__)
+GEARED_POSE, CURVED_POSE = for_couplings(POSE, __name__)
+GEARED_VELOCITY, CURVED_VELOCITY = for_couplings(VELOCITY, __name__)
+GEARED_ACCELERATION, CURVED_ACCELERATION = for_couplings(ACCELERATION, __name__)

@@ -10,7 +10,6 @@ answers narrowed, in the same workspace.
 
 from sys import float_info
 
-from kfdyn.multibody.recursions import energy, frames
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.swept import Q, changed
@@ -274,6 +273,12 @@ def curved(entry):
     return Entry(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
 
 
+def for_couplings(entry, module):
+    """The same entry for robots with couplings: where X is constant, and where hinges follow polynomials."""
+    constant = geared(entry, module)
+    return constant, curved(constant)
+
+
 def expand(robot, row, work):
     """X q + offset."""
     return Expansion(robot).positions(row.q, row.positions)
@@ -281,23 +286,5 @@ def expand(robot, row, work):
 
 GEARED_EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
 
-GEARED_JACOBIAN = geared(frames.JACOBIAN, __name__)
-GEARED_POSE = geared(frames.POSE, __name__)
-GEARED_VELOCITY = geared(frames.VELOCITY, __name__)
-GEARED_ACCELERATION = geared(frames.ACCELERATION, __name__)
-GEARED_KINETIC = geared(energy.KINETIC, __name__)
-GEARED_POTENTIAL = geared(energy.POTENTIAL, __name__)
-GEARED_MOMENT = geared(energy.MOMENT, __name__)
-GEARED_MOMENTUM = geared(energy.MOMENTUM, __name__)
-GEARED_CENTROIDAL = geared(energy.CENTROIDAL, __name__)
 
 CURVED_EXPAND = curved(GEARED_EXPAND)
-CURVED_JACOBIAN = curved(GEARED_JACOBIAN)
-CURVED_POSE = curved(GEARED_POSE)
-CURVED_VELOCITY = curved(GEARED_VELOCITY)
-CURVED_ACCELERATION = curved(GEARED_ACCELERATION)
-CURVED_KINETIC = curved(GEARED_KINETIC)
-CURVED_POTENTIAL = curved(GEARED_POTENTIAL)
-CURVED_MOMENT = curved(GEARED_MOMENT)
-CURVED_MOMENTUM = curved(GEARED_MOMENTUM)
-CURVED_CENTROIDAL = curved(GEARED_CENTROIDAL)

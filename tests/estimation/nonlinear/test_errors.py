@@ -112,7 +112,7 @@ def test_directions_that_no_reading_tells_are_named():
 def test_smoother_arguments():
     for more, text in (
         ({"search": "newton"}, "search must be"),
-        ({"start": "ekf"}, "start must be 'filter'"),
+        ({"start": "ekf"}, "start must be 'extended'"),
         ({"start": np.zeros((3, 2))}, "start must be finite states"),
         ({"iterations": -1}, "iterations must be"),
         ({"tolerance": 0.0}, "tolerance must be"),
