@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.sensors.dofs import dofs_of, hinge_dofs, is_open, mode_places
-from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site, frozen
+from kfdyn.dynamics.sensors.sensor import Rows, Sensor, Site, frozen
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
 
@@ -59,18 +59,6 @@ class AtHinges(Sensor):
                 out.append(Site(k, slice(at, at + m)))
             at += m
         return out
-
-    def covariance(self, system: System) -> Array:
-        """The matrix, which must not couple different hinges: the recursion takes them one by one."""
-        R, apart = super().covariance(system), np.ones((self.size(system),) * 2, bool)
-        for site in self.sites(system):
-            apart[site.rows, site.rows] = False
-        if np.any(R[apart] != 0):
-            raise ModelError(
-                f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
-                "independent; drop these entries, or model the common cause as a bias"
-            )
-        return R
 
 
 class JointTorque(AtHinges):

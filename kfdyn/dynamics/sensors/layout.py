@@ -131,8 +131,8 @@ def make_layout(
     log_weights, n_rows, n_data, n_flat = 0.0, 0, 0, system.nv
     of_readings = [np.ones(sensor.size(system)) for sensor in sensors]
     for i, sensor in enumerate(sensors):
-        R, present = sensor.covariance(system), np.array(pattern[i], bool)
-        for site in sensor.sites(system):
+        present = np.array(pattern[i], bool)
+        for site, R in zip(sensor.sites(system), sensor.blocks(system)):
             if isinstance(sensor, ExternalForce):
                 of_readings[i] = 1.0 / unit[-len(R) :]
                 for push, is_loose, weight in _pushes(i, R, unit):
@@ -143,7 +143,8 @@ def make_layout(
             seen = np.arange(site.rows.start, site.rows.stop)[present[site.rows]]
             if not seen.size:
                 continue
-            piece = Piece(i, site, seen, R[np.ix_(seen, seen)])
+            local = seen - site.rows.start
+            piece = Piece(i, site, seen, R[np.ix_(local, local)])
             n_rows += seen.size
             n_data += 0 if sensor.prior else seen.size
             shared = of_coupling[geared[site.k]] if site.k in geared and isinstance(sensor, AtHinges) else None

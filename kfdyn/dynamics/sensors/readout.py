@@ -74,9 +74,9 @@ def read_rest(factor: Factor, readings: list[Array], answer: Answer, out: Checks
     expected, pulls = predictions(factor, readings, answer), multipliers(factor, readings, answer)
     for i, (predicted, multiplier) in enumerate(zip(expected, pulls)):
         out.predicted[i][members], out.multipliers[i][members] = predicted, multiplier
-        R = layout.sensors[i].covariance(layout.system)
-        R = np.where(np.isfinite(R), R, 0.0)
-        residual = -(multiplier @ R)
+        sensor, residual = layout.sensors[i], np.zeros_like(multiplier)
+        for site, R in zip(sensor.sites(layout.system), sensor.blocks(layout.system)):
+            residual[:, site.rows] = -(multiplier[:, site.rows] @ np.where(np.isfinite(R), R, 0.0))
         out.residuals[i][members] = np.where(np.isnan(readings[i]), np.nan, residual)
         nis -= (multiplier * residual).sum(-1)
     constant = layout.log_weights - 0.5 * layout.n_data * np.log(2 * np.pi)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -106,35 +107,52 @@ class Sensor:
 
     def size(self, system: System) -> int:
         """Entries of its reading."""
-        return max((site.rows.stop for site in self.sites(system)), default=0)
+        return _size(self, system)
 
-    def covariance(self, system: System) -> Array:
-        """The covariance as a matrix (size, size), checked."""
-        size, cov = self.size(system), self.cov
+    def blocks(self, system: System) -> list[Array]:
+        """The covariance of each site as a matrix, checked; readings at different nodes are independent."""
+        cov, sites, size = self.cov, self.sites(system), self.size(system)
         if cov.shape not in ((), (size,), (size, size)):
             raise ShapeError(
                 f"{self.name} reads {size} numbers; its cov must be a number, ({size},) or ({size}, {size})"
             )
-        matrix = cov * np.eye(size) if cov.ndim == 0 and np.isfinite(cov) else cov if cov.ndim == 2 else None
-        if matrix is None:
-            matrix = np.zeros((size, size))
-            np.fill_diagonal(matrix, cov)
+        if cov.ndim == 2:
+            apart = cov != 0
+            for site in sites:
+                apart[site.rows, site.rows] = False
+            if apart.any():
+                raise ModelError(
+                    f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
+                    "independent; drop these entries, or model the common cause as a bias"
+                )
+            largest = float(np.abs(cov[np.isfinite(cov)]).max(initial=0.0))
+            return [self._checked(cov[site.rows, site.rows], ROUNDING * largest) for site in sites]
+        variances = np.broadcast_to(cov, (size,))
+        return [self._checked(np.diag(variances[site.rows]), 0.0) for site in sites]
+
+    def _checked(self, matrix: Array, rounding: float) -> Array:
+        """A covariance, symmetric to the last digit; refused if it is none by more than ``rounding``."""
         finite = np.isfinite(matrix.diagonal())
         if not (finite.all() or self.may_be_flat):
             raise ModelError(f"{self.name}: an infinite variance is no reading; give NaN as the reading instead")
         inner = matrix[np.ix_(finite, finite)]
-        flat_is_alone = not np.any(matrix[~finite][:, finite]) and not np.any(
-            np.where(np.eye(size), 0, matrix)[~finite]
-        )
-        if not (np.isfinite(inner).all() and flat_is_alone and (matrix.diagonal()[~finite] > 0).all()):
+        off = np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
+        if off[~finite].any() or not np.isfinite(inner).all() or (matrix.diagonal()[~finite] < 0).any():
             raise ModelError(f"{self.name}: infinite variances stand alone on the diagonal of a covariance")
-        largest = np.abs(inner).max(initial=0.0)
-        if np.abs(inner - inner.T).max(initial=0.0) > ROUNDING * largest:
+        if np.abs(inner - inner.T).max(initial=0.0) > rounding:
             raise ModelError(f"{self.name}: its covariance is not symmetric")
-        lowest = np.linalg.eigvalsh(inner).min(initial=0.0) if inner.size else 0.0
-        if lowest < -ROUNDING * largest * max(size, 1):
+        values = np.linalg.eigvalsh(inner) if off.any() else inner.diagonal()
+        lowest = values.min(initial=0.0)
+        if lowest < -rounding * max(len(matrix), 1):
             raise ModelError(f"{self.name}: its covariance is not positive semi-definite (eigenvalue {lowest:.3g})")
         return 0.5 * (matrix + matrix.T) if finite.all() else matrix
+
+    def covariance(self, system: System) -> Array:
+        """All blocks as one matrix (size, size)."""
+        out = np.zeros((self.size(system),) * 2)
+        for site, block in zip(self.sites(system), self.blocks(system)):
+            out[site.rows, site.rows] = block
+        return out
 
     def biases(self, system: System) -> Array:
         """The bias as a vector (size,)."""
@@ -142,6 +160,11 @@ class Sensor:
         if self.bias.shape not in ((), (size,)):
             raise ShapeError(f"{self.name} reads {size} numbers; its bias must be a number or ({size},)")
         return np.broadcast_to(self.bias, (size,))
+
+
+@lru_cache(maxsize=256)
+def _size(sensor: Sensor, system: System) -> int:
+    return max((site.rows.stop for site in sensor.sites(system)), default=0)
 
 
 def frozen(value: ArrayLike, what: str) -> Array:

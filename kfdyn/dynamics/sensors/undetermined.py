@@ -186,11 +186,10 @@ def _unknown_names(layout: Layout) -> list[tuple[str, int]]:
 
 
 def _row_names(layout: Layout) -> list[str]:
-    out = []
+    out, several = [], [len(sensor.sites(layout.system)) > 1 for sensor in layout.sensors]
     for k in layout.order:
         for piece in layout.nodes[k].rows:
-            at_hinge = len(layout.sensors[piece.sensor].sites(layout.system)) > 1
-            where = f" at hinge {layout.system.hinge_names[k]!r}" if at_hinge else ""
+            where = f" at hinge {layout.system.hinge_names[k]!r}" if several[piece.sensor] else ""
             out += [f"{layout.sensors[piece.sensor]}{where}"] * len(piece.seen)
         if layout.nodes[k].geared:
             out.append(f"torque at the coupled hinge {layout.system.hinge_names[k]!r}")

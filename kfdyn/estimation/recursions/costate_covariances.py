@@ -16,8 +16,8 @@ from kfdyn.estimation.recursions.linalg.matrices import (
 from kfdyn.estimation.recursions.node_update import Straight, smooth_covariance
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import both, either, loop
-from kfdyn.sweeps.values import choice, count
+from kfdyn.sweeps.control_flow import both, if_else, loop
+from kfdyn.sweeps.values import to_int, where
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -45,15 +45,17 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺,   C(k) = D⁻¹ + G* Λ⁺ G
 
-    ``vectorial`` None leaves vector outputs out. ``found`` is a :class:`Scattered`, empty where nothing is wanted;
-    ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
+    ``vectorial`` None leaves vector outputs out; tiled ones are all vectors. ``found`` is a :class:`Scattered`, empty
+    where nothing is wanted; ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³
+    with the score.
     """
     scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
+    vectorial = vectorial if sizes.tiled is None else True
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
         own.arrive()
-        for alone in either(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
+        for alone in if_else(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
             own.output = ScalarWeigh.of if alone else None if vectorial is None else VectorWeigh
             smooth_covariance(own)
     return scatter.lost
@@ -63,7 +65,7 @@ def cancelled(P_plus, S):
     """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
     lost = local(0)
     for i in loop(P_plus.shape[0]):
-        lost.set(choice(S[i, i] < CANCELLED * P_plus[i, i], 1, lost))
+        lost.set(where(S[i, i] < CANCELLED * P_plus[i, i], 1, lost))
     return lost != 0
 
 
@@ -88,22 +90,26 @@ class Weighed:
         self.scatter, self.node, self.scratch = scatter, node, scatter.scratch
         self.H, self.G, self.L = node.H, node.gain(known.G), node.among(known.L)
         self.seen = Column(known.seen, node.output, node.m)
-        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.plus, 0, node.n, node.n, node.known)
+        self.Lambda, self.plus = (
+            node.square(found.Lambda),
+            Block(scatter.plus, 0, node.n, node.n, node.known, node.tiled),
+        )
         self.P_plus = node.square(known.P_plus)
 
     def arrive(self):
         """Λ⁺, and what of a node needs no more: S, or the derivative in φ."""
         scatter, node, plus, P_plus = self.scatter, self.node, self.plus, self.P_plus
         S = node.square(scatter.found.S) if scatter.wanted == SMOOTHED else None
-        for inner in either(node.parent >= 0):
+        for inner in if_else(node.parent >= 0):
             if inner:
                 above = node.above()
                 half = transposed_congruence(plus, node.step(above), above.square(scatter.found.Lambda), scatter.half)
                 if S is not None:
                     subtract_congruence(S, P_plus, plus, scatter.half)
-                    scatter.lost += count(cancelled(P_plus, S))
+                    scatter.lost += to_int(cancelled(P_plus, S))
                 if scatter.wanted == SCORED:  # Λ(p)φP⁺
-                    slope = Block(scatter.found.phi, scatter.found.phi_at[node.k], above.n, node.n, node.known)
+                    at = scatter.found.phi_at[node.k]
+                    slope = Block(scatter.found.phi, at, above.n, node.n, node.known, node.tiled)
                     negative_product(slope, half, P_plus, scatter.half.part(above.n * node.n))
                 continue
             plus.clear()
@@ -118,7 +124,8 @@ class Weighed:
         """The one, if any; a vector output is one. It leaves C and the derivative in H behind, if they are wanted."""
         found, wanted = self.scatter.found, self.scatter.wanted
         C = None if wanted == SMOOTHED else self.node.among(found.C)
-        slope = Block(found.H, self.node.H_at, self.node.m, self.node.n, self.node.known) if wanted == SCORED else None
+        node = self.node
+        slope = Block(found.H, node.H_at, node.m, node.n, node.known, node.tiled) if wanted == SCORED else None
         if self.output is not None:
             output = self.output(self)
             yield output

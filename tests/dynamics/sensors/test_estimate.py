@@ -1,11 +1,14 @@
 """The door: both ends of the theorem, batches, missing readings, conventions, and what it refuses."""
 
+import tracemalloc
+
 import mujoco
 import numpy as np
 import pytest
 from multibody_cases import forest, state
 
 import kfdyn as kf
+from kfdyn.dynamics.sensors.layout import make_layout
 from kfdyn.errors import ModelError, ShapeError, UnobservableError
 
 S = kf.sensors
@@ -161,6 +164,18 @@ def test_bad_input_is_named():
     for sensors, readings, error, match in cases:
         with pytest.raises(error, match=match):
             kf.estimate_dynamics(arm, [0.1, 0.2], None, sensors, readings)
+
+
+def test_sensors_of_a_long_chain_take_memory_of_its_length_alone():
+    n, rng = 2000, np.random.default_rng(0)
+    chain, variances = kf.models.chain(n), rng.uniform(0.1, 1.0, 2000)
+    sensors = S.JointTorque(variances), S.JointPrior(2.0)
+    tracemalloc.start()
+    layout = make_layout(chain, sensors, ((True,) * n,) * 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n**2  # one matrix of all readings
+    np.testing.assert_array_equal([node.rows[0].R[0, 0] for node in layout.nodes], variances)
 
 
 def test_sensors_are_values():

@@ -89,6 +89,22 @@ def test_greedy_placement_takes_the_best_of_all_pairs_first():
         kf.place_sensors(robot, q, have, candidates, count=9)
 
 
+def test_what_is_no_sensor_is_named():
+    arm, good = kf.models.double_pendulum(), [S.JointTorque(1.0)]
+    q = [0.3, 0.4]
+    for bad, match in (
+        ([None], "0 is a NoneType, not one of"),
+        (None, "must be a list of"),
+        (good[0], "must be a list"),
+    ):
+        with pytest.raises(ModelError, match="sensors? " + match):
+            kf.observability(arm, q, bad)
+        with pytest.raises(ModelError, match="sensors? " + match):
+            kf.place_sensors(arm, q, bad, good)
+        with pytest.raises(ModelError, match="candidates? " + match):
+            kf.place_sensors(arm, q, good, bad)
+
+
 @pytest.mark.parametrize(("tilt", "cov"), [(1e-2, 1e4), (3e-4, 1e4), (3e-5, 1e6)])
 def test_near_a_lock_the_words_say_why_and_what_they_say_cures_it(tilt, cov):
     """𝓜⁻¹ is known in closed form: ω = E v. Exact torques are answered there, and so are wide ones, sharpened."""
