@@ -6,7 +6,7 @@ matrix for its variance, or as many as it has rows once R is decorrelated; where
 
 from kfdyn.estimation.recursions.node_update import filter_node
 from kfdyn.estimation.recursions.riccati.nodes import Gather, Scalar, Together, Unseen
-from kfdyn.estimation.recursions.riccati.riccati.tiled import Tiled
+from kfdyn.estimation.recursions.riccati.tiled import Tiled
 from kfdyn.estimation.recursions.riccati.univariate import Univariate
 from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps import sweep
