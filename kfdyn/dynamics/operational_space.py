@@ -7,17 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
-from kfdyn.dynamics.solving.forest import DENSE, States
-from kfdyn.dynamics.solving.kinds import own_way
-from kfdyn.dynamics.solving.solver import Solver
-from kfdyn.errors import ModelError
-=======
 from kfdyn.dynamics.solving.forest import DENSE, States
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, shown
->>>>>>> main
 from kfdyn.multibody import System, jacobian
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.prepared import Model, model_of

@@ -12,9 +12,9 @@ from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, integrate, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
 
 Array = NDArray[np.float64]

@@ -11,11 +11,7 @@ from kfdyn.multibody.energy import (
     potential_energy,
 )
 from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, from_finite_elements
-<<<<<<< HEAD
-=======
 from kfdyn.multibody.frame_derivatives import frame_acceleration_derivatives, frame_velocity_derivatives
-from kfdyn.multibody.parts.hinge import Hinge
->>>>>>> main
 from kfdyn.multibody.kinematics import (
     Pose,
     frame_acceleration,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.calls.layout import pack
 from kfdyn.multibody.coordinates.expansion import Expansion, Places
 from kfdyn.multibody.coordinates.lookup import Lookup
@@ -23,18 +22,6 @@ from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
 from kfdyn.multibody.parts.coupling import Coupling
 from kfdyn.multibody.parts.origin import Origin
 from kfdyn.multibody.parts.parts_of_systems import (
-=======
-from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.parts.coupling import Coupling
-from kfdyn.multibody.coordinates.expansion import Expansion, Places
-from kfdyn.multibody.calls.layout import pack
-from kfdyn.multibody.coordinates.lookup import Lookup
-from kfdyn.multibody.loops.loop import Loop
-from kfdyn.multibody.coordinates.opened import Opened
-from kfdyn.multibody.parts.origin import Origin
-from kfdyn.multibody.parts.parts_of_systems import (
->>>>>>> main
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.sensors.joint_kinds import JointTorque
 from kfdyn.dynamics.sensors.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.readings import load_of
@@ -15,6 +14,7 @@ from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.dynamics.sensors.solve import solve
 from kfdyn.dynamics.sensors.swift import at_once, means, remember
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import SingularError, UnobservableError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system

@@ -13,12 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.theory.parted import Partition
-<<<<<<< HEAD
 from kfdyn.dynamics.theory.parts import Parts, share_out, split_node
-from kfdyn.errors import ModelError, ShapeError
-=======
 from kfdyn.errors import ModelError, ShapeError, shown
->>>>>>> main
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.estimation.model.state_space import expect_model
 

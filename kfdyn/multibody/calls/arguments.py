@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD:kfdyn/multibody/calls/arguments.py
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.parts.body import as_floats
-from kfdyn.multibody.parts.hinge import Coordinates
-=======
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
->>>>>>> main:kfdyn/multibody/calls/arguments.py
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

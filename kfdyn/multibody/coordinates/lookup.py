@@ -7,19 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD:kfdyn/multibody/coordinates/lookup.py
-from kfdyn.errors import ModelError
-from kfdyn.multibody.calls.layout import Layout
-from kfdyn.multibody.coordinates.expansion import Expansion
-from kfdyn.multibody.parts.body import Body, Frame
-from kfdyn.multibody.parts.parts_of_systems import hint
-=======
 from kfdyn.errors import ModelError, shown
-from kfdyn.multibody.parts.body import Body, Frame
-from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.calls.layout import Layout
+from kfdyn.multibody.coordinates.expansion import Expansion
+from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.parts_of_systems import hint
->>>>>>> main:kfdyn/multibody/coordinates/lookup.py
 
 Array = NDArray[np.float64]
 

@@ -10,18 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.flexible.condensed import Condensed, condensed
-from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
-from kfdyn.multibody.parts.hinge import Hinge
-=======
 from kfdyn.errors import ModelError, ShapeError, shown
-from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
-from kfdyn.multibody.flexible.condensed import Condensed, condensed
-from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.calls.overflow import LARGE
->>>>>>> main
+from kfdyn.multibody.flexible.condensed import Condensed, condensed
+from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import skew
 
 Array = NDArray[np.float64]

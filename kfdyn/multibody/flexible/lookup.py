@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
-from kfdyn.errors import ModelError, TreeError
-from kfdyn.multibody.coordinates.expansion import Expansion
-=======
 from kfdyn.errors import ModelError, TreeError, shown
 from kfdyn.multibody.coordinates.expansion import Expansion
->>>>>>> main
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.flexible.joint import Motor
 

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-<<<<<<< HEAD
-from kfdyn.errors import ModelError
-from kfdyn.multibody.coordinates.expansion import Expansion, Places
-=======
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.parts.body import Body, Frame
-from kfdyn.multibody.parts.coupling import Coupling
 from kfdyn.multibody.coordinates.expansion import Expansion, Places
->>>>>>> main
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD:kfdyn/multibody/parts/parts_of_systems.py
-from kfdyn.errors import ModelError, TreeError
-from kfdyn.multibody.loops.loop import Loop
-from kfdyn.multibody.parts.body import Body, Frame, placement
-from kfdyn.multibody.parts.coupling import Coupling
-=======
 from kfdyn.errors import ModelError, TreeError, shown
+from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import Body, Frame, placement
 from kfdyn.multibody.parts.coupling import Coupling
-from kfdyn.multibody.loops.loop import Loop
->>>>>>> main:kfdyn/multibody/parts/parts_of_systems.py
 
 if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem

@@ -6,7 +6,7 @@ a body without mass and without dofs that passes on to the modes, too: Φ = [[0,
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, Many
-from kfdyn.dynamics.recursions.flexible.flexible_filter.flexible_modes import Modes
+from kfdyn.dynamics.recursions.flexible.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.estimation.recursions.node_update import filter_node, smooth_node
 from kfdyn.multibody.recursions.attachments import attach

@@ -4,8 +4,8 @@ A prescribed mode is a missing measurement as a prescribed dof of a hinge is: P 
 its force is read off what the measured ones leave, tau = h P⁺λ⁺ + h z⁺.
 """
 
-from kfdyn.dynamics.recursions.flexible.flexible_filter.flexible_filter import FlexibleFilter, flexible_entry
-from kfdyn.dynamics.recursions.flexible.flexible_filter.flexible_modes import Modes
+from kfdyn.dynamics.recursions.flexible.flexible_filter import FlexibleFilter, flexible_entry
+from kfdyn.dynamics.recursions.flexible.flexible_modes import Modes
 from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, hybrid_dynamics
 from kfdyn.sweeps.control_flow import if_, loop
 

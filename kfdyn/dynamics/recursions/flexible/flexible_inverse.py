@@ -3,7 +3,7 @@
 No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of modes and hinge, O(points · modes).
 """
 
-from kfdyn.dynamics.recursions.flexible.flexible_filter.flexible_filter import flexible_entry
+from kfdyn.dynamics.recursions.flexible.flexible_filter import flexible_entry
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
 from kfdyn.multibody.recursions.attachments import carried_frame
 from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
