@@ -28,11 +28,6 @@ dynamics.loops.proximal
 dynamics.loops.responses
 dynamics.mass_matrix
 dynamics.mass_matrix_inverse
-dynamics.sensors.checks
-dynamics.sensors.gradient
-dynamics.sensors.result
-dynamics.sensors.spread
-dynamics.sensors.swift
 dynamics.simulation.rattle
 dynamics.simulation.variational
 estimation.branching.batch

@@ -10,8 +10,8 @@ from kfdyn.dynamics.recursions.sensing.deviations import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
 from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
 from kfdyn.dynamics.sensors import swift
-from kfdyn.dynamics.sensors.layout import make_layout
-from kfdyn.dynamics.sensors.problem import make_problem
+from kfdyn.dynamics.sensors.elimination.layout import make_layout
+from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.errors import UnobservableError
 from kfdyn.multibody.prepared import model_of
 
