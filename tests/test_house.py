@@ -9,27 +9,14 @@ ROOT = Path(kfdyn.__file__).parent
 
 # Modules that import themselves by way of others. Take a name away when it does no longer; add none.
 EXCEPTIONS = """
-dynamics.assembly
-dynamics.bias
 dynamics.blocks
-dynamics.declined
-dynamics.entries
-dynamics.flexible
 dynamics.flexible.assembly
-dynamics.flexible.solve
 dynamics.forest
-dynamics.forward
 dynamics.inverse
-dynamics.loops.closed
-dynamics.loops.constrained
-dynamics.loops.coupled
-dynamics.loops.cut_joint
-dynamics.loops.proximal
-dynamics.loops.responses
 dynamics.mass_matrix
-dynamics.mass_matrix_inverse
 dynamics.simulation.rattle
 dynamics.simulation.variational
+dynamics.solver
 estimation.branching.batch
 estimation.branching.dual
 estimation.branching.model
@@ -63,7 +50,6 @@ multibody.arguments
 multibody.body
 multibody.closure
 multibody.configuration
-multibody.entries
 multibody.flexible
 multibody.flexible.coordinates
 multibody.flexible.joint
@@ -72,6 +58,7 @@ multibody.flexible.points
 multibody.flexible.rigid
 multibody.flexible.system
 multibody.hinge
+multibody.kernel
 multibody.kinematics
 multibody.loop_tables
 multibody.opened
@@ -79,7 +66,6 @@ multibody.prepared
 multibody.random_states
 multibody.recursions.body_frames
 multibody.recursions.energy
-multibody.recursions.frames
 multibody.recursions.geared
 multibody.recursions.hinges
 multibody.recursions.loop_rows
@@ -89,6 +75,7 @@ multibody.recursions.swept
 multibody.relative_motion
 multibody.rotor
 multibody.series_elastic
+multibody.states
 multibody.system
 viz.cross_check
 viz.dictionary

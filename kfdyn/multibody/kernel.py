@@ -127,7 +127,7 @@ class Kernel:
     def entry(self) -> Entry:
         """The entry itself."""
         if self._entry is None:
-            from kfdyn.sweeps.call import Checks
+            from kfdyn.sweeps.jit import Checks
 
             entry = getattr(import_module(self._module), self._name)
             self._count = count = len(entry.parameters)

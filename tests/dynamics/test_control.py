@@ -19,7 +19,7 @@ from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
 COORDINATES = tuple(kind for kind in KINDS if kind not in ("custom", "ball", "free"))

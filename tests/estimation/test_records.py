@@ -16,7 +16,8 @@ from kfdyn.sweeps import Checked
 EVERYTHING = """
 import numpy as np
 import kfdyn as kf
-from kfdyn.sweeps import cache, call
+from kfdyn.sweeps import jit as call
+from kfdyn.sweeps.compiler import cache
 
 seen, code = set(), call._code
 

@@ -11,7 +11,7 @@ from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates, curv
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import changed, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import loop, when
+from kfdyn.sweeps.control_flow import if_, loop
 
 
 class GearedMarch(Steps, Driven):
@@ -45,7 +45,7 @@ class GearedMarch(Steps, Driven):
         self.X.rates(self.v(m), v)
         for i in loop(robot.nv):
             felt[i] = -self.hinges[i].drag * v[i]
-        for _ in when(self.plan.springs != 0):
+        for _ in if_(self.plan.springs != 0):
             self.deflect(m)
             for i in loop(robot.nv):
                 felt[i] = felt[i] + self.hinges[i].stiffness * v[i]

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.robot import inward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, TAU, Q, Swept, entry, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import when
+from kfdyn.sweeps.control_flow import if_
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 
@@ -38,7 +38,7 @@ def gravity_torques(sweep):
         weight = Spatial(p.cross(g), body.all_mass * g)
         for i, h in sweep.rows(body):
             sweep.row.tau[i] = -h.dot(weight)
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             sweep.sums[body.leaves].p = sweep.sums[body.base].p + (p + body.all_mass * sweep.bodies[body.t].l)
 
 

@@ -16,7 +16,7 @@ from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
 from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control_flow import carried, either, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -123,17 +123,17 @@ class Spread:
     def arriving(self):
         """Λ⁺ = φ*Λ(p)φ."""
         sweep, body = self.sweep, self.body
-        self.state = carried(sweep.spread[body.parent].Lambda.motion_shifted(sweep.bodies[body.t].l))
+        self.state = loop_vars(sweep.spread[body.parent].Lambda.motion_shifted(sweep.bodies[body.t].l))
         return self.state
 
     def outputs(self, backwards):
         """The dofs, the innermost first: it was measured last."""
         sweep, body, none = self.sweep, self.body, zeros(self.sweep.robot)
-        turned, h = carried(self._turned(body.v)), carried(Spatial(none, none))
+        turned, h = loop_vars(self._turned(body.v)), loop_vars(Spatial(none, none))
         for i in dofs(sweep.robot, body):
-            for _ in when(body.kind <= SCREWS):
+            for _ in if_(body.kind <= SCREWS):
                 turned.set(self._turned(i))
-            for revolute in either(body.kind == REVOLUTE):  # what follows is long, and written once for both
+            for revolute in if_else(body.kind == REVOLUTE):  # what follows is long, and written once for both
                 h.set(Spatial(axis_of(body.t, sweep.work), none) if revolute else sweep.rows_of_H[i].h)
             sweep.row.gradient[i] = 2.0 * h.get().dot(turned.get())
             yield Dof(h.get(), sweep.dofs[i])

@@ -146,7 +146,7 @@ def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
 def _lanes(ss: StateSpace) -> Any:
     """How many nodes go side by side."""
     from kfdyn.sweeps import Checks, Tag
-    from kfdyn.sweeps.driver import machine
+    from kfdyn.sweeps.compiler.driver import machine
 
     return Tag(1 if Checks.on or ss.common.most_states > _LARGEST_IN_LANES else machine().lanes)
 

@@ -96,7 +96,7 @@ def root_of(blocks: Blocks) -> FloatArray:
 def side_by_side(blocks: Blocks) -> tuple[Any, Any]:
     """How many blocks a sweep takes side by side, and the size that all of them share: one and None if they differ."""
     from kfdyn.sweeps import Checks, Tag
-    from kfdyn.sweeps.driver import machine
+    from kfdyn.sweeps.compiler.driver import machine
 
     size = int(blocks.rows[0]) if len(blocks) else 0
     if Checks.on or not 0 < size <= _LARGEST_IN_LANES or (blocks.rows != size).any():

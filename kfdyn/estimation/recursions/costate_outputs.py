@@ -16,8 +16,8 @@ from kfdyn.estimation.recursions.linalg.matrices import (
 from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.sweeps.control_flow import loop
-from kfdyn.sweeps.place import IN_ORDER, arithmetic
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.trace_context import IN_ORDER, arithmetic
+from kfdyn.sweeps.values import where
 
 
 class Weigh(Output):
@@ -108,8 +108,8 @@ class VectorWeigh(Weigh):
         m, columns = out.shape
         for j in loop(columns):
             for a in loop(m):
-                self.line[a] = choice(self.seen[a], right[a, j], 0.0)
+                self.line[a] = where(self.seen[a], right[a, j], 0.0)
             solve_lower(self.L, self.line)
             solve_lower_transposed(self.L, self.line)
             for a in loop(m):
-                out[a, j] = choice(self.seen[a], self.line[a], 0.0)
+                out[a, j] = where(self.seen[a], self.line[a], 0.0)

@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions.linalg.matrices import Column
 from kfdyn.estimation.recursions.node_update import Output, Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import either, when
+from kfdyn.sweeps.control_flow import if_, if_else
 
 
 class FilteredRows(NamedTuple):
@@ -61,7 +61,7 @@ def filter_states(lanes, sizes, model, covariances, rows, share):
     """
     sweep = Gather(lanes, MODEL.at(model), covariances, rows, share.work)
     for _ in sweep.passes(share):
-        for known in either(rows.xi_step >= 0):  # Σ φ z⁺ of the children plus ξ
+        for known in if_else(rows.xi_step >= 0):  # Σ φ z⁺ of the children plus ξ
             if known:
                 sweep.flow.load(rows.xi, sweep.n_states, step=rows.xi_step)
             else:
@@ -158,13 +158,13 @@ class Filtered(Place):
     def pass_on(self, P, ahead):
         """z⁺ + P⁺η, kept, and φ times it into the parent's sum."""
         rows = self.sweep.given
-        for _ in when(rows.eta_step >= 0):
+        for _ in if_(rows.eta_step >= 0):
             self.known.load(rows.eta, self.sweep.n_states, self.node.state, rows.eta_step)
             ahead.multiply_turned(self.P_plus, self.known, base=ahead)
-        for _ in when(rows.stored != 0):
+        for _ in if_(rows.stored != 0):
             self.store(self.own, rows.z)
             self.store(ahead, rows.z_plus)
-        for _ in when(self.node.parent >= 0):
+        for _ in if_(self.node.parent >= 0):
             phi, above = self.above()
             above.multiply(phi, ahead, base=above)
 
@@ -176,18 +176,18 @@ class Smoothed(Place):
         """λ⁺ + η; λ⁺ and x̂ are kept."""
         rows, own, n_states, at = self.sweep.given, self.own, self.sweep.n_states, self.node.state
         self.costate_plus()
-        for _ in when(rows.stored != 0):
+        for _ in if_(rows.stored != 0):
             self.store(own, rows.costate_plus)
             self.known.multiply_turned(self.P_plus, own)
             self.store(self.known, rows.x, base=rows.z_plus)
-        for _ in when(rows.eta_step >= 0):
+        for _ in if_(rows.eta_step >= 0):
             self.known.load(rows.eta, n_states, at, rows.eta_step)
             own.add(self.known)
         return Straight(own)
 
     def costate_plus(self):
         """λ⁺ = φ*λ(p), 0 at a root."""
-        for inner in either(self.node.parent >= 0):
+        for inner in if_else(self.node.parent >= 0):
             if inner:
                 phi, above = self.above()
                 self.own.multiply_turned(phi, above)
@@ -196,7 +196,7 @@ class Smoothed(Place):
 
     def leave(self, costate):
         """λ, kept; its children find it where it is."""
-        for _ in when(self.sweep.given.stored != 0):
+        for _ in if_(self.sweep.given.stored != 0):
             self.store(costate, self.sweep.given.costate)
 
 

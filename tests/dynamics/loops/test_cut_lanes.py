@@ -17,7 +17,7 @@ from kfdyn.multibody.closure import rows_that_hold_positions
 from kfdyn.multibody.kinematics import Pose
 from kfdyn.multibody.loop_tables import loop_readings, loop_tables
 from kfdyn.multibody.relative_motion import Moving, both_ends, gap, relative_rows
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 METHODS = ("cut", "embedding", "proximal")
 

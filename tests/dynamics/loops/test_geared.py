@@ -16,7 +16,7 @@ from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.prepared import gears_of
 from kfdyn.sweeps import Checks
-from kfdyn.sweeps.special import Special
+from kfdyn.sweeps.specialise import Special
 
 
 def calls(system, q, v, u, force):

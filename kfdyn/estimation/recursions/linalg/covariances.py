@@ -1,6 +1,6 @@
 """Blocks that are covariances beyond doubt, told by elimination."""
 
-from kfdyn.sweeps import choice, either, local, loop, sweep
+from kfdyn.sweeps import if_else, local, loop, sweep, where
 
 
 @sweep
@@ -18,17 +18,17 @@ def clearly_positive(flat, sizes, part, work):
         for i in loop(n):
             for j in loop(i + 1):
                 left[i, j] = block[i, j]
-                wrong.set(choice(block[i, j] == block[j, i], wrong, 1))
-                most.set(choice(block[i, j] == 0.0, most, 1.0))
+                wrong.set(where(block[i, j] == block[j, i], wrong, 1))
+                most.set(where(block[i, j] == 0.0, most, 1.0))
         for i in loop(n):
             pivot = left[i, i]
-            for positive in either(pivot > part * block[i, i]):
+            for positive in if_else(pivot > part * block[i, i]):
                 if positive:
                     for a in loop(n, start=i + 1):
                         factor = left[a, i] / pivot
                         for b in loop(a + 1, start=i + 1):
                             left[a, b] = left[a, b] - factor * left[b, i]
                 else:
-                    wrong.set(choice(most == 0.0, wrong, 1))
-        doubtful.set(choice(wrong == 0, -1, k))
-    return choice(doubtful < 0, 1, 0)
+                    wrong.set(where(most == 0.0, wrong, 1))
+        doubtful.set(where(wrong == 0, -1, k))
+    return where(doubtful < 0, 1, 0)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.linalg.matrices import Turned
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, pieces, turned
-from kfdyn.sweeps.control_flow import down, loop, when
-from kfdyn.sweeps.functions import fused
+from kfdyn.sweeps.control_flow import down, if_, loop
+from kfdyn.sweeps.functions import fma
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.place import arithmetic
-from kfdyn.sweeps.values import choice, no, number
+from kfdyn.sweeps.trace_context import arithmetic
+from kfdyn.sweeps.values import not_, number, where
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -63,7 +63,7 @@ class Batch(Workspace):
         """Over the rows of a share, a lane for each: ``rows`` are the first row and the number of rows of each pass."""
         lanes, last = self.lanes, share.last
         for at in loop(last, share.first, step=lanes):
-            self.rows = at, 1 if lanes == 1 else choice(last - at < lanes, last - at, lanes)
+            self.rows = at, 1 if lanes == 1 else where(last - at < lanes, last - at, lanes)
             yield
 
 
@@ -110,7 +110,7 @@ class Numbers:
     def erase(self, seen):
         """Zero where nothing is seen."""
         for i in loop(self.size):
-            for _ in when(no(seen[i])):
+            for _ in if_(not_(seen[i])):
                 self[i] = zero(self.batch.lanes)
 
     @property
@@ -134,7 +134,7 @@ class Numbers:
         for i in loop(A.shape[0]):
             s = local(zero(self.batch.lanes))
             for j in loop(A.shape[1]):
-                s.set(fused(A[i, j], x[j], s))
+                s.set(fma(A[i, j], x[j], s))
             self[i] = sign * s if base is None else base[i] + sign * s
 
     @arithmetic(ALONE)
@@ -154,12 +154,12 @@ class Numbers:
         for i in loop(m):
             s = local(self[i])
             for j in loop(i):
-                s.set(fused(-L[i, j], self[j], s))
+                s.set(fma(-L[i, j], self[j], s))
             self[i] = (1.0 / L[i, i]) * s
         for i in down(m):
             s = local(self[i])
             for j in loop(m, i + 1):
-                s.set(fused(-L[j, i], self[j], s))
+                s.set(fma(-L[j, i], self[j], s))
             self[i] = (1.0 / L[i, i]) * s
 
     def load(self, given, width, start=0, step=None):
@@ -208,7 +208,7 @@ class Numbers:
         together = SIDE if self.counted else 1
         for side in loop((count + (SIDE - 1)) // SIDE * (SIDE // together)):
             l = together * side
-            yield l, [first + choice(l + r < count, l + r, count - 1) for r in range(together)]
+            yield l, [first + where(l + r < count, l + r, count - 1) for r in range(together)]
 
     def _beside(self, i, l, rows):
         """Number i in the lanes from l on, one for each row."""
@@ -223,5 +223,5 @@ def _sum(a, x):
     """Σ a_i x_i, one after the other."""
     s = a[0] * x[0]
     for b, y in zip(a[1:], x[1:]):
-        s = fused(b, y, s)
+        s = fma(b, y, s)
     return s

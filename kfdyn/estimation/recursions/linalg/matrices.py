@@ -7,8 +7,8 @@ rows go into registers (:mod:`registers`), else plain loops are written: one alg
 from kfdyn.estimation.recursions.linalg import small_blocks
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, combination, exact_pair, mirrored
 from kfdyn.sweeps.control_flow import loop
-from kfdyn.sweeps.place import FAST, IN_ORDER, LANEWISE, arithmetic
-from kfdyn.sweeps.values import choice, unboxed
+from kfdyn.sweeps.trace_context import FAST, IN_ORDER, LANEWISE, arithmetic
+from kfdyn.sweeps.values import unboxed, where
 from kfdyn.sweeps.variables import local
 
 
@@ -83,7 +83,7 @@ class Identity:
     """1, of any size."""
 
     def __getitem__(self, place):
-        return choice(place[0] == place[1], 1.0, 0.0)
+        return where(place[0] == place[1], 1.0, 0.0)
 
 
 class Column:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.linalg.matrices import Block, Column, outer_sum
 from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
-from kfdyn.sweeps import loop, size, sweep, when
+from kfdyn.sweeps import if_, loop, size, sweep
 
 
 class Sum(NamedTuple):
@@ -28,7 +28,7 @@ def add_outer(tags, based, base: Ragged, left: Parts, right: Parts, total):
     left_size, right_size, out_size = (flat.size // total.rows for flat in (left.flat, right.flat, total.out))
     for b in loop(total.rows):
         for k in loop(base.rows.size):
-            for _ in when((base.rows[k] > 0) & (base.cols[k] > 0)):
+            for _ in if_((base.rows[k] > 0) & (base.cols[k] > 0)):
                 h, w = size(tags[0], base.rows[k]), size(tags[1], base.cols[k])
                 block = Block(total.out, b * out_size + base.at[k], h, w, known)
                 x = Column(left.flat, b * left_size + left.at[k], h, known)

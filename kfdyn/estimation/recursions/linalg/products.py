@@ -10,7 +10,7 @@ from kfdyn.estimation.recursions.linalg.matrices import multiply
 from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
 from kfdyn.estimation.recursions.state_space import MODEL, inward, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop
 
 
 class Product(NamedTuple):
@@ -36,8 +36,8 @@ def gather(lanes, sizes, weighted, model, product, share):
         for node in inward(flow.model, sizes):
             own = node.states(flow.sums)
             flow.add(node, own, weighted is not None)
-            for _ in when(node.parent >= 0):
-                for _ in when((product.closed != 0) & (node.m > 0)):
+            for _ in if_(node.parent >= 0):
+                for _ in if_((product.closed != 0) & (node.m > 0)):
                     seen = flow.seen.part(0, node.m, node.one)
                     seen.multiply(node.H, own)
                     own.multiply(node.gain(product.G), seen, base=own, sign=-1.0)
@@ -54,10 +54,10 @@ def scatter(lanes, sizes, model, product, share):
         for node in outward(flow.model, sizes):
             own = node.states(flow.sums)
             own.clear()
-            for _ in when(node.parent >= 0):
+            for _ in if_(node.parent >= 0):
                 above = node.above()
                 own.multiply_turned(node.step(above), above.states(flow.sums))
-                for _ in when((product.closed != 0) & (node.m > 0)):
+                for _ in if_((product.closed != 0) & (node.m > 0)):
                     seen = flow.seen.part(0, node.m, node.one)
                     seen.multiply_turned(node.gain(product.G), own)
                     own.multiply_turned(node.H, seen, base=own, sign=-1.0)
@@ -80,14 +80,14 @@ class Flow(Batch):
         """Add x or Q x to s, and keep s before that if strict, else after."""
         x, y, strict = self.product.x, self.product.y, self.product.strict
         known = node.one_state(self.known)
-        for _ in when(strict != 0):
+        for _ in if_(strict != 0):
             own.store(y, self.states, node.state)
         known.load(x, self.states, node.state)
         if weighted:
             own.multiply_turned(node.square(self.model.Q), known, base=own)
         else:
             own.add(known)
-        for _ in when(strict == 0):
+        for _ in if_(strict == 0):
             own.store(y, self.states, node.state)
 
 
@@ -102,7 +102,7 @@ def add_products(lanes, blocks: Ragged, x: Parts, y: Parts, turned, share):
     for _ in batch.passes(share):
         for k in loop(blocks.rows.size):
             B = blocks.block(k)
-            for back in either(turned != 0):
+            for back in if_else(turned != 0):
                 to, source = B.shape[::-1] if back else B.shape
                 given, result = both.part(0, source), both.part(source, to)
                 given.load(x.flat, x.width, x.at[k])

@@ -6,10 +6,10 @@ where the head is much smaller than another number of the row: an exchange costs
 """
 
 from kfdyn.estimation.recursions.linalg.lanes import zero
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, maximum, root
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import anywhere, choice, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import maximum, sqrt
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import any_lanes, now, where
 from kfdyn.sweeps.variables import local
 
 #: A head may be smaller than another number of its row by that factor: so much of the digits may be lost.
@@ -65,7 +65,7 @@ def array_size(rows, columns):
 
 def chunk():
     """Rows that are one number: four where code is written, and one where Python computes."""
-    return 4 if Place.builder is not None else 1
+    return 4 if tracing.builder is not None else 1
 
 
 def whole(n):
@@ -84,9 +84,9 @@ def triangularise(A, count, corner, end, others):
         head, columns = (corner[0] + s, corner[1] + s), others(s)
         most = local(A.zero)
         for j in loop(columns[1], columns[0]):
-            most.set(maximum(most, absolute(A[head[0], j])))
-        graded = most > GRADED * absolute(A[head])
-        for _ in when(anywhere(graded), likely=False):
+            most.set(maximum(most, abs(A[head[0], j])))
+        graded = most > GRADED * abs(A[head])
+        for _ in if_(any_lanes(graded), likely=False):
             _exchange(A, head, end, columns, graded, most)
         _reflect(A, head, end, columns)
 
@@ -95,13 +95,13 @@ def _exchange(A, head, end, columns, graded, most):
     """Bring the largest number of a row to its head, in the lanes that ask for it: from the first of equals."""
     (i, h), (first, stop), found = head, columns, local(A.zero)
     for j in loop(stop, first):
-        here = graded & (absolute(A[i, j]) == most) & (found == 0.0)
-        found.set(choice(here, 1.0, found))
-        for _ in when(anywhere(here)):
+        here = graded & (abs(A[i, j]) == most) & (found == 0.0)
+        found.set(where(here, 1.0, found))
+        for _ in if_(any_lanes(here)):
             for l in loop(end, i):
                 own, other = A[l, h], A[l, j]
-                A[l, h] = choice(here, other, own)
-                A[l, j] = choice(here, own, other)
+                A[l, h] = where(here, other, own)
+                A[l, j] = where(here, own, other)
 
 
 def _reflect(A, head, end, columns):
@@ -133,12 +133,12 @@ class Reflection:
     def __init__(self, d, norm):
         square = d * d + norm
         self.d, self.square, self.some, self.negative = d, square, norm > 0.0, d < 0.0
-        length = root(square)
-        self.head = choice(self.negative, d - length, d + length)
+        length = sqrt(square)
+        self.head = where(self.negative, d - length, d + length)
         safe = square > 0.0
-        self.factor = 1.0 / choice(safe, square + absolute(d) * length, 1.0)
-        self.length = choice(self.some, length, absolute(d))
-        self.one_over = 1.0 / choice(safe, length, 1.0)
+        self.factor = 1.0 / where(safe, square + abs(d) * length, 1.0)
+        self.length = where(self.some, length, abs(d))
+        self.one_over = 1.0 / where(safe, length, 1.0)
 
     def share(self, x, w):
         """How much of v the rest of a row loses."""
@@ -146,4 +146,4 @@ class Reflection:
 
     def head_of(self, x, w):
         """What the head of a row becomes."""
-        return choice(self.some, self.one_over * (self.d * x + w), choice(self.negative, -x, x))
+        return where(self.some, self.one_over * (self.d * x + w), where(self.negative, -x, x))

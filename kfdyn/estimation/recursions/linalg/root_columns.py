@@ -9,10 +9,10 @@ from functools import reduce
 from kfdyn.estimation.recursions.linalg.lanes import zero
 from kfdyn.estimation.recursions.linalg.reflections import GRADED, Reflection, chunk, whole
 from kfdyn.estimation.recursions.linalg.small_blocks import Row
-from kfdyn.sweeps.control_flow import carried, loop, when
-from kfdyn.sweeps.functions import absolute, fused, maximum
-from kfdyn.sweeps.place import LANEWISE, arithmetic
-from kfdyn.sweeps.values import choice, from_lanes, lane, no
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
+from kfdyn.sweeps.functions import fma, maximum
+from kfdyn.sweeps.trace_context import LANEWISE, arithmetic
+from kfdyn.sweeps.values import from_lanes, lane, not_, where
 
 
 def height(n):
@@ -96,7 +96,7 @@ def combined(numbers, columns):
     for start in (0, 1):
         terms = list(zip(numbers[start::2], columns[start::2]))
         if terms:
-            chains.append(reduce(lambda s, term: fused(*term, s), terms[1:], terms[0][0] * terms[0][1]))
+            chains.append(reduce(lambda s, term: fma(*term, s), terms[1:], terms[0][0] * terms[0][1]))
     return reduce(lambda a, b: a + b, chains)
 
 
@@ -128,16 +128,16 @@ def absorb(left, right):
 
 def largest_first(d, own, row, columns):
     """A row (d, row) with the columns it belongs to, exchanged where it is graded: then its largest number is d."""
-    sizes = [absolute(x) for x in row]
+    sizes = [abs(x) for x in row]
     most = reduce(maximum, sizes)
-    state = carried(d, own, tuple(row), tuple(columns))
-    for _ in when(most > GRADED * absolute(d), likely=False):
+    state = loop_vars(d, own, tuple(row), tuple(columns))
+    for _ in if_(most > GRADED * abs(d), likely=False):
         head, first, found, numbers, others = d, own, most < 0.0, [], []
         for x, size, column in zip(row, sizes, columns):
-            here = (size == most) & no(found)
+            here = (size == most) & not_(found)
             found = found | here
-            head, first = choice(here, x, head), choice(here, column, first)
-            numbers.append(choice(here, d, x))
-            others.append(choice(here, own, column))
+            head, first = where(here, x, head), where(here, column, first)
+            numbers.append(where(here, d, x))
+            others.append(where(here, own, column))
         state.set(head, first, tuple(numbers), tuple(others))
     return state.get()

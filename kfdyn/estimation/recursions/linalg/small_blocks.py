@@ -12,14 +12,14 @@ number that is to be broadcast is loaded from memory, where that is free. Python
 from functools import reduce
 from operator import add
 
-from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
+from kfdyn.sweeps.trace_context import LANEWISE, arithmetic, tracing
 from kfdyn.sweeps.values import from_lanes, lane
 
 
 def pieces(n):
     """(start, width) of the registers that hold a row of n numbers."""
     start, found = 0, []
-    for width in (4, 2, 1) if Place.builder is not None else (1,):
+    for width in (4, 2, 1) if tracing.builder is not None else (1,):
         while n - start >= width:
             found.append((start, width))
             start += width
@@ -86,7 +86,7 @@ class Row:
 
 def shuffled(a, b, places):
     """The numbers of two registers at these places, those of the second counted behind the first's."""
-    return Place.builder.shuffle_vector(a.ir, b.ir, places)
+    return tracing.builder.shuffle_vector(a.ir, b.ir, places)
 
 
 def _width(register):

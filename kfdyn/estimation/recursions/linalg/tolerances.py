@@ -1,8 +1,8 @@
 """What is no more than rounding, and what is done about it."""
 
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.values import no, real
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.values import not_, to_float
 from kfdyn.sweeps.variables import local
 
 EPS = 2.220446049250313e-16
@@ -10,7 +10,7 @@ EPS = 2.220446049250313e-16
 
 def bound(n):
     """What a sum of n squares may lose by rounding: 4 n ε."""
-    return 4 * EPS * real(n)
+    return 4 * EPS * to_float(n)
 
 
 def scale(r, h, P):
@@ -30,12 +30,12 @@ def flush(before, P_plus):
     """
     n = P_plus.shape[0]
     for i in loop(n):
-        limit = bound(n) * root(before[i])
+        limit = bound(n) * sqrt(before[i])
         lost = local(0)
         for j in loop(n):
-            for _ in when(no(absolute(P_plus[i, j]) <= limit * root(before[j]))):
+            for _ in if_(not_(abs(P_plus[i, j]) <= limit * sqrt(before[j]))):
                 lost.set(1)
-        for _ in when(lost == 0):
+        for _ in if_(lost == 0):
             for j in loop(n):
                 P_plus[i, j] = 0.0
                 P_plus[j, i] = 0.0

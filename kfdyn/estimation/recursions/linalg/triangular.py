@@ -2,12 +2,12 @@
 
 from kfdyn.estimation.recursions.linalg.lanes import zero
 from kfdyn.estimation.recursions.linalg.ragged import Ragged
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import down, loop, size, when
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.control_flow import down, if_, loop, size
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.jit import sweep
 from kfdyn.sweeps.memory import Column, passes
-from kfdyn.sweeps.place import IN_ORDER, arithmetic
-from kfdyn.sweeps.values import choice, count, lane, no
+from kfdyn.sweeps.trace_context import IN_ORDER, arithmetic
+from kfdyn.sweeps.values import lane, not_, to_int, where
 from kfdyn.sweeps.variables import local
 
 #: A pivot of elimination below that part of its variance may be rounding of 0.
@@ -36,20 +36,20 @@ def cholesky_roots(lanes, tag, blocks: Ragged, roots, doubtful, work):
             for l in loop(j):
                 s -= L[j * n + l] * L[j * n + l]
             good = s > REGULAR * whole
-            bad.set(choice(no(good) & ((s != 0.0) | (whole != 0.0)), 1.0, bad))
-            one_over = 1.0 / root(choice(good, s, 1.0))
-            L[j * n + j] = choice(good, s * one_over, zero(lanes))
+            bad.set(where(not_(good) & ((s != 0.0) | (whole != 0.0)), 1.0, bad))
+            one_over = 1.0 / sqrt(where(good, s, 1.0))
+            L[j * n + j] = where(good, s * one_over, zero(lanes))
             for i in loop(n, j + 1):
                 t = local(L[i * n + j])
                 for l in loop(j):
                     t -= L[i * n + l] * L[j * n + l]
-                bad.set(choice(no(good) & (t != 0.0), 1.0, bad))
-                L[i * n + j] = choice(good, t * one_over, zero(lanes))
+                bad.set(where(not_(good) & (t != 0.0), 1.0, bad))
+                L[i * n + j] = where(good, t * one_over, zero(lanes))
         out.copy(L, n * n)
         for l in range(lanes):
             some = lane(bad, l) != 0.0
             doubtful[first + l * apart] = some
-            marked += count(some)
+            marked += to_int(some)
     return marked
 
 
@@ -67,15 +67,15 @@ def cholesky(D, L, seen, tol):
             for l in loop(j):
                 s -= L[i, l] * L[j, l]
             L[j, i] = 0.0
-            L[i, j] = s / L[j, j] if seen is None else choice(seen[i] & seen[j], s / L[j, j], 0.0)
+            L[i, j] = s / L[j, j] if seen is None else where(seen[i] & seen[j], s / L[j, j], 0.0)
         s = local(D[i, i])
         for l in loop(i):
             s -= L[i, l] * L[i, l]
-        low = no(s > tol * D[i, i])
-        for _ in when(low if seen is None else low & seen[i]):
+        low = not_(s > tol * D[i, i])
+        for _ in if_(low if seen is None else low & seen[i]):
             failed.set(i)
             s.set(1.0)
-        L[i, i] = root(s) if seen is None else choice(seen[i], root(choice(seen[i], s, 1.0)), 1.0)
+        L[i, i] = sqrt(s) if seen is None else where(seen[i], sqrt(where(seen[i], s, 1.0)), 1.0)
     return failed
 
 

@@ -4,8 +4,8 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Column, add_congr
 from kfdyn.estimation.recursions.node_update import Straight
 from kfdyn.estimation.recursions.riccati.scalar import Measurement
 from kfdyn.estimation.recursions.riccati.vector import All, innovations
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import sqrt
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -45,7 +45,7 @@ class Measured:
     def pass_on(self, P, z):
         """φP⁺φ* into the parent's sum."""
         node, gather = self.node, self.gather
-        for _ in when((node.parent >= 0) & (gather.failed < 0)):
+        for _ in if_((node.parent >= 0) & (gather.failed < 0)):
             above = node.above()
             add_congruence(above.square(gather.found.P), node.step(above), P, gather.congruence)
 
@@ -58,7 +58,7 @@ class Scalar(Measured):
         h, g = (Column(block.memory, 0, self.node.n, self.node.known) for block in (self.H, self.G))
         output = Measurement(self, 0, h, self.R[0, 0], g, self.gather.scratch)
         yield output
-        self.D[0, 0], self.L[0, 0] = output.d, root(output.d)
+        self.D[0, 0], self.L[0, 0] = output.d, sqrt(output.d)
 
 
 class Unseen(Measured):

@@ -9,8 +9,8 @@ from kfdyn.estimation.recursions.riccati.nodes import Gather, Scalar, Together, 
 from kfdyn.estimation.recursions.riccati.univariate import Univariate
 from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import both, either
-from kfdyn.sweeps.place import IN_ORDER
+from kfdyn.sweeps.control_flow import both, if_else
+from kfdyn.sweeps.trace_context import IN_ORDER
 
 #: How vector outputs are measured: there are none; all at once by the factor of D; one by one.
 NONE, BLOCK, UNIVARIATE = 0, 1, 2
@@ -34,7 +34,7 @@ def gather_covariances(sizes, how, model, covariances, work):
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in inward(gather.model, sizes, until=gather.failed):
         for alone in (
-            either(both(node.m == 1, lambda node: covariances.seen[node.output], node)) if single else (False,)
+            if_else(both(node.m == 1, lambda node: covariances.seen[node.output], node)) if single else (False,)
         ):
             filter_node((Scalar if alone else _WAYS[how])(gather, node))
     return gather.failed

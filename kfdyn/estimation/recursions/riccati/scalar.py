@@ -3,8 +3,8 @@
 from kfdyn.estimation.recursions.linalg.matrices import Column, add_scaled, combine, dot, subtract_outer, subtract_pair
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush
 from kfdyn.estimation.recursions.node_update import Output
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.values import no, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.values import not_, now
 from kfdyn.sweeps.variables import local
 
 
@@ -52,7 +52,7 @@ class Measurement(ScalarOutput):
     def variance(self, u):
         """d = h u + r, if that is more than rounding."""
         d = local(super().variance(u))
-        for _ in when(no(d > bound(self.h.size) * self.scale), likely=False):
+        for _ in if_(not_(d > bound(self.h.size) * self.scale), likely=False):
             self.node.fail(self.a)
             d.set(1.0)
         self.d = now(d)
@@ -66,11 +66,11 @@ class Measurement(ScalarOutput):
         rank-two correction): P⁺ = B − δ g* − g δ* + (hδ) g g*.
         """
         r, h, u = self.noise, self.h, self.u
-        for _ in when(no(r > 0.01 * d)):
+        for _ in if_(not_(r > 0.01 * d)):
             combine(u, h, P)
             add_scaled(u, u, -r, g)
             add_scaled(u, u, -0.5 * dot(h, u), g)  # δ − κ g / 2: the correction is then u g* + g u*
             subtract_pair(P, u, g)
-            for _ in when(r == 0.0):
+            for _ in if_(r == 0.0):
                 flush(self.before, P)
         return P

@@ -7,9 +7,9 @@ from kfdyn.estimation.recursions.node_update import Straight
 from kfdyn.estimation.recursions.riccati.nodes import Measured
 from kfdyn.estimation.recursions.riccati.scalar import Measurement
 from kfdyn.estimation.recursions.riccati.vector import innovations
-from kfdyn.sweeps.control_flow import down, loop, when
-from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import down, if_, loop
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.values import where
 from kfdyn.sweeps.variables import local
 
 
@@ -40,15 +40,15 @@ class Univariate(Measured):
                 self.G[i, a] = 0.0
             for b in loop(a + 1):
                 L[b, a] = 0.0
-                L[a, b] = choice(a == b, 1.0, 0.0)
+                L[a, b] = where(a == b, 1.0, 0.0)
                 N[a, b] = 0.0
-                for _ in when(seen[a] & seen[b]):
+                for _ in if_(seen[a] & seen[b]):
                     s = local(self.R[a, b])
                     for c in loop(b):
                         s -= N[a, c] * N[b, c] * N[c, c]
-                    for _ in when(a == b):
-                        N[a, a] = choice(s > bound(m) * self.R[a, a], s, 0.0)
-                    for _ in when((a != b) & (N[b, b] > 0.0)):
+                    for _ in if_(a == b):
+                        N[a, a] = where(s > bound(m) * self.R[a, a], s, 0.0)
+                    for _ in if_((a != b) & (N[b, b] > 0.0)):
                         N[a, b] = s / N[b, b]
                         for i in loop(n):
                             h[a, i] = h[a, i] - N[a, b] * h[b, i]
@@ -58,10 +58,10 @@ class Univariate(Measured):
         n, m, L, N = self.node.n, self.node.m, self.L, self.N
         g = Column(self.rest, n, n, self.node.known)
         for a in loop(m, until=self.gather.failed):
-            for _ in when(self.seen[a]):
+            for _ in if_(self.seen[a]):
                 output = Measurement(self, a, self.h.line(a), N[a, a], g, self.rest)
                 yield output
-                self._keep(a, g, root(output.d))
+                self._keep(a, g, sqrt(output.d))
         for a in down(m):  # from the last row: row a needs the earlier ones as they were
             for b in loop(a):
                 for c in loop(b + 1):
@@ -76,7 +76,7 @@ class Univariate(Measured):
             self.G[i, a] = g[i] * deviation
         L[a, a] = deviation
         for b in loop(m, a + 1):
-            for _ in when(self.seen[b]):
+            for _ in if_(self.seen[b]):
                 s = local(0.0)
                 for i in loop(n):
                     s += h[b, i] * g[i]

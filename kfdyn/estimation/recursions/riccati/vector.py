@@ -4,10 +4,9 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush, scale
 from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.node_update import Output
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute
-from kfdyn.sweeps.place import FAST, arithmetic
-from kfdyn.sweeps.values import choice, no, now
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.trace_context import FAST, arithmetic
+from kfdyn.sweeps.values import not_, now, where
 from kfdyn.sweeps.variables import local
 
 
@@ -28,12 +27,12 @@ class All(Output):
         node, (m, n) = self.node, self.node.H.shape
         P, H, R, D, failed = node.P, node.H, node.R, node.D, local(-1)
         for a in loop(m, until=failed):
-            for _ in when(node.seen[a]):
-                for _ in when(no(D[a, a] > bound(n) * scale(R[a, a], H.line(a), P))):
+            for _ in if_(node.seen[a]):
+                for _ in if_(not_(D[a, a] > bound(n) * scale(R[a, a], H.line(a), P))):
                     failed.set(a)
-        for _ in when(failed < 0):
+        for _ in if_(failed < 0):
             failed.set(cholesky(D, node.L, node.seen, bound(n + m)))
-        for _ in when(failed >= 0):
+        for _ in if_(failed >= 0):
             node.fail(now(failed))
             for a in loop(m):
                 node.L[a, a] = 1.0
@@ -45,7 +44,7 @@ class All(Output):
         for i in loop(n):
             row = U.line(i)
             for a in loop(m):
-                row[a] = choice(node.seen[a], row[a], 0.0)
+                row[a] = where(node.seen[a], row[a], 0.0)
             solve_lower(L, row)
         G.copy(U)
         for i in loop(n):
@@ -72,7 +71,7 @@ class All(Output):
                 half = 0.25 * (V[a, b] + V[b, a])
                 V[a, b] = half
                 V[b, a] = half
-                noise += choice(seen[a] & seen[b], absolute(R[a, b]), 0.0)
+                noise += where(seen[a] & seen[b], abs(R[a, b]), 0.0)
         multiply(U, G, V, base=U, sign=-1.0)  # U ← Δ − G (HΔ)* / 2
         for i in loop(n):
             for j in loop(i + 1):
@@ -81,7 +80,7 @@ class All(Output):
                     s -= U[i, a] * G[j, a] + G[i, a] * U[j, a]
                 P[i, j] = s
                 P[j, i] = s
-        for _ in when((noise == 0.0) & (m > 0)):
+        for _ in if_((noise == 0.0) & (m > 0)):
             before = self.node.gather.before
             for i in loop(n):
                 before[i] = node.P[i, i]

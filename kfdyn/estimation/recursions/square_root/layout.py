@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 from kfdyn.estimation.recursions.linalg.reflections import whole
 from kfdyn.estimation.recursions.linalg.root_columns import Stored, height
 from kfdyn.estimation.recursions.state_space import MODEL, Node
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.jit import sweep
+from kfdyn.sweeps.values import where
 from kfdyn.sweeps.variables import local
 
 
@@ -65,7 +65,7 @@ def lay_out(lanes, sizes, model, roots, marks, counts):
             before.set(own)
             step.set(own)
             continue
-        for _ in when(node.parent >= 0):
+        for _ in if_(node.parent >= 0):
             r = node.above().n
             before += r * whole(r)
             step += r * whole(node.n)
@@ -73,7 +73,7 @@ def lay_out(lanes, sizes, model, roots, marks, counts):
     for i in loop(model.nodes):
         k = model.order[i]
         p = model.parent[k]
-        for _ in when(p >= 0):
+        for _ in if_(p >= 0):
             roots.first[k] = marks[p] == 0
             marks[p] = 1
             kind = _kind(lanes, Node(model, sizes, k), roots)
@@ -86,7 +86,7 @@ def lay_out(lanes, sizes, model, roots, marks, counts):
     roots.starts[counts.size] = at
     for i in loop(model.nodes):
         k = model.order[i]
-        for _ in when(model.parent[k] >= 0):
+        for _ in if_(model.parent[k] >= 0):
             kind = _kind(lanes, Node(model, sizes, k), roots)
             roots.members[counts[kind]] = k
             counts[kind] = counts[kind] + 1
@@ -98,7 +98,7 @@ def kinds(lanes, known, most):
 
 
 def _kind(lanes, node, roots):
-    later = choice(roots.first[node.k], 0, 1)
+    later = where(roots.first[node.k], 0, 1)
     if lanes == 1 or node.known:
         return later
     return 2 * (node.n * (node.model.most + 1) + node.above().n) + later

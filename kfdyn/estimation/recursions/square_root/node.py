@@ -3,15 +3,15 @@
 from kfdyn.estimation.recursions.linalg.reflections import Array, triangularise
 from kfdyn.estimation.recursions.linalg.root_columns import absorb, product, put_square
 from kfdyn.sweeps.control_flow import loop
-from kfdyn.sweeps.functions import fused
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.functions import fma
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import where
 from kfdyn.sweeps.variables import local
 
 
 def in_registers(x):
     """Whether the columns of a node, or of a stored root, are registers."""
-    return x.known and Place.builder is not None
+    return x.known and tracing.builder is not None
 
 
 def put_product(out, C, work):
@@ -33,7 +33,7 @@ def put_combination(A, j, C, factor):
     for i in A.parts(C.shape[0]):
         s = local(A.blank)
         for l in loop(C.shape[1]):
-            s.set(fused(factor(l), C.part(i, l), s))
+            s.set(fma(factor(l), C.part(i, l), s))
         A.set_part(i, j, s)
 
 
@@ -52,7 +52,7 @@ def absorb_product(S, B, C, out, work):
     triangularise(A, r, (0, 0), r, lambda s: (r, r + n))
     for j in loop(r):
         for i in loop(r):
-            out[i, j] = choice(j > i, 0.0, A[i, j])
+            out[i, j] = where(j > i, 0.0, A[i, j])
     out.clear_spare()
 
 

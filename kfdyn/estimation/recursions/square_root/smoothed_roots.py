@@ -17,10 +17,10 @@ from kfdyn.estimation.recursions.square_root.layout import Roots
 from kfdyn.estimation.recursions.square_root.node import absorb_product, copy, put_product
 from kfdyn.estimation.recursions.square_root.steps import Steps
 from kfdyn.estimation.recursions.state_space import MODEL, outward
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop
+from kfdyn.sweeps.jit import sweep
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.values import no
+from kfdyn.sweeps.values import not_
 
 
 @sweep(tags=1)
@@ -31,12 +31,12 @@ def scatter_roots(sizes, model, roots: Roots, steps: Steps, S, work):
     """
     for node in outward(MODEL.at(model), sizes):
         C = roots.own(steps.Z, node)
-        for inner in either(node.parent >= 0):
+        for inner in if_else(node.parent >= 0):
             if inner:
                 above = node.above()
                 total = roots.own(steps.Z, above)
                 absorb_product(C, roots.step(steps.M, node, above), total, C, work)
-                for _ in when(no(roots.first[node.k])):
+                for _ in if_(not_(roots.first[node.k])):
                     M, Z = (roots.above(x, node, above) for x in (steps.M_aside, steps.Z_aside))
                     absorb_product(Z, M, total, total, work)
             else:
@@ -72,11 +72,11 @@ def smooth_states(lanes, sizes, model, roots, rows, share):
         for node in outward(model, sizes):
             x, own = node.one_state(gaps.state), node.states(gaps.sums)
             x.load(rows.z_plus, total, node.state)
-            for _ in when(node.parent >= 0):
+            for _ in if_(node.parent >= 0):
                 above = node.above()
                 sums = above.states(gaps.sums)
                 x.multiply_turned(roots.step(rows.M, node, above).turned(), sums, base=x)
-                for _ in when(no(roots.first[node.k])):
+                for _ in if_(not_(roots.first[node.k])):
                     moved = above.one_state(gaps.moved)
                     moved.multiply_turned(roots.above(rows.M_aside, node, above).turned(), sums)
                     sums.copy(moved)

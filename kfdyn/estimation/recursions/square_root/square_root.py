@@ -24,12 +24,12 @@ from kfdyn.estimation.recursions.linalg.tolerances import EPS, scale
 from kfdyn.estimation.recursions.square_root.layout import Roots
 from kfdyn.estimation.recursions.square_root.node import absorb_product, copy, in_registers, put_product
 from kfdyn.estimation.recursions.state_space import MODEL, inward
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import down, either, loop, when
-from kfdyn.sweeps.functions import root
+from kfdyn.sweeps.control_flow import down, if_, if_else, loop
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.jit import sweep
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.place import LANEWISE, arithmetic
-from kfdyn.sweeps.values import choice, no, real
+from kfdyn.sweeps.trace_context import LANEWISE, arithmetic
+from kfdyn.sweeps.values import not_, to_float, where
 from kfdyn.sweeps.variables import local
 
 #: An innovation below that part of its row's size, times the numbers in it, is rounding.
@@ -57,10 +57,10 @@ def gather_roots(sizes, model, found, roots: Roots, work):
             _measure_one(node, found, roots, failed)
         else:
             _measure_all(node, found, roots, work, failed)
-        for _ in when(node.parent >= 0):
+        for _ in if_(node.parent >= 0):
             above = node.above()
             total, kept = roots.own(roots.P, above), roots.above(roots.before, node, above)
-            for _ in when(no(roots.first[node.k])):
+            for _ in if_(not_(roots.first[node.k])):
                 copy(kept, total)
             _predict(node, above, roots.own(roots.P_plus, node), total, work)
     return failed
@@ -80,17 +80,17 @@ def _measure_one(node, found, roots, failed):
     P, D, L, G = node.square(found.P), node.among(found.D), node.among(found.L), node.gain(found.G)
     put_square(P, columns)
     f = [_sum([h[i] * S[i, j] for i in range(j, n)]) for j in range(n)]
-    for there in either(found.seen[node.output]):
+    for there in if_else(found.seen[node.output]):
         if there:
             d, head, v, right = largest_first(r, blank(n), f, columns)
             w, along = combined(v, right), Reflection(d, _sum([x * x for x in v]))
-            size = root(scale(r * r, node.H.line(0), P))
-            for _ in when(no(along.length > _ROUNDING * (n + 1.0) * size)):
-                failed.set(choice(failed < 0, node.output, failed))
+            size = sqrt(scale(r * r, node.H.line(0), P))
+            for _ in if_(not_(along.length > _ROUNDING * (n + 1.0) * size)):
+                failed.set(where(failed < 0, node.output, failed))
             t = along.share(head, w)
             right = [column - t * x for column, x in zip(right, v)]
             D[0, 0], L[0, 0] = along.square, along.length
-            gain = (w + d * head) * (1.0 / choice(along.square > 0.0, along.square, 1.0))
+            gain = (w + d * head) * (1.0 / where(along.square > 0.0, along.square, 1.0))
         else:
             u = combined(f, columns)
             right, gain, L[0, 0] = columns, blank(n), 1.0
@@ -125,20 +125,20 @@ def _measure_all(node, found, roots, work, failed):
             s = local(0.0)
             for i in loop(n):
                 s += H[a, i] * S[i, j]
-            A[a, m + j] = choice(seen[a], s, 0.0)
-        size[a] = _ROUNDING * root(scale(total, H.line(a), P))
+            A[a, m + j] = where(seen[a], s, 0.0)
+        size[a] = _ROUNDING * sqrt(scale(total, H.line(a), P))
     for i in loop(n):
         for j in loop(n):
             A[m + i, m + j] = S[i, j]
     triangularise(A, m, (0, 0), m + n, lambda s: (m, m + n))
     for a in loop(m):
-        for _ in when(seen[a] & no(A[a, a] > size[a] * real(n + m))):
-            failed.set(choice(failed < 0, node.output + a, failed))
+        for _ in if_(seen[a] & not_(A[a, a] > size[a] * to_float(n + m))):
+            failed.set(where(failed < 0, node.output + a, failed))
         for b in loop(m):
-            L[a, b] = choice(b > a, 0.0, A[a, b])
-        for _ in when(no(seen[a])):
+            L[a, b] = where(b > a, 0.0, A[a, b])
+        for _ in if_(not_(seen[a])):
             L[a, a] = 1.0
-    for _ in when(failed < 0):
+    for _ in if_(failed < 0):
         _innovations(node, P, D, L, seen)
         for i in loop(n):
             for a in down(m):  # G ← G D^½ D^-½
@@ -161,12 +161,12 @@ def _innovations(node, P, D, L, seen):
             s, t = local(R[a, b]), local(0.0)
             for c in loop(b + 1):
                 t += L[a, c] * L[b, c]
-            for _ in when(no(seen[a] & seen[b])):
+            for _ in if_(not_(seen[a] & seen[b])):
                 for i in loop(n):
                     for j in loop(n):
                         s += H[a, i] * P[i, j] * H[b, j]
-            D[a, b] = choice(seen[a] & seen[b], t, s)
-            D[b, a] = choice(seen[a] & seen[b], t, s)
+            D[a, b] = where(seen[a] & seen[b], t, s)
+            D[b, a] = where(seen[a] & seen[b], t, s)
 
 
 def _predict(node, above, own, total, work):

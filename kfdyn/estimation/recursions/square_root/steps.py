@@ -18,11 +18,11 @@ from kfdyn.estimation.recursions.linalg.reflections import Array, array_size, tr
 from kfdyn.estimation.recursions.linalg.tolerances import EPS
 from kfdyn.estimation.recursions.square_root.layout import Roots
 from kfdyn.estimation.recursions.state_space import MODEL, Node
-from kfdyn.sweeps.call import sweep
-from kfdyn.sweeps.control_flow import down, either, loop, when
-from kfdyn.sweeps.functions import absolute, maximum
+from kfdyn.sweeps.control_flow import down, if_, if_else, loop
+from kfdyn.sweeps.functions import maximum
+from kfdyn.sweeps.jit import sweep
 from kfdyn.sweeps.memory import passes
-from kfdyn.sweeps.values import anywhere, choice, from_lanes, lane, real
+from kfdyn.sweeps.values import any_lanes, from_lanes, lane, to_float, where
 from kfdyn.sweeps.variables import local
 
 
@@ -46,7 +46,7 @@ def step_back(lanes, sizes, rooted, model, roots: Roots, steps, work):
     for g in loop(roots.starts.size - 1):
         for at, apart in passes(lanes, roots.starts[g], roots.starts[g + 1]):
             nodes = [Node(model, sizes, roots.members[at + l * apart]) for l in range(lanes)]
-            for alone in either(roots.first[nodes[0].k]):
+            for alone in if_else(roots.first[nodes[0].k]):
                 Step(nodes, alone, roots, work).fill(steps, rooted is not None)
 
 
@@ -122,13 +122,13 @@ class Step:
         A, r = self.A, self.r
         least = local(A.zero + 1.0)
         for i in loop(r):
-            d = absolute(A[i, i])
+            d = abs(A[i, i])
             most = local(d)
             for l in loop(i):
-                most.set(maximum(most, absolute(A[i, l])))
-            good = d > 32.0 * EPS * real(r) * most
-            self.pivot[i] = choice(good, 1.0 / choice(good, A[i, i], 1.0), 0.0 * d)
-            least.set(choice(good, least, 0.0 * d))
+                most.set(maximum(most, abs(A[i, l])))
+            good = d > 32.0 * EPS * to_float(r) * most
+            self.pivot[i] = where(good, 1.0 / where(good, A[i, i], 1.0), 0.0 * d)
+            least.set(where(good, least, 0.0 * d))
         return least == 0.0
 
     def divide(self):
@@ -148,12 +148,12 @@ class Step:
         """
         A, r, pivot = self.A, self.r, self.pivot
         triangularise(A, n, (row, r), row + n, lambda s: (r + s + 1, stop))
-        for _ in when(anywhere(irregular), likely=False):
+        for _ in if_(any_lanes(irregular), likely=False):
             for i in loop(n):
                 for j in loop(r):
-                    A[row + i, j] = choice(pivot[j] == 0.0, A[row + i, j], A.zero)
+                    A[row + i, j] = where(pivot[j] == 0.0, A[row + i, j], A.zero)
             triangularise(A, n, (row, r), row + n, lambda s: (0, r))
-        _put(n, n, out, lambda i, j: choice(j > i, A.zero, A[row + i, r + j]))
+        _put(n, n, out, lambda i, j: where(j > i, A.zero, A[row + i, r + j]))
 
 
 def _put(n, r, out, number):

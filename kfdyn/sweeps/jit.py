@@ -5,12 +5,12 @@ from functools import wraps
 
 import numpy as np
 
-from kfdyn.sweeps.interpreter import LETTERS
+from kfdyn.sweeps.compiler.cpython_abi import LETTERS
+from kfdyn.sweeps.compiler.wrapper import UNFIT, Array, Group, Real, Whole
 from kfdyn.sweeps.memory import Checked, Matrix, Memory
-from kfdyn.sweeps.place import FAST
 from kfdyn.sweeps.records import Packed
+from kfdyn.sweeps.trace_context import FAST
 from kfdyn.sweeps.values import unboxed
-from kfdyn.sweeps.wrapper import UNFIT, Array, Group, Real, Whole
 
 
 class Checks:
@@ -67,7 +67,7 @@ def sweep(function=None, *, flags=FAST, tags=None):
         kinds = _kinds(function, args)
         enter = known.get(kinds)
         if enter is None:
-            from kfdyn.sweeps.driver import compiled
+            from kfdyn.sweeps.compiler.driver import compiled
 
             enter = known[kinds] = compiled(_code(function, flags, args, kinds))
         if tags is not None:
@@ -89,7 +89,7 @@ def sweep(function=None, *, flags=FAST, tags=None):
         return 0 if result is None else int(result)
 
     def written(*args):
-        from kfdyn.sweeps.driver import written
+        from kfdyn.sweeps.compiler.driver import written
 
         return written(_code(function, flags, args, _kinds(function, args)))
 
@@ -184,7 +184,7 @@ def _known(x):
 
 
 def _code(function, flags, args, kinds):
-    from kfdyn.sweeps.driver import Code
+    from kfdyn.sweeps.compiler.driver import Code
 
     def write(*values):
         left, seen = iter(values), []

@@ -1,4 +1,4 @@
-"""What compiled code knows of the interpreter: where an object has its fields, and which functions it may call.
+"""CPython and NumPy as compiled code sees them: where objects have their fields, and which functions it may call.
 
 What it reads of an array is what every C extension reads, the struct that NumPy's binary interface promises;
 :func:`check_layout` looks whether it is there. Addresses that differ from process to process come in a string of bytes,
@@ -10,11 +10,11 @@ import struct
 
 import numpy as np
 
-from kfdyn.sweeps.control_flow import either
-from kfdyn.sweeps.ir import INT, VOID, WORD
+from kfdyn.sweeps.compiler.ir import INT, VOID, WORD
+from kfdyn.sweeps.control_flow import if_else
 from kfdyn.sweeps.memory import pointer
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import choice, constant, now
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import constant, now, where
 
 HEAD = object.__basicsize__  # what an object begins with: references, then its class
 DATA, AXES, SHAPE, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
@@ -84,7 +84,7 @@ class Python:
     def call(self, what, returned, *args):
         """Call a function that returns this type."""
         args = [constant(INT, x) if isinstance(x, int) else now(x) for x in args]
-        return Place.builder.call(self.known(what), returned, args)
+        return tracing.builder.call(self.known(what), returned, args)
 
     def new_array(self, dims, count):
         """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
@@ -92,23 +92,23 @@ class Python:
         return self.call("PyArray_New", INT, self.known("ndarray"), axes, dims, number, 0, 0, nought, nought, 0)
 
     def refer(self, thing):
-        """One more who refers to an object."""
+        """Py_IncRef."""
         self.call("Py_IncRef", VOID, thing)
 
     def release(self, thing):
-        """One less."""
+        """Py_DecRef."""
         self.call("Py_DecRef", VOID, thing)
 
     def tuple_of(self, things):
         """A new tuple of objects, to which nobody else refers; ERROR where there is no memory."""
         made = self.call("PyTuple_New", INT, len(things))
-        for there in either(made != 0):
+        for there in if_else(made != 0):
             for i, thing in enumerate(things):
                 if there:
                     self.call("PyTuple_SetItem", WORD, made, i, thing)
                 else:
                     self.release(thing)
-        return choice(made != 0, made, ERROR)
+        return where(made != 0, made, ERROR)
 
 
 def field(thing, offset, kind=INT):

@@ -14,7 +14,7 @@ IN_ORDER = "contract"
 LANEWISE = "contract nsz"
 
 
-class _Place(threading.local):
+class _Tracing(threading.local):
     """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
 
     ``machine``: the processor that it is written for, while some code is.
@@ -42,20 +42,20 @@ class _Place(threading.local):
             vars(self).update(before)
 
 
-Place = _Place()
+tracing = _Tracing()
 
 
 def unrolled():
     """Write straight-line code: variables and loops that Python can keep are Python's own."""
-    return Place.having(unrolled=True)
+    return tracing.having(unrolled=True)
 
 
 def arithmetic(flags):
     """Write numbers' operations with these liberties; () is none."""
-    return Place.having(flags=flags or "")
+    return tracing.having(flags=flags or "")
 
 
 def settled(depth):
     """Make sure that what was made at this depth may change here."""
-    if Place.depth > depth:
+    if tracing.depth > depth:
         raise TypeError("a variable that Python holds cannot change where it is not known whether the code will run")

@@ -1,12 +1,12 @@
 """Compiled code on disk, under a name that says all it was made from: so it cannot be stale.
 
 The name is a digest of every source file the code was written from (the module of the sweep and all modules of this
-package that it imports, however far), of what was imported of them (:mod:`imported`), the versions of llvmlite and
-LLVM, Python's and NumPy's binary interfaces, the processor and what was asked. An edit, a ``git pull``, an upgrade in
-place or another machine has another name; and a process that was there before the edit neither takes nor leaves
-anything. Files are written whole and then named, so two processes never see half of one; where nothing can be written,
-nothing is. What is loaded is run: files and folders are taken that nobody but this user and root can write, and no
-others (:func:`~kfdyn.first_use.distrusted`).
+package that it imports, however far), of what was imported of them (:mod:`module_fingerprint`), the versions of
+llvmlite and LLVM, Python's and NumPy's binary interfaces, the processor and what was asked. An edit, a ``git pull``,
+an upgrade in place or another machine has another name; and a process that was there before the edit neither takes
+nor leaves anything. Files are written whole and then named, so two processes never see half of one; where nothing can
+be written, nothing is. What is loaded is run: files and folders are taken that nobody but this user and root can
+write, and no others (:func:`~kfdyn.first_use.distrusted`).
 """
 
 import hashlib
@@ -24,11 +24,11 @@ import numpy as np
 
 from kfdyn.first_use import distrusted, folders, not_kept
 from kfdyn.lazy import imported_at
-from kfdyn.sweeps.imported import fingerprint
+from kfdyn.sweeps.compiler.module_fingerprint import fingerprint
 
 _IMPORT = re.compile(r"^\s*(?:from\s+(kfdyn[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+(kfdyn[\w.]*))", re.MULTILINE)
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
-_ROOT = Path(__file__).parents[2]  # what the package is in
+_ROOT = Path(__file__).parents[3]  # what the package is in
 _ASKED = 12  # letters of a name that say what was asked
 _TICK = 10_000_000  # nanoseconds by which the times of files may be behind the clock
 

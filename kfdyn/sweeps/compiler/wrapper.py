@@ -1,12 +1,11 @@
 """The way from Python into compiled code: a function of CPython's own calling convention, written beside each sweep.
 
 It looks at every argument as no Python line could in the time: that an array is one, of the right kind of number, in
-the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`interpreter`).
+the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`cpython_abi`).
 """
 
-from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.control_flow import when
-from kfdyn.sweeps.interpreter import (
+from kfdyn.sweeps.compiler.builder import Builder
+from kfdyn.sweeps.compiler.cpython_abi import (
     AXES,
     DATA,
     DTYPE,
@@ -20,10 +19,11 @@ from kfdyn.sweeps.interpreter import (
     field,
     items,
 )
-from kfdyn.sweeps.ir import BYTE, INT, REAL, VOID, WORD, Function
+from kfdyn.sweeps.compiler.ir import BYTE, INT, REAL, VOID, WORD, Function
+from kfdyn.sweeps.control_flow import if_
 from kfdyn.sweeps.memory import Matrix, Vector, pointer
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import choice, constant, now
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import constant, now, where
 from kfdyn.sweeps.variables import local
 
 #: What a function answers to arguments that it does not take: this less the argument's number, and smaller ones.
@@ -80,7 +80,7 @@ class Model:
         unless(kept != 0)  # a slot that was never set
         address = python.call("PyLong_AsLongLong", INT, kept)
         unless(address != 0)
-        return [Place.builder.cast("ptrtoint", python.words.data, INT), address]
+        return [tracing.builder.cast("ptrtoint", python.words.data, INT), address]
 
     def seen(self, words, address):
         """Python's functions, and the address."""
@@ -101,12 +101,12 @@ class Array:
     def read(self, python, thing, unless):
         """Data, number of axes and shape of an array; all 0 for None."""
         data, axes, shape = (local(constant(kind, 0)) for kind in self.types)
-        for _ in when(thing != python.known("None") if self.optional else True):
+        for _ in if_(thing != python.known("None") if self.optional else True):
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
             wanted = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if self.writeable else 0)
             fit = (field(thing, FLAGS, WORD) & wanted) == wanted
             fit = fit & self._holds_numbers(python, _letters(field(thing, DTYPE)))
-            found = Place.builder.cast("sext", field(thing, AXES, WORD), INT)
+            found = tracing.builder.cast("sext", field(thing, AXES, WORD), INT)
             if self.axes is not None:
                 fit = fit & (found == self.axes)
             unless(fit)
@@ -127,7 +127,7 @@ class Array:
         if self.axes == 2:
             return [Matrix(array, (shape[0], shape[1]))]
         array.axes, array.shape, array.size = axes, shape, shape[0] if self.axes == 1 else None
-        array.given = Place.builder.cast("ptrtoint", data, INT) != 0 if self.optional else True
+        array.given = tracing.builder.cast("ptrtoint", data, INT) != 0 if self.optional else True
         return [array]
 
 
@@ -161,27 +161,27 @@ def write_wrapper(module, name, inner, arguments):
     With a :class:`Model` the last arguments, those that may be written to, need not be there.
     """
     if not (arguments and isinstance(arguments[0], Model)):
-        with Place.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
-            _write(*Place.builder.args, inner, arguments)
+        with tracing.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
+            _write(*tracing.builder.args, inner, arguments)
         return
     attempt = Function(module, f"{name}.attempt", INT, [INT, INT, INT], "internal", "noinline")
-    with Place.having(builder=Builder(attempt)):
-        _write(*Place.builder.args, inner, arguments)
-    with Place.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
-        _write_otherwise(*Place.builder.args, attempt)
+    with tracing.having(builder=Builder(attempt)):
+        _write(*tracing.builder.args, inner, arguments)
+    with tracing.having(builder=Builder(Function(module, name, INT, [INT, INT, INT]))):
+        _write_otherwise(*tracing.builder.args, attempt)
 
 
 def _write_otherwise(own, given, count, attempt):
     """Write the attempt at an answer, and what is done where there is none, which is 0."""
-    python, build = _python(own), Place.builder
+    python, build = _python(own), tracing.builder
     result = build.call(attempt.name, INT, [own, given, count])
-    for _ in when(result == 0, likely=False):
+    for _ in if_(result == 0, likely=False):
         other = python.known("otherwise")
-        for _ in when(other != 0):
+        for _ in if_(other != 0):
             build.ret(python.call("PyObject_Vectorcall", INT, other, given, count, 0))
         python.refer(python.known("None"))
         build.ret(python.known("None"))
-    build.ret(choice(result == ERROR, 0, result))
+    build.ret(where(result == ERROR, 0, result))
 
 
 def _python(own):
@@ -191,14 +191,14 @@ def _python(own):
 
 def _write(own, given, count, inner, arguments):
     python, things = _python(own), pointer(given, INT)
-    known, call, leave_with = python.known, python.call, Place.builder.ret
+    known, call, leave_with = python.known, python.call, tracing.builder.ret
     objects = bool(arguments) and isinstance(arguments[0], Model)
 
     def answer(value):
         leave_with(call("PyLong_FromLongLong", INT, value))
 
     def unless(condition, argument):
-        for _ in when(~condition, likely=False):
+        for _ in if_(~condition, likely=False):
             if objects:
                 leave_with(constant(INT, 0))
             else:
@@ -213,23 +213,23 @@ def _write(own, given, count, inner, arguments):
         if i < fewer:
             thing = things[i]
         else:  # where it is not there, one that is, which is not looked at
-            thing = choice(all_there, things[choice(all_there, i, 0)], known("None"))
+            thing = where(all_there, things[where(all_there, i, 0)], known("None"))
         fields = kind.read(python, thing, lambda right, i=i: unless(right, i))
         passed += fields
         if isinstance(kind, Array) and kind.batch:
             free = fields[1] > 1
         if objects and i == fewer and arguments[0].long:
-            free = now(Place.builder.cast("ptrtoint", fields[0], INT)) != 0
+            free = now(tracing.builder.cast("ptrtoint", fields[0], INT)) != 0
     thread = local(0)
-    for _ in when(free):
+    for _ in if_(free):
         thread.set(call("PyEval_SaveThread", INT))
-    result = Place.builder.call(inner.name, INT, passed)
-    for _ in when(free):
+    result = tracing.builder.call(inner.name, INT, passed)
+    for _ in if_(free):
         call("PyEval_RestoreThread", VOID, thread)
     if not objects:
         answer(result)
         return
-    for _ in when(result == TOLD, likely=False):
+    for _ in if_(result == TOLD, likely=False):
         results = [things[i] for i in range(fewer, whole)]
         for thing in results:
             python.refer(thing)

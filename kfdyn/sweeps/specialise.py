@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.sweeps.call import Checks
 from kfdyn.sweeps.entry import Entry, Space
+from kfdyn.sweeps.jit import Checks
 from kfdyn.sweeps.memory import Checked
-from kfdyn.sweeps.place import unrolled
 from kfdyn.sweeps.records import Fields
+from kfdyn.sweeps.trace_context import unrolled
 
 #: Of a model, what belongs to the process that runs the code and not to the model, or what no recursion looks at.
 _OF_PROCESS = ("busy", "workspace", "floats", "gravity")
@@ -86,7 +86,7 @@ class Specials:
         return made, tuple([x for x in arrays if x is not None])
 
     def _compiled(self, entry: Entry, given: frozenset[str]) -> Entry:
-        """The special entry; or the general one, which tells of rows without an answer, if no row can have any."""
+        """Compile the specialised entry; fall back to the general one if specialisation divides by zero."""
         try:
             made = Special(entry, self.tables, given)
             made.wide  # noqa: B018

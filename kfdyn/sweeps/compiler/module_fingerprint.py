@@ -1,8 +1,8 @@
-"""What was imported of a module: the code of its functions, and the constants that they find there.
+"""Hash a module as it was imported: the code of its functions, and its constants.
 
-A file tells what a module would be if it were imported now. What runs may be something else: the file has changed since
-then, Python has taken its own old translation (it looks only at the file's size and the second in which it was
-written), or somebody has put another number there. What is compiled is made of what runs.
+The source on disk may differ from the module that was imported: the file has changed since, Python took an old
+``.pyc`` (it compares only size and seconds), or somebody assigned another constant. Compiled code is made from what was
+imported, so that is hashed as well.
 """
 
 import hashlib
@@ -45,8 +45,7 @@ class Findings:
     def add(self, value, name="", own=False):
         """What this is called here, and all that says what it does; ``own``: only what this module defines.
 
-        Lists are not looked at, nor are objects that cannot tell what they are made of by ``facts``: they may be others
-        in the course of time.
+        Lists, and objects without a method ``facts``, are skipped because they are mutable.
         """
         kind = type(value)
         if kind is FunctionType:

@@ -10,7 +10,7 @@ It writes little, so that there is little to read, to optimise and to check agai
 
 from contextlib import contextmanager
 
-from kfdyn.sweeps.ir import BIT, INT, WORD, Block, Function, Type, vector
+from kfdyn.sweeps.compiler.ir import BIT, INT, WORD, Block, Function, Type, vector
 from kfdyn.sweeps.values import Constant, Value, constant
 
 

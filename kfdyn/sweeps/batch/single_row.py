@@ -1,4 +1,4 @@
-"""An entry for one state: what loops of Python's call, so that nothing is done that only many rows need.
+"""Entry point for a single state, without the batch machinery.
 
 The function takes the model itself and the arrays of one row, and returns new arrays, or None where it has no answer:
 the caller then goes the way of batches, which finds one or the words. There are two lanes, which hold the same numbers,
@@ -6,13 +6,13 @@ since a lane is rounded as in any batch and a number by itself may not be; and w
 cosines above all, is computed for several of them side by side.
 """
 
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.interpreter import DATA, ERROR, TOLD, field
-from kfdyn.sweeps.ir import INT
+from kfdyn.sweeps.batch.entry_codegen import Call, finite
+from kfdyn.sweeps.compiler.cpython_abi import DATA, ERROR, TOLD, field
+from kfdyn.sweeps.compiler.ir import INT
+from kfdyn.sweeps.control_flow import if_, loop
 from kfdyn.sweeps.memory import Memory, Vector, pointer
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.template import Call, finite
-from kfdyn.sweeps.values import choice, everywhere, from_lanes, lane, lanes_of, now, spread
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import all_lanes, broadcast, from_lanes, lane, lanes_of, now, where
 from kfdyn.sweeps.variables import local
 
 #: Lanes of one row.
@@ -29,7 +29,7 @@ class OneRow(Memory):
         self.memory, self.lanes, self.at = memory, lanes, at
 
     def __getitem__(self, i):
-        return kept_wide(spread(self.number(i), self.lanes))
+        return kept_wide(broadcast(self.number(i), self.lanes))
 
     def __setitem__(self, i, value):
         self.memory[self.at + i] = lane(kept_wide(value), 0)
@@ -51,14 +51,13 @@ class OneRow(Memory):
 
 
 def kept_wide(value):
-    """The same number, in lanes of which nobody knows that they are the same, or that only one is asked for.
+    """Hide from LLVM that all lanes are equal, so that it does not compute one number and round it differently.
 
-    Else a compiler computes single numbers, and rounds them otherwise. An instruction that is none takes the lanes in
-    one register, where there must be room for them, and gives them back.
+    An empty instruction takes the lanes in one register, which must have room for them, and returns them.
     """
     if lanes_of(value) == 1:
         return value
-    build, value, machine = Place.builder, now(value), Place.machine
+    build, value, machine = tracing.builder, now(value), tracing.machine
     if machine.is_x86 or machine.is_arm:
         register = "w" if machine.is_arm else "x"
         return build.pure(value.type, f'call {value.type} asm "", "={register},0"({value})')
@@ -72,9 +71,9 @@ def side_by_side(function, count, numbers, put):
 
     Any lane of a number gets the same bits; the last ones are computed again rather than left out.
     """
-    side = min(_SIDE, Place.machine.register)
+    side = min(_SIDE, tracing.machine.register)
     for first in loop(count, step=side):
-        places = [choice(first + l < count, first + l, count - 1) for l in range(side)]
+        places = [where(first + l < count, first + l, count - 1) for l in range(side)]
         given = zip(*(numbers(i) for i in places))
         results = [kept_wide(x) for x in function(*(from_lanes(lanes) for lanes in given))]
         for l, i in enumerate(places):
@@ -89,9 +88,9 @@ def write_single(entry, python, address, *arrays):
     fits = call.fits() & (call.rows == 1)
     for _, array in call.results[1:]:
         fits = fits & (array.given == taken)
-    for _ in when(fits):
+    for _ in if_(fits):
         call.given = [(about, _own(about, call.model, array)) for about, array in call.given]
-        for _ in when(call.sound(0, 1) & _apart(call, taken)):
+        for _ in if_(call.sound(0, 1) & _apart(call, taken)):
             _write_answer(call, python, taken, answer)
     return answer
 
@@ -101,7 +100,7 @@ def _own(about, model, array):
     if not about.own:
         return array
     mine = getattr(model, about.name)
-    seen = Vector(Place.builder.select(array.given, array.data, mine.data))
+    seen = Vector(tracing.builder.select(array.given, array.data, mine.data))
     seen.axes, seen.given = len(about.tail), True
     return seen
 
@@ -109,7 +108,7 @@ def _own(about, model, array):
 def _apart(call, taken):
     """Whether no array that the caller has for a result shares memory with what is read while it is written."""
     apart = local(True)
-    for _ in when(taken, likely=False):
+    for _ in if_(taken, likely=False):
         for about, result in call.results:
             for other, given in call.given:
                 (a, a_end), (b, b_end) = _span(call, about, result), _span(call, other, given)
@@ -119,7 +118,7 @@ def _apart(call, taken):
 
 def _span(call, about, array):
     """Where the numbers of an array begin and end; one that is not given is nowhere near any other."""
-    start = Place.builder.cast("ptrtoint", array.data, INT)
+    start = tracing.builder.cast("ptrtoint", array.data, INT)
     return start, start + 8 * call.width(about)
 
 
@@ -130,12 +129,12 @@ def _write_answer(call, python, taken, answer):
     for array in made[1:]:
         there = there & (array != 0)
     answer.set(ERROR)
-    for _ in when(there | taken, likely=True):
+    for _ in if_(there | taken, likely=True):
         fine, results = local(False), [_numbers(array, new) for (_, array), new in zip(call.results, made)]
         call.see([OneRow(array, LANES) for array in (*(array for _, array in call.given), *results)])
         for work in call.workspace():  # which may begin with what the row has
             least = call.swept(work)
-            fine.set(True if least is None else everywhere(least > 0.0))
+            fine.set(True if least is None else all_lanes(least > 0.0))
             for (about, _), array in zip(call.results, results) if call.entry.options.may_overflow else ():
                 fine.set(fine & finite(array, 0, call.width(about)))
         _tell(python, now(fine), taken, made, answer)
@@ -144,19 +143,19 @@ def _write_answer(call, python, taken, answer):
 def _tell(python, fine, taken, made, answer):
     """The new arrays, a tuple if there are several; TOLD where the caller has them; no answer, and nothing is kept."""
     new = fine & ~taken
-    answer.set(choice(new, made[0], choice(fine, TOLD, 0)))
+    answer.set(where(new, made[0], where(fine, TOLD, 0)))
     if len(made) > 1:
-        for _ in when(new, likely=True):
+        for _ in if_(new, likely=True):
             answer.set(python.tuple_of(made))
-    for _ in when(~(fine | taken), likely=False):
+    for _ in if_(~(fine | taken), likely=False):
         for array in made:
             python.release(array)
 
 
 def _room(call, python, about, array):
     """The address of a new array for a result, or 0 where there is one."""
-    made, dims = local(0), Vector(Place.builder.alloca(INT, max(1, len(about.tail))))
-    for _ in when(~array.given, likely=True):
+    made, dims = local(0), Vector(tracing.builder.alloca(INT, max(1, len(about.tail))))
+    for _ in if_(~array.given, likely=True):
         for i, extent in enumerate(about.tail):
             dims[i] = call.extent(extent)
         made.set(python.new_array(dims.data, len(about.tail)))
@@ -165,7 +164,7 @@ def _room(call, python, about, array):
 
 def _numbers(array, new):
     """Where a result is written: in a new array, if that is not 0."""
-    place = local(Place.builder.cast("ptrtoint", array.data, INT))
-    for _ in when(new != 0, likely=True):
+    place = local(tracing.builder.cast("ptrtoint", array.data, INT))
+    for _ in if_(new != 0, likely=True):
         place.set(field(new, DATA))
     return pointer(place)

@@ -1,4 +1,4 @@
-"""What :class:`~kfdyn.sweeps.entry.Entry` is made of: the code around a recursion, for batches, and run plain.
+"""Write the code around a recursion for batches, of which an :class:`~kfdyn.sweeps.entry.Entry` is made, or run it.
 
 It is written in the language of sweeps itself, so that Python runs the same text on its own floats.
 """
@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from kfdyn.sweeps.borrowing import align_stack, allowed, borrowed, claimed
-from kfdyn.sweeps.control_flow import either, loop, when, while_
-from kfdyn.sweeps.copies import LINE, SHORTEST, Late, settle, streams
+from kfdyn.sweeps.batch.streaming_store import LINE, SHORTEST, Late, settle, streams
+from kfdyn.sweeps.batch.workspace_pool import align_stack, allowed, borrowed, claimed
+from kfdyn.sweeps.control_flow import if_, if_else, loop, while_
 from kfdyn.sweeps.memory import Checked, Column, Result, passes
-from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import Value, choice, everywhere, lane, no, now, spread, unboxed, vanishing
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import Value, all_lanes, broadcast, lane, not_, now, unboxed, vanishing, where
 from kfdyn.sweeps.variables import local
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
@@ -61,15 +61,15 @@ class Call:
     def fits(self):
         """Whether all arrays have the leading axes of the first result and the trailing ones that they should."""
         about, first = self.results[0]
-        self.lead = choice(first.given, first.axes - len(about.tail), 0)
+        self.lead = where(first.given, first.axes - len(about.tail), 0)
         fits, rows = local(self.lead >= 0), local(1)
         for i in loop(self.lead):
             rows.set(rows * first.shape[i])
         for about, array in (*self.given, *self.results):
-            for _ in when(array.given):
+            for _ in if_(array.given):
                 lead = array.axes - len(about.tail)
                 fits.set(fits & ((lead == self.lead) | (lead == 0) if about.shared else lead == self.lead))
-                for _ in when(fits):
+                for _ in if_(fits):
                     for i in loop(lead):
                         fits.set(fits & (array.shape[i] == first.shape[i]))
                     for i, extent in enumerate(about.tail):
@@ -85,9 +85,9 @@ class Call:
         """Whether the numbers of some rows can be worked with."""
         fine = local(True)
         for about, array in self.given:
-            for _ in when(fine & array.given):
+            for _ in if_(fine & array.given):
                 width, alone = self.width(about), self._for_all(about, array)
-                begin, stop = choice(alone, 0, first), choice(alone, 1, end)
+                begin, stop = where(alone, 0, first), where(alone, 1, end)
                 if about.sound is not None:
                     fine.set(about.sound(self.model, self.row, array, begin, stop, width))
                 else:
@@ -97,7 +97,7 @@ class Call:
     def workspace(self):
         """What the recursion works in, begun, for a body that runs where there is room for it."""
         count, lanes = self.entry.workspace.size(self.model, self.row), self.model.lanes
-        for memory in borrowed(self.model, count * lanes + LINE) if Place.builder is not None else [_unset(count)]:
+        for memory in borrowed(self.model, count * lanes + LINE) if tracing.builder is not None else [_unset(count)]:
             work = memory.aligned().lanes(lanes)
             self.entry.workspace.start(self.model, self.row, work)
             yield work
@@ -105,8 +105,8 @@ class Call:
     def column(self, about, array, start, step, *result):
         """An array, of the rows from ``start`` on, one in each lane."""
         width, alone = self.width(about), self._for_all(about, array)
-        at, apart = choice(alone, 0, start * width), choice(alone, 0, step * width)
-        if Place.builder is None:  # of a row's numbers none but these can be reached
+        at, apart = where(alone, 0, start * width), where(alone, 0, step * width)
+        if tracing.builder is None:  # of a row's numbers none but these can be reached
             array, at = array.part(at, width) if array.given else array, 0
         return Column(array, at, apart, self.model.lanes, *result)
 
@@ -122,7 +122,7 @@ class Call:
         try:
             return self.entry.recursion(self.model, self.row, work)
         except ZeroDivisionError:
-            if Place.builder is not None:
+            if tracing.builder is not None:
                 raise
             return 0.0  # compiled code has an infinity there, and then no answer either
 
@@ -144,7 +144,7 @@ def write_entry(entry, model, lanes, counter, *arrays):
     call = Call(entry, model, lanes, arrays)
     align_stack()
     status = local(UNFIT)
-    for _ in when(call.fits()):
+    for _ in if_(call.fits()):
         status.set(NO_MEMORY)
         for work in call.workspace():
             status.set(1)
@@ -159,16 +159,16 @@ def _write_rows(call, work, counter, answers):
     at = local(claimed(counter, -block, block))
     for _ in while_(lambda: at < rows):
         first = now(at)
-        _write_block(call, work, first, choice(rows - first < block, rows, first + block), answers)
+        _write_block(call, work, first, where(rows - first < block, rows, first + block), answers)
         left.set(left - 1)
-        for more in either(left > 0):
+        for more in if_else(left > 0):
             at.set(claimed(counter, first, block) if more else rows)
     answers.finish()
 
 
 def _write_block(call, work, first, end, answers):
     """Look at the numbers of some rows, and sweep them if they are sound; NaN for all if not."""
-    for sound in either(call.sound(first, end)):
+    for sound in if_else(call.sound(first, end)):
         if not sound:
             answers.status.set(0)
             call.spoil(first, end)
@@ -188,7 +188,7 @@ class Answers:
         self.call, self.status, lanes = call, status, call.model.lanes
         self.results = {about.name: (about, array) for about, array in call.results}
         self.streamed = self._streamed()
-        self.total = local(spread(0.0, lanes)) if call.entry.options.may_overflow else None
+        self.total = local(broadcast(0.0, lanes)) if call.entry.options.may_overflow else None
         call.row.late = self.late = Late(self.column_of) if self.streamed is not False else None
 
     def _streamed(self):
@@ -219,7 +219,7 @@ class Answers:
         for about, array in self.call.results if self.total is not None else ():
             if not _large(about):
                 width = self.call.width(about)
-                for _ in when(no(finite(array, first * width, end * width)), likely=False):
+                for _ in if_(not_(finite(array, first * width, end * width)), likely=False):
                     self.status.set(0)
 
     def swept(self, least, start, step):
@@ -228,11 +228,11 @@ class Answers:
             self.late.start.set(start)
             self.late.step.set(step)
         if least is not None:
-            for _ in when(no(everywhere(least > 0.0)), likely=False):
+            for _ in if_(not_(all_lanes(least > 0.0)), likely=False):
                 self.status.set(0)
                 self._settle()
                 for l in range(self.call.model.lanes):
-                    for _ in when(no(lane(least, l) > 0.0)):
+                    for _ in if_(not_(lane(least, l) > 0.0)):
                         row = start + step * l
                         self.call.spoil(row, row + 1)
 
@@ -240,7 +240,7 @@ class Answers:
         """All passes are done."""
         self._settle()
         if self.total is not None:
-            for _ in when(no(everywhere(self.total == 0.0)), likely=False):
+            for _ in if_(not_(all_lanes(self.total == 0.0)), likely=False):
                 self.status.set(0)
 
     def _settle(self):
@@ -257,14 +257,14 @@ def _large(about):
 
 def finite(array, first, last):
     """Whether numbers first … last are finite."""
-    if Place.builder is None:
+    if tracing.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
     fine = True
     for side in _SIDE_BY_SIDE:
-        total, end = local(spread(0.0, side)), last - (last - first) % side
+        total, end = local(broadcast(0.0, side)), last - (last - first) % side
         for i in loop(end, first, step=side):
             total += vanishing(array.part(i).lanes(side)[0])
-        fine, first = everywhere(total == 0.0) & fine, end
+        fine, first = all_lanes(total == 0.0) & fine, end
     return fine
 
 

@@ -1,4 +1,4 @@
-"""Answers on their way from a workspace, where lanes lie side by side, to the rows of a caller's arrays.
+"""Copy results from a workspace, where lanes lie side by side, to the rows of the caller's arrays.
 
 Memory is what large answers wait for, so here stands all that spares it:
 
@@ -12,10 +12,10 @@ Memory is what large answers wait for, so here stands all that spares it:
 
 from contextlib import contextmanager
 
-from kfdyn.sweeps.control_flow import either, loop, when
-from kfdyn.sweeps.ir import INT, VOID, WORD, vector
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import choice, constant, ir_of, now, number, spread, vanishing, wide
+from kfdyn.sweeps.compiler.ir import INT, VOID, WORD, vector
+from kfdyn.sweeps.control_flow import if_, if_else, loop
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import broadcast, constant, ir_of, now, number, vanishing, where, wide
 from kfdyn.sweeps.variables import local
 
 #: Numbers in a line of the cache.
@@ -31,13 +31,13 @@ _FIRST = constant(_PLACES, tuple(range(LINE)))
 
 def streams(lanes):
     """Whether lines can be streamed: where an instruction of AVX-512 puts together as much as a line holds."""
-    return lanes == LINE and "avx512f" in Place.machine.has
+    return lanes == LINE and "avx512f" in tracing.machine.has
 
 
 def settle(streamed):
-    """Have all that was streamed, if anything was, be seen before what is stored from now on."""
-    for _ in when(streamed):
-        Place.builder.call("llvm.x86.sse.sfence", VOID, [])
+    """Issue a store fence after non-temporal stores, if there were any."""
+    for _ in if_(streamed):
+        tracing.builder.call("llvm.x86.sse.sfence", VOID, [])
 
 
 class Pieces:
@@ -50,12 +50,12 @@ class Pieces:
 
     def copy(self):
         """Copy them all."""
-        for streamed in either(self.column.streamed):
+        for streamed in if_else(self.column.streamed):
             (self.stream if streamed else self.store)()
 
     def store(self):
         """Copy them through the cache."""
-        for enough in either(self.count >= self.lanes):
+        for enough in if_else(self.count >= self.lanes):
             if enough:
                 self._squares()
             else:
@@ -70,7 +70,7 @@ class Pieces:
         """Fewer numbers than lanes."""
         with self._looking():
             for i in loop(self.count):
-                x = spread(self.numbers[i], self.lanes)
+                x = broadcast(self.numbers[i], self.lanes)
                 self._look([x])
                 self.column.put(i, x)
 
@@ -78,7 +78,7 @@ class Pieces:
         """Pieces as they are; the last one looks back at numbers already copied."""
         with self._looking():
             for i in loop(self.count, step=self.lanes):
-                i = choice(i > self.count - self.lanes, self.count - self.lanes, i)
+                i = where(i > self.count - self.lanes, self.count - self.lanes, i)
                 for place, row in zip(self.column.places(i), self._transposed(i)):
                     _put(row, self.column.memory.part(place).data)
 
@@ -88,7 +88,7 @@ class Pieces:
 
     def lines(self, first, last):
         """Stream lines first … last of each row; line k begins in its piece k and ends in the next."""
-        build, join, starts = Place.builder, "llvm.x86.avx512.vpermi2var.pd.512", self._starts()
+        build, join, starts = tracing.builder, "llvm.x86.avx512.vpermi2var.pd.512", self._starts()
         places = [build.operate("add", _FIRST, ir_of(offset, _PLACES)) for _, offset in starts]
         with self._looking():
             before = [local(piece) for piece in self._transposed(first * LINE)]
@@ -101,7 +101,7 @@ class Pieces:
 
     def ends(self):
         """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
-        build, starts, lines = Place.builder, self._starts(), self.whole() * LINE
+        build, starts, lines = tracing.builder, self._starts(), self.whole() * LINE
         with self._looking():
             for i in (0, self.count - 2 * LINE, self.count - LINE):
                 for (row, offset), piece in zip(starts, self._transposed(i)):
@@ -115,13 +115,13 @@ class Pieces:
         starts = []
         for place in self.column.places(0):
             row = self.column.memory.part(place)
-            address = Place.builder.cast("ptrtoint", row.data, INT)
+            address = tracing.builder.cast("ptrtoint", row.data, INT)
             starts.append((row, -(address // 8) & (LINE - 1)))
         return starts
 
     def _transposed(self, i):
         """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
-        count, half, build = self.lanes, 1, Place.builder
+        count, half, build = self.lanes, 1, tracing.builder
         rows = [number(self.numbers[i + j], count) for j in range(count)]
         self._look(rows)
         while half < count:
@@ -142,7 +142,7 @@ class Pieces:
         """
         total = self.column.total
         if total is not None:
-            self.seen = local(spread(0.0, self.lanes))
+            self.seen = local(broadcast(0.0, self.lanes))
         yield
         if total is not None:
             total += self.seen
@@ -154,7 +154,7 @@ class Pieces:
             return
         total = vanishing(numbers[0])
         for x in numbers[1:]:
-            total = Place.builder.operate("fadd contract", vanishing(x), total)
+            total = tracing.builder.operate("fadd contract", vanishing(x), total)
         self.seen += total
 
 
@@ -180,23 +180,23 @@ class Late:
         self.parts = self._parts()
         self.each = self.parts[0].whole()
         self.all = self.each * len(self.parts)
-        self.at, self.burst = local(choice(self.waiting, 0, self.all)), local(0)
-        for _ in when(self.waiting, likely=False):  # a division, which those whom it does not concern need not wait for
+        self.at, self.burst = local(where(self.waiting, 0, self.all)), local(0)
+        for _ in if_(self.waiting, likely=False):  # skip the division when nothing is pending
             self.burst.set((self.all + (steps - 1)) // steps)
 
     def some(self):
         """Stream some of the results that wait, one after the other."""
-        for _ in when(self.at < self.all, likely=False):
+        for _ in if_(self.at < self.all, likely=False):
             first, last = now(self.at), self.at + self.burst
             for k, part in enumerate(self.parts):
                 begin, end = (_between(x - k * self.each, self.each) for x in (first, last))
-                for _ in when(begin < end):
+                for _ in if_(begin < end):
                     part.lines(begin, end)
             self.at.set(last)
 
     def rest(self):
         """None waits any more."""
-        for _ in when(self.waiting):
+        for _ in if_(self.waiting):
             for part in self.parts:
                 part.ends()
             self.waiting.set(False)
@@ -205,7 +205,7 @@ class Late:
         """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
         for name, numbers in self.matrices():
             column = getattr(row, name)
-            for streamed in either(column.streamed):
+            for streamed in if_else(column.streamed):
                 if streamed:
                     self.waiting.set(True)
                 else:
@@ -213,7 +213,7 @@ class Late:
 
     def flush(self):
         """Copy what waits."""
-        for _ in when(self.waiting) if self.matrices is not None else ():
+        for _ in if_(self.waiting) if self.matrices is not None else ():
             for part in self._parts():
                 part.stream()
             self.waiting.set(False)
@@ -250,15 +250,15 @@ def late(row, matrices, count, steps):
     that a row has. Where these numbers are about to change, the recursion must have called ``some()`` ``steps`` times
     or oftener, and then ``rest()``; when they are there, it calls ``leave(row)``.
     """
-    if Place.builder is None or not getattr(row, "late", None):
+    if tracing.builder is None or not getattr(row, "late", None):
         return AtOnce(matrices, count)
     row.late.begin(matrices, count, steps)
     return row.late
 
 
 def _between(i, last):
-    return choice(i < 0, 0, choice(i < last, i, last))
+    return where(i < 0, 0, where(i < last, i, last))
 
 
 def _put(value, place):
-    Place.builder.store(value, Place.builder.cast("bitcast", place, value.type.as_pointer()), align=8)
+    tracing.builder.store(value, tracing.builder.cast("bitcast", place, value.type.as_pointer()), align=8)

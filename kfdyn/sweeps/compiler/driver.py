@@ -18,13 +18,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from kfdyn.first_use import compiling, uninterrupted
-from kfdyn.sweeps import cache
-from kfdyn.sweeps.builder import Builder
-from kfdyn.sweeps.interpreter import check_layout, python_function
-from kfdyn.sweeps.ir import INT, Function, Module
-from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.compiler import cache
+from kfdyn.sweeps.compiler.builder import Builder
+from kfdyn.sweeps.compiler.cpython_abi import check_layout, python_function
+from kfdyn.sweeps.compiler.ir import INT, Function, Module
+from kfdyn.sweeps.compiler.wrapper import Model, inner_types, proxies, write_wrapper
+from kfdyn.sweeps.trace_context import tracing
 from kfdyn.sweeps.values import ir_of
-from kfdyn.sweeps.wrapper import Model, inner_types, proxies, write_wrapper
 
 _LOCK = threading.RLock()
 _ready: list[object] = []
@@ -130,7 +130,7 @@ def compiled(code):
         known = cache.digest(code.module, asked, machine().key())
         made = cache.load(known)
         if made is None:
-            if cache.ours(code.module):  # else he who wrote it knows
+            if cache.ours(code.module):  # else the user wrote it, and knows
                 compiling(code.name, known is None, known is not None and cache.had_before(known))
             made = _object_code(code)
             cache.save(known, made)
@@ -147,7 +147,7 @@ def written(code):
     # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
     build = Builder(inner)
-    with Place.having(builder=build, flags=code.flags, machine=machine()):
+    with tracing.having(builder=build, flags=code.flags, machine=machine()):
         try:
             result = code.write(*proxies(code.arguments, build.args))
             build.ret(ir_of(0 if result is None else result, INT))
@@ -156,8 +156,8 @@ def written(code):
             raise
     if build.left:
         raise TypeError(
-            f"{name}: a break or a return leaves the body of a loop, a when or an either early, but it is run once, to "
-            f"its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
+            f"{name}: a break or a return leaves the body of a loop, an if_ or an if_else early, but it is run once, "
+            f"to its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
         )
     write_wrapper(module, name, inner, code.arguments)
     return str(module)
@@ -177,8 +177,8 @@ def _object_code(code):
         if "does not dominate" not in str(refused):
             raise
         raise TypeError(
-            f"{code.name}: what was computed in the body of a loop, a when or an either is used outside of it, where "
-            f"it may not have been computed. Let it be a local or a carried that is made before, and change that by "
+            f"{code.name}: what was computed in the body of a loop, an if_ or an if_else is used outside of it, where "
+            f"it may not have been computed. Let it be a local or a loop_vars that is made before, and change that by "
             f"set or +="
         ) from refused
     tuning = llvm.create_pipeline_tuning_options(speed_level=code.level)
