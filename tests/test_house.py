@@ -9,14 +9,6 @@ ROOT = Path(kfdyn.__file__).parent
 
 # Modules that import themselves by way of others. Take a name away when it does no longer; add none.
 EXCEPTIONS = """
-dynamics.blocks
-dynamics.flexible.assembly
-dynamics.forest
-dynamics.inverse
-dynamics.mass_matrix
-dynamics.simulation.rattle
-dynamics.simulation.variational
-dynamics.solver
 estimation.branching.batch
 estimation.branching.dual
 estimation.branching.model
@@ -46,37 +38,6 @@ estimation.nonlinear.model
 estimation.nonlinear.unscented
 estimation.operators.covariances
 estimation.operators.model_operators
-multibody.arguments
-multibody.body
-multibody.closure
-multibody.configuration
-multibody.flexible
-multibody.flexible.coordinates
-multibody.flexible.joint
-multibody.flexible.lookup
-multibody.flexible.points
-multibody.flexible.rigid
-multibody.flexible.system
-multibody.hinge
-multibody.kernel
-multibody.kinematics
-multibody.loop_tables
-multibody.opened
-multibody.prepared
-multibody.random_states
-multibody.recursions.body_frames
-multibody.recursions.energy
-multibody.recursions.geared
-multibody.recursions.hinges
-multibody.recursions.loop_rows
-multibody.recursions.outward
-multibody.recursions.robot
-multibody.recursions.swept
-multibody.relative_motion
-multibody.rotor
-multibody.series_elastic
-multibody.states
-multibody.system
 viz.cross_check
 viz.dictionary
 """

@@ -26,6 +26,7 @@ from kfdyn.multibody.parts_of_systems import (
     numbered,
     placed_frames,
 )
+from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
 from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
@@ -398,8 +399,6 @@ class System(Lookup, Opened):
         coupled hinges bound the coordinate they share; with loops, the draw is moved onto them by
         :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
-
         rng = np.random.default_rng(rng)
         if not self.is_tree:
             return random_constrained(self, rng, self.open_tree.random_configuration(rng))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from kfdyn.errors import ModelError, TreeError
 from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.flexible.joint import Motor
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
