@@ -164,6 +164,7 @@ _NAMES_OF = {
     ),
 }
 _ROOMS = (
+    "bridge",
     "duality",
     "dynamics",
     "errors",
