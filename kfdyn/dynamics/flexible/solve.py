@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def _kernel(module: str, name: str) -> Kernel:
-    return Kernel(f"kfdyn.dynamics.recursions.flexible.flexible_filter.{module}", name, model=flexible_model_of)
+    return Kernel(f"kfdyn.dynamics.recursions.flexible.{module}", name, model=flexible_model_of)
 
 
 FLEXIBLE_FORWARD = _kernel("flexible_filter", "FLEXIBLE_FORWARD")
