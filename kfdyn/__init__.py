@@ -76,7 +76,6 @@ _NAMES_OF = {
         "OutwardPosterior",
         "OutwardScore",
         "OutwardTree",
-        "ParallelFiltered",
         "Phylogeny",
         "Riccati",
         "Smoothed",
@@ -98,7 +97,6 @@ _NAMES_OF = {
         "innovations_factor",
         "iterated_kalman_smoother",
         "kalman_filter",
-        "parallel_filter",
         "likelihood",
         "lqr",
         "series",
@@ -172,6 +170,7 @@ _NAMES_OF = {
     ),
 }
 _ROOMS = (
+    "bridge",
     "duality",
     "dynamics",
     "errors",

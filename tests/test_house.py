@@ -36,8 +36,6 @@ estimation.inference.riccati
 estimation.inference.score
 estimation.inference.smoother
 estimation.inference.square_root
-estimation.model.model_arguments
-estimation.model.state_space
 estimation.nonlinear.extended
 estimation.nonlinear.model
 estimation.nonlinear.unscented

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks, out_of_range, sum_is_finite
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_proper
 
 if TYPE_CHECKING:
     from kfdyn.estimation.inference.cancellation import Loss
