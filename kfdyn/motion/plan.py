@@ -319,7 +319,7 @@ def plan_motion(
         first[0, system.nq :] = np.asarray(v0, np.float64)
     else:
         first = start
-    post = iterated_kalman_smoother(
+    post: Any = iterated_kalman_smoother(
         model, readings, prior=prior, start=first, search=search, iterations=iterations, tolerance=tolerance,
         covariances=False,
     )  # fmt: skip
@@ -474,7 +474,7 @@ def inverse_kinematics(
     model = MotionModel(system, 1.0, [goal.sensor for goal in goals], np.ones(nv))
     readings = [np.asarray(goal.value, np.float64)[None] for goal in goals]
     P0 = np.concatenate([np.full(nv, float(spread) ** 2), np.zeros(nv)])
-    post = iterated_kalman_smoother(
+    post: Any = iterated_kalman_smoother(
         model, readings, prior=(q0, np.zeros(nv), P0), start="prior", search=search, iterations=iterations,
         tolerance=tolerance,
     )  # fmt: skip
