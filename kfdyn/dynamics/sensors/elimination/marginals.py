@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
 from kfdyn.dynamics.sensors.sensor import Array
 
 

@@ -2,7 +2,7 @@
 
 It serves what most robots have: torques, accelerations, force–torque sensors as rows; inertial units and accelerations
 in information form; external forces with covariances. Exact accelerometers, flat forces and whatever is carried inward
-are left to :mod:`.gather`.
+are left to :mod:`~kfdyn.dynamics.sensors.elimination.gather`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import AngularAcceleration, ExternalForce, ForceTorque
-from kfdyn.dynamics.sensors.factor import Factor
-from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointTorque, MotorCurrent
-from kfdyn.dynamics.sensors.layout import Layout, Node, Piece
-from kfdyn.dynamics.sensors.message import at_hinge
+from kfdyn.dynamics.sensors.body_sensors import AngularAcceleration, ExternalForce, ForceTorque
+from kfdyn.dynamics.sensors.elimination.factor import Factor
+from kfdyn.dynamics.sensors.elimination.layout import Layout, Node, Piece
+from kfdyn.dynamics.sensors.elimination.message import at_hinge
+from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index
 from kfdyn.spatial import skew
 

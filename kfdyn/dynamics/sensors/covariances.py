@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
-from kfdyn.dynamics.sensors.factor import Factor, spans
-from kfdyn.dynamics.sensors.marginals import Local, marginals
-from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.compiled_solve import deviations, served
+from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, coordinate_maps
+from kfdyn.dynamics.sensors.elimination.marginals import Local, marginals
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.solve import Load, solve
 from kfdyn.dynamics.sensors.sensor import Array, Index
-from kfdyn.dynamics.sensors.sharing import Join, coordinate_maps
-from kfdyn.dynamics.sensors.solve import Load, solve
-from kfdyn.dynamics.sensors.swift import deviations, served
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.body_sensors import ExternalForce
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.factor import Factor
-from kfdyn.dynamics.sensors.joint_kinds import AtHinges, JointTorque, MotorCurrent
-from kfdyn.dynamics.sensors.layout import Node
+from kfdyn.dynamics.sensors.elimination.factor import Factor
+from kfdyn.dynamics.sensors.elimination.layout import Node
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, coordinate_maps, coupled_hinges
+from kfdyn.dynamics.sensors.elimination.solve import Answer
+from kfdyn.dynamics.sensors.joint_sensors import AtHinges, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.dynamics.sensors.sharing import Join, coordinate_maps, coupled_hinges
-from kfdyn.dynamics.sensors.solve import Answer
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate

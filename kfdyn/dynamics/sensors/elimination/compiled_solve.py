@@ -1,4 +1,4 @@
-"""Means by the compiled sweep, where its program serves; single states and plain batches go straight into it."""
+"""Means, and readings held against them, by the compiled sweep where its program serves; by NumPy where not."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.general_position import in_general_position
-from kfdyn.dynamics.sensors.problem import Problem, make_problem
-from kfdyn.dynamics.sensors.program import Program, make_program
-from kfdyn.dynamics.sensors.readings import Group
-from kfdyn.dynamics.sensors.readout import QUANTITIES
+from kfdyn.dynamics.sensors.elimination.elimination_plan import Program, make_program
+from kfdyn.dynamics.sensors.elimination.factor import Factor, NodeFactor, node_data
+from kfdyn.dynamics.sensors.elimination.gather import in_general_position
+from kfdyn.dynamics.sensors.elimination.problem import AT_ONCE, Group, Problem
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
+from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import System
 from kfdyn.multibody.kernel import FINE, Kernel
@@ -113,10 +114,11 @@ def clean_readings(problem: Problem) -> Array:
 
 def at_once(
     system: System, q: Any, v: Any, sensors: Sequence[Sensor], readings: Sequence[Any], gravity: Any
-) -> DynamicsEstimate | None:
-    """One state, or a plain batch, whose layout is known: straight into the sweep. None where anything is unusual."""
-    from kfdyn.dynamics.sensors.result import DynamicsEstimate
+) -> tuple[Program, Array, Array, tuple[Array, ...]] | None:
+    """One state, or a plain batch, whose layout is known: straight into the sweep. None where anything is unusual.
 
+    Returns its program, the states (B, ·), and the five quantities of the shape of the arguments.
+    """
     known = _known(system, sensors) if type(q) is np.ndarray and q.ndim and v is not None else None
     if known is None or len(readings) != len(known.sizes) or gravity is not None:
         return None
@@ -139,11 +141,7 @@ def at_once(
     fine, found = run(system, known.program, q, v, y, system.gravity)
     if not fine:
         return None
-    five = found.five if lead else tuple([x[0] for x in found.five])
-    given = q if lead else q[0], v if lead else v[0]
-    made = DynamicsEstimate(lambda: make_problem(system, *given, sensors, readings, None), five, True)
-    made._straight = system, known.program, q
-    return made
+    return known.program, q, v, found.five if lead else tuple([x[0] for x in found.five])
 
 
 class _Known(NamedTuple):
@@ -186,3 +184,53 @@ def remember(problem: Problem) -> None:
             _ready.clear()
         known = _Known(layout.programs[0], sizes_of(system, sensors), _bias(system, sensors), (system, sensors))
         _ready[(id(system), *map(id, sensors))] = known
+
+
+def hold_against(est: DynamicsEstimate) -> Checks:
+    """Predictions, residuals, multipliers, NIS and log-likelihood of all states."""
+    problem, size = est.problem, est.problem.size
+    sizes = sizes_of(problem.system, problem.sensors)
+
+    def by_sensor() -> list[Array]:
+        return [np.empty((size, n)) for n in sizes]
+
+    scalars = np.empty(size), np.empty(size, np.int64), np.empty(size)
+    out = Checks(by_sensor(), by_sensor(), by_sensor(), *scalars)
+    known = served(problem) if est._swift else None
+    for group in problem.groups:
+        left = group.members
+        if known is not None:
+            states = problem.q, problem.v, clean_readings(problem), problem.gravity
+            found = run(problem.system, known[1], *states, checks=True)[1]
+            answered = np.isfinite(found.a).all(1)
+            for at in range(0, int(answered.sum()), AT_ONCE):
+                members = group.members[answered][at : at + AT_ONCE]
+                factor, answer = _completed(est, group, members, found)
+                read_rest(factor, [y[members] for y in problem.readings], answer, out, members)
+            left = group.members[~answered]
+        for members, factor in problem.parts_of(group, left):
+            own = [y[members] for y in problem.readings]
+            read_rest(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
+    return out
+
+
+def _completed(est: DynamicsEstimate, group: Group, members: Index, found: Means) -> tuple[Factor, Answer]:
+    """What the sweep answered, as the solver would have given it; of the factor only what is read."""
+    problem = est.problem
+    layout, terms = problem.layout(group), problem.terms(members)
+    nodes: dict[int, NodeFactor] = {}
+    empty = np.zeros((0, 0))
+    m_of, at = {}, 0
+    for k, node in enumerate(layout.nodes):
+        data = node_data(layout, node, terms)
+        nodes[k] = NodeFactor(
+            data, empty, empty, np.zeros(0, np.int64), np.zeros(0, np.int64), empty, empty, empty, empty, empty
+        )
+        m_of[k] = found.m[members, at : at + node.n_rows, None]
+        at += node.n_rows
+    log_det = np.log(np.abs(found.pivot[members])).sum(-1)
+    alpha = found.alpha[members]
+    alpha[:, :, 3:] -= problem.gravity[members, None]
+    alpha, lam, f, q = (x[..., None] for x in (alpha, found.lam[members], found.f[members], found.a[members]))
+    none = np.zeros(len(members))
+    return Factor(layout, terms, nodes, log_det, none, none, {}), Answer(alpha, lam, f, q, m_of, {}, {})

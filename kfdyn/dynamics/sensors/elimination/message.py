@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.factor import NodeData, NodeFactor, spans
-from kfdyn.dynamics.sensors.flexible_terms import FlexibleTerms
-from kfdyn.dynamics.sensors.layout import Node
+from kfdyn.dynamics.sensors.elimination.factor import NodeData, NodeFactor, spans
+from kfdyn.dynamics.sensors.elimination.flexible_terms import FlexibleTerms
+from kfdyn.dynamics.sensors.elimination.layout import Node
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import Tag
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.dynamics.sensors.sharing import Tag
 from kfdyn.multibody import LinkTerms
 from kfdyn.spatial import rigid_transform
 

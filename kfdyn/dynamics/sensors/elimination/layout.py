@@ -8,12 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_kinds import ExternalForce
+from kfdyn.dynamics.sensors.body_sensors import ExternalForce
 from kfdyn.dynamics.sensors.dofs import dofs_of, is_open
-from kfdyn.dynamics.sensors.flexible_terms import flexible_terms
-from kfdyn.dynamics.sensors.joint_kinds import AtHinges
+from kfdyn.dynamics.sensors.elimination.flexible_terms import flexible_terms
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import (
+    End,
+    Join,
+    Tag,
+    coupled_hinges,
+    join_coupling,
+    join_loop,
+    meeting_place,
+)
+from kfdyn.dynamics.sensors.joint_sensors import AtHinges
 from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site
-from kfdyn.dynamics.sensors.sharing import End, Join, Tag, coupled_hinges, join_coupling, join_loop, meeting_place
 from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
 
 Pattern = tuple[tuple[bool, ...], ...]

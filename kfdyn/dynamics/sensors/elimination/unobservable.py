@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_labels, dofs_of
-from kfdyn.dynamics.sensors.factor import Factor, spans
-from kfdyn.dynamics.sensors.gather import ROOT_CONDITION, gather, unsuited
-from kfdyn.dynamics.sensors.joint_kinds import JointTorque
-from kfdyn.dynamics.sensors.layout import Layout, make_layout
-from kfdyn.dynamics.sensors.message import at_hinge
+from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.gather import ROOT_CONDITION, gather, unsuited
+from kfdyn.dynamics.sensors.elimination.layout import Layout, make_layout
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import READ, coordinate_maps
+from kfdyn.dynamics.sensors.elimination.message import at_hinge
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.dynamics.sensors.sharing import READ, coordinate_maps
 from kfdyn.errors import UnobservableError
 from kfdyn.multibody import LinkTerms
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.joint_kinds import JointTorque, MotorCurrent
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.errors import ModelError
 from kfdyn.estimation import Tree

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.layout import Layout
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, loop_terms
 from kfdyn.dynamics.sensors.sensor import Array
 
 
@@ -130,3 +132,65 @@ def _scatter(factor: Factor, load: Load, columns: int, before: dict[int, Array],
             carried[j] = z[:, at : at + count]
             at += count
     return Answer(alpha, lam, f, q, m_of, u_of, joined)
+
+
+def load_of(factor: Factor, readings: list[Array], gravity: Array) -> Load:
+    """The linear terms of F: ξ, η, and the readings (B, size) less biases and offsets."""
+    layout, terms, size = factor.layout, factor.terms, len(factor.terms.l)
+    clean = [y - sensor.biases(layout.system) for y, sensor in zip(readings, layout.sensors)]
+    alpha, lam = np.zeros((size, len(layout.nodes), factor.width)), terms.xi.copy()
+    q = np.zeros((size, dofs_of(layout.system).nv))
+    rows, loose, joined = {}, {}, {}
+    for k, node in enumerate(layout.nodes):
+        data = factor.nodes[k].data
+        for piece, (part, weight) in zip(node.info, data.info):
+            y = clean[piece.sensor][:, piece.seen]
+            y = y if part.offset is None else y - part.offset
+            if part.K is not None:
+                alpha[:, k] -= np.einsum("bri,br->bi", part.K, y @ weight)
+            if part.e is not None:
+                q[:, node.dofs] -= np.einsum(
+                    "bri,br->bi", np.broadcast_to(part.e, (size, *part.e.shape[1:])), y @ weight
+                )
+        if node.rows:
+            stacked = [clean[piece.sensor][:, piece.seen] for piece in node.rows] + [np.zeros((size, 1))] * node.geared
+            rows[k] = (data.offset - np.concatenate(stacked, axis=1))[..., None]
+        if node.joins:
+            joined[k] = np.concatenate([_of_join(layout, join, clean, size) for join in node.joins], axis=1)
+        if node.spread:
+            mean = np.concatenate([clean[push.sensor][:, push.seen] for push in node.spread], axis=1)
+            lam[:, k] -= np.einsum("bij,bj->bi", data.P_spread, mean)
+        if node.loose:
+            mean = np.concatenate([clean[push.sensor][:, push.seen] for push in node.loose], axis=1)
+            loose[k] = -(mean @ data.loose)[..., None]
+    ends = loop_drifts(factor, gravity)
+    return Load(
+        alpha[..., None], lam[..., None], q[..., None], rows, loose, terms.eta[..., None], ends=ends, joined=joined
+    )
+
+
+def _of_join(layout: Layout, join: Join, clean: list[Array], size: int) -> Array:
+    """The linear terms (B, ·, 1) of what a coupling reads."""
+    out = np.zeros((size, len(join.new), 1))
+    for piece, places in join.rows:
+        out[:, places, 0] = -clean[piece.sensor][:, piece.seen]
+    for piece, places in join.info:
+        out[:, places, 0] -= clean[piece.sensor][:, piece.seen] @ np.linalg.inv(piece.R)
+    return out
+
+
+def loop_drifts(factor: Factor, gravity: Array) -> dict[int, Array]:
+    """The linear terms (B, ·, 1) of loops' multipliers, by node: the drift, at the first end of each."""
+    layout, done, out = factor.layout, set(), {}
+    for k, node in enumerate(layout.nodes):
+        if not node.ends:
+            continue
+        out[k], at = np.zeros((len(gravity), node.n_own - node.n_loose, 1)), 0
+        for end in node.ends:
+            r = len(end.rows)
+            if end.loop not in done:
+                done.add(end.loop)
+                _, drift = loop_terms(layout.system, factor.terms, gravity, end.loop)
+                out[k][:, at + r : at + 2 * r, 0] = drift[:, list(end.rows)]
+            at += 2 * r
+    return out
