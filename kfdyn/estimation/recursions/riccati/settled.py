@@ -23,8 +23,8 @@ _MOVING, _SETTLED, _COPIED = 0, 1, 2
 class Settling:
     """What of a sweep has settled.
 
-    The sweep says what of a node is ``given`` and what is ``filled``, as (memory, first, size); which of the latter must
-    have ``settled``, as symmetric matrices; whether a node ``follows`` another, along which ``edge``; and how to
+    The sweep says what of a node is ``given`` and what is ``filled``, as (memory, first, size); which of the latter
+    must have ``settled``, as symmetric matrices; whether a node ``follows`` another, along which ``edge``; and how to
     ``resume`` behind a node that was copied. Its ``line`` is for as many numbers as a node has states or outputs.
     """
 
