@@ -9,11 +9,6 @@ ROOT = Path(kfdyn.__file__).parent
 
 # Modules that import themselves by way of others. Take a name away when it does no longer; add none.
 EXCEPTIONS = """
-dynamics.sensors.checks
-dynamics.sensors.gradient
-dynamics.sensors.result
-dynamics.sensors.spread
-dynamics.sensors.swift
 estimation.branching.batch
 estimation.branching.dual
 estimation.branching.model

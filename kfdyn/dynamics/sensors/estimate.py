@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.sensors.joint_kinds import JointTorque
-from kfdyn.dynamics.sensors.problem import Problem, make_problem
-from kfdyn.dynamics.sensors.readings import load_of
-from kfdyn.dynamics.sensors.readout import read_out
+from kfdyn.dynamics.sensors.elimination.compiled_solve import at_once, means, remember
+from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
+from kfdyn.dynamics.sensors.elimination.readout import read_out
+from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
-from kfdyn.dynamics.sensors.solve import solve
-from kfdyn.dynamics.sensors.swift import at_once, means, remember
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import SingularError, UnobservableError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 
 def estimate_dynamics(
@@ -90,7 +90,13 @@ def estimate_dynamics(
     expect_system(system)
     known = at_once(system, q, v, sensors, readings, gravity)
     if known is not None:
-        return known
+        program, q, v, five = known
+        one = np.ndim(five[0]) == 1
+        made = DynamicsEstimate(
+            lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five, True
+        )
+        made._straight = system, program, q
+        return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
     _expect_inertia(problem)
     out = DynamicsEstimate.empty(problem)

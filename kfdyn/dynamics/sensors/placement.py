@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.elimination.problem import check_sensors
 from kfdyn.dynamics.sensors.observability import Observability, observability
-from kfdyn.dynamics.sensors.readings import check_sensors
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 Target = str | tuple[str, str] | Callable[[Observability], float]
 
