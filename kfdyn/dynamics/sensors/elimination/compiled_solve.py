@@ -12,17 +12,19 @@ import numpy as np
 from kfdyn.dynamics.sensors.elimination.elimination_plan import Program, make_program
 from kfdyn.dynamics.sensors.elimination.factor import Factor, NodeFactor, node_data
 from kfdyn.dynamics.sensors.elimination.gather import in_general_position
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps
 from kfdyn.dynamics.sensors.elimination.problem import AT_ONCE, Group, Problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.multibody import System
+from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.entries import FINE, Later
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
 SENSE = Later("kfdyn.dynamics.recursions.sensing.means", "SENSE")
+SENSE_CARRIED = Later("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRIED")
 DEVIATE = Later("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
@@ -46,6 +48,8 @@ class Means(NamedTuple):
 
 def program_of(problem: Problem, group: Group) -> Program | None:
     """The program of a group's layout, made in general position; None if it does not serve."""
+    if isinstance(problem.system, FlexibleSystem) or problem.system.loops:
+        return None
     layout = problem.layout(group)
     if not layout.programs:
         factor = in_general_position(layout)
@@ -57,12 +61,19 @@ def run(
     system: System, program: Program, q: Array, v: Array, y: Array, g: Array, checks: bool = False
 ) -> tuple[bool, Means]:
     """Run the sweep over rows (B, ·): whether all have an answer, and what; with ``checks``, all that these need."""
-    size, n = len(y), system.n_bodies
+    size, n, tree, maps = len(y), system.n_bodies, system.open_tree, coordinate_maps(system)
+    if maps is not None:
+        q, v = system.expand(q), v @ maps[0].T
     told = (n if program.pushed else 0, *((n, program.n_rows, program.n_unknowns) if checks else (0, 0, 0)))
-    dofs, bodies = (size, system.nv), (size, n, 6)
+    dofs, bodies = (size, tree.nv), (size, n, 6)
     shapes = [dofs, dofs, bodies, bodies, (size, told[0], 6), (size, told[1], 6), (size, told[2]), (size, told[3])]
     out = Means(*together(shapes))
-    fine = SENSE(system, size, *program.parameters, *told, q, v, y, g, *out) == FINE
+    if program.carries:
+        y = np.concatenate([y, np.zeros((size, 1))], axis=1)
+    entry = SENSE_CARRIED if program.carries else SENSE
+    fine = entry(tree, size, *program.parameters, *told, q, v, y, g, *out) == FINE
+    if maps is not None:
+        out = out._replace(a=out.a @ maps[1].T, tau=out.tau @ maps[0])
     return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
 
 
@@ -85,26 +96,32 @@ def together(shapes: list[tuple[int, ...]]) -> list[Array]:
 
 
 def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
-    """Fill the means by the sweep; the states that are left, by group. One group at most is served."""
-    known = served(problem)
-    if known is None:
+    """Fill the means by the sweep; the states that are left, by group."""
+    if not problem.size or not problem.system.nv:
         return [(group, group.members) for group in problem.groups]
-    group, program = known
-    fine, found = run(problem.system, program, problem.q, problem.v, clean_readings(problem), problem.gravity)
-    for key, value in zip(QUANTITIES, found.five):
-        setattr(out, key, value.reshape(getattr(out, key).shape))
-    left = np.flatnonzero(np.isnan(found.a).any(1)) if not fine else group.members[:0]
-    out._swift = True
-    return [(group, left)] if left.size else []
+    y, rest = clean_readings(problem), []
+    for group in problem.groups:
+        program, members = program_of(problem, group), group.members
+        if program is None:
+            rest.append((group, members))
+            continue
+        at = slice(None) if len(problem.groups) == 1 else members
+        fine, found = run(problem.system, program, problem.q[at], problem.v[at], y[at], problem.gravity[at])
+        for key, value in zip(QUANTITIES, found.five):
+            out.flat(getattr(out, key))[at] = value
+        if not fine:
+            rest.append((group, members[np.isnan(found.a).any(1)]))
+    out._swift = len(problem.groups) == 1 and len(rest) <= 1 and not (rest and rest[0][1] is problem.groups[0].members)
+    return rest
 
 
 def served(problem: Problem) -> tuple[Group, Program] | None:
-    """The group and the program, if there is one group and the sweep serves it."""
-    if len(problem.groups) != 1 or not problem.size or not problem.system.nv or not problem.system.is_tree:
+    """The group and the program, if there is one group and all sweeps serve it."""
+    if len(problem.groups) != 1 or not problem.size or not problem.system.nv:
         return None
     (group,) = problem.groups
     program = program_of(problem, group)
-    return None if program is None else (group, program)
+    return None if program is None or program.carries else (group, program)
 
 
 def clean_readings(problem: Problem) -> Array:
@@ -172,7 +189,7 @@ def _known(system: System, sensors: Sequence[Sensor]) -> _Known | None:
 
 def remember(problem: Problem) -> None:
     """Let the next call with the same sensors go straight into the sweep."""
-    if len(problem.groups) != 1 or not problem.sensors or not problem.system.is_tree:
+    if len(problem.groups) != 1 or not problem.sensors or problem.system.loops:
         return
     (group,) = problem.groups
     if not all(all(part) for part in group.pattern):
