@@ -48,9 +48,9 @@ def operations(modes: int) -> tuple[int, int]:
 
 def run(quick: bool = False) -> Report:
     from kfdyn.dynamics import behind_modes, partition_hinges, succession
-    from kfdyn.dynamics.entries import marks
     from kfdyn.dynamics.flexible import solve
-    from kfdyn.estimation.riccati import _run
+    from kfdyn.dynamics.hybrid import marks
+    from kfdyn.estimation.inference.riccati import _run
     from kfdyn.multibody.flexible.prepared import flexible_model_of
 
     budget = 0.05 if quick else 1.0

@@ -11,7 +11,7 @@ from benchmarks.dynamics_peers import CALLS, kfdyn_calls
 from benchmarks.report import BLUE, GREY, ORANGE, Report
 from benchmarks.robots import robot, states
 from benchmarks.timing import best_of, environment
-from kfdyn.sweeps.driver import machine
+from kfdyn.sweeps.compiler.driver import machine
 
 KERNELS = dict(zip(CALLS, ("forward_dynamics", "inverse_dynamics", "mass_matrix", "mass_matrix_inverse")))
 
@@ -41,12 +41,12 @@ def sine_cosine_counts() -> str:
 
 def peak_flops(budget: float) -> float:
     """Flops a second of independent fused multiply-adds on machine vectors that never leave their registers."""
-    from kfdyn.sweeps import LANEWISE, Tag, carried, loop, sweep
+    from kfdyn.sweeps import LANEWISE, Tag, loop, loop_vars, sweep
 
     @sweep(flags=LANEWISE)
     def spin(times, out, lanes):
         numbers = out.lanes(lanes)
-        state = carried(*[numbers[0]] * 10)
+        state = loop_vars(*[numbers[0]] * 10)
         for _ in loop(times):
             x = numbers[1]  # read again, so that the compiler cannot foresee what it will be
             state.set(*(a * x + 0.25 for a in state.get()))

@@ -94,6 +94,7 @@ def of_system(name: str, system: Any, q0: np.ndarray) -> Iterator[Case]:
         ("inverse_dynamics", of("inverse_dynamics"), (q, v, a)),
         ("inverse_dynamics pushed", of("inverse_dynamics"), (q, v, a, force)),
         ("bias_forces", of("bias_forces"), (q, v)),
+        ("gravity_torques", of("gravity_torques"), (q,)),
         ("mass_matrix", of("mass_matrix"), (q,)),
         ("mass_matrix_inverse", of("mass_matrix_inverse"), (q,)),
         ("mass_matrix_logdet", of("mass_matrix_logdet"), (q,)),

@@ -32,7 +32,7 @@ def checked(*arguments):
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("yes", True), ("0", False), ("false", False), ("No", False)])
 def test_what_turns_it_on(value, on):
-    command = [sys.executable, "-c", "from kfdyn.sweeps.call import Checks; print(Checks.on)"]
+    command = [sys.executable, "-c", "from kfdyn.sweeps.jit import Checks; print(Checks.on)"]
     told = os.environ | {"KFDYN_CHECK": value, "PYTHONPATH": str(ROOT)}
     assert subprocess.run(command, env=told, capture_output=True, encoding="utf-8").stdout.strip() == str(on)
 

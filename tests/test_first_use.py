@@ -110,7 +110,7 @@ print(kf.integrate(kf.models.pendulum(), [0.5], [0.25]))
         "llvmlite.binding",
         "llvmlite.binding.ffi",
         "llvmlite.ir.builder",
-        "kfdyn.sweeps.driver",
+        "kfdyn.sweeps.compiler.driver",
         "kfdyn.multibody.recursions.outward",
     ],
 )
@@ -122,7 +122,7 @@ def test_an_interrupt_while_the_compiler_is_loaded_leaves_it_whole(module):
 
 def test_an_interrupt_while_the_processor_is_prepared_leaves_it_whole():
     prepared = """
-import signal, kfdyn as kf, kfdyn.sweeps.driver as driver
+import signal, kfdyn as kf, kfdyn.sweeps.compiler.driver as driver
 
 def interrupted(prepare=driver.llvm.initialize_native_target):
     signal.raise_signal(signal.SIGINT)

@@ -63,6 +63,7 @@ def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
                 kf.mass_matrix_inverse(system, q)
                 kf.hybrid_dynamics(system, q, v, u, u, prescribed=np.arange(system.nv) % 2 == 0)
                 kf.bias_forces(system, q, v)
+                kf.gravity_torques(system, q)
                 kf.mass_matrix_trace(system, q)
                 kf.mass_matrix_logdet(system, q)
                 if system.is_tree:

@@ -12,7 +12,7 @@ from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.stream import Sums, block_index
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test
-from kfdyn.estimation.entry_score import entry_score
+from kfdyn.estimation.consistency.entry_score import entry_score
 
 Array = NDArray[np.float64]
 

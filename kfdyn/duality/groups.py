@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.turned import of_vectors
+from kfdyn.estimation.model.turned import of_vectors
 
 Array = NDArray[np.float64]
 Starts = NDArray[np.int64]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.estimation import Operator, Operators, StateSpace
-from kfdyn.estimation.blocks import Blocks
-from kfdyn.estimation.covariance import Covariance
-from kfdyn.estimation.factor import apply_lower
-from kfdyn.estimation.roots import square_root
+from kfdyn.estimation.inference.factor import apply_lower
+from kfdyn.estimation.model.blocks import Blocks
+from kfdyn.estimation.model.covariance_factors import square_root
+from kfdyn.estimation.operators.covariances import Covariance
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.rounding import EPS, ROUNDINGS
 from kfdyn.duality.theirs import gap, read_matrix
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
-from kfdyn.estimation.blocks import Blocks
 from kfdyn.estimation.dense import DenseModel, dense_filter
+from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.duality.roots import root_limit
+from kfdyn.estimation.consistency.entry_score import entry_score
 from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
-from kfdyn.estimation.entry_score import entry_score
 
 Array = NDArray[np.float64]
 

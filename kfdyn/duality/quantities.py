@@ -13,7 +13,7 @@ from kfdyn.duality.maps import Given, Gram, noise_maps
 from kfdyn.duality.rounding import Units, units
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import Covariances, Operators, StateSpace, bryson_frazier, draw, kalman_filter
-from kfdyn.estimation.factor import solve_D
+from kfdyn.estimation.inference.factor import solve_D
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kfdyn.duality.groups import Starts, group_gains, group_norm, group_norms, spread, unit_groups
 from kfdyn.estimation import Covariances, InnovationsFactor, StateSpace
-from kfdyn.estimation.blocks import Blocks
+from kfdyn.estimation.model.blocks import Blocks
 
 Array = NDArray[np.float64]
 

@@ -35,6 +35,7 @@ _PLACES = {
         "dynamics_filter",
         "forward_dynamics",
     ),
+    "gravity": ("gravity_torques",),
     "hybrid": ("hybrid_dynamics",),
     "inverse": ("inverse_dynamics",),
     "logdet_gradient": ("mass_matrix_logdet_gradient",),

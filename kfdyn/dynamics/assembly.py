@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.kinds import own_way
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
+from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import expect_system
 
 Array = NDArray[np.float64]
@@ -70,9 +71,9 @@ def as_estimation(
     (array([[1.]]), array([-9.81,  9.81]))
     """
     expect_system(system)
-    lead, make = getattr(q, "shape", ())[:-1], as_forest if system.is_tree else _larger_nodes
+    lead = getattr(q, "shape", ())[:-1]
     if 0 not in lead:  # else there is nothing where loops could be looked at
-        forest: Any = make(system, q, v, external_forces, gravity)
+        forest = forest_of(system, q, v, external_forces, gravity, named=True)
         lead = forest.lead
     if lead:
         raise ShapeError(
@@ -83,15 +84,22 @@ def as_estimation(
     return ss
 
 
-def _larger_nodes(system: Any, q: ArrayLike, v: ArrayLike | None, external_forces: Any, gravity: Any) -> Any:
-    """The forest of a system whose nodes are groups of bodies, or bodies that bend."""
-    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
-        from kfdyn.dynamics.flexible import flexible_forest
+def forest_of(
+    system: Any,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    named: bool = False,
+) -> Any:
+    """The forest of configurations of any kind of system: nodes are bodies, groups of bodies, or bodies that bend.
 
-        return flexible_forest(system, q, v, gravity, external_forces, named=True)
-    from kfdyn.dynamics.loops.embedding import embedded_forest
-
-    return embedded_forest(system, q, v, gravity, external_forces, named=True)
+    ``named`` takes coordinates of the system as the outputs of a group, else any basis of its free rates will do.
+    """
+    make = own_way(system, "forest")
+    if make is None:
+        return as_forest(system, q, v, external_forces, gravity)
+    return make(system, q, v, gravity, external_forces, named=named)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import INVERSE
-from kfdyn.dynamics.inverse import inverse_dynamics
+from kfdyn.dynamics.inverse import by_engine
+from kfdyn.dynamics.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
 
@@ -56,13 +54,17 @@ def bias_forces(
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
-    one = INVERSE.one
-    answer = one(system, q, v, None, external_forces, gravity) if out is None else None
-    if answer is not None:  # what loops call
-        return answer
-    expect_system(system)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_bias_forces
+    answer: Array = BIAS.solve(system, q, v, None, external_forces, gravity, out)
+    return answer
 
-        return filled(out, constrained_bias_forces(system, q, v, external_forces, gravity))
-    return inverse_dynamics(system, q, v, None, external_forces, gravity, out=out)
+
+#: Inverse dynamics without an acceleration; of loops its answer depends on a choice of coordinates.
+BIAS = Solver(
+    "bias_forces",
+    "kfdyn.dynamics.recursions.inverse",
+    "INVERSE",
+    coupled="kfdyn.dynamics.recursions.inverse",
+    explain=by_engine,
+    inverts=False,
+    minimal="bias",
+)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import Declined, is_swept, unanswered
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forest import DENSE, States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.simulation.feedback import gain_of
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import (
     Pose,
@@ -31,21 +31,13 @@ from kfdyn.multibody import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.arguments import checked, expect_system
 from kfdyn.multibody.configuration import REACH_TOLERANCE
-from kfdyn.multibody.entries import FINE, Later, known
 from kfdyn.multibody.prepared import frame_of, model_of
 from kfdyn.spatial import matrix_to_rotation_vector
 from kfdyn.spatial._arrays import check_rotation
 
 Array = NDArray[np.float64]
-
-_GEARED = "kfdyn.dynamics.recursions.geared_control"
-COMPUTED_TORQUE = Later("kfdyn.dynamics.recursions.control", "COMPUTED_TORQUE", geared=_GEARED)
-OPERATIONAL_SPACE_CONTROL = Later("kfdyn.dynamics.recursions.control", "OPERATIONAL_SPACE_CONTROL", geared=_GEARED)
-
-#: Trailing axes of arguments that do not depend on the robot.
-_TAILS = {"gravity": (3,), "rotation": (3, 3), "position": (3,), "velocity": (6,), "acceleration": (6,)}
 
 _AXES = "axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5)"
 
@@ -104,19 +96,12 @@ def computed_torque(
     array([10.])
     """
     expect_system(system)
-    quick = None
-    if is_swept(system):
+    of: tuple[Any, ...] = (0, None, None, None)
+    if COMPUTED_TORQUE.serving(system) is not None:
         of = (*_gains(kp, kd, system.nv), model_of(system.coordinates).left_inverse, _REACH)
-        quick = _quick(COMPUTED_TORQUE, system, of, (q, v, q_d, v_d, a_d, external_forces, gravity))
-    if isinstance(quick, np.ndarray):
-        return quick
-    needed = {"v": v, "q_d": q_d, "v_d": v_d, "a_d": a_d}
-    states = _states(system, q, needed, {"external_forces": external_forces, "gravity": gravity})
-    by_parts = partial(_torque_by_parts, kp=kp, kd=kd)
-    if not is_swept(system):
-        return _shaped(states, by_parts(states))
-    tau, declined = _swept(COMPUTED_TORQUE, states, of) if quick is None else quick.alone(states)
-    return answered(states, (tau,), declined, by_parts, free=np.zeros(system.nv, dtype=bool))[0]
+    explain = partial(_torque_by_parts, kp=kp, kd=kd)
+    answer: Array = COMPUTED_TORQUE.rows(system, (*of, q, v, q_d, v_d, a_d, external_forces, gravity), None, explain)
+    return answer
 
 
 def _torque_by_parts(states: States, kp: ArrayLike, kd: ArrayLike) -> dict[str, Array]:
@@ -201,29 +186,17 @@ def operational_space_control(
     True
     """
     expect_system(system)
-    rows, quick = _rows(axes), None
-    if is_swept(system):
+    rows = _rows(axes)
+    of: tuple[Any, ...] = (0, None, 0, None, 0, None, None, 0, None)
+    if OPERATIONAL_SPACE_CONTROL.serving(system) is not None:
         length, path, arm, turn = frame_of(system, frame)
-        along = () if system.is_tree else (length, path)
-        of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn, *along)
-        motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
-        given = (q, v, *target, *motion, posture, external_forces, gravity)
-        quick = _quick(OPERATIONAL_SPACE_CONTROL, system, of, given)
-    if isinstance(quick, np.ndarray):
-        return quick
-    rotation, position = target
-    rotation = check_rotation(checked(system, rotation, (3, 3), "target.rotation"), "target.rotation")
-    states = _states(
-        system,
-        q,
-        {"v": v, "rotation": rotation, "position": position, "velocity": velocity, "acceleration": acceleration},
-        {"posture": posture, "external_forces": external_forces, "gravity": gravity},
+        of = (*_gains(kp, kd, rows.size), rows.size, rows, int(path[-1]), arm, turn, length, path)
+    motion = (_STILL if x is STILL else x for x in (velocity, acceleration))
+    explain = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
+    answer: Array = OPERATIONAL_SPACE_CONTROL.rows(
+        system, (*of, q, v, *target, *motion, posture, external_forces, gravity), None, explain
     )
-    by_parts = partial(_control_by_parts, frame=frame, rows=rows, kp=kp, kd=kd)
-    if not is_swept(system):
-        return _shaped(states, by_parts(states))
-    tau, declined = _swept(OPERATIONAL_SPACE_CONTROL, states, of) if quick is None else quick.alone(states)
-    return answered(states, (tau,), declined, by_parts)[0]
+    return answer
 
 
 def _control_by_parts(
@@ -237,8 +210,8 @@ def _control_by_parts(
     q, v, (_, _, force, gravity) = states["q"], states["v"], states.part(slice(None))
     states.expect_invertible()  # it knows where the states are among the caller's
     now = frame_pose(system, q, frame)
-    turn = matrix_to_rotation_vector(states["rotation"] @ np.swapaxes(now.rotation, -1, -2))
-    error = np.concatenate([turn, states["position"] - now.position], axis=-1)[..., rows]
+    turn = matrix_to_rotation_vector(states["target.rotation"] @ np.swapaxes(now.rotation, -1, -2))
+    error = np.concatenate([turn, states["target.position"] - now.position], axis=-1)[..., rows]
     rate = (states["velocity"] - frame_velocity(system, q, v, frame))[..., rows]
     wanted = states["acceleration"][..., rows] + _apply(kd, rate, m, "kd") + _apply(kp, error, m, "kp")
 
@@ -259,44 +232,6 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
             "compliance is singular (a singular configuration, or too few hinges); control fewer axes"
         )
     return np.asarray(np.linalg.solve(Omega, right[..., None])[..., 0], dtype=np.float64)
-
-
-def _quick(entry: Later, system: System, of: tuple[Any, ...], given: tuple[Any, ...]) -> Array | Declined | None:
-    """Torques by one compiled call, for arguments of which q is the first and gravity the last."""
-    answer: Array | None = entry.one(system, *of, *given)
-    q = given[0]
-    if answer is not None or type(q) is not np.ndarray or q.ndim < (2 if system.is_tree else 1):
-        return answer
-    tau, g = np.empty((*q.shape[:-1], system.nv)), system.gravity if given[-1] is None else given[-1]
-    status = entry(system, math.prod(q.shape[:-1]), *of, *given[:-1], g, tau)
-    return tau if status == FINE else Declined.by(status, tau)
-
-
-def _states(system: System, q: Any, needed: dict[str, Any], optional: dict[str, Any]) -> States:
-    """Arguments of a controller, checked by name and broadcast; what is optional may be None."""
-    given = {"q": (configuration(system, q), 1)}
-    for name, value in (needed | optional).items():
-        if name == "q_d":
-            given[name] = (configuration(system, value, name), 1)
-        elif value is not None or name in needed:
-            tail = _TAILS.get(name) or ((system.n_bodies, 6) if name == "external_forces" else (system.nv,))
-            given[name] = (checked(system, value, tail, f"target.{name}" if name in Pose._fields else name), len(tail))
-    lead, arrays = batch(system, **given)
-    return States(system, lead, dict(zip(given, arrays)))
-
-
-def _swept(entry: Later, states: States, of: tuple[Any, ...]) -> tuple[Array, NDArray[np.bool_]]:
-    """Torques (size, nv) by one compiled call, and which of them (size,) it declines."""
-    system, tau = states.system, np.empty((states.size, states.system.nv))
-    given = [states.arrays.get(about.name) for about in entry.entry.given[:-1]]
-    gravity = states.arrays.get("gravity", system.gravity)
-    fine = known(entry(system, states.size, *of, *given, gravity, tau))
-    return tau, unanswered(fine, tau)
-
-
-def _shaped(states: States, answers: dict[str, Array]) -> Array:
-    (tau,) = answers.values()
-    return tau.reshape((*states.lead, *tau.shape[1:]))
 
 
 def _gains(kp: Any, kd: Any, size: int) -> tuple[int, Array]:
@@ -331,3 +266,25 @@ def _checked_rows(axes: tuple[int, ...]) -> NDArray[np.int64]:
     if not rows or rows != list(axes) or len(set(rows)) < len(rows) or not all(0 <= i < 6 for i in rows):
         raise ModelError(f"{_AXES}, got {axes}")
     return np.array(rows, dtype=np.int64)
+
+
+class _OnTarget(Solver):
+    """A frame's target has a rotation, which is looked at."""
+
+    called = MappingProxyType({"rotation": "target.rotation", "position": "target.position"})
+
+    def bound(self, system: System, arguments: tuple[Any, ...]) -> Any:
+        """Arguments checked by name."""
+        at = len(self.entry.parameters) + 2
+        rotation = check_rotation(checked(system, arguments[at], (3, 3), "target.rotation"), "target.rotation")
+        return super().bound(system, (*arguments[:at], rotation, *arguments[at + 1 :]))
+
+
+_ROOM, _COUPLED = "kfdyn.dynamics.recursions.control", "kfdyn.dynamics.recursions.geared_control"
+
+COMPUTED_TORQUE = Solver(
+    "computed_torque", _ROOM, "COMPUTED_TORQUE", coupled=_COUPLED, rest=False, most=DENSE, inverts=False
+)
+OPERATIONAL_SPACE_CONTROL = _OnTarget(
+    "operational_space_control", _ROOM, "OPERATIONAL_SPACE_CONTROL", coupled=_COUPLED, rest=False, most=DENSE
+)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import Declined, as_given, unanswered
 from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
-from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import FINE, Later, known
-from kfdyn.multibody.expansion import Bent
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.overflow import expect_finite, overflow
-from kfdyn.multibody.results import filled, straight
+from kfdyn.multibody.kernel import Answers
+from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
-
-_GEARED = "kfdyn.dynamics.recursions.geared"
-INVERSE = Later("kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES", geared=_GEARED)
-FORWARD = Later("kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES", geared=_GEARED)
 
 
 class ForwardDerivatives(NamedTuple):
@@ -131,21 +122,7 @@ def forward_dynamics_derivatives(
     True
     """
     _expect_no_loops(system, "forward_dynamics")
-    quick = _quick(FORWARD, system, q, v, tau, gravity, out)
-    if not isinstance(quick, Declined | None):
-        return ForwardDerivatives(*quick)
-    states = States.of(system, q, v, None, gravity, tau=tau)
-    (*by, _), declined = _swept(states) if quick is None else quick.of(states)
-    return ForwardDerivatives(*_filled(out, answered(states, tuple(by), declined, _by_engine)))
-
-
-def _swept(states: States) -> tuple[tuple[Array, ...], NDArray[np.bool_]]:
-    """∂a/∂q, ∂a/∂v, 𝓜⁻¹ and a of the states (size, ...), and in which of them there are none."""
-    found = (*_matrices(states), np.empty((states.size, states.system.nv)))
-    if states.system.is_curved:
-        return found, np.ones(states.size, dtype=bool)
-    given, out = _given(states, "tau"), [as_given(states, x) for x in found]
-    return found, unanswered(known(FORWARD(states.system, states.size, *given, *out)), *found)
+    return ForwardDerivatives._make(FORWARD.of(system, (q, v, tau, gravity), out))
 
 
 def _by_engine(states: States) -> dict[str, Array]:
@@ -153,8 +130,6 @@ def _by_engine(states: States) -> dict[str, Array]:
     from kfdyn.estimation import innovations_factor
 
     system, nv = states.system, states.system.nv
-    if not system.is_tree:
-        return _by_inverse(states)
     q, v, _, gravity = states.part(slice(None))
     (a,) = forward_by_engine(states).values()  # it names hinges without inertia
     dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
@@ -168,18 +143,6 @@ def _by_engine(states: States) -> dict[str, Array]:
 
     states.in_parts(solve)
     return {"∂a/∂q": columns[..., :nv], "∂a/∂v": columns[..., nv:], **inverse_by_engine(states)}
-
-
-def _by_inverse(states: States) -> dict[str, Array]:
-    """The same with couplings, whose forward dynamics and 𝓜⁻¹ have engines of their own."""
-    from kfdyn.dynamics.loops.coupled import dense_forward, dense_inverse
-
-    system = states.system
-    q, v, _, gravity = states.part(slice(None))
-    a = expect_finite(system, dense_forward(states), "the acceleration", **states.arrays)
-    inverse = dense_inverse(states)
-    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
-    return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
 
 
 def inverse_dynamics_derivatives(
@@ -244,80 +207,11 @@ def inverse_dynamics_derivatives(
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
     _expect_no_loops(system, "inverse_dynamics")
-    quick = _quick(INVERSE, system, q, v, a, gravity, out)
-    if not isinstance(quick, Declined | None):
-        return InverseDerivatives(*quick)
-    states = States.of(system, q, v, None, gravity, a=a)
-    if system.is_curved:
-        return InverseDerivatives(*_filled(out, _shaped(states, _with_curves(states))))
-    by = _matrices(states)
-    if not known(INVERSE(system, states.size, *_given(states, "a"), *(as_given(states, x) for x in by))):
-        raise overflow(system, "a derivative", **states.arrays)
-    return InverseDerivatives(*_filled(out, _shaped(states, by)))
+    return InverseDerivatives._make(INVERSE.of(system, (q, v, a, gravity), out))
 
 
-def _with_curves(states: States) -> list[Array]:
-    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a (size, nv, nv) where hinges follow curves, of the tree's at (q_tree, X v, X a + Ẋv).
-
-    ::
-
-        ∂τ/∂q = X*(∂_qτ X + ∂_vτ Y + 𝓜 Z) + diag((∂X/∂q_j)*τ),   Y = ∂(Xv)/∂q,   Z = ∂(Xa + Ẋv)/∂q
-        ∂τ/∂v = X*(∂_vτ X + 2 𝓜 Y),                              ∂τ/∂a = X*𝓜X
-    """
-    system, q, a, gravity = states.system, states["q"], states["a"], states.arrays.get("gravity")
-    v = states.arrays.get("v", np.zeros_like(a))
-    here = Bent(system._expansion, q)
-    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
-    with np.errstate(over="ignore", invalid="ignore"):
-        by_q, by_v, by_a = inverse_dynamics_derivatives(tree, q_tree, v_tree, a_tree, gravity)
-        tau, s, X = inverse_dynamics(tree, q_tree, v_tree, a_tree, None, gravity), v[:, here.leads], here.X
-        second, Xt = here.slopes(2), np.swapaxes(X, -1, -2)
-        Y, Z = here.spread(second * s), here.spread(second * a[:, here.leads] + here.slopes(3) * s**2)
-        turned = here.turned(tau)[..., None] * np.eye(system.nv)
-        found = [Xt @ (by_q @ X + by_v @ Y + by_a @ Z) + turned, Xt @ (by_v @ X + 2.0 * by_a @ Y), here.matrix(by_a)]
-    return [expect_finite(system, x, "a derivative", **states.arrays) for x in found]
-
-
-def _quick(
-    entry: Later, system: System, q: Any, v: Any, u: Any, gravity: Any, out: Sequence[Array] | None
-) -> Sequence[Array] | Declined | None:
-    """The three matrices of plain arrays that fit as they stand, or None: the long way then finds the words.
-
-    Where some rows have none, all that the entry has written is left to the long way.
-    """
-    found = None
-    if system.is_curved:
-        return None
-    if out is None:
-        found = entry.one(system, q, v, u, gravity) if system.is_tree else entry.constrained(system, q, v, u, gravity)
-    if found is not None:  # what loops call
-        return tuple(found[:3])
-    if type(q) is not np.ndarray or not q.ndim:
-        return None
-    if not (out is None or (hasattr(out, "__len__") and len(out) == 3)):
-        return None
-    lead, nv = q.shape[:-1], system.nv
-    given = (q, np.zeros((*lead, nv)) if v is None else v, u, system.gravity if gravity is None else gravity)
-    by: list[Any] = [np.empty((*lead, nv, nv)) for _ in range(3)] if out is None else []
-    for x in () if out is None else out:
-        by.append(straight(x, (*lead, nv, nv), *given, *by))
-    more = (np.empty((*lead, nv)),) if entry is FORWARD else ()
-    if any(x is None for x in by):
-        return None
-    status = entry(system, math.prod(lead), *given, *by, *more)
-    return (by if out is None else out) if status == FINE else Declined.by(status, *by, *more)
-
-
-def _filled(out: Sequence[Array] | None, answers: Sequence[Array]) -> Sequence[Array]:
-    """The answers, in ``out`` if that is given."""
-    if out is None:
-        return answers
-    if not hasattr(out, "__len__") or len(out) != 3:
-        raise ShapeError(f"out must be three arrays, one for each matrix, got {type(out).__name__}")
-    for k, x in enumerate(out):
-        if any(isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and np.shares_memory(x, y) for y in out[:k]):
-            raise ModelError("out: the three arrays must not overlap; give each matrix one of its own")
-    return [filled(x, answer) for x, answer in zip(out, answers)]
+def _overflown(states: States) -> NoReturn:
+    raise overflow(states.system, "a derivative", **states.arrays)
 
 
 def _expect_no_loops(system: System, function: str) -> None:
@@ -332,18 +226,33 @@ def _expect_no_loops(system: System, function: str) -> None:
         )
 
 
-def _matrices(states: States) -> list[Array]:
-    return [np.empty((states.size, states.system.nv, states.system.nv)) for _ in range(3)]
+class _Derivatives(Solver):
+    """Three matrices, of which callers may have arrays; a fourth answer is nobody's concern."""
+
+    def of(self, system: System, given: tuple[Any, ...], out: Sequence[Array] | None) -> Sequence[Array]:
+        """The matrices."""
+        if out is None:
+            served = self.variants.get(system.kind)
+            found = None if served is None else served.one(system, *given)
+            return (found or self.rows(system, given))[:3]
+        if not hasattr(out, "__len__") or len(out) != 3:
+            raise ShapeError(f"out must be three arrays, one for each matrix, got {type(out).__name__}")
+        return self.rows(system, given, out)[:3]
+
+    def _written(self, out: Any, answers: Answers) -> Any:
+        for k, x in enumerate(() if out is None else out):
+            if any(isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and np.shares_memory(x, y) for y in out[:k]):
+                raise ModelError("out: the three arrays must not overlap; give each matrix one of its own")
+        return super()._written(out, answers)
 
 
-def _shaped(states: States, by: Sequence[Array]) -> list[Array]:
-    """The matrices with the leading axes of the arguments."""
-    return [x.reshape((*states.lead, *x.shape[1:])) for x in by]
+_COUPLED = "kfdyn.dynamics.recursions.geared"
 
-
-def _given(states: States, third: str) -> list[Array]:
-    """Arguments q, v, the third, gravity, with their leading axes made one."""
-    arrays, system = states.arrays, states.system
-    v, gravity = arrays.get("v", np.zeros((states.size, system.nv))), arrays.get("gravity")
-    given = [as_given(states, x) for x in (arrays["q"], v, arrays[third])]
-    return [*given, system.gravity if gravity is None else as_given(states, gravity)]
+INVERSE = _Derivatives(
+    "inverse_dynamics_derivatives", "kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES",
+    coupled=_COUPLED, kinds=("geared",), explain=_overflown, inverts=False,
+)  # fmt: skip
+FORWARD = _Derivatives(
+    "forward_dynamics_derivatives", "kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES",
+    coupled=_COUPLED, kinds=("geared",), explain=_by_engine,
+)  # fmt: skip

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.assembly import Forest, as_forest
+from kfdyn.dynamics.assembly import forest_of
+from kfdyn.dynamics.kinds import own_way
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.states import States as Bound
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
 
@@ -23,30 +24,15 @@ Array = NDArray[np.float64]
 # few enough for the cache of a core (measured: 512 takes twice the time, 65536 no less).
 PART = 4096
 
+#: Dofs of a system with couplings beyond which n³ costs more than the embedded filter's O(N).
+DENSE = 80
 # Dofs up to which n³ is no more than what the engine takes.
 _DENSE = 200
 ROUNDING = 1e-12  # of the largest moment of inertia: below zero by less is zero
 
 
-@dataclass(frozen=True, eq=False)
-class States:
-    """States of a system with their leading axes made one, checked and broadcast.
-
-    Attributes
-    ----------
-    lead : tuple of int
-        The leading axes; ``size`` is their product.
-    arrays : dict
-        ``q`` (size, nq); ``v``, ``tau``, ``a`` (size, nv), ``external_forces`` (size, n_bodies, 6) and
-        ``gravity`` (size, 3) where given.
-    taken_from : (States, (size,) array of int) or None
-        Of which states these are some, and which: errors name a state by its place in what the caller gave.
-    """
-
-    system: System
-    lead: tuple[int, ...]
-    arrays: dict[str, Array]
-    taken_from: tuple[States, NDArray[np.int64]] | None = None
+class States(Bound):
+    """States of a system with their leading axes made one, and the estimation problems of some of them."""
 
     @classmethod
     def of(
@@ -71,41 +57,15 @@ class States:
         lead, arrays = batch(system, **given)
         return cls(system, lead, dict(zip(given, arrays)))
 
-    @property
-    def size(self) -> int:
-        """Number of states."""
-        return math.prod(self.lead)
-
-    def __getitem__(self, name: str) -> Array:
-        return self.arrays[name]
-
-    def only(self, rows: NDArray[np.int64]) -> States:
-        """Some of the states."""
-        arrays = {name: x[rows] for name, x in self.arrays.items()}
-        return States(self.system, (len(rows),), arrays, (self, rows))
-
-    def place(self, index: int) -> tuple[int, ...]:
-        """Where a state is among those that the caller gave."""
-        if self.taken_from is not None:
-            whole, rows = self.taken_from
-            return whole.place(int(rows[index]))
-        return tuple(map(int, np.unravel_index(index, self.lead))) if self.lead else ()
-
-    def forest(self, part: slice) -> Forest:
+    def forest(self, part: slice) -> Any:
         """The estimation problem of some of the states."""
-        q, v, force, g = self.part(part)
-        forest = as_forest(self.system, q, v, force, g)
+        forest = forest_of(self.system, *self.part(part))
         forest.ss.__dict__["in_parts"] = True
         return forest
 
     def link_terms(self, part: slice) -> LinkTerms:
         """Hinge maps, lever arms and inertias of some of the states, at rest."""
         return link_terms(self.system, self["q"][part])
-
-    def part(self, part: slice | NDArray[np.int64]) -> tuple[Array, Array | None, Array | None, Array | None]:
-        """q, v, external forces and gravity of some of the states, None where not given."""
-        v, force, g = (self.arrays.get(name) for name in ("v", "external_forces", "gravity"))
-        return self["q"][part], *(None if x is None else x[part] for x in (v, force, g))  # type: ignore[return-value]
 
     def in_parts(self, work: Callable[[slice], None], nodes: int = PART) -> None:
         """Call ``work`` for parts of some ``nodes`` bodies each, in threads; they must write to disjoint rows.
@@ -133,15 +93,15 @@ class States:
         left, whatever the variances are hinge by hinge. For systems of moderate size only, since it costs n³; and the
         eigenvector tells which hinges do it together.
         """
-        from kfdyn.dynamics.entries import fused_mass_matrix
+        from kfdyn.dynamics.mass_matrix import MASS_MATRIX
 
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
         if type(system) is not System or system.loops or not 0 < own.size <= _DENSE or not self.size:
             return
         tree, X = self._opened(), system.expansion(self["q"] if system.is_curved else None)[..., own]
-        M = fused_mass_matrix(tree)
-        if M is None or not np.isfinite(M).all():
+        (M,), declined = MASS_MATRIX.swept(tree)
+        if declined.any():
             return  # others have the words
         if system.is_tree:
             M, unit = M[:, own][:, :, own], tree._units()[:, own]
@@ -176,7 +136,7 @@ class States:
         H = ss.H.flat.reshape(self.size, system.nv, 6)
         turning, sliding = (np.einsum("bkii->bk", R[..., a, :][..., a])[:, owner] for a in (slice(0, 3), slice(3, 6)))
         along = [(H[..., a] ** 2).sum(-1) for a in (slice(0, 3), slice(3, 6))]
-        return np.sqrt(along[0] * turning + along[1] * sliding / 3.0 + system.armature)
+        return np.sqrt(np.abs(along[0] * turning + along[1] * sliding / 3.0 + system.armature))
 
     def _alone(self, work: Callable[[slice], None], at: int) -> None:
         """Work on one state; what is wrong with it is said in words of mechanics."""
@@ -185,7 +145,13 @@ class States:
         except SingularError as error:
             if error.node is None:  # said so already
                 raise
-            raise hinge_without_inertia(self.system, error.node, error.output or 0, self.place(at)) from None
+            raise singular(self.system, error, self.place(at)) from None
+
+
+def singular(system: System, error: SingularError, where: tuple[int, ...] = ()) -> SingularError:
+    """The engine's error about a node in words of mechanics: which hinges move nothing, and in which state."""
+    own: Any = own_way(system, "singular_node")
+    return (own or hinge_without_inertia)(system, error.node or 0, error.output or 0, where)
 
 
 def hinge_without_inertia(system: System, body: int, output: int, where: tuple[int, ...] = ()) -> SingularError:

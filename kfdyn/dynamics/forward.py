@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import FORWARD, Declined, fused_forward_dynamics, quick_forward_dynamics
-from kfdyn.dynamics.forest import States, expect_method, hinge_without_inertia
+from kfdyn.dynamics.forest import DENSE, States, expect_method, hinge_without_inertia
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
@@ -91,43 +90,10 @@ def forward_dynamics(
     >>> forward_dynamics(kf.models.pendulum(length=1.0), [0.5 * np.pi], [0.0], [0.0])
     array([-9.81])
     """
-    one = FORWARD.one
-    answer = one(system, q, v, tau, external_forces, gravity) if out is None and method == "filter" else None
-    if answer is not None:  # what loops call
-        return answer
-    expect_system(system)
-    quick = None
-    if system.is_tree and method == "filter":
-        quick = quick_forward_dynamics(system, q, v, tau, external_forces, gravity, out)
-    if isinstance(quick, ndarray):
-        return quick if out is None else out
-    return filled(out, _checked(system, q, v, tau, external_forces, gravity, method, quick))
-
-
-def _checked(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: Any,
-    before: Declined | None,
-) -> Array:
-    """The long way: arguments checked by name and broadcast, and an answer, or the words why there is none."""
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_forward_dynamics
-
-        return constrained_forward_dynamics(system, q, v, tau, external_forces, gravity, method)
-    expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
-    if method == "mass_matrix":
-        return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
-    if method == "filter":
-        a, declined = fused_forward_dynamics(states) if before is None else before.alone(states)
-    else:
-        a, declined = np.empty((states.size, system.nv)), np.ones(states.size, dtype=bool)
-    return answered(states, (a,), declined, by_engine)[0]
+    if method != "filter":
+        return filled(out, _by_method(system, q, v, tau, external_forces, gravity, method))
+    answer: Array = FORWARD.solve(system, q, v, tau, external_forces, gravity, out)
+    return answer
 
 
 def by_engine(states: States) -> dict[str, Array]:
@@ -143,6 +109,37 @@ def by_engine(states: States) -> dict[str, Array]:
 
     states.in_parts(solve)
     return {"the acceleration": a}
+
+
+def _by_method(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: Any,
+) -> Array:
+    """Another way than the compiled filter; kinds of systems may have more ways than trees."""
+    expect_system(system)
+    own = own_way(system, "forward_dynamics_by")
+    if own is not None:
+        return np.asarray(own(system, q, v, tau, external_forces, gravity, method))
+    expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
+    if method == "mass_matrix":
+        return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
+    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    return states.shaped(FORWARD.mended(states, None, None, by_engine)[0])
+
+
+FORWARD = Solver(
+    "forward_dynamics",
+    "kfdyn.dynamics.recursions.forward",
+    "FORWARD",
+    coupled="kfdyn.dynamics.recursions.geared",
+    explain=by_engine,
+    most=DENSE,
+)
 
 
 def dynamics_filter(
@@ -198,6 +195,7 @@ def dynamics_filter(
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
+    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
     if system.couplings or system.loops:
         from kfdyn.dynamics.loops.embedding import output_forces
 
@@ -208,7 +206,6 @@ def dynamics_filter(
         if not system.is_tree:
             raise
         raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
-    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
     States.of(system, q).expect_invertible(~locked if locked.any() else None)
     return filt, bryson_frazier(ss, filt)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import fused_hybrid_dynamics, is_swept, quick_hybrid_dynamics
-from kfdyn.dynamics.forest import States, hinges_without_inertia, moved_by, told_place
-from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.dynamics.forest import DENSE, States
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.prepared import Model, model_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -83,26 +86,29 @@ def hybrid_dynamics(
     """
     expect_system(system)
     mask = _mask(system, prescribed)
-    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
-        from kfdyn.dynamics import flexible
+    own = own_way(system, "hybrid_dynamics")
+    if own is not None:
+        found: tuple[Array, Array] = own(system, q, v, tau, a, mask, external_forces, gravity)
+        return found
 
-        return flexible.hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
-    quick = None
-    if is_swept(system):
-        quick = quick_hybrid_dynamics(system, q, v, tau, a, mask, external_forces, gravity)
-    if isinstance(quick, tuple):
-        return quick
-    states = States.of(
-        system, q, v, external_forces, gravity, tau=_known(tau, ~mask, "tau"), a=_known(a, mask, "a")
-    )  # fmt: skip
-    if is_swept(system):
-        found, declined = fused_hybrid_dynamics(states, mask) if quick is None else quick.of(states)
-    else:
-        found, declined = (states["tau"].copy(), states["a"].copy()), np.ones(states.size, dtype=bool)
-    engine = _by_engine if system.is_tree else _constrained
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-        tau_all, a_all = answered(states, found, declined, lambda few: engine(few, mask), ~mask)
-    return tau_all, a_all
+    def explain(states: States) -> dict[str, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
+            found: dict[str, Array] = (own_way(system, "hybrid_of") or _by_engine)(states, mask)
+        states.expect_invertible(~mask)
+        return found
+
+    held = mask.astype(np.int64)
+    marked = marks(model_of(system), mask) if HYBRID.serving(system) is HYBRID else (held, held)
+    answers: tuple[Array, Array] = HYBRID.rows(system, (*marked, q, v, tau, a, external_forces, gravity), None, explain)
+    return answers
+
+
+def marks(model: Model, prescribed: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Dofs that are prescribed, and bodies of whose hinge's dofs some are."""
+    index = model.tables["index"]
+    counted = np.concatenate([[0], np.cumsum(prescribed)])
+    first, last = index[:, 4], index[:, 5]
+    return prescribed.astype(np.int64), (counted[last] > counted[first]).astype(np.int64)
 
 
 def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
@@ -127,59 +133,6 @@ def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
     return {"tau": tau_out, "the acceleration": a_out}
 
 
-def _constrained(states: States, mask: Mask) -> dict[str, Array]:
-    """With couplings or loops, dense and state by state, (size, nv) each: what is prescribed is one more constraint."""
-    from kfdyn.dynamics.bias import bias_forces
-    from kfdyn.dynamics.mass_matrix import mass_matrix
-    from kfdyn.multibody.closure import CONSISTENT, Ranked, column_units, row_units
-    from kfdyn.multibody.loop_tables import loop_readings
-
-    system, base = states.system, states.system.without_loops
-    here, rate, force, g = states.part(slice(None))
-    M, c = mass_matrix(base, here), bias_forces(base, here, rate, force, g)
-    tau_out, a_out, free = np.array(states["tau"]), np.array(states["a"]), ~mask
-    J, drift = np.zeros((states.size, 0, system.nv)), np.zeros((states.size, 0))
-    row, column = np.zeros(0), np.ones((states.size, system.nv))
-    if system.loops:
-        read = loop_readings(system, here, rate)
-        J, drift, row, column = read.J, read.drift, row_units(system), column_units(system, here, read)
-    for b in range(states.size):
-        wanted = -drift[b] - J[b][:, mask] @ a_out[b, mask]
-        rows = Ranked.of(J[b : b + 1, :, free], row, column[b : b + 1, free])
-        a_free, N = rows.solve(wanted[None])[0], rows.free()[0]
-        left = J[b][:, free] @ a_free - wanted
-        if np.abs(left / row).max(initial=0.0) > CONSISTENT * (1 + np.abs(wanted / row).max(initial=0.0)):
-            raise ModelError(
-                f"system {system.name!r}: the loops do not allow what is prescribed, by {np.abs(left).max():.3g} "
-                "(m/s², rad/s²); prescribe fewer dofs, or accelerations that the loops have"
-            )
-        rest = states["tau"][b, free] - c[b, free] - M[b][np.ix_(free, mask)] @ a_out[b, mask]
-        inside = N.T @ M[b][np.ix_(free, free)] @ N
-        unit = np.sqrt(np.diag(inside))
-        if N.shape[1] and not (unit.all() and np.linalg.cond(inside / np.outer(unit, unit)) < 1e15):
-            raise _without_inertia(states, free, b, unit)
-        a_free = a_free + N @ np.linalg.solve(inside, N.T @ (rest - M[b][np.ix_(free, free)] @ a_free))
-        a_out[b, free] = a_free
-        balance = expect_finite(system, M[b] @ a_out[b] + c[b], "tau", **states.arrays)
-        f = rows.forces((balance[free] - states["tau"][b, free])[None])[0]
-        tau_out[b, mask] = balance[mask] - (J[b].T @ f)[mask]
-    return {"tau": tau_out, "the acceleration": a_out}
-
-
-def _without_inertia(states: States, free: Mask, b: int, unit: Array) -> SingularError:
-    """State b has free coordinates that move nothing, in words; without loops ``unit`` is 0 where they carry none."""
-    system = states.system
-    if system.loops or type(system) is not System:
-        at = told_place(states.place(b))
-        return SingularError(
-            f"system {system.name!r}{at}: some free coordinates move no inertia; give them an armature"
-        )
-    states.expect_invertible(free)  # it may know which hinges do it
-    own = np.flatnonzero(free)
-    idle = own[unit == 0] if (unit == 0).any() else own
-    return hinges_without_inertia(system, moved_by(system, idle), states.place(b))
-
-
 def _mask(system: System, prescribed: ArrayLike) -> Mask:
     try:
         mask = np.asarray(prescribed)
@@ -201,3 +154,24 @@ def _known(value: ArrayLike, known: Mask, what: str) -> Array:
     """The value with zeros where it is not known, so that only what is used is checked."""
     array = as_floats(value, what)
     return np.where(known, array, 0.0) if array.shape[-1:] == known.shape else array
+
+
+class _Hybrid(Solver):
+    """What is not given is not looked at."""
+
+    called = MappingProxyType({"known": "a"})
+
+    def bound(self, system: System, arguments: tuple[Any, ...]) -> Any:
+        """The arguments, checked by name where they are given."""
+        mask, (q, v, tau, a, *others) = arguments[0] != 0, arguments[2:]
+        return super().bound(system, (*arguments[:2], q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), *others))
+
+
+HYBRID = _Hybrid(
+    "hybrid_dynamics",
+    "kfdyn.dynamics.recursions.hybrid",
+    "HYBRID",
+    coupled="kfdyn.dynamics.recursions.geared",
+    most=DENSE,
+    inverts=False,
+)

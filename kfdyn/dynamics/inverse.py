@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
-from kfdyn.dynamics.entries import INVERSE, fused_inverse_dynamics, quick_inverse_dynamics
 from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 
 Array = NDArray[np.float64]
+METHODS = ("newton_euler", "operators", "composite")
 
 
 def inverse_dynamics(
@@ -80,20 +81,13 @@ def inverse_dynamics(
     >>> inverse_dynamics(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi], [0.0], [1.0])
     array([21.62])
     """
-    one = INVERSE.one
-    plain = method == "newton_euler" and actuated is None
-    answer = one(system, q, v, a, external_forces, gravity) if plain and out is None else None
-    if answer is not None:  # what loops call
-        return answer
-    expect_system(system)
-    if system.is_tree and plain:
-        quick = quick_inverse_dynamics(system, q, v, a, external_forces, gravity, out)
-        if isinstance(quick, ndarray):
-            return quick if out is None else out
-    return filled(out, _checked(system, q, v, a, external_forces, gravity, method, actuated))
+    if method != "newton_euler" or actuated is not None:
+        return filled(out, _by_method(system, q, v, a, external_forces, gravity, method, actuated))
+    answer: Array = INVERSE.solve(system, q, v, a, external_forces, gravity, out)
+    return answer
 
 
-def _checked(
+def _by_method(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
@@ -103,29 +97,38 @@ def _checked(
     method: Any,
     actuated: ArrayLike | None,
 ) -> Array:
-    """The long way: arguments checked by name and broadcast."""
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_inverse_dynamics
+    """Another way than the compiled one, or not all motors."""
+    expect_system(system)
+    own = own_way(system, "inverse_dynamics_by")
+    if own is not None:
+        return np.asarray(own(system, q, v, a, external_forces, gravity, method, actuated))
+    expect_all_actuated(actuated)
+    expect_method(method, METHODS, "inverse_dynamics")
+    states = States.of(system, q, v, external_forces, gravity, **({} if a is None else {"a": a}))
+    sweep = _composite if method == "composite" else _by_operators
+    return states.shaped(INVERSE.mended(states, None, None, lambda few: _swept(few, sweep))[0])
 
-        rate = np.zeros(system.nv) if a is None else a
-        return constrained_inverse_dynamics(system, q, v, rate, external_forces, gravity, method, actuated)
+
+def expect_all_actuated(actuated: ArrayLike | None) -> None:
+    """Refuse a choice of motors where every coordinate has its own force."""
     if actuated is not None:
         raise ModelError("actuated is for systems with loops: without them every coordinate has its own force")
-    expect_method(method, ("newton_euler", "operators", "composite"), "inverse_dynamics")
-    states = States.of(system, q, v, external_forces, gravity, **({} if a is None else {"a": a}))
-    if method == "newton_euler":
-        fused = fused_inverse_dynamics(states)
-        if fused is not None:
-            return fused.reshape((*states.lead, system.nv))
-    tau = np.empty((states.size, system.nv))
-    sweep = _composite if method == "composite" else _by_operators
+
+
+def by_engine(states: States) -> dict[str, Array]:
+    """Generalised forces (size, nv) by the engine's operators on the assembled forest."""
+    return _swept(states, _by_operators)
+
+
+def _swept(states: States, sweep: Callable[[Forest, Array], Array]) -> dict[str, Array]:
+    tau, a = np.empty((states.size, states.system.nv)), states.arrays.get("a")
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
-        tau[part] = forest.by_dof(sweep(forest, forest.stack(0.0 if a is None else states["a"][part])))
+        tau[part] = forest.by_dof(sweep(forest, forest.stack(0.0 if a is None else a[part])))
 
     states.in_parts(solve)
-    return expect_finite(system, tau, "tau", **states.arrays).reshape((*states.lead, system.nv))
+    return {"tau": tau}
 
 
 def _by_operators(forest: Forest, a: Array) -> Array:
@@ -149,3 +152,13 @@ def _composite(forest: Forest, a: Array) -> Array:
     y = op.phi_strict.forward(composite.forward(own)) + op.phi.forward(ss.xi)  # from outboard accelerations only
     f = composite.forward(op.phi.backward(own)) + y  # f = ℛ α + y
     return op.H.forward(f) + op.R.forward(a)
+
+
+INVERSE = Solver(
+    "inverse_dynamics",
+    "kfdyn.dynamics.recursions.inverse",
+    "INVERSE",
+    coupled="kfdyn.dynamics.recursions.inverse",
+    explain=by_engine,
+    inverts=False,
+)

@@ -7,12 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import LOGDET_GRADIENT, Declined, fused_of_dofs, quick_of_dofs
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
 
 Array = NDArray[np.float64]
@@ -56,19 +53,8 @@ def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:
     >>> round(np.sin(1.0) / (1 + np.sin(0.5) ** 2), 6)
     np.float64(0.684207)
     """
-    answer = LOGDET_GRADIENT.one(system, q)
-    if answer is None:
-        expect_system(system)
-        expect_rigid(system, "mass_matrix_logdet_gradient")
-        answer = quick_of_dofs(LOGDET_GRADIENT, system, q) if system.is_tree else None
-    return answer if isinstance(answer, np.ndarray) else _checked(system, q, answer)
-
-
-def _checked(system: System, q: ArrayLike, before: Declined | None) -> Array:
-    """The long way: arguments checked by name, and an answer, or the words why there is none."""
-    states = States.of(system, q)
-    gradient, declined = fused_of_dofs(LOGDET_GRADIENT, states) if before is None else before.alone(states)
-    return answered(states, (gradient,), declined, _by_blocks)[0]
+    answer: Array = LOGDET_GRADIENT.solve(system, q)
+    return answer
 
 
 def _by_blocks(states: States) -> dict[str, Array]:
@@ -80,7 +66,7 @@ def _by_blocks(states: States) -> dict[str, Array]:
 
     with P⁺ behind whole hinges; the sum is over the screws j of the same hinge before i, which do not move along.
     """
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.riccati import riccati
 
     system, out = states.system, np.empty((states.size, states.system.nv))
     owner = np.repeat(np.arange(system.n_bodies), np.diff(system.layout.v_start))
@@ -129,3 +115,8 @@ def _carried_pairs(system: System) -> tuple[NDArray[np.int64], NDArray[np.int64]
             pairs += [(start + j, start + i) for i in range(body.hinge.nv) for j in range(i)]
     both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
+
+
+LOGDET_GRADIENT = Solver(
+    "mass_matrix_logdet_gradient", "kfdyn.dynamics.recursions.logdet", "LOGDET_GRADIENT", explain=_by_blocks, rigid=True
+)

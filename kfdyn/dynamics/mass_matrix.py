@@ -5,27 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import (
-    MASS_MATRIX,
-    TRACE,
-    VARIANCES,
-    Declined,
-    fused_mass_matrix,
-    fused_of_dofs,
-    is_swept,
-    quick_mass_matrix,
-    quick_of_dofs,
-)
-from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.forest import DENSE, States, expect_method
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.entries import reading
-from kfdyn.multibody.overflow import expect_finite
 from kfdyn.multibody.results import filled
 
 if TYPE_CHECKING:
@@ -33,7 +20,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
-_LOGDET = "the log-determinant of the mass matrix"
 
 
 def mass_matrix(
@@ -80,38 +66,33 @@ def mass_matrix(
     array([[5., 2.],
            [2., 1.]])
     """
-    one = MASS_MATRIX.one
-    answer = one(system, q) if out is None and method == "composite" else None
-    if answer is not None:  # what loops call
-        return answer
+    if method != "composite":
+        return filled(out, _by_method(system, q, method))
+    answer: Array = MASS_MATRIX.solve(system, q, out)
+    return answer
+
+
+def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
+    """Another way than the compiled one."""
     expect_system(system)
-    if system.is_tree and method == "composite":
-        quick = quick_mass_matrix(system, q, out)
-        if isinstance(quick, ndarray):
-            return quick if out is None else out
-    return filled(out, _checked(system, q, method))
-
-
-def _checked(system: System, q: ArrayLike, method: Any) -> Array:
-    """The long way: arguments checked by name, and an answer, or the words why there is none."""
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_mass_matrix
-
-        return constrained_mass_matrix(system, q, method)
+    own = own_way(system, "mass_matrix_by")
+    if own is not None:
+        return np.asarray(own(system, q, method))
     expect_method(method, METHODS, "mass_matrix")
     states = States.of(system, q)
-    if method == "composite":
-        fused = fused_mass_matrix(states)
-        if fused is not None:
-            return fused.reshape((*states.lead, system.nv, system.nv))
-    out = np.zeros((states.size, system.nv, system.nv))
+    return states.shaped(MASS_MATRIX.mended(states, None, None, lambda few: _formed(few, method))[0])
+
+
+def _formed(states: States, method: Any = "operator") -> dict[str, Array]:
+    """𝓜 (size, nv, nv) by the engine, or column by column."""
+    out = np.zeros((states.size, states.system.nv, states.system.nv))
     if method == "columns":
         _by_columns(states, out)
     elif method == "covariance":
         states.in_parts(lambda part: _by_covariance(states, part, out), nodes=1)
     else:
         states.in_parts(lambda part: _by_sweeps(states, part, out))
-    return expect_finite(system, out, "the mass matrix", q=q).reshape((*states.lead, system.nv, system.nv))
+    return {"the mass matrix": out}
 
 
 def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
@@ -135,10 +116,8 @@ def mass_matrix_trace(system: System, q: ArrayLike) -> Array:
     >>> mass_matrix_trace(kf.models.double_pendulum(), [0.0, 0.0])
     array(6.)
     """
-    expect_system(system)
-    if not system.is_tree:
-        return np.trace(mass_matrix(system, q), axis1=-2, axis2=-1)
-    return reading(system, TRACE, ((),), "the trace of the mass matrix", q)[0]
+    answer: Array = TRACE.solve(system, q)
+    return answer
 
 
 def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
@@ -162,47 +141,21 @@ def mass_matrix_logdet(system: System, q: ArrayLike) -> Array:
     >>> np.round(np.exp(mass_matrix_logdet(kf.models.double_pendulum(), [0.0, 0.0])), 12)
     np.float64(1.0)
     """
-    d = VARIANCES.one(system, q)
-    if d is None:
-        expect_system(system)
-        if not is_swept(system):
-            from kfdyn.dynamics.loops.constrained import constrained_logdet
-
-            return constrained_logdet(system, q)
-        d = quick_of_dofs(VARIANCES, system, q)
-    return _sum_of_logs(d) if isinstance(d, np.ndarray) else _logdet_checked(system, q, d)
+    return np.asarray(np.log(VARIANCES.solve(system, q)).sum(axis=-1))
 
 
-def _sum_of_logs(d: Array) -> Array:
-    return np.asarray(np.log(d).sum(axis=-1))
+def innovation_variances(states: States) -> dict[str, Array]:
+    """Pivots of the D(k) of whole nodes by the engine, (size, nv): their product is the determinant."""
+    from kfdyn.estimation.inference.riccati import riccati
 
-
-def _logdet_checked(system: System, q: ArrayLike, before: Declined | None) -> Array:
-    """The long way: arguments checked by name, and an answer, or the words why there is none."""
-    states = States.of(system, q)
-    d, declined = fused_of_dofs(VARIANCES, states) if before is None else before.alone(states)
-    return answered(states, (_sum_of_logs(d),), declined, _logdet_by_blocks)[0]
-
-
-def _logdet_by_blocks(states: States) -> dict[str, Array]:
-    """D(k) of whole hinges by the engine, (size,)."""
-    from kfdyn.dynamics.loops.constrained import coupled_logdet
-    from kfdyn.estimation.riccati import riccati
-
-    system, out = states.system, np.empty(states.size)
-    if not system.is_tree:
-        return {_LOGDET: coupled_logdet(states)}
-    own = np.diff(system.layout.v_start)
-    owner = np.repeat(np.arange(system.n_bodies), own)
-    within = np.arange(system.nv) - system.layout.v_start[owner]
-    diagonal = np.concatenate([[0], np.cumsum(own**2)])[owner] + within * (own[owner] + 1)
+    out = np.empty((states.size, states.system.nv))
 
     def work(part: slice) -> None:
-        L = riccati(states.forest(part).ss).D_factor.flat.reshape(part.stop - part.start, -1)
-        out[part] = 2.0 * np.log(L[:, diagonal]).sum(axis=-1)
+        L = riccati(states.forest(part).ss).D_factor
+        out[part] = np.concatenate([np.diag(L[k]) for k in range(len(L))]).reshape(-1, states.system.nv) ** 2
 
     states.in_parts(work)
-    return {_LOGDET: out}
+    return {"the log-determinant of the mass matrix": out}
 
 
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
@@ -227,10 +180,9 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     np.True_
     """
     expect_system(system)
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_sparsity
-
-        return constrained_sparsity(system)
+    own = own_way(system, "mass_matrix_sparsity")
+    if own is not None:
+        return np.asarray(own(system))
     related = np.eye(system.n_bodies, dtype=bool)
     for k in system.layout.order:
         if system.parent[k] >= 0:
@@ -262,7 +214,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
     (3.0, 9.0)
     """
-    from kfdyn.estimation.blocks import Blocks
+    from kfdyn.estimation.model.blocks import Blocks
     from kfdyn.estimation.recursions.lyapunov import forward
 
     if isinstance(ss, System):
@@ -298,3 +250,18 @@ def _by_covariance(states: States, part: slice, out: Array) -> None:
     from kfdyn.estimation import Covariances
 
     out[part] = Covariances(states.forest(part).ss).T.dense()
+
+
+_ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.geared"
+
+MASS_MATRIX = Solver(
+    "mass_matrix", _ROOM, "MASS_MATRIX", coupled=_ROOM, explain=_formed, inverts=False, minimal="mass_matrix"
+)
+TRACE = Solver(
+    "mass_matrix_trace", _ROOM, "TRACE", inverts=False,
+    explain=lambda states: {"the trace": np.trace(mass_matrix(states.system, states["q"]), axis1=-2, axis2=-1)},
+)  # fmt: skip
+VARIANCES = Solver(
+    "mass_matrix_logdet", "kfdyn.dynamics.recursions.logdet", "VARIANCES", coupled=_COUPLED,
+    explain=innovation_variances, minimal="logdet", most=DENSE,
+)  # fmt: skip

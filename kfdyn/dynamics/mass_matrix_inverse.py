@@ -6,18 +6,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import (
-    MASS_MATRIX_INVERSE,
-    Declined,
-    fused_mass_matrix_inverse,
-    quick_mass_matrix_inverse,
-)
 from kfdyn.dynamics.forest import States, expect_method
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.results import filled
@@ -72,38 +66,26 @@ def mass_matrix_inverse(
     array([[ 1., -2.],
            [-2.,  5.]])
     """
-    one = MASS_MATRIX_INVERSE.one
-    answer = one(system, q) if out is None and method == "innovations" else None
-    if answer is not None:  # what loops call
-        return answer
+    if method != "innovations":
+        return filled(out, _by_method(system, q, method))
+    answer: Array = MASS_MATRIX_INVERSE.solve(system, q, out)
+    return answer
+
+
+def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
+    """Another way than the compiled one."""
     expect_system(system)
-    quick = None
-    if system.is_tree and method == "innovations":
-        quick = quick_mass_matrix_inverse(system, q, out)
-    if isinstance(quick, ndarray):
-        return quick if out is None else out
-    return filled(out, _checked(system, q, method, quick))
-
-
-def _checked(system: System, q: ArrayLike, method: Any, before: Declined | None) -> Array:
-    """The long way: arguments checked by name, and an answer, or the words why there is none."""
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.constrained import constrained_mass_matrix_inverse
-
-        return constrained_mass_matrix_inverse(system, q, method)
+    own = own_way(system, "mass_matrix_inverse_by")
+    if own is not None:
+        return np.asarray(own(system, q, method))
     expect_method(method, METHODS, "mass_matrix_inverse")
-    states = States.of(system, q)
-    if method == "innovations":
-        inverse, declined = fused_mass_matrix_inverse(states) if before is None else before.alone(states)
-    else:
-        inverse, declined = np.empty((states.size, system.nv, system.nv)), np.ones(states.size, dtype=bool)
-    work = {"blocks": _by_blocks, "columns": _by_columns}.get(method, _by_factors)
-    return answered(states, (inverse,), declined, lambda few: by_engine(few, work))[0]
+    states, work = States.of(system, q), {"blocks": _by_blocks, "columns": _by_columns}.get(method, _by_factors)
+    return states.shaped(MASS_MATRIX_INVERSE.mended(states, None, None, lambda few: by_engine(few, work))[0])
 
 
 def _by_factors(states: States, part: slice, out: Array) -> None:
-    from kfdyn.estimation.factor import dense_inverses
-    from kfdyn.estimation.riccati import riccati
+    from kfdyn.estimation.inference.factor import dense_inverses
+    from kfdyn.estimation.inference.riccati import riccati
 
     ss = states.forest(part).ss
     tree = as_forest(states.system, states["q"][part.start]).ss  # lends its numbering
@@ -138,3 +120,12 @@ def _by_columns(states: States, part: slice, out: Array) -> None:
     unit = np.tile(np.eye(nv), size)
     columns = innovations_factor(states.forest(part).ss).solve(unit)
     out[part] = columns.reshape(nv, size, nv).transpose(1, 2, 0)
+
+
+MASS_MATRIX_INVERSE = Solver(
+    "mass_matrix_inverse",
+    "kfdyn.dynamics.recursions.mass_matrix_inverse",
+    "MASS_MATRIX_INVERSE",
+    coupled="kfdyn.dynamics.recursions.geared",
+    explain=by_engine,
+)

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.declined import answered
-from kfdyn.dynamics.entries import (
-    fused_operational_space_compliance,
-    is_swept,
-    quick_operational_space_compliance,
-)
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forest import DENSE, States
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.dynamics.solver import Solver
 from kfdyn.errors import ModelError
-from kfdyn.multibody import System
+from kfdyn.multibody import System, jacobian
 from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.prepared import Model, model_of
 from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
@@ -80,30 +75,55 @@ def operational_space_compliance(
     names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
         raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
-    if not is_swept(system):
-        from kfdyn.dynamics.loops.constrained import constrained_compliance
-
-        return filled(out, constrained_compliance(system, q, names))
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)
-    quick = quick_operational_space_compliance(system, q, bodies, positions, out)
-    if isinstance(quick, ndarray):
-        return quick if out is None else out
-    states = States.of(system, q)
-    if quick is None:
-        Omega, declined = fused_operational_space_compliance(states, bodies, positions)
-    else:
-        Omega, declined = quick.alone(states)
 
-    def engine(few: States) -> dict[str, Array]:
-        if system.is_tree:
-            return _by_engine(few, bodies, positions)
-        from kfdyn.dynamics.loops.constrained import coupled_compliance
+    def explain(states: States) -> dict[str, Array]:
+        own = own_way(system, "compliance_of")
+        found: dict[str, Array] = _by_engine(states, bodies, positions) if own is None else own(states, names)
+        return found
 
-        return {"the compliance": coupled_compliance(few, names)}
+    of = () if COMPLIANCE.serving(system) is None else _frames(model_of(system.open_tree), system, bodies, positions)
+    arguments = (6 * len(bodies), *(of or (0, bodies, positions, bodies)), q)
+    answer: Array = COMPLIANCE.rows(system, arguments, out, explain)
+    return answer
 
-    return filled(out, answered(states, (Omega,), declined, engine)[0])
+
+def _frames(
+    model: Model, system: System, bodies: NDArray[np.int64], positions: Array
+) -> tuple[int, NDArray[np.int64], Array, NDArray[np.int64]]:
+    """How many bodies are kept; where frames are, how far from their bodies; kept bodies, numbered from 1.
+
+    Kept are bodies with frames, and bodies where branches with frames meet; the others are 0.
+    """
+    key = bodies.tobytes() + positions.tobytes()
+    found = model.placed.get(key)
+    if found is not None:
+        return found
+    place = model.place[bodies]
+    parent = model.tables["index"][:, 0].tolist()
+    rank, branches = np.zeros(system.n_bodies + 1, np.int64), [0] * (system.n_bodies + 1)
+    rank[place] = 1
+    for t in range(system.n_bodies, 0, -1):
+        if branches[t] > 1:
+            rank[t] = 1
+        if rank[t] or branches[t]:
+            branches[parent[t]] += 1
+    kept = np.flatnonzero(rank[1:]) + 1
+    rank[kept] = np.arange(1, len(kept) + 1)
+    arms = np.einsum("kji,kj->ki", model.tables["frames"][place], positions)  # the tables have turned the frames
+    if len(model.placed) > 100:  # frames that somebody moves about
+        model.placed.clear()
+    found = model.placed[key] = (len(kept), place, np.ascontiguousarray(arms), rank)
+    return found
+
+
+def through_inverse(states: States, frames: Sequence[str], inverse: Array) -> Array:
+    """J inverse J* (size, 6k, 6k) of frames; O(nv³)."""
+    J = np.concatenate([jacobian(states.system, states["q"], name) for name in frames], axis=-2)
+    Omega = J @ inverse @ np.swapaxes(J, -1, -2)
+    return np.asarray(0.5 * (Omega + np.swapaxes(Omega, -1, -2)))
 
 
 def _by_engine(states: States, bodies: NDArray[np.int64], positions: Array) -> dict[str, Array]:
@@ -127,3 +147,12 @@ def _by_engine(states: States, bodies: NDArray[np.int64], positions: Array) -> d
     Omega = out.reshape(states.size, 6 * k, 6 * k)
     lower = np.tri(6 * k, dtype=bool)
     return {"the compliance": np.where(lower, Omega, Omega.swapaxes(1, 2))}
+
+
+COMPLIANCE = Solver(
+    "operational_space_compliance",
+    "kfdyn.dynamics.recursions.compliance",
+    "COMPLIANCE",
+    coupled="kfdyn.dynamics.recursions.geared_control",
+    most=DENSE,
+)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.model.blocks import FloatArray, IntArray
 
 __all__ = ["Airline", "Nile", "airline", "nile"]
 

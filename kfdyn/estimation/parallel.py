@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.filtered import Filtered
-from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.filtering import whitened
 from kfdyn.estimation.flat.prior import expect_proper
-from kfdyn.estimation.lost_digits import warn_of_the_worst
-from kfdyn.estimation.model_arguments import expect_model
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.inference.cancellation import warn_of_the_worst
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.model.model_arguments import expect_model
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
 from kfdyn.sweeps.thread_pool import POOL, threads
 
 _LEAST = 512  # nodes of a block: fewer are filtered sooner than they are handed to a thread

@@ -44,7 +44,8 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
     array = as_floats(value, what)
     if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
         wanted = "(..., " + ", ".join(map(str, tail)) + ")"
-        raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}")
+        told = system.listed(what) if tail in ((system.nq,), (system.nv,)) else ""
+        raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}{told}")
     finite = np.isfinite(array)
     if not finite.all():
         where = np.argwhere(~finite)[0]

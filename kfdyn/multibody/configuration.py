@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import DIFFERENCE, FINE, INTEGRATE, known
+from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.overflow import overflow
+from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.states import States
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -47,24 +47,8 @@ def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Array:
     >>> integrate(pendulum(), [0.5], [0.25])
     array([0.75])
     """
-    one = INTEGRATE.one
-    answer = one(system, q, dv)
-    if answer is not None:  # what loops call
-        return answer
-    expect_system(system)
-    if not system.is_tree:
-        return system.moved(q, dv)
-    if type(q) is np.ndarray and q.ndim:
-        out = np.empty(q.shape)
-        if INTEGRATE(system, math.prod(q.shape[:-1]), q, dv, out) == FINE:
-            return out
-    lead, (q_flat, step) = batch(
-        system, q=(configuration(system, q), 1), dv=(checked(system, dv, (system.nv,), "dv"), 1)
-    )
-    out = np.empty((len(q_flat), system.nq))
-    if not known(INTEGRATE(system, len(q_flat), q_flat, step, out)):
-        raise overflow(system, "the configuration that integrate() leads to", q=q_flat, dv=step)
-    return out.reshape((*lead, system.nq))
+    answer: Array = INTEGRATE.solve(system, q, dv)
+    return answer
 
 
 def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
@@ -96,21 +80,10 @@ def difference(system: System, q: ArrayLike, q2: ArrayLike) -> Array:
     array([0.1, 0.2, 0.3])
     """
     expect_system(system)
-    if not system.is_tree:
+    if system.kind not in DIFFERENCE.variants:
         return system.apart(q, q2)
-    left_inverse = model_of(system).left_inverse
-    one = DIFFERENCE.one
-    answer = one(system, left_inverse, _TOLERANCE, q, q2)
-    if answer is not None:  # what loops call
-        return answer
-    lead, (start, end) = batch(system, q=(configuration(system, q), 1), q2=(configuration(system, q2, "q2"), 1))
-    dv = np.empty((len(start), system.nv))
-    if not known(DIFFERENCE(system, len(start), left_inverse, _TOLERANCE, start, end, dv)):
-        raise ModelError(
-            f"hinge {_unreachable(system, left_inverse, start, end)!r}: the two poses differ by a motion that its "
-            "hinge map does not allow at constant velocity; go there by several integrate() steps"
-        )
-    return dv.reshape((*lead, system.nv))
+    answer: Array = DIFFERENCE.solve(system, model_of(system).left_inverse, _TOLERANCE, q, q2)
+    return answer
 
 
 def random_configuration(system: System, rng: np.random.Generator | int | None = None) -> Array:
@@ -139,12 +112,25 @@ def random_configuration(system: System, rng: np.random.Generator | int | None =
     return system.random_configuration(rng)
 
 
-def _unreachable(system: System, left_inverse: Array, start: Array, end: Array) -> str:
-    """Name of the first hinge that does not lead from its part of q to that of q2."""
-    layout, dv = system.layout, np.empty((len(start), system.nv))
+def _unreachable(states: States) -> NoReturn:
+    """Name the first hinge that does not lead from its part of q to that of q2."""
+    system, start, end = states.system, states["q"], states["q2"]
+    layout, dv, left_inverse = system.layout, np.empty((len(start), system.nv)), model_of(system).left_inverse
     for k in np.flatnonzero(layout.coordinates != Coordinates.SCREWS):
         own, there = slice(layout.q_start[k], layout.q_start[k + 1]), start.copy()
         there[:, own] = end[:, own]
         if not known(DIFFERENCE(system, len(start), left_inverse, _TOLERANCE, start, there, dv)):
-            return system.hinge_names[k]
+            raise ModelError(
+                f"hinge {system.hinge_names[k]!r}: the two poses differ by a motion that its hinge map does not allow "
+                "at constant velocity; go there by several integrate() steps"
+            )
     raise AssertionError("every hinge leads there")
+
+
+_ROOM = "kfdyn.multibody.recursions.displacement"
+
+INTEGRATE = Kernel(
+    _ROOM, "INTEGRATE", meaning="the configuration that integrate() leads to",
+    otherwise=lambda system, q, dv: system.moved(q, dv),
+)  # fmt: skip
+DIFFERENCE = Kernel(_ROOM, "DIFFERENCE", explain=_unreachable)

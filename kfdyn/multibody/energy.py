@@ -6,18 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import (
-    CENTROIDAL,
-    FINE,
-    KINETIC,
-    MOMENT,
-    MOMENTUM,
-    MOMENTUM_ABOUT,
-    POTENTIAL,
-    known,
-    reading,
-)
+from kfdyn.multibody.arguments import batch, checked, configuration
+from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.system import System
 
@@ -44,19 +34,8 @@ def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> float(kinetic_energy(pendulum(mass=2.0, length=1.0), [0.3], [3.0]))
     9.0
     """
-    one = KINETIC.one
-    answer = one(system, q, v)
-    if answer is not None:  # what loops call
-        return answer
-    answer = KINETIC.constrained(system, q, v)
-    if answer is not None:
-        return answer
-    expect_system(system)
-    rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
-    own = reading(rigid, KINETIC, ((),), "the kinetic energy", q_rigid, v_rigid)[0]
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        energy = sum((points.kinetic for points in system.beside(q, v)), own)
-    return expect_finite(system, energy, "the kinetic energy", q=q, v=v)
+    answer: Array = KINETIC.solve(system, q, v)
+    return answer
 
 
 def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = None) -> Array:
@@ -85,33 +64,8 @@ def potential_energy(system: System, q: ArrayLike, gravity: ArrayLike | None = N
     >>> float(np.diff(potential_energy(bob, [[0.0], [0.5 * np.pi]]))[0].round(6))
     19.62
     """
-    one = POTENTIAL.one
-    answer = one(system, q, gravity)
-    if answer is not None:  # what loops call
-        return answer
-    answer = POTENTIAL.constrained(system, q, gravity)
-    if answer is not None:
-        return answer
-    expect_system(system)
-    system = system.without_loops
-    rigid = isinstance(system, System)
-    if rigid:
-        system, q = system.rigid_state(q)
-    if rigid and type(q) is np.ndarray and q.ndim > 1:  # a batch as it stands
-        energy = np.empty(q.shape[:-1])
-        if POTENTIAL(system, energy.size, q, system.gravity if gravity is None else gravity, energy) == FINE:
-            return energy
-    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
-    lead, (q_flat, g_flat) = batch(system, q=(configuration(system, q), 1), gravity=(g, 1))
-    if rigid:
-        energy = np.empty(len(q_flat))
-        if not known(POTENTIAL(system, len(q_flat), q_flat, g if g.ndim == 1 else g_flat, energy)):
-            raise overflow(system, "the potential energy", q=q_flat, gravity=g)
-        return energy.reshape(lead)
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        energy = -system.mass * (_mass_centre(system, q_flat) * g_flat).sum(-1)
-        energy = sum((points.strain for points in system.beside(q_flat)), energy)
-    return expect_finite(system, energy, "the potential energy", q=q, gravity=g).reshape(lead)
+    answer: Array = POTENTIAL.solve(system, q, gravity)
+    return answer
 
 
 def center_of_mass(system: System, q: ArrayLike) -> Array:
@@ -137,11 +91,7 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
     array([2., 0., 0.])
     """
-    one = MOMENT.one
-    moment = one(system, q)
-    if moment is None:
-        moment = MOMENT.constrained(system, q)
-    com = _mass_centre(system, q) if moment is None or not system.mass else moment / system.mass
+    com: Array = MOMENT.solve(system, q) / (system.mass or 1.0)
     _require_mass(system)
     return com
 
@@ -171,22 +121,8 @@ def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> bool(np.abs(momentum(robot, drift.q, drift.v) - momentum(robot, q, v)).max() < 1e-6)
     True
     """
-    one = MOMENTUM.one
-    answer = one(system, q, v)
-    if answer is not None:  # what loops call
-        return answer
-    answer = MOMENTUM.constrained(system, q, v)
-    if answer is not None:
-        return answer
-    expect_system(system)
-    v = np.zeros(system.nv) if v is None else v  # at rest
-    if isinstance(system, System):
-        rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
-        return reading(rigid, MOMENTUM, ((6,),), "the momentum", q_rigid, v_rigid)[0]
-    com, h = _with_points(system, q, v)
-    with np.errstate(over="ignore", invalid="ignore"):  # told below
-        turning = h[..., :3] + np.cross(com, h[..., 3:])
-    return expect_finite(system, np.concatenate([turning, h[..., 3:]], axis=-1), "the momentum", q=q, v=v)
+    answer: Array = MOMENTUM.solve(system, q, v)
+    return answer
 
 
 def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
@@ -211,46 +147,73 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     >>> centroidal_momentum(uniform_chain(1), [0.0], [12.0])
     array([0., 0., 1., 0., 6., 0.])
     """
-    one = CENTROIDAL.one
-    answer = one(system, q, v)
-    if answer is None:
-        answer = CENTROIDAL.constrained(system, q, v)
-    if answer is None:
-        expect_system(system)
-        v = np.zeros(system.nv) if v is None else v  # at rest
-        if isinstance(system, System):
-            rigid, q_rigid, v_rigid = system.rigid_state(q, v=v)
-            answer = reading(rigid, CENTROIDAL, ((6,),), "the momentum", q_rigid, v_rigid)[0]
-        else:
-            answer = _with_points(system, q, v)[1]
+    answer: Array = CENTROIDAL.solve(system, q, v)
     _require_mass(system)
     return answer
 
 
-def _mass_centre(system: System, q: ArrayLike) -> Array:
-    """Mass centre (..., 3); the world's origin if there is no mass."""
-    expect_system(system)
-    rigid, q_rigid = system.rigid_state(q)
-    own = reading(rigid, MOMENT, ((3,),), "the mass centre", q_rigid)[0]
+def _kinetic(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """Of the bodies of the open tree, and of what moves beside them."""
+    tree, q_tree, v_tree = system.opened(q, v=v)
+    energy = KINETIC.rows(tree, (q_tree, v_tree))
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        moment = sum((points.moment for points in system.beside(q)), own)
-    return expect_finite(system, moment, "the first moment of mass", q=q) / (system.mass or 1.0)
+        energy = sum((points.kinetic for points in system.beside(q, v)), energy)
+    return expect_finite(system, energy, "the kinetic energy", q=q, v=v)
 
 
-def _with_points(system: System, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-    """Mass centre of bodies and of what moves beside them, and momentum about it."""
-    v_in = checked(system, v, (system.nv,), "v")
+def _potential(system: System, q: ArrayLike, gravity: ArrayLike | None) -> Array:
+    """Of the bodies of the open tree, and of what is beside them: its own weight, and what bends it."""
+    g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
+    tree, q_tree = system.opened(q)
+    energy = POTENTIAL.rows(tree, (q_tree, g))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
+        for points in system.beside(q):
+            energy = energy + (points.strain - (points.moment * g).sum(-1))
+    return expect_finite(system, energy, "the potential energy", q=q, gravity=g)
+
+
+def _moment(system: System, q: ArrayLike) -> Array:
+    """Σ m c (..., 3) of the bodies of the open tree, and of what is beside them."""
+    tree, q_tree = system.opened(q)
+    moment = MOMENT.rows(tree, (q_tree,))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+        moment = sum((points.moment for points in system.beside(q)), moment)
+    return expect_finite(system, moment, "the first moment of mass", q=q)
+
+
+def _momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """About the world's origin."""
+    v = np.zeros(system.nv) if v is None else v
+    tree, q_tree, v_tree = system.opened(q, v=v)
+    h = MOMENTUM.rows(tree, (q_tree, v_tree))
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
+        h = sum((points.momentum(np.zeros(3)) for points in system.beside(q, v)), h)
+    return expect_finite(system, h, "the momentum", q=q, v=v)
+
+
+def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
+    """About the mass centre of the bodies and of what moves beside them."""
+    v_in = checked(system, np.zeros(system.nv) if v is None else v, (system.nv,), "v")
     lead, (q_flat, v_flat) = batch(system, q=(configuration(system, q), 1), v=(v_in, 1))
-    com, h = _mass_centre(system, q_flat), np.empty((len(q_flat), 6))
+    com, h = _moment(system, q_flat) / (system.mass or 1.0), np.empty((len(q_flat), 6))
     tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
     if not known(MOMENTUM_ABOUT(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
         h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
-    expect_finite(system, h, "the momentum", q=q, v=v)
-    return com.reshape((*lead, 3)), h.reshape((*lead, 6))
+    return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
 
 
 def _require_mass(system: System) -> None:
     if system.mass == 0:
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
+
+
+_ROOM = "kfdyn.multibody.recursions.energy"
+
+KINETIC = Kernel(_ROOM, "KINETIC", coupled=_ROOM, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
+POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_ROOM, meaning="the potential energy", otherwise=_potential)
+MOMENT = Kernel(_ROOM, "MOMENT", coupled=_ROOM, meaning="the mass centre", otherwise=_moment)
+MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_ROOM, meaning="the momentum", otherwise=_momentum)
+CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_ROOM, meaning="the momentum", otherwise=_centroidal)
+MOMENTUM_ABOUT = Kernel(_ROOM, "MOMENTUM_ABOUT")

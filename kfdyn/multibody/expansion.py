@@ -211,6 +211,11 @@ class Expansion:
         return X
 
     @property
+    def kind(self) -> str:
+        """What compiled code makes of it: "geared" where X is constant, "curved" for polynomials, else "opaque"."""
+        return "geared" if not self.curves else "curved" if self.is_polynomial else "opaque"
+
+    @property
     def is_polynomial(self) -> bool:
         """Whether all curves, if there are any, are polynomials."""
         return all(curve.coefficients is not None for _, _, curve in self.curves)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import checked, expect_system
-from kfdyn.multibody.entries import ACCELERATION, JACOBIAN, POSE, VELOCITY, reading
-from kfdyn.multibody.prepared import frame_of
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.kernel import Kernel
+from kfdyn.multibody.prepared import frame_of, model_of
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
 class Pose(NamedTuple):
@@ -55,16 +56,7 @@ def frame_pose(system: System, q: ArrayLike, frame: str) -> Pose:
     >>> frame_pose(double_pendulum(length=2.0), [0, 0], "lower").position
     array([ 0.,  0., -2.])
     """
-    of = length, path, arm, turn = frame_of(system, frame)
-    one = POSE.one
-    answer = one(system, length, path, arm, turn, q)
-    if answer is not None:  # what loops call
-        return Pose._make(answer)
-    answer = POSE.constrained(system, *of, q)
-    if answer is not None:
-        return Pose._make(answer)
-    system, q = system.rigid_state(q)
-    return Pose(*reading(system, POSE, ((3, 3), (3,)), f"the position of frame {frame!r}", q, of=of))
+    return Pose._make(POSE.solve(system, *frame_of(system, frame), q))
 
 
 def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
@@ -94,7 +86,9 @@ def frame_velocity(system: System, q: ArrayLike, v: ArrayLike, frame: str) -> Ar
     if v is None:  # at rest nothing moves, and somebody has forgotten it
         expect_system(system)
         checked(system, v, (system.nv,), "v")
-    return _motion(system, q, v, None, frame, of_order=1)
+    length, path, arm, _ = frame_of(system, frame)
+    answer: Array = VELOCITY.solve(system, length, path, arm, q, v)
+    return answer
 
 
 def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str) -> Array:
@@ -124,7 +118,9 @@ def frame_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, a: Arr
     >>> frame_acceleration(double_pendulum(), [0, 0], [3.0, 0.0], [0.0, 0.0], "lower").round(6)
     array([0., 0., 0., 0., 0., 9.])
     """
-    return _motion(system, q, v, a, frame, of_order=2)
+    length, path, arm, _ = frame_of(system, frame)
+    answer: Array = ACCELERATION.solve(system, length, path, arm, q, v, a)
+    return answer
 
 
 def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, frame: str) -> Array:
@@ -155,7 +151,7 @@ def frame_bias_acceleration(system: System, q: ArrayLike, v: ArrayLike | None, f
     >>> bool(np.allclose(whole - jacobian(arm, q, "link_3") @ a, frame_bias_acceleration(arm, q, v, "link_3")))
     True
     """
-    return _motion(system, q, v, None, frame, of_order=2)
+    return frame_acceleration(system, q, v, None, frame)
 
 
 def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = None) -> Array:
@@ -189,35 +185,49 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
            [ 0.,  0.]])
     """
     length, path, arm, _ = frame_of(system, frame)
-    one = JACOBIAN.one
-    answer = one(system, length, path, arm, q) if out is None else None
-    if answer is not None:  # what loops call
-        return answer
-    of = (length, path, arm)
-    answer = JACOBIAN.constrained(system, *of, q) if out is None else None
-    if answer is not None:
-        return answer
-    rigid, q_rigid = system.rigid_state(q)
-    if rigid is not system:
-        return filled(out, system.narrowed(q, jacobian(rigid, q_rigid, frame)))
-    return filled(out, reading(system, JACOBIAN, ((6, system.nv),), "the Jacobian", q, of=of, out=out)[0])
+    answer: Array = JACOBIAN.solve(system, length, path, arm, q, out)
+    return answer
 
 
-def _motion(
-    system: System, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, frame: str, of_order: Literal[1, 2]
+def _pose(system: System, length: int, path: Index, arm: Array, turn: Array, q: ArrayLike) -> tuple[Array, Array]:
+    tree, q_tree = system.opened(q)
+    found: tuple[Array, Array] = POSE.rows(tree, (length, path, arm, turn, q_tree))
+    return found
+
+
+def _velocity(system: System, length: int, path: Index, arm: Array, q: ArrayLike, v: ArrayLike) -> Array:
+    tree, q_tree, v_tree = system.opened(q, v=v)
+    found: Array = VELOCITY.rows(tree, (length, path, arm, q_tree, v_tree))
+    return found
+
+
+def _acceleration(
+    system: System, length: int, path: Index, arm: Array, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None
 ) -> Array:
-    """Velocity (order 1) or classical acceleration (2) of the frame, (..., 6); no v is at rest, no ``a`` is a = 0."""
-    length, path, arm, _ = frame_of(system, frame)
-    entry = VELOCITY if of_order == 1 else ACCELERATION
-    one = entry.one
-    answer = one(system, length, path, arm, q, v) if of_order == 1 else one(system, length, path, arm, q, v, a)
-    if answer is not None:  # what loops call
-        return answer
-    of, more = (length, path, arm), (v,) if of_order == 1 else (v, a)
-    answer = entry.constrained(system, *of, q, *more)
-    if answer is not None:
-        return answer
-    system, q, v, a = system.rigid_state(q, v=v, a=a)
-    v = np.zeros(system.nv) if v is None else v
-    more, word = ((v,), "velocity") if of_order == 1 else ((v, a), "acceleration")
-    return reading(system, entry, ((6,),), f"the {word} of frame {frame!r}", q, *more, of=of)[0]
+    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
+    found: Array = ACCELERATION.rows(tree, (length, path, arm, q_tree, v_tree, a_tree))
+    return found
+
+
+def _jacobian(system: System, length: int, path: Index, arm: Array, q: ArrayLike) -> Array:
+    tree, q_tree = system.opened(q)
+    found: Array = system.narrowed(q, JACOBIAN.rows(tree, (length, path, arm, q_tree)))
+    return found
+
+
+def _of_frame(what: str) -> Callable[..., str]:
+    """What is said to overflow, with the name of the frame whose path and place a kernel was given."""
+
+    def meaning(system: System, length: int, path: Index, arm: Array, *_: Any) -> str:
+        names = [name for name, found in model_of(system.open_tree).frames.items() if found[2] is arm]
+        return f"the {what} of frame {names[0]!r}" if names else f"the {what} of a frame"
+
+    return meaning
+
+
+_ROOM = "kfdyn.multibody.recursions.frames"
+
+POSE = Kernel(_ROOM, "POSE", coupled=_ROOM, meaning=_of_frame("position"), otherwise=_pose)
+VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=_ROOM, meaning=_of_frame("velocity"), otherwise=_velocity)
+ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=_ROOM, meaning=_of_frame("acceleration"), otherwise=_acceleration)
+JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=_ROOM, meaning="the Jacobian", otherwise=_jacobian)

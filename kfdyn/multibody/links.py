@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.entries import LINK_TERMS, known
+from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.overflow import expect_finite, overflow
+from kfdyn.multibody.prepared import in_own_frames
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
+
+LINK_TERMS = Kernel("kfdyn.multibody.recursions.links", "LINK_TERMS", model=in_own_frames)
 
 
 class LinkTerms(NamedTuple):

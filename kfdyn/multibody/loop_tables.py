@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.multibody.arguments import configuration
-from kfdyn.multibody.entries import Later, known
+from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import Model, model_of
@@ -22,7 +22,7 @@ Index = NDArray[np.int64]
 # Of a system's size: a loop that is smaller is a point, and its lengths are nothing but rounding.
 TINY = 1e-9
 
-LOOP_ROWS = Later("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
+LOOP_ROWS = Kernel("kfdyn.multibody.recursions.loop_readings", "LOOP_ROWS")
 
 
 class LoopReadings(NamedTuple):

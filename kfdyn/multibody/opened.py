@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
+    from kfdyn.multibody.kernel import Kernel
     from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -45,17 +47,18 @@ class Opened:
         (..., nq of the open tree) array
         """
         from kfdyn.multibody.arguments import configuration
-        from kfdyn.multibody.entries import EXPAND, EXPAND_CURVED, FINE, has_gears
+        from kfdyn.multibody.kernel import FINE
 
         system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
-        answer: Array | None = EXPAND.one(system, q)
-        if answer is not None:  # what loops call
-            return answer
-        if has_gears(system) and type(q) is np.ndarray and q.ndim:
-            expand = EXPAND_CURVED if system.is_curved else EXPAND
-            every = np.empty((*q.shape[:-1], system.open_tree.nq))
-            if expand(system, math.prod(q.shape[:-1]), q, every) == FINE:
-                return every
+        kernel = _expand().serving(system)
+        if kernel is not None:
+            answer: Array | None = kernel.one(system, q)
+            if answer is not None:
+                return answer
+            if type(q) is np.ndarray and q.ndim:
+                every = np.empty((*q.shape[:-1], system.open_tree.nq))
+                if kernel(system, math.prod(q.shape[:-1]), q, every) == FINE:
+                    return every
         return self.positions(configuration(system, q))
 
     def positions(self, q: Array) -> Array:
@@ -143,6 +146,15 @@ class Opened:
 
         return difference(self.coordinates, q, q2)
 
+    def listed(self, what: str) -> str:
+        """What stands in q or v, as the end of an error; hinges are told by :meth:`Lookup.q_slice`."""
+        return ""
+
+    @property
+    def slack(self) -> Any:
+        """The system without what bends its bodies, which here nothing does."""
+        return self
+
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """Masses that move beside the bodies of :attr:`open_tree`: none here, those of bodies that bend elsewhere."""
         return ()
@@ -179,3 +191,12 @@ class Opened:
             tree = self._open.neutral()
             return self._expansion.contracted(tree, np.zeros(len(self._expansion.own_q)))
         return np.concatenate([body.hinge.neutral() for body in self.bodies])
+
+
+@lru_cache(maxsize=1)
+def _expand() -> Kernel:
+    """The compiled :meth:`Opened.expand` of systems with couplings."""
+    from kfdyn.multibody.kernel import Kernel
+
+    module = "kfdyn.multibody.recursions.geared"
+    return Kernel(module, "EXPAND", coupled=module, kind="geared")

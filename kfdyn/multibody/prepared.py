@@ -17,7 +17,7 @@ from kfdyn.multibody.numbering import close_branches, hand_out_slots, numbered
 from kfdyn.multibody.system import System
 
 if TYPE_CHECKING:
-    from kfdyn.sweeps.special import Specials
+    from kfdyn.sweeps.specialise import Specials
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -94,7 +94,7 @@ def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
     """
     from kfdyn.multibody.recursions.geared import CAMS, GEARED
     from kfdyn.sweeps.records import address_of
-    from kfdyn.sweeps.special import Specials
+    from kfdyn.sweeps.specialise import Specials
 
     nv, table = tree.tables["nv"], CAMS if system.is_curved else GEARED
     own = np.empty(tree.tables["floats"] + _LANES * _OF_PAIR * nv * nv)
@@ -115,7 +115,7 @@ def prepare(system: System, turned: bool = True) -> Model:
     """Number the bodies, turn their frames, hand out slots, and pack it all (see ``recursions/robot.py``)."""
     from kfdyn.multibody.recursions.robot import INDEX, LINK, ROBOT
     from kfdyn.sweeps.records import address_of
-    from kfdyn.sweeps.special import Specials
+    from kfdyn.sweeps.specialise import Specials
 
     layout, n = system.layout, system.n_bodies
     index, entries = numbered(layout, turned)

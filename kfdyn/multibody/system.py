@@ -32,6 +32,8 @@ from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)
+#: Where kinds of systems that compiled code knows keep the address of what was prepared.
+SLOTS = {"tree": "address", "geared": "gears", "curved": "cams"}
 #: What a dof has beside its limits.
 PER_DOF = ("armature", "damping", "stiffness", "friction")
 
@@ -122,6 +124,7 @@ class System(Lookup, Opened):
         "indefinite_inertia",
         "is_specialised",
         "is_tree",
+        "kind",
         "layout",
         "loops",
         "lower",
@@ -156,6 +159,7 @@ class System(Lookup, Opened):
     address: int
     gears: int
     cams: int
+    kind: str
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_specialised: bool
@@ -181,6 +185,7 @@ class System(Lookup, Opened):
             return
         put = super().__setattr__
         put("is_tree", True)
+        put("kind", "tree")
         put("is_specialised", False)
         put("couplings", ())
         put("loops", ())
@@ -230,6 +235,7 @@ class System(Lookup, Opened):
                 put(key, getattr(tree, key))
         for key, value in (
             ("is_tree", False),
+            ("kind", "looped" if loops else expansion.kind),
             ("couplings", couplings),
             ("loops", loops),
             ("gears", 0),
@@ -382,7 +388,7 @@ class System(Lookup, Opened):
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
         put = super().__setattr__
         put("_kept", arrays)
-        put("address" if self.is_tree else "cams" if self.is_curved else "gears", address)
+        put(SLOTS[self.kind], address)
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q, shape (nq,).

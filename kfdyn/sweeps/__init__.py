@@ -3,24 +3,24 @@
 A recursion is an ordinary Python function over numbers (:mod:`values`), variables (:mod:`variables`), memory
 (:mod:`memory`, :mod:`records`) and small algebra (:mod:`algebra`), whose loops and branches are those of
 :mod:`control_flow`. Run on Python's floats or on SymPy's symbols it computes; run on proxies it writes the code of a
-compiled function (:mod:`driver`), which is kept on disk under the digest of all it was made from (:mod:`cache`). The
-page "How to add a recursion" shows one from the first line to the last. Nothing here knows of filters or robots.
+compiled function (:mod:`compiler.driver`), which is kept on disk under the digest of all it was made from
+(:mod:`compiler.cache`). The page "How to add a recursion" shows one from the first line to the last. Nothing here knows
+of filters or robots.
 """
 
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
-    "control_flow": ("both", "carried", "cases", "down", "either", "loop", "size", "when", "while_"),
+    "control_flow": ("both", "down", "if_", "if_else", "loop", "loop_vars", "size", "switch", "while_"),
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
-    "functions": ("absolute", "arc_tangent", "fused", "maximum", "root", "sine_cosine", "smaller"),
-    "kernel": ("Declined", "Kernel"),
+    "functions": ("atan2", "fma", "maximum", "minimum", "sincos", "sqrt"),
+    "jit": ("Checks", "Tag", "sweep"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
-    "place": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
     "records": ("Packed", "Record", "Table"),
-    "call": ("Tag", "Checks", "sweep"),
     "thread_pool": ("alone", "threads"),
-    "values": ("Value", "anywhere", "choice", "count", "everywhere", "no", "now", "real", "spread", "unboxed"),
+    "trace_context": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
+    "values": ("Value", "all_lanes", "any_lanes", "broadcast", "not_", "now", "to_float", "to_int", "unboxed", "where"),
     "variables": ("local",),
 }
 

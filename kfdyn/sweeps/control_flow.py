@@ -3,16 +3,16 @@
 All are generators, since a ``for`` can run its body any number of times, none included:
 
 - ``for i in loop(n)`` is a loop; ``for i in down(n)`` the same backwards;
-- ``for _ in when(c)`` does its body only where the condition holds;
-- ``for yes in either(c)`` with ``if yes: ... else: ...`` does one of two;
-- ``state = carried(P, z)`` are variables that change in loops: ``P, z = state.get()``, ``state.set(P, z)``.
+- ``for _ in if_(c)`` does its body only where the condition holds;
+- ``for yes in if_else(c)`` with ``if yes: ... else: ...`` does one of two;
+- ``state = loop_vars(P, z)`` are variables that change in loops: ``P, z = state.get()``, ``state.set(P, z)``.
 
-Where code is written, a body is run once, to write it, and ``either`` runs both. Where Python's own numbers or
+Where code is written, a body is run once, to write it, and ``if_else`` runs both. Where Python's own numbers or
 symbols are, it is run as often as it says; and so it is where straight-line code is asked for (``unrolled``) and the
 condition is known. So nothing may leave a body early: no ``break``, no ``return``.
 """
 
-from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.trace_context import tracing
 from kfdyn.sweeps.values import BIT, INT, Value, ir_of, now, unboxed
 from kfdyn.sweeps.variables import Box, local
 
@@ -23,8 +23,8 @@ def loop(stop, start=0, step=1, until=None):
     Of an unknown ``stop`` a loop is written; of one that Python knows, too, unless no code is being written or
     straight-line code is asked for.
     """
-    known = Place.unrolled and until is None and not any(isinstance(x, Value) for x in (stop, start, step))
-    if Place.builder is None or known:
+    known = tracing.unrolled and until is None and not any(isinstance(x, Value) for x in (stop, start, step))
+    if tracing.builder is None or known:
         i = unboxed(start)
         while i < unboxed(stop) and (until is None or unboxed(until) < 0):
             yield i
@@ -45,11 +45,11 @@ def down(stop, start=0):
 
 def while_(condition):
     """Again and again while ``condition()`` holds; what it depends on is a :func:`local`."""
-    if Place.builder is None or (Place.unrolled and not isinstance(condition(), Value)):
+    if tracing.builder is None or (tracing.unrolled and not isinstance(condition(), Value)):
         while unboxed(condition()):
             yield
         return
-    build = Place.builder
+    build = tracing.builder
     head, body, after = build.blocks(3)
     build.branch(head)
     build.block = head
@@ -58,27 +58,27 @@ def while_(condition):
         yield
 
 
-def when(condition, likely=None):
+def if_(condition, likely=None):
     """Once where the condition holds, else not at all."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         if condition:
             yield
         return
-    build = Place.builder
+    build = tracing.builder
     body, after = build.blocks(2)
     build.fork(condition.ir, body, after, likely)
     with build.body(body, after):
         yield
 
 
-def either(condition):
+def if_else(condition):
     """True where the condition holds, else False; where that is not known yet, True and then False."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         yield bool(condition)
         return
-    build = Place.builder
+    build = tracing.builder
     yes, no, after = build.blocks(3)
     build.fork(condition.ir, yes, no)
     with build.body(yes, after):
@@ -87,7 +87,7 @@ def either(condition):
         yield False
 
 
-def cases(value, known):
+def switch(value, known):
     """Which of the known integers a value is: a branch for each of them, the last one for all the rest."""
     value = unboxed(value)
     if not isinstance(value, Value):
@@ -97,11 +97,11 @@ def cases(value, known):
     if not rest:
         yield first
         return
-    for this in either(value == first):
+    for this in if_else(value == first):
         if this:
             yield first
         else:
-            yield from cases(value, rest)
+            yield from switch(value, rest)
 
 
 def both(first, second, *args):
@@ -109,12 +109,12 @@ def both(first, second, *args):
     if not isinstance(first, Value):
         return first and second(*args)
     result = local(first)
-    for _ in when(result):
+    for _ in if_(result):
         result.set(second(*args))
     return result
 
 
-class carried:
+class loop_vars:
     """Variables of any structure that loops and branches change: numbers, vectors, inertias, tuples of them.
 
     A structure is a tuple, or has ``numbers()`` and ``like(numbers)`` (see :mod:`algebra`).
@@ -122,7 +122,7 @@ class carried:
 
     def __init__(self, *values):
         self._like = values
-        self._places = [(Box if Place.unrolled else local)(x) for x in flattened(values)]
+        self._places = [(Box if tracing.unrolled else local)(x) for x in flattened(values)]
 
     def get(self):
         """The values now; one alone is not in a tuple."""

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.sweeps import thread_pool
-from kfdyn.sweeps.call import Checks
-from kfdyn.sweeps.place import LANEWISE
+from kfdyn.sweeps.batch.entry_codegen import NO_MEMORY, run_plain, write_entry
+from kfdyn.sweeps.batch.single_row import LANES, write_single
+from kfdyn.sweeps.compiler.wrapper import Array, Model, Whole
+from kfdyn.sweeps.jit import Checks
 from kfdyn.sweeps.records import Table, address_of
-from kfdyn.sweeps.single import LANES, write_single
-from kfdyn.sweeps.template import NO_MEMORY, run_plain, write_entry
-from kfdyn.sweeps.wrapper import Array, Model, Whole
+from kfdyn.sweeps.trace_context import LANEWISE
 
 # Nodes times rows a thread must have before waking it pays: some 0.1 ms of work.
 _LEAST = 4096
@@ -76,8 +76,8 @@ class Options(NamedTuple):
 
     ``may_overflow``: answers are looked at, too, and FAILED where one is not finite. ``block``: rows that a thread
     takes at a time; few where a row is much work. ``unroll``: how large a model may be for straight-line code of its
-    own to pay, in nodes or numbers a row (see :mod:`special`); 0: none pays. Beyond, what a loop keeps in memory is no
-    slower than what fits no register. ``long``: a single row may be much work, so that other threads run meanwhile.
+    own to pay, in nodes or numbers a row (see :mod:`specialise`); 0: none pays. Beyond, memory is no slower than
+    what fits no register. ``long``: a single row may be much work, so that other threads run meanwhile.
     """
 
     may_overflow: bool = True
@@ -151,10 +151,11 @@ class Entry:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
         a slot.
 
-        It answers with a new array, or a tuple of them if there are several results (see :mod:`single`). Arrays for the
-        results may follow, which it fills and answers with; None for all of them stands for new ones. Whatever it does
-        not take, and a row that has no answer, go to ``otherwise`` with the same arguments; without it the answer is
-        None. The bits are those of :meth:`compiled`.
+        It returns a new array, or a tuple of them if there are several results (see :mod:`single_row`). Arrays for the
+        results may follow, which it fills and returns; None for all of them asks for new ones. What it does not take (a
+        batch, a list, arrays that share memory with results), and a row that has no answer, go to
+        ``otherwise(model, ...)`` with the same arguments, and its answer is returned; without it None is. So the rooms
+        above have one callable for one state and for batches. The bits are those of :meth:`compiled`.
         """
         first = Model(owner, slot, self.options.long, otherwise)
         return self._compiled(partial(write_single, self), [first], ("one row", LANES), alone=True)
@@ -163,7 +164,7 @@ class Entry:
         self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False
     ) -> Callable[..., Any]:
         """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
-        from kfdyn.sweeps.driver import Code, compiled
+        from kfdyn.sweeps.compiler.driver import Code, compiled
 
         arguments = [*first, *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
         for i, given in enumerate(self.given):
@@ -175,14 +176,14 @@ class Entry:
     @cached_property
     def wide(self) -> Callable[..., int]:
         """The compiled function for many rows."""
-        from kfdyn.sweeps.driver import machine
+        from kfdyn.sweeps.compiler.driver import machine
 
         return self.compiled(machine().lanes)
 
     @cached_property
     def narrow(self) -> Callable[..., int]:
         """The compiled function for few."""
-        from kfdyn.sweeps.driver import machine
+        from kfdyn.sweeps.compiler.driver import machine
 
         return self.wide if machine().lanes == NARROW else self.compiled(NARROW)
 

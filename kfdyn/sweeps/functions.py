@@ -2,10 +2,10 @@
 
 import math
 
-from kfdyn.sweeps.control_flow import when
-from kfdyn.sweeps.ir import REAL
-from kfdyn.sweeps.place import LANEWISE, Place, arithmetic
-from kfdyn.sweeps.values import Value, anywhere, choice, from_lanes, lane, lanes_of, lanewise, now, number, unboxed
+from kfdyn.sweeps.compiler.ir import REAL
+from kfdyn.sweeps.control_flow import if_
+from kfdyn.sweeps.trace_context import LANEWISE, arithmetic, tracing
+from kfdyn.sweeps.values import Value, any_lanes, from_lanes, lane, lanes_of, lanewise, now, number, unboxed, where
 from kfdyn.sweeps.variables import local
 
 # π/2 in three parts of 33 bits, so that k times the first two is exact for |k| < 2²⁰.
@@ -13,7 +13,7 @@ _FIRST, _SECOND, _THIRD = 1.57079632673412561417e00, 6.07710050630396597660e-11,
 LARGEST_ANGLE = 1e5
 
 
-def root(x):
+def sqrt(x):
     """√x, NaN of what is negative."""
     x = unboxed(x)
     if isinstance(x, Value):
@@ -23,22 +23,17 @@ def root(x):
     return math.nan if x < 0 else math.sqrt(x)
 
 
-def absolute(x):
-    """|x|."""
-    return abs(unboxed(x))
-
-
-def smaller(a, b):
+def minimum(a, b):
     """The smaller of two numbers, lane by lane; a where b is NaN."""
-    return choice(unboxed(b) < unboxed(a), b, a)
+    return where(unboxed(b) < unboxed(a), b, a)
 
 
 def maximum(a, b):
     """The larger of two numbers, lane by lane; a where b is NaN."""
-    return choice(unboxed(b) > unboxed(a), b, a)
+    return where(unboxed(b) > unboxed(a), b, a)
 
 
-def fused(a, b, c):
+def fma(a, b, c):
     """a b + c, rounded once where the processor can; lane by lane, and in whatever code the same bits.
 
     Where a compiler may fuse as it likes, it chooses which of two products is rounded, here so and there otherwise.
@@ -47,13 +42,13 @@ def fused(a, b, c):
     written = any(isinstance(x, Value) for x in (a, b, c))
     if not written or any(isinstance(x, int | float) and x in (0, 1) for x in (a, b)):  # nothing is rounded twice
         return a * b + c
-    if Place.machine.fuses:
+    if tracing.machine.fuses:
         return lanewise("fma", a, b, c)
     with arithmetic(()):
         return a * b + c
 
 
-def sine_cosine(x, offset=0.0):
+def sincos(x, offset=0.0):
     """Sine and cosine of x + offset, to 2e-16 of doubles and lanes, of others as exact as they are.
 
     A large x is reduced before the offset, which is of the size of 1, is added: else that would be lost in it.
@@ -71,7 +66,7 @@ def sine_cosine(x, offset=0.0):
         return _series(_reduced(x) + offset)
 
 
-def arc_tangent(y, x):
+def atan2(y, x):
     """atan2(y, x) by the C library, lane after lane."""
     y, x = unboxed(y), unboxed(x)
     lanes = max(lanes_of(y), lanes_of(x))
@@ -100,7 +95,7 @@ def _library(name, *args):
     args = [unboxed(x) for x in args]
     if not any(isinstance(x, Value) for x in args):
         return getattr(math, name)(*args)
-    return Place.builder.call(name, REAL, [number(x) for x in args])
+    return tracing.builder.call(name, REAL, [number(x) for x in args])
 
 
 def _series(x):
@@ -132,9 +127,9 @@ def _series(x):
 def _reduced(angle):
     """The angle itself, or its equal between −π and π in lanes where it is large, by the C library."""
     result = local(angle)
-    for _ in when(anywhere(absolute(angle) > LARGEST_ANGLE), likely=False):
+    for _ in if_(any_lanes(abs(angle) > LARGEST_ANGLE), likely=False):
         parts = []
         for x in (lane(angle, l) for l in range(lanes_of(angle))):
-            parts.append(choice(absolute(x) > LARGEST_ANGLE, arc_tangent(_library("sin", x), _library("cos", x)), x))
+            parts.append(where(abs(x) > LARGEST_ANGLE, atan2(_library("sin", x), _library("cos", x)), x))
         result.set(from_lanes(parts))
     return now(result)

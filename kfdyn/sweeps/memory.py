@@ -2,11 +2,11 @@
 
 from typing import Any, NamedTuple
 
+from kfdyn.sweeps.batch.streaming_store import LINE, Pieces
+from kfdyn.sweeps.compiler.ir import BIT, BYTE, INT, REAL
 from kfdyn.sweeps.control_flow import loop
-from kfdyn.sweeps.copies import LINE, Pieces
-from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL
-from kfdyn.sweeps.place import Place, settled
-from kfdyn.sweeps.values import choice, from_lanes, ir_of, lane, now, spread, unboxed, vanishing, wide
+from kfdyn.sweeps.trace_context import settled, tracing
+from kfdyn.sweeps.values import broadcast, from_lanes, ir_of, lane, now, unboxed, vanishing, where, wide
 
 # What takes integers and no other numbers.
 _WHOLE = ("int64", "bool")
@@ -53,21 +53,21 @@ class Vector(Memory):
         self._align = None if lanes == 1 else 8
 
     def __getitem__(self, i):
-        value = Place.builder.load(self._at(i), self._align)
-        return Place.builder.cast("trunc", value, BIT) if self.kind is BYTE else value
+        value = tracing.builder.load(self._at(i), self._align)
+        return tracing.builder.cast("trunc", value, BIT) if self.kind is BYTE else value
 
     def __setitem__(self, i, value):
         self.change()
-        Place.builder.store(ir_of(value, self.kind), self._at(i), self._align)
+        tracing.builder.store(ir_of(value, self.kind), self._at(i), self._align)
 
     def _at(self, i):
         place = self.part(i).data
-        return place if self.count == 1 else Place.builder.cast("bitcast", place, self.kind.as_pointer())
+        return place if self.count == 1 else tracing.builder.cast("bitcast", place, self.kind.as_pointer())
 
     def part(self, start, size=None):
         """The numbers from ``start`` on."""
         _counted(start, self.name)
-        place = Place.builder.gep(self.data, ir_of(start * self.count, INT))
+        place = tracing.builder.gep(self.data, ir_of(start * self.count, INT))
         return self._with(Vector(place, size, self.count))
 
     def matrix(self, start, rows, columns):
@@ -92,7 +92,7 @@ class Vector(Memory):
 
     def aligned(self):
         """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
-        address = Place.builder.cast("ptrtoint", self.data, INT)
+        address = tracing.builder.cast("ptrtoint", self.data, INT)
         return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
 
@@ -104,7 +104,7 @@ class Checked(Memory):
 
     def __init__(self, numbers, start=0, size=None, depth=None):
         self.numbers, self.start, self.size = numbers, start, len(numbers) if size is None else size
-        self.depth = Place.depth if depth is None else depth
+        self.depth = tracing.depth if depth is None else depth
 
     def _at(self, i):
         i = unboxed(i)
@@ -226,7 +226,7 @@ class Column(Memory):
         return from_lanes([self.memory[place] for place in self.places(i)])
 
     def __setitem__(self, i, value):
-        value = spread(value, self.lanes)
+        value = broadcast(value, self.lanes)
         if self.total is not None:
             self.total += vanishing(value)
         self.put(i, value)
@@ -267,9 +267,9 @@ def passes(lanes, first, last):
             yield row, 1
         return
     enough = last - first >= lanes
-    for row in loop(last, first, step=choice(enough, lanes, 1)):
+    for row in loop(last, first, step=where(enough, lanes, 1)):
         beyond = row + lanes > last
-        yield choice(enough, choice(beyond, last - lanes, row), row), choice(enough, 1, 0)
+        yield where(enough, where(beyond, last - lanes, row), row), where(enough, 1, 0)
 
 
 def clear(numbers, count):
@@ -280,4 +280,4 @@ def clear(numbers, count):
 
 def pointer(address, kind=REAL):
     """Memory at an address."""
-    return Vector(Place.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()))
+    return Vector(tracing.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()))

@@ -10,8 +10,8 @@ import ctypes
 
 import numpy as np
 
+from kfdyn.sweeps.compiler.ir import BYTE, INT, REAL
 from kfdyn.sweeps.control_flow import flattened
-from kfdyn.sweeps.ir import BYTE, INT, REAL
 from kfdyn.sweeps.memory import Checked, pointer
 from kfdyn.sweeps.values import unboxed
 
@@ -161,13 +161,13 @@ class Packed(int):
 
 
 class Fields:
-    """What is known of a model, by name; ``alone``: code is for one row (see :mod:`single`)."""
+    """What is known of a model, by name; ``alone``: code is for one row (see :mod:`single_row`)."""
 
     alone = False
 
 
 def address_of(array):
-    """Where an array's numbers begin; from where compiled code reads it, too (see :mod:`interpreter`)."""
+    """Where an array's numbers begin; from where compiled code reads it, too (see :mod:`cpython_abi`)."""
     if type(array) is not np.ndarray:
         raise TypeError(f"{type(array).__name__} is no array")
     return _WORD.from_address(id(array) + _HEAD).value

@@ -9,8 +9,8 @@ import operator
 import struct
 from functools import lru_cache
 
-from kfdyn.sweeps.ir import BIT, BYTE, INT, REAL, integer, vector
-from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.compiler.ir import BIT, BYTE, INT, REAL, integer, vector
+from kfdyn.sweeps.trace_context import tracing
 
 
 def wide(lanes):
@@ -55,8 +55,8 @@ class Value:
         if swapped:
             a, b = b, a
         if a.type.whole:
-            return getattr(Place.builder, whole)(a, b)
-        return Place.builder.operate(f"{real} {Place.flags}", a, b)
+            return getattr(tracing.builder, whole)(a, b)
+        return tracing.builder.operate(f"{real} {tracing.flags}", a, b)
 
     def __add__(self, other):
         return self if _is(other, 0) else self._binary(other, "fadd", "add")
@@ -89,19 +89,19 @@ class Value:
         return self._binary(other, "fdiv", "", swapped=True)
 
     def __floordiv__(self, other):
-        return Place.builder.operate("sdiv", *self._both(other))
+        return tracing.builder.operate("sdiv", *self._both(other))
 
     def __mod__(self, other):
-        return Place.builder.operate("srem", *self._both(other))
+        return tracing.builder.operate("srem", *self._both(other))
 
     def __neg__(self):
         value = self.ir
         if value.type.whole:
-            return Place.builder.sub(constant(INT, 0), value)
-        return Place.builder.pure(value.type, f"fneg {value}")
+            return tracing.builder.sub(constant(INT, 0), value)
+        return tracing.builder.pure(value.type, f"fneg {value}")
 
     def _compare(self, other, sign):
-        return Place.builder.compare(sign, *self._both(other))
+        return tracing.builder.compare(sign, *self._both(other))
 
     def __lt__(self, other):
         return self._compare(other, "<")
@@ -125,7 +125,7 @@ class Value:
 
     def _joined(self, what, other):
         value = self.ir
-        return Place.builder.operate(what, value, ir_of(other, value.type))
+        return tracing.builder.operate(what, value, ir_of(other, value.type))
 
     def __and__(self, other):
         return self._joined("and", other)
@@ -142,13 +142,13 @@ class Value:
         return self._joined("xor", constant(self.type, (1,) * lanes if lanes > 1 else 1))
 
     def __abs__(self):
-        return choice(self < 0, -self, self) if self.type.whole else lanewise("fabs", self)
+        return where(self < 0, -self, self) if self.type.whole else lanewise("fabs", self)
 
     def __pow__(self, power):
         return _power(self, power)
 
     def __bool__(self):
-        raise TypeError("this is not known before the code runs: use when(...), either(...) or choice(...)")
+        raise TypeError("this is not known before the code runs: use if_(...), if_else(...) or where(...)")
 
     def __index__(self):
         raise TypeError("this index is not known before the code runs: use loop(...)")
@@ -172,7 +172,7 @@ class Value:
 
 
 _INSTEAD = (
-    "instead of the functions of math and numpy use root, absolute, sine_cosine, arc_tangent, smaller, maximum or real "
+    "instead of the functions of math and numpy use abs(x), or sqrt, sincos, atan2, minimum, maximum or to_float "
     "of kfdyn.sweeps"
 )
 
@@ -188,7 +188,7 @@ def _power(x, power):
     """A product of so many; of fewer than none, 1 over it."""
     power = unboxed(power)
     if not isinstance(power, int):
-        raise TypeError("a power is an integer that is known while code is written, as in x ** 2; root(x) is √x")
+        raise TypeError("a power is an integer that is known while code is written, as in x ** 2; sqrt(x) is √x")
     if power < 0:
         return 1.0 / _power(x, -power)
     made = 1 if x.type.whole else 1.0
@@ -253,7 +253,7 @@ def lanes_of(x):
     return x.type.count if isinstance(x, Value) else 1
 
 
-def choice(condition, yes, no):
+def where(condition, yes, no):
     """``yes if condition else no``, both of which are computed; lane by lane where the condition is."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
@@ -266,10 +266,10 @@ def choice(condition, yes, no):
         kind = kinds[0]
     else:
         kind = INT if isinstance(yes, int) and isinstance(no, int) else REAL
-    return Place.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind))
+    return tracing.builder.select(condition.ir, ir_of(yes, kind), ir_of(no, kind))
 
 
-def no(condition):
+def not_(condition):
     """Its opposite; Python's own ~True is −2."""
     condition = unboxed(condition)
     return ~condition if isinstance(condition, Value) else not condition
@@ -285,29 +285,29 @@ def lanewise(name, *args):
     lanes = max(map(lanes_of, args))
     name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
     numbers = [number(x, lanes) for x in args]
-    return Place.builder.call(name, numbers[0].type, numbers, pure=True)
+    return tracing.builder.call(name, numbers[0].type, numbers, pure=True)
 
 
-def spread(value, lanes):
+def broadcast(value, lanes):
     """A number in every lane; as it is where no code is written."""
-    return value if Place.builder is None else number(value, lanes)
+    return value if tracing.builder is None else number(value, lanes)
 
 
-def count(condition):
+def to_int(condition):
     """1 where the condition holds, else 0."""
     condition = unboxed(condition)
-    return Place.builder.cast("zext", condition.ir, INT) if isinstance(condition, Value) else int(condition)
+    return tracing.builder.cast("zext", condition.ir, INT) if isinstance(condition, Value) else int(condition)
 
 
-def real(i):
+def to_float(i):
     """An index as a number."""
     i = unboxed(i)
-    return Place.builder.cast("sitofp", i.ir, REAL) if isinstance(i, Value) else float(i)
+    return tracing.builder.cast("sitofp", i.ir, REAL) if isinstance(i, Value) else float(i)
 
 
 def lane(x, l):
     """Lane l of a number, l known while code is written."""
-    return x if lanes_of(x) == 1 else Place.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}")
+    return x if lanes_of(x) == 1 else tracing.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}")
 
 
 def from_lanes(values):
@@ -317,22 +317,22 @@ def from_lanes(values):
         return values[0]
     made = constant(wide(len(values)), None)
     for l, value in enumerate(values):
-        made = Place.builder.insert_element(made, value, l)
+        made = tracing.builder.insert_element(made, value, l)
     return made
 
 
 def vanishing(x):
     """0 where a number is finite, else NaN; a product that is computed, whatever else is left out."""
     x = now(x)
-    return Place.builder.operate("fmul", x, constant(x.type, 0.0)) if isinstance(x, Value) else x * 0.0
+    return tracing.builder.operate("fmul", x, constant(x.type, 0.0)) if isinstance(x, Value) else x * 0.0
 
 
-def everywhere(condition):
+def all_lanes(condition):
     """Whether a condition holds in all lanes."""
     return _of_lanes(condition, "==", -1)
 
 
-def anywhere(condition):
+def any_lanes(condition):
     """Whether a condition holds in some lane."""
     return _of_lanes(condition, "!=", 0)
 
@@ -342,8 +342,8 @@ def _of_lanes(condition, sign, bits):
     condition = unboxed(condition)
     if lanes_of(condition) == 1:
         return condition
-    found = Place.builder.cast("bitcast", condition.ir, integer(condition.type.count))
-    return Place.builder.compare(sign, found, constant(found.type, bits))
+    found = tracing.builder.cast("bitcast", condition.ir, integer(condition.type.count))
+    return tracing.builder.compare(sign, found, constant(found.type, bits))
 
 
 def ir_of(value, kind):
@@ -358,27 +358,27 @@ def ir_of(value, kind):
     if value.type is kind:
         return value
     if kind.count > value.type.count == 1:
-        return Place.builder.in_all_lanes(value, kind)
+        return tracing.builder.in_all_lanes(value, kind)
     if kind is BYTE and value.type is BIT:
-        return Place.builder.cast("zext", value, kind)
+        return tracing.builder.cast("zext", value, kind)
     cure = _CURES.get((value.type, kind), "")
     if value.type.part is kind:
-        cure = f": spread(x, {value.type.count}) is a number in as many lanes, for a variable to begin with"
+        cure = f": broadcast(x, {value.type.count}) is a number in as many lanes, for a variable to begin with"
     raise TypeError(f"{_noun(value.type)} stands where {_noun(kind)} is wanted{cure}")
 
 
 _NOUNS = {REAL: "a number", INT: "an index", BIT: "a condition", BYTE: "a truth value"}
 _CURES = {
-    (INT, REAL): ": real(i) is the number of an index i",
+    (INT, REAL): ": to_float(i) is the number of an index i",
     (REAL, INT): ": indices are counted by loop(n), or stand in arrays of int64",
-    (BIT, REAL): ": choice(c, 1.0, 0.0) is a number",
-    (BIT, INT): ": count(c) is 1 where a condition c holds, else 0",
+    (BIT, REAL): ": where(c, 1.0, 0.0) is a number",
+    (BIT, INT): ": to_int(c) is 1 where a condition c holds, else 0",
     (REAL, BIT): ": x != 0.0 is a condition",
     (INT, BIT): ": i != 0 is a condition",
 }
 
 
 def _noun(kind):
-    """What a type is to him who writes a recursion."""
+    """Name a type of LLVM in error messages."""
     noun = _NOUNS.get(kind.part, str(kind.part))
     return noun if kind.count == 1 else f"{noun} in {kind.count} lanes"

@@ -2,22 +2,22 @@
 
 import operator
 
-from kfdyn.sweeps.ir import BIT, INT, REAL
-from kfdyn.sweeps.place import Place, settled
+from kfdyn.sweeps.compiler.ir import BIT, INT, REAL
+from kfdyn.sweeps.trace_context import settled, tracing
 from kfdyn.sweeps.values import Value, Variable, ir_of, unboxed
 
 
 def local(value):
     """A new variable; in compiled code where code is being written, unless Python can keep it."""
-    written = isinstance(value, Value) or (isinstance(value, int | float) and not Place.unrolled)
-    if Place.builder is None or not written:
+    written = isinstance(value, Value) or (isinstance(value, int | float) and not tracing.unrolled)
+    if tracing.builder is None or not written:
         return Box(unboxed(value))
     if isinstance(value, Value):
         value = value.ir
     else:
         value = ir_of(value, BIT if isinstance(value, bool) else INT if isinstance(value, int) else REAL)
-    place = Place.builder.alloca(value.type)
-    Place.builder.store(value, place)
+    place = tracing.builder.alloca(value.type)
+    tracing.builder.store(value, place)
     return Local(place)
 
 
@@ -30,7 +30,7 @@ class Local(Variable, Value):
     @property
     def ir(self):
         """Its value now."""
-        return Place.builder.load(self.place)
+        return tracing.builder.load(self.place)
 
     @property
     def type(self):
@@ -39,14 +39,14 @@ class Local(Variable, Value):
 
     def set(self, value):
         """Give it another value."""
-        Place.builder.store(ir_of(value, self.type), self.place)
+        tracing.builder.store(ir_of(value, self.type), self.place)
 
 
 class Box(Variable):
     """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
 
     def __init__(self, value):
-        self.value, self.depth = value, Place.depth
+        self.value, self.depth = value, tracing.depth
 
     def set(self, value):
         """Give it another value."""

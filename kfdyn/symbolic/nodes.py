@@ -1,7 +1,7 @@
 """Links as nodes of the filter, in symbols: the page of the engine run on formulas (R86 section 11).
 
-What :mod:`kfdyn.estimation.recursions.page` calls a node is a link here, in its own frame, and an output one dof of its
-joint. Every letter may stand for several columns: unit forces, of which all share the gains.
+What :mod:`kfdyn.estimation.recursions.node_update` calls a node is a link here, in its own frame, and an output one dof
+of its joint. Every letter may stand for several columns: unit forces, of which all share the gains.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import SingularError
-from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.node_update import Output, Straight, filter_node, smooth_node
 from kfdyn.textbook.sko import Model
 
 

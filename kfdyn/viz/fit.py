@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kfdyn.estimation.fitting import Fit
+    from kfdyn.estimation.model.state_space import StateSpace
     from kfdyn.estimation.series import SeriesFit
-    from kfdyn.estimation.state_space import StateSpace
 
 _MOST = 6  # panels that a figure draws if it is not told which
 
@@ -101,7 +101,7 @@ class _Drawn(NamedTuple):
 
 def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_Drawn]:
     """All rows of the figure."""
-    from kfdyn.estimation.patterns import smooth_batch
+    from kfdyn.estimation.inference.missing_data import smooth_batch
     from kfdyn.estimation.series import SeriesFit
 
     if isinstance(fit, SeriesFit):
@@ -148,7 +148,7 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
 
 
 def _of_series(fit: Any) -> tuple[StateSpace, Any, str, _Along]:
-    from kfdyn.estimation.series.given import given_series
+    from kfdyn.estimation.series.input_data import given_series
 
     T, steps = given_series(fit.y, fit.model.outputs, fit.model.parts)
     rows = T.reshape(-1, T.shape[-1])

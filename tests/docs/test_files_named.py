@@ -44,13 +44,14 @@ def test_most_files_are_as_short_as_promised():
 def test_functions_stand_where_the_page_says():
     """The life of a call: what a file is named for is in it."""
     for name, file in {
-        "FORWARD = Later(": "dynamics/entries.py",
-        "class Later": "multibody/entries.py",
+        "FORWARD = Solver(": "dynamics/forward.py",
+        "class Kernel": "multibody/kernel.py",
         "class Entry": "sweeps/entry.py",
-        "def quick_forward_dynamics|quick_forward_dynamics =": "dynamics/entries.py",
-        "def smooth_node": "estimation/recursions/page.py",
-        "def smooth_covariance": "estimation/recursions/page.py",
-        "def kalman_filter": "estimation/filtering.py",
+        "class Solver": "dynamics/solver.py",
+        "def own_way": "dynamics/kinds.py",
+        "def smooth_node": "estimation/recursions/node_update.py",
+        "def smooth_covariance": "estimation/recursions/node_update.py",
+        "def kalman_filter": "estimation/inference/filter.py",
     }.items():
         text = (ROOT / "kfdyn" / file).read_text(encoding="utf-8")
         assert any(part in text for part in name.split("|")), (name, file)

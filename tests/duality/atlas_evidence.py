@@ -37,8 +37,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.blocks import Blocks
-from kfdyn.estimation.operator import Operator
+from kfdyn.estimation.model.blocks import Blocks
+from kfdyn.estimation.operators.operator import Operator
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "kfdyn" / "duality" / "atlas_evidence.json"

@@ -19,7 +19,7 @@ from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.models.random_bodies import KINDS
 from kfdyn.spatial import rotation_vector_to_matrix
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
 COORDINATES = tuple(kind for kind in KINDS if kind not in ("custom", "ball", "free"))
@@ -233,21 +233,24 @@ def test_a_singular_configuration_is_one_whatever_the_bodies_weigh(weight):
 
 
 def one_sweep(call):
-    """What the one compiled call says, or None."""
-    said = []
+    """What the one compiled call says; None where it leaves rows to be made of parts."""
+
+    def refuse(*_, **__):
+        raise KfdynError
+
     with pytest.MonkeyPatch.context() as patch:
-        quick = control._quick
-        patch.setattr(control, "_quick", lambda *given: said.append(quick(*given)) or said[0])
+        for name in ("_torque_by_parts", "_control_by_parts"):
+            patch.setattr(control, name, refuse)
         with suppress(KfdynError):
-            call()
-    return said[0]
+            return call()
+    return None
 
 
 def many_calls(call):
-    """What the functions say of which a controller is made, all rows being declined by the compiled call."""
+    """What the functions say of which a controller is made, where no compiled call serves it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control, "_quick", lambda *_: None)
-        patch.setattr(control, "_swept", lambda _, s, of: (np.empty((s.size, s.system.nv)), np.ones(s.size, bool)))
+        for kernel in (control.COMPUTED_TORQUE, control.OPERATIONAL_SPACE_CONTROL):
+            patch.setattr(kernel, "serving", lambda _: None)
         return call()
 
 

@@ -5,9 +5,9 @@ import pytest
 from flexible_cases import random_tree, state, tree
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import marks
 from kfdyn.dynamics.flexible import solve
 from kfdyn.dynamics.flexible.assembly import flexible_forest
+from kfdyn.dynamics.hybrid import marks
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody.flexible.prepared import flexible_model_of
 

@@ -7,7 +7,7 @@ from flexible_cases import random_tree, state, tree
 import kfdyn as kf
 from kfdyn.dynamics import behind_modes, partition_hinges, succession
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import (
-    fused_forward_dynamics,
-    fused_inverse_dynamics,
-    fused_mass_matrix,
-    fused_mass_matrix_inverse,
-)
 from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forward import FORWARD
+from kfdyn.dynamics.inverse import INVERSE
+from kfdyn.dynamics.mass_matrix import MASS_MATRIX
+from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.errors import SingularError
 from kfdyn.spatial import spatial_inertia
 
@@ -22,6 +20,12 @@ from kfdyn.spatial import spatial_inertia
 def motion(system, rng, size):
     q = np.stack([system.random_configuration(rng) for _ in range(size)]) if size else np.zeros((0, system.nq))
     return q, *rng.normal(size=(3, size, system.nv)), rng.normal(size=(size, system.n_bodies, 6))
+
+
+def swept(kernel, states):
+    """What compiled code answers (size, ...), and which states it declines."""
+    (answer,), declined = kernel.swept(states)
+    return answer, declined
 
 
 def engine(system, q, v, tau, force, gravity=None):
@@ -44,7 +48,7 @@ def test_forward_is_the_engine(n, seed, size):
     system, rng = kf.models.random_tree(n, seed=seed), np.random.default_rng(seed)
     q, v, tau, _, force = motion(system, rng, size)
     states = States.of(system, q, v, force, tau=tau)
-    a, flagged = fused_forward_dynamics(states)
+    a, flagged = swept(FORWARD, states)
     assert not flagged.any()
     # The engine's own rounding grows with the conditioning of 𝓜, so it is the residual that is held to 1e-12.
     residual = kf.mass_matrix(system, q) @ (a - engine(system, q, v, tau, force))[..., None]
@@ -58,7 +62,7 @@ def test_inverse_is_the_operators(n, seed, size):
     """R86:7-ID by the engine's φ* and φ: tau = H φ (M φ*(H*a + η) + ξ) + R a."""
     system, rng = kf.models.random_tree(n, seed=seed), np.random.default_rng(seed)
     q, v, _, a, force = motion(system, rng, size)
-    tau = fused_inverse_dynamics(States.of(system, q, v, force, a=a))
+    tau, _ = swept(INVERSE, States.of(system, q, v, force, a=a))
     for b in range(size):
         ss = kf.as_estimation(system, q[b], v[b], force[b])
         op = kf.Operators(ss)
@@ -73,8 +77,8 @@ def test_mass_matrix_is_the_covariance_and_its_inverse_the_factors(n, seed, size
     system, rng = kf.models.random_tree(n, seed=seed), np.random.default_rng(seed)
     q = motion(system, rng, size)[0]
     states = States.of(system, q)
-    M = fused_mass_matrix(states)
-    inverse, flagged = fused_mass_matrix_inverse(states)
+    M, _ = swept(MASS_MATRIX, states)
+    inverse, flagged = swept(MASS_MATRIX_INVERSE, states)
     assert not flagged.any()
     np.testing.assert_array_equal(inverse, inverse.swapaxes(1, 2))
     for b in range(size):
@@ -93,11 +97,11 @@ def test_results_do_not_depend_on_batch_size_or_threads(size, monkeypatch):
     answers = []
     for workers in ("1", "2", "3"):
         monkeypatch.setenv("KFDYN_NUM_THREADS", workers)
-        answers.append(fused_forward_dynamics(States.of(system, q, v, tau=tau))[0])
+        answers.append(swept(FORWARD, States.of(system, q, v, tau=tau))[0])
     for other in answers[1:]:
         np.testing.assert_array_equal(answers[0], other)
     for b in range(0, size, 1000):
-        alone = fused_forward_dynamics(States.of(system, q[b], v[b], tau=tau[b]))[0][0]
+        alone = swept(FORWARD, States.of(system, q[b], v[b], tau=tau[b]))[0][0]
         np.testing.assert_array_equal(alone, answers[0][b])
 
 
@@ -106,8 +110,8 @@ def test_large_angles_are_reduced_exactly():
     q = np.array([[1e3, -7e4, 3.3e5, 1e9, -2e12, 8.0], np.arange(6.0)])
     reduced = np.arctan2(np.sin(q), np.cos(q))
     tau = np.ones((2, 6))
-    one = fused_forward_dynamics(States.of(system, q, tau=tau))[0]
-    other = fused_forward_dynamics(States.of(system, reduced, tau=tau))[0]
+    one = swept(FORWARD, States.of(system, q, tau=tau))[0]
+    other = swept(FORWARD, States.of(system, reduced, tau=tau))[0]
     np.testing.assert_allclose(one, other, rtol=1e-9)  # the angles themselves carry 1e3·ε to 3e5·ε of rounding
 
 
@@ -121,7 +125,7 @@ def test_a_hinge_without_inertia_is_flagged_in_its_lane_only():
         ]
         system = kf.System(bodies)
         q = np.random.default_rng(0).normal(size=(11, 2))
-        _, flagged = fused_forward_dynamics(States.of(system, q, tau=np.ones((11, 2))))
+        _, flagged = swept(FORWARD, States.of(system, q, tau=np.ones((11, 2))))
         assert flagged.all() == singular
         if singular:
             with pytest.raises(SingularError, match="hinge 'ring'"):
@@ -145,8 +149,8 @@ def test_noise_left_by_earlier_hinges_is_no_inertia(names):
         ]
         system = kf.System(bodies)
     q = np.stack([system.random_configuration(rng) for _ in range(20)])
-    assert fused_forward_dynamics(States.of(system, q, tau=np.ones((20, system.nv))))[1].all()
-    assert fused_mass_matrix_inverse(States.of(system, q))[1].all()
+    assert swept(FORWARD, States.of(system, q, tau=np.ones((20, system.nv))))[1].all()
+    assert swept(MASS_MATRIX_INVERSE, States.of(system, q))[1].all()
     with pytest.raises(SingularError, match="hinge"):
         kf.forward_dynamics(system, q, None, np.ones((20, system.nv)))
     with pytest.raises(SingularError, match="hinge"):
@@ -169,8 +173,8 @@ def test_noise_of_a_mass_that_slides_freely_is_no_inertia(hinge):
             ]
         )
         q = rng.normal(size=(4, system.nv)) * (np.arange(system.nv) <= hinge.nv)
-        assert fused_forward_dynamics(States.of(system, q, tau=np.ones((4, system.nv))))[1].all()
-        assert fused_mass_matrix_inverse(States.of(system, q))[1].all()
+        assert swept(FORWARD, States.of(system, q, tau=np.ones((4, system.nv))))[1].all()
+        assert swept(MASS_MATRIX_INVERSE, States.of(system, q))[1].all()
 
 
 @pytest.mark.slow
@@ -178,7 +182,7 @@ def test_a_very_long_chain_is_not_flagged():
     """The moment of inertia of all that is outboard grows with its number's cube; what moves along does not."""
     system, rng = kf.models.chain(60_000), np.random.default_rng(0)
     tau = rng.normal(size=system.nv)
-    assert not fused_forward_dynamics(States.of(system, system.random_configuration(rng), tau=tau))[1].any()
+    assert not swept(FORWARD, States.of(system, system.random_configuration(rng), tau=tau))[1].any()
 
 
 @pytest.mark.slow
@@ -192,7 +196,7 @@ def test_a_very_long_planar_chain_is_not_flagged(axis):
     ]
     system, rng = kf.System(bodies), np.random.default_rng(0)
     q, v, tau = rng.uniform(-0.5, 0.5, n), rng.normal(size=n), rng.normal(size=n)
-    a, singular = fused_forward_dynamics(States.of(system, q, v, tau=tau))
+    a, singular = swept(FORWARD, States.of(system, q, v, tau=tau))
     assert not singular.any()
     expected = kf.forward_dynamics(system, q, v, tau, method="engine")
     assert np.abs(a[0] - expected).max() <= 1e-10 * np.abs(expected).max()
@@ -207,7 +211,7 @@ def test_noise_on_a_long_chain_is_no_inertia():
         second = dataclasses.replace(first, parent="ring", position=np.zeros(3), rotation=np.eye(3), armature=0.0)
         system = kf.System([ring, second, *rest])
         q = np.stack([system.random_configuration(rng) for _ in range(3)])
-        a, flagged = fused_forward_dynamics(States.of(system, q, tau=np.ones((3, system.nv))))
+        a, flagged = swept(FORWARD, States.of(system, q, tau=np.ones((3, system.nv))))
         assert flagged.all() == singular and flagged.any() == singular
     expected = engine(system, q, np.zeros(a.shape), np.ones(a.shape), np.zeros((3, system.n_bodies, 6)))
     np.testing.assert_allclose(a, expected, rtol=0, atol=1e-10 * np.abs(expected).max())

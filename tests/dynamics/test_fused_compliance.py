@@ -6,14 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import _placed, fused_operational_space_compliance
 from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.operational_space import _by_engine
+from kfdyn.dynamics.operational_space import COMPLIANCE as KERNEL
+from kfdyn.dynamics.operational_space import _by_engine, _frames
 from kfdyn.multibody.prepared import model_of
 
 
 def configurations(system, rng, size):
     return np.stack([system.random_configuration(rng) for _ in range(size)]) if size else np.zeros((0, system.nq))
+
+
+def swept(states, bodies, positions):
+    """Ω, and which states the sweep declines."""
+    of = 6 * len(bodies), *_frames(model_of(states.system), states.system, bodies, positions)
+    (Omega,), flagged = KERNEL.swept(states, of)
+    return Omega, flagged
 
 
 @settings(max_examples=25, deadline=None)
@@ -24,7 +31,7 @@ def test_compliance_is_the_engines(n, seed, frames, size, trees):
     q = configurations(system, rng, size)
     bodies, positions = rng.integers(n, size=frames), rng.normal(size=(frames, 3))
     states = States.of(system, q)
-    Omega, flagged = fused_operational_space_compliance(states, bodies, positions)
+    Omega, flagged = swept(states, bodies, positions)
     assert not flagged.any()
     (expected,) = _by_engine(states, bodies, positions).values()
     np.testing.assert_allclose(Omega, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -84,8 +91,8 @@ def test_lanes_and_plain_numbers_do_not_show():
     system = kf.models.random_tree(9, seed=3)
     q, model = configurations(system, np.random.default_rng(0), 11), model_of(system)
     bodies, positions = np.array([8, 2, 7]), np.random.default_rng(1).normal(size=(3, 3))
-    expected, _ = fused_operational_space_compliance(States.of(system, q), bodies, positions)
-    of = (18, *_placed(model, system, bodies, positions))
+    expected, _ = swept(States.of(system, q), bodies, positions)
+    of = (18, *_frames(model, system, bodies, positions))
     for rows, enter in ((11, COMPLIANCE.compiled(2)), (1, lambda address, _, *args: COMPLIANCE.plain(model, *args))):
         out = np.full((rows, 18, 18), np.nan)
         assert enter(model.address, 0, *of, q[:rows], out) == 1

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import fused_forward_dynamics, fused_hybrid_dynamics, marks, quick_hybrid_dynamics
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.hybrid import HYBRID, marks
 from kfdyn.errors import KfdynError
 from kfdyn.multibody.prepared import model_of
 
@@ -39,8 +38,8 @@ def test_hybrid_is_the_engine(n, seed, size, share):
     q, v, tau, a, force = motion(system, rng, size)
     g, mask = rng.normal(size=3), rng.random(system.nv) < share
     unread = np.where(mask, np.nan, tau), np.where(mask, a, np.nan)
-    answers = quick_hybrid_dynamics(system, q, v, *unread, mask, force, g)
-    assert answers is not None
+    answers, fine = HYBRID.attempt(system, (*marks(model_of(system), mask), q, v, *unread, force, g))
+    assert fine
     expected = engine(system, q, v, tau, a, mask, force, g)
     np.testing.assert_array_equal(answers[0][:, ~mask], tau[:, ~mask])
     np.testing.assert_array_equal(answers[1][:, mask], a[:, mask])
@@ -54,11 +53,11 @@ def test_hybrid_is_the_engine(n, seed, size, share):
 def test_nothing_prescribed_is_forward_dynamics_to_the_bit():
     system, rng = kf.models.random_tree(11, seed=2), np.random.default_rng(0)
     q, v, tau, a, force = motion(system, rng, 9)
-    states = States.of(system, q, v, force, tau=tau, a=a)
-    got, flagged = fused_hybrid_dynamics(states, np.zeros(system.nv, dtype=bool))
-    assert not flagged.any()
+    marked = marks(model_of(system), np.zeros(system.nv, dtype=bool))
+    got, fine = HYBRID.attempt(system, (*marked, q, v, tau, a, force, None))
+    assert fine
     np.testing.assert_array_equal(got[0], tau)
-    np.testing.assert_array_equal(got[1], fused_forward_dynamics(states)[0])
+    np.testing.assert_array_equal(got[1], kf.forward_dynamics(system, q, v, tau, force))
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 17, 4097])

@@ -28,6 +28,7 @@ CALLS = {
     "forward": lambda s, q, v, u, f=None, g=None: kf.forward_dynamics(s, q, v, u, f, g),
     "inverse": lambda s, q, v, u, f=None, g=None: kf.inverse_dynamics(s, q, v, u, f, g),
     "bias": lambda s, q, v, u, f=None, g=None: kf.bias_forces(s, q, v, f, g),
+    "gravity": lambda s, q, v, u, f=None, g=None: kf.gravity_torques(s, q, g),
     "mass_matrix": lambda s, q, v, u, f=None, g=None: kf.mass_matrix(s, q),
     "mass_matrix_inverse": lambda s, q, v, u, f=None, g=None: kf.mass_matrix_inverse(s, q),
     "hybrid": lambda s, q, v, u, f=None, g=None: np.stack(

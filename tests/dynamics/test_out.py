@@ -12,6 +12,7 @@ CALLS = {
     "forward": lambda s, q, v, u, **k: kf.forward_dynamics(s, q, v, u, **k),
     "inverse": lambda s, q, v, u, **k: kf.inverse_dynamics(s, q, v, u, **k),
     "bias": lambda s, q, v, u, **k: kf.bias_forces(s, q, v, **k),
+    "gravity": lambda s, q, v, u, **k: kf.gravity_torques(s, q, **k),
     "mass_matrix": lambda s, q, v, u, **k: kf.mass_matrix(s, q, **k),
     "mass_matrix_inverse": lambda s, q, v, u, **k: kf.mass_matrix_inverse(s, q, **k),
     "compliance": lambda s, q, v, u, **k: kf.operational_space_compliance(s, q, s.body_names[-1], **k),

@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import Blocks
-from kfdyn.estimation.blocks import offsets_of
+from kfdyn.estimation.model.blocks import offsets_of
 
 shapes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kfdyn.estimation.block_checks import _CLEARLY_POSITIVE as PART
-from kfdyn.estimation.recursions.covariances import clearly_positive
+from kfdyn.estimation.model.validation import _CLEARLY_POSITIVE as PART
+from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
 
 
 def asked(blocks, plain=False):

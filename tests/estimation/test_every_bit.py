@@ -6,8 +6,9 @@ from random_models import random_case
 
 import kfdyn as kf
 from kfdyn.errors import SingularError
-from kfdyn.estimation import sweeps
-from kfdyn.estimation.recursions import costate_covariances, matrices
+from kfdyn.estimation.inference import batching
+from kfdyn.estimation.recursions import costate_covariances
+from kfdyn.estimation.recursions.linalg import matrices
 from kfdyn.sweeps import Checks
 
 
@@ -40,7 +41,7 @@ def test_the_bits_of_a_vector_depend_on_nothing_but_it(kind, monkeypatch):
             np.testing.assert_array_equal(part, all_[first:last])
     for part, all_ in zip(answers(ss, T[9], eta[9]), whole):
         np.testing.assert_array_equal(part, all_[9])
-    monkeypatch.setattr(sweeps, "_ROWS_PER_THREAD", 4)
+    monkeypatch.setattr(batching, "_ROWS_PER_THREAD", 4)
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("KFDYN_NUM_THREADS", threads)
         for part, all_ in zip(answers(ss, T, eta), whole):

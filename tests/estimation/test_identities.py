@@ -9,7 +9,7 @@ from hypothesis import example, given
 from random_models import cases, close, fast, random_case
 
 import kfdyn as kf
-from kfdyn.estimation.operator import Operator
+from kfdyn.estimation.operators.operator import Operator
 
 
 def same(left, right, digits=10):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kfdyn.estimation.recursions import matrices, registers, triangular
-from kfdyn.estimation.recursions.lanes import Batch
-from kfdyn.estimation.recursions.matrices import Block, Column
+from kfdyn.estimation.recursions.linalg import matrices, small_blocks, triangular
+from kfdyn.estimation.recursions.linalg.lanes import Batch
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column
 from kfdyn.sweeps import Tag, loop, size, sweep
 
 WAYS = ["compiled", "plain"]
@@ -23,12 +23,12 @@ def in_registers(n, A, S, B, x, y, out, vec):
     results = [Block(out, i * n * n, n, n, True) for i in range(7)]
     columns = [Column(vec, i * n, n, True) for i in range(4)]
     left, right = Column(x, 0, n, True), Column(y, 0, n, True)
-    registers.multiply(results[0], a, b)
-    registers.turn(results[1], a)
-    registers.multiply(results[2], a, s)
-    registers.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
-    registers.multiply(results[3], s, a)
-    registers.multiply(results[3], matrices.Turned(a), results[3], symmetric=True)  # A* S A
+    small_blocks.multiply(results[0], a, b)
+    small_blocks.turn(results[1], a)
+    small_blocks.multiply(results[2], a, s)
+    small_blocks.multiply(results[2], results[2], results[1], s, -2.0, True)  # S − 2 A S A*, out an operand
+    small_blocks.multiply(results[3], s, a)
+    small_blocks.multiply(results[3], matrices.Turned(a), results[3], symmetric=True)  # A* S A
     matrices.outer_sum(results[4], None, results[4], -1.0, left, right)
     matrices.subtract_outer(results[5], s, left, left)
     matrices.subtract_pair(results[6], left, right)
@@ -91,7 +91,7 @@ def test_congruences(r, n, known, way):
 
 @sweep
 def vectors(known, A, S, x, y, out, vec):
-    """The operations on vectors, and the two outer products, in loops or in registers."""
+    """The operations on vectors, and the two outer products, in loops or in small_blocks."""
     k, n = known is not None, size(known, S.shape[0])
     a, s = Block(A.part(0), 0, n, n, k), Block(S.part(0), 0, n, n, k)
     left, right = Column(x, 0, n, k), Column(y, 0, n, k)

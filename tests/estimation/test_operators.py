@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg
 import kfdyn as kf
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.dense import dense_filter
-from kfdyn.estimation.operator import Operator, adjoint_mismatch
+from kfdyn.estimation.operators.operator import Operator, adjoint_mismatch
 
 OPEN = ("E_phi", "phi", "phi_strict", "H", "Q", "R", "output_cov", "state_identity", "output_identity")
 CLOSED = ("P", "P_plus", "D", "G", "proj", "proj_bar", "K", "E_psi", "psi", "psi_strict", "factor", "factor_inverse")

@@ -6,7 +6,7 @@ from random_models import close
 
 import kfdyn as kf
 from kfdyn.errors import ModelError
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 ONE = np.ones((1, 1))
 

@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfdyn.estimation.recursions.lanes import SPARE
-from kfdyn.estimation.recursions.products import Flow
-from kfdyn.estimation.recursions.riccati import Gather
+from kfdyn.estimation.recursions.linalg.lanes import SPARE
+from kfdyn.estimation.recursions.linalg.products import Flow
+from kfdyn.estimation.recursions.riccati.riccati import Gather
 from kfdyn.sweeps import Checked
 
 EVERYTHING = """
 import numpy as np
 import kfdyn as kf
-from kfdyn.sweeps import cache, call
+from kfdyn.sweeps import jit as call
+from kfdyn.sweeps.compiler import cache
 
 seen, code = set(), call._code
 

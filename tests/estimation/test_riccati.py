@@ -13,7 +13,7 @@ from random_models import Case, cases, close, fast, random_case
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense import dense_filter, dense_posterior
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 QUANTITIES = ("P", "P_plus", "D", "G")
 

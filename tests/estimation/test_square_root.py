@@ -11,7 +11,7 @@ from random_models import cases, close, few, random_case
 
 import kfdyn as kf
 from kfdyn.errors import LostDigitsWarning, ModelError, ShapeError, SingularError
-from kfdyn.estimation import square_root
+from kfdyn.estimation.inference import square_root
 from kfdyn.sweeps import Checks, Tag
 
 one = np.ones((1, 1))
@@ -49,7 +49,7 @@ def test_the_factor_and_the_covariances_go_by_roots_too():
     case = random_case(3, 14, noise=False)
     root, block = (kf.riccati(case.ss, method=m) for m in ("square_root", "block"))
     T = case.T
-    solved = [kf.estimation.factor.InnovationsFactor(c) for c in (root, block)]
+    solved = [kf.estimation.inference.factor.InnovationsFactor(c) for c in (root, block)]
     close(solved[0].solve(T), solved[1].solve(T))
     close(solved[0].inverse(), solved[1].inverse())
     assert np.isclose(solved[0].logdet(), solved[1].logdet(), rtol=1e-12)

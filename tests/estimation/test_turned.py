@@ -5,8 +5,8 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import ModelError
-from kfdyn.estimation.roots import square_root
-from kfdyn.estimation.turned import of_vectors
+from kfdyn.estimation.model.covariance_factors import square_root
+from kfdyn.estimation.model.turned import of_vectors
 
 EPS = np.finfo(float).eps
 SMALL = 10.0 ** np.arange(-17, 0)

@@ -5,8 +5,8 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import entries
-from kfdyn.multibody.entries import Later
+from kfdyn.multibody import energy, kinematics
+from kfdyn.multibody.kernel import Kernel
 from kfdyn.multibody.prepared import frame_of, gears_of
 from kfdyn.sweeps import Checks
 
@@ -92,8 +92,8 @@ def test_one_state_never_leaves_compiled_code(call, monkeypatch):
 
     monkeypatch.setattr(type(system._expansion), "positions", refuse)
     monkeypatch.setattr(type(system._expansion), "rates", refuse)
-    for module in ("entries", "energy", "configuration"):
-        monkeypatch.setattr(f"kfdyn.multibody.{module}.configuration", refuse)
+    for module in ("states", "energy", "opened"):
+        monkeypatch.setattr(f"kfdyn.multibody.{module}.configuration", refuse, raising=False)
     np.testing.assert_array_equal(call(system, q, v, a), expected)
 
 
@@ -114,10 +114,10 @@ def test_entries_run_plain():
         ("MOMENTUM", (), (q, v), [(6,)]),
         ("CENTROIDAL", (), (q, v), [(6,)]),
     ):
-        later = getattr(entries, name)
+        kernel = getattr(kinematics, name, None) or getattr(energy, name)
         compiled, plain = ([np.empty((3, *shape)) for shape in shapes] for _ in range(2))
-        assert later(system, 3, *of, *given, *compiled) == 1
-        assert later.geared.entry.plain(gears_of(system), *of, *given, *plain) == 1
+        assert kernel(system, 3, *of, *given, *compiled) == 1
+        assert kernel.variants["geared"].entry.plain(gears_of(system), *of, *given, *plain) == 1
         for one, other in zip(compiled, plain):
             np.testing.assert_allclose(other, one, rtol=1e-13, atol=1e-13)
 
@@ -206,12 +206,12 @@ def test_a_pickled_system_is_prepared_anew():
 
 
 def test_what_is_no_tree_and_has_no_gears_has_no_quick_answer():
-    later = Later("kfdyn.multibody.recursions.geared", "GEARED_KINETIC", gears_of)
+    kernel = Kernel("kfdyn.multibody.recursions.energy", "KINETIC", kind="geared")
     system = gripper()
     q, v, _ = states(system)
     for other in (None, system.open_tree, system.with_loops([kf.Loop("hand", None, rows="point")])):
-        assert later.one(other, q, v) is None
+        assert kernel.one(other, q, v) is None
     if not Checks.on:
-        assert later.one(system, q, v) is not None
+        assert kernel.one(system, q, v) is not None
         for other in (None, system.open_tree, system.with_loops([kf.Loop("hand", None, rows="point")])):
-            assert later.one(other, q, v) is None
+            assert kernel.one(other, q, v) is None

@@ -11,7 +11,7 @@ import kfdyn.multibody as mb
 from kfdyn.errors import ModelError
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps import entry as entries
-from kfdyn.sweeps import loop, sine_cosine, sweep
+from kfdyn.sweeps import loop, sincos, sweep
 
 CALLS = {
     "kinetic_energy": lambda s, q, v, a: mb.kinetic_energy(s, q, v),
@@ -126,7 +126,7 @@ def test_sine_and_cosine():
     @sweep
     def tabulate(x, s, c):
         for i in loop(x.size):
-            s[i], c[i] = sine_cosine(x[i])
+            s[i], c[i] = sincos(x[i])
 
     rng = np.random.default_rng(0)
     quadrants = np.pi / 4 * np.arange(-20, 21)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kfdyn
-from kfdyn.sweeps import cache
+from kfdyn.sweeps.compiler import cache
 
 HERE = Path(kfdyn.__file__).parent
 
@@ -248,7 +248,7 @@ def test_what_root_has_compiled_serves_another_user_who_cannot_write():
         assert answer(copy, place) == 2
         (kept,) = (place / "cache").iterdir()
         become = f"os.setgroups([])\nos.setgid({SOMEBODY})\nos.setuid({SOMEBODY})\n"
-        load = "import os, kfdyn.sweeps.cache, kfdyn.sweeps.driver\nkfdyn.sweeps.cache.digest('kfdyn.sample')\n"
+        load = "import os\nfrom kfdyn.sweeps.compiler import cache, driver\ncache.digest('kfdyn.sample')\n"
         theirs = ASK.replace("out =", f"{load}{become}out =")
         assert told(copy, place, theirs, PYTHONDONTWRITEBYTECODE="1") == (2, "")
         kept.unlink()
@@ -297,8 +297,13 @@ def test_no_place_to_write_and_a_damaged_file(tmp_path, monkeypatch):
 
 
 def test_the_closure_is_all_that_is_imported():
-    found = cache.closure("kfdyn.sweeps.call")
-    assert {"kfdyn.sweeps.call", "kfdyn.sweeps.values", "kfdyn.sweeps.driver", "kfdyn.sweeps.wrapper"} <= found
+    found = cache.closure("kfdyn.sweeps.jit")
+    assert {
+        "kfdyn.sweeps.jit",
+        "kfdyn.sweeps.values",
+        "kfdyn.sweeps.compiler.driver",
+        "kfdyn.sweeps.compiler.wrapper",
+    } <= found
     assert not {name for name in found if not name.startswith("kfdyn.")}
 
 

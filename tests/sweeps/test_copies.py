@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Column, Entry, Given, Table, Tag, clear, count, everywhere, local, loop, spread, sweep, when
-from kfdyn.sweeps.copies import SHORTEST, late, settle, streams
+from kfdyn.sweeps import Column, Entry, Given, Table, Tag, all_lanes, broadcast, clear, if_, local, loop, sweep, to_int
+from kfdyn.sweeps.batch.streaming_store import SHORTEST, late, settle, streams
 from kfdyn.sweeps.entry import FAILED, FINE, Options, Space
 from kfdyn.sweeps.memory import Result
 
@@ -17,11 +17,11 @@ MODEL = Table(n=int, m=int, busy=(int,), workspace=int, floats=int)
 @sweep
 def copied(numbers, out, at, step, size, streamed, told, lanes):
     """The first numbers of ``numbers`` to rows of ``out``, and whether they are all finite."""
-    total = local(spread(0.0, lanes))
+    total = local(broadcast(0.0, lanes))
     column = Column(out.part(0), at, step, lanes, Result(size, streamed != 0 if streams(lanes) else False, total))
     column.copy(numbers.part(0).lanes(lanes), size)
     settle(streamed != 0 if streams(lanes) else False)
-    told[0] = count(everywhere(total == 0.0))
+    told[0] = to_int(all_lanes(total == 0.0))
 
 
 def aligned(size, offset):
@@ -69,7 +69,7 @@ def test_what_is_not_finite_is_seen_wherever_it_is(streamed):
 
 def written(numbers, out, told, way, lanes):
     """Twenty numbers, each of which is to be looked at however it is written."""
-    total, numbers = local(spread(0.0, lanes)), numbers.part(0).lanes(lanes)
+    total, numbers = local(broadcast(0.0, lanes)), numbers.part(0).lanes(lanes)
     column = Column(out.part(0), 0, 20, lanes, Result(20, False, total))
     if way == "copied":
         column.copy(numbers, 20)
@@ -80,10 +80,10 @@ def written(numbers, out, told, way, lanes):
         for i in loop(20):
             column[i] = numbers[i]
     else:
-        for _ in when(told[0] < 0):  # as it is
+        for _ in if_(told[0] < 0):  # as it is
             column.part(3)[16] = numbers[19]
             column.copy(numbers, 19)
-    told[0] = count(everywhere(total == 0.0))
+    told[0] = to_int(all_lanes(total == 0.0))
 
 
 @pytest.mark.parametrize("way", ["copied", "in two parts", "one by one", "perhaps"])

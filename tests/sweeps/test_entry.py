@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Checks, Entry, Given, Parameter, Space, Table, clear, loop, smaller
+from kfdyn.sweeps import Checks, Entry, Given, Parameter, Space, Table, clear, loop, minimum
 from kfdyn.sweeps import thread_pool as pool
 from kfdyn.sweeps.entry import FAILED, FINE
 
@@ -17,7 +17,7 @@ def weighted(model, row, work):
     """out_i = weight_i x_i + g_0 + push_i + shift, passed through the workspace; fails where some x is negative."""
     least = 1e300
     for i in range(3):
-        least = smaller(least, row.x[i] + 1e-300)
+        least = minimum(least, row.x[i] + 1e-300)
     for i in loop(model.n):
         work[i] = model.weights[i] * row.x[i] + row.g[0] + row.shift[0]
     row.out.copy(work, model.n)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.sweeps import driver
+from kfdyn.sweeps.compiler import driver
 
 USE = """
 import numpy as np
@@ -39,7 +39,7 @@ FORKED = """
 import os, signal, sys, threading
 import numpy as np
 import kfdyn as kf
-import kfdyn.sweeps.driver
+import kfdyn.sweeps.compiler.driver
 from kfdyn.sweeps.entry import Entry
 
 inside, forking = threading.Event(), threading.Event()
@@ -52,7 +52,7 @@ def held(work):
         return work(*args, **more)
     return slow
 
-owner, name = {"driver": (kfdyn.sweeps.driver, "_object_code"), "property": (Entry, "compiled")}[sys.argv[1]]
+owner, name = {"driver": (kfdyn.sweeps.compiler.driver, "_object_code"), "property": (Entry, "compiled")}[sys.argv[1]]
 setattr(owner, name, held(getattr(owner, name)))
 arm, zeros = kf.models.puma560(), np.zeros((3, 9, 6))
 thread = threading.Thread(target=kf.forward_dynamics, args=(arm, *zeros))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfdyn.sweeps import either, local, loop, sweep, when
+from kfdyn.sweeps import if_, if_else, local, loop, sweep
 from kfdyn.sweeps.algebra import Mat3
 from kfdyn.sweeps.records import Record
 
@@ -24,7 +24,7 @@ def repeated(x, out):
     """The same product in front of a branch, in both ways of it and behind; and one that stands in one way only."""
     a, b = x[0], x[1]
     out[0] = a * b
-    for positive in either(a > 0.0):
+    for positive in if_else(a > 0.0):
         if positive:
             out[1] = a * b + a / b
         else:
@@ -40,7 +40,7 @@ def in_loops(n, out):
         total += i * i
     for i in loop(n):
         total += i * i
-    for _ in when(n < 0):
+    for _ in if_(n < 0):
         total += n * n
     out[0] = total + n * n
     return total

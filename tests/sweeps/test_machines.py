@@ -18,7 +18,7 @@ from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.multibody.recursions.energy import KINETIC
 from kfdyn.multibody.system import System
-from kfdyn.sweeps import driver
+from kfdyn.sweeps.compiler import driver
 
 triple, name, features = sys.argv[1:]
 driver.machine()
@@ -70,7 +70,7 @@ llvm.get_host_cpu_features = lambda: shown
 llvm.get_host_cpu_name = lambda: "x86-64"
 
 import kfdyn as kf
-from kfdyn.sweeps.driver import machine
+from kfdyn.sweeps.compiler.driver import machine
 
 system, rng = kf.models.random_tree(13, 3), np.random.default_rng(0)
 q = np.stack([system.random_configuration(rng) for _ in range(9)])

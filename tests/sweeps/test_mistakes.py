@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Tag, carried, cases, down, either, local, loop, sweep, when, while_
+from kfdyn.sweeps import Tag, down, if_, if_else, local, loop, loop_vars, sweep, switch, while_
 
 
 @sweep
@@ -21,7 +21,7 @@ def sum_of_another_number(x, out):
 def made_in_a_branch(x, out):
     """There is no square where x is negative."""
     square = x[0]
-    for _ in when(x[0] > 0.0):
+    for _ in if_(x[0] > 0.0):
         square = x[0] * x[0]
     out[0] = square
 
@@ -29,7 +29,7 @@ def made_in_a_branch(x, out):
 @sweep
 def made_on_one_side(x, out):
     """One side of a branch cannot see the other."""
-    for positive in either(x[0] > 0.0):
+    for positive in if_else(x[0] > 0.0):
         if positive:
             square = x[0] * x[0]
         else:
@@ -39,7 +39,7 @@ def made_on_one_side(x, out):
 @pytest.mark.parametrize("function", [sum_of_another_number, made_in_a_branch, made_on_one_side])
 def test_what_a_body_made_is_not_known_outside(function):
     name = function.__wrapped__.__name__
-    with pytest.raises(TypeError, match=rf"^{name}: what was computed in the body .* Let it be a local or a carried"):
+    with pytest.raises(TypeError, match=rf"^{name}: what was computed in the body .* Let it be a local or a loop_vars"):
         function(np.ones(3), np.empty(1))
 
 
@@ -48,7 +48,7 @@ def broken_off(x, out):
     """The first negative number, by a break."""
     for i in loop(x.size):
         out[0] = x[i]
-        for _ in when(x[i] < 0.0):
+        for _ in if_(x[i] < 0.0):
             break
 
 
@@ -56,7 +56,7 @@ def broken_off(x, out):
 def returned_early(x, out):
     """The same by a return."""
     for i in down(x.size):
-        for _ in when(x[i] < 0.0):
+        for _ in if_(x[i] < 0.0):
             return i
     return -1
 
@@ -75,7 +75,7 @@ def left_while(x, out):
 def left_in_a_case(x, out):
     """One of several ways is left."""
     for i in loop(x.size):
-        for kind in cases(i, (0, 1, 2)):
+        for kind in switch(i, (0, 1, 2)):
             if kind == 1:
                 break
             out[0] = x[i]
@@ -84,7 +84,7 @@ def left_in_a_case(x, out):
 @sweep
 def left_on_one_side(x, out):
     """The second side is never written."""
-    for positive in either(x[0] > 0.0):
+    for positive in if_else(x[0] > 0.0):
         if positive:
             return 1
     return 0
@@ -102,7 +102,7 @@ def first_negative(x):
     """What was meant: the number of the first negative one, or −1."""
     at, found = local(0), local(-1)
     for _ in while_(lambda at=at: (at < x.size) & (found < 0)):
-        for _ in when(x[at] < 0.0):
+        for _ in if_(x[at] < 0.0):
             found.set(at)
         at += 1
     return found
@@ -131,9 +131,9 @@ def test_the_cure_works_also_after_a_mistake():
 @sweep
 def known_while_written(x, out, wanted):
     """What Python knows while code is written it may leave, since nothing of that is written."""
-    for _ in when(wanted is not None):
+    for _ in if_(wanted is not None):
         return 7
-    state = carried(x[0])
+    state = loop_vars(x[0])
     out[0] = state.get()
     return 0
 
@@ -242,11 +242,11 @@ def number_returned(x, i, out):
         (run_through, r"x is run through by its indices: for i in loop\(x.size\)", True),
         (last_of_all, "-1 is no place in x: indices are counted from 0", "-1 is not in 3 numbers"),
         (counted, r"x has no len\(...\): x.size", True),
-        (root_of_math, "instead of the functions of math and numpy use root", False),
-        (root_of_numpy, "NumPy's sqrt takes no number .* use root", False),
+        (root_of_math, "instead of the functions of math and numpy use .* sqrt", False),
+        (root_of_numpy, "NumPy's sqrt takes no number .* use .* sqrt", False),
         (root_of_all, "NumPy's sqrt takes no memory of a sweep: take number after number", True),
-        (broken_power, r"a power is an integer .* root\(x\) is", False),
-        (index_as_number, r"an index stands where a number is wanted: real\(i\)", False),
+        (broken_power, r"a power is an integer .* sqrt\(x\) is", False),
+        (index_as_number, r"an index stands where a number is wanted: to_float\(i\)", False),
         (number_as_index, "a number stands where an index is wanted: .* arrays of int64", "1.0 is not an index"),
         (number_among_indices, "2.7 is not an index", True),
         (number_returned, "7.6 is not an index", True),

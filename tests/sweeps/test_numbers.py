@@ -12,25 +12,24 @@ from kfdyn.sweeps import (
     IN_ORDER,
     Checks,
     Tag,
-    absolute,
-    anywhere,
+    all_lanes,
+    any_lanes,
     both,
-    carried,
-    cases,
-    choice,
-    count,
     down,
-    either,
-    everywhere,
+    if_,
+    if_else,
     local,
     loop,
+    loop_vars,
     maximum,
-    real,
-    root,
-    sine_cosine,
-    smaller,
+    minimum,
+    sincos,
+    sqrt,
     sweep,
-    when,
+    switch,
+    to_float,
+    to_int,
+    where,
     while_,
 )
 from kfdyn.sweeps.algebra import Vec3
@@ -57,23 +56,23 @@ def visits(n, visited):
     grows = local(2)
     for i in loop(grows):
         visit(i)
-        for _ in when(i == 0):
+        for _ in if_(i == 0):
             grows += 3
     failed = local(-1)
     for i in loop(n, until=failed):
         visit(i)
-        for _ in when(i == 3):
+        for _ in if_(i == 3):
             failed.set(i)
     left = local(3)
     for _ in while_(lambda left=left: left > 0):
         visit(left * 10)
         left -= 1
     for i in loop(4):
-        for kind in cases(i, (0, 2, 9)):
+        for kind in switch(i, (0, 2, 9)):
             visit(100 * kind + i)
-        for yes in either(i < 2):
-            visit(choice(i == 1, 7, 8) if yes else -1)
-    visit(count(both(n > 3, lambda: n > 100)))
+        for yes in if_else(i < 2):
+            visit(where(i == 1, 7, 8) if yes else -1)
+    visit(to_int(both(n > 3, lambda: n > 100)))
     return at
 
 
@@ -93,11 +92,11 @@ def test_loops_and_branches_visit_what_python_does(run):
 
 
 def _arithmetic(x, y):
-    s, c = sine_cosine(x)
+    s, c = sincos(x)
     vector = Vec3(x, y, 2.0).cross(Vec3(1.0, x, y)) * 0.5
     return [
-        x + y, 1.0 + x, x - y, 1.0 - x, x * y, -x, x / y, 1.0 / y, root(y), absolute(x), smaller(x, y), maximum(x, y),
-        s, c, choice(x < y, x, 2.0), vector.dot(Vec3(x, x, x)), x * 0.0 + 1.0 * y + 0.0, -1.0 * x,
+        x + y, 1.0 + x, x - y, 1.0 - x, x * y, -x, x / y, 1.0 / y, sqrt(y), abs(x), minimum(x, y), maximum(x, y),
+        s, c, where(x < y, x, 2.0), vector.dot(Vec3(x, x, x)), x * 0.0 + 1.0 * y + 0.0, -1.0 * x,
     ]  # fmt: skip
 
 
@@ -115,7 +114,7 @@ def table(x, y, out, lanes):
 def lanes_that_agree(x, out):
     """Of four lanes: whether all, and whether some, are positive."""
     number = Column(x, 0, 1, 4)[0]
-    out[0], out[1] = count(everywhere(number > 0.0)), count(anywhere(number > 0.0))
+    out[0], out[1] = to_int(all_lanes(number > 0.0)), to_int(any_lanes(number > 0.0))
 
 
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, -1, 1, 1), (-1, -1, -1, -1), (math.nan, 1, 1, 1)])
@@ -161,25 +160,25 @@ def test_other_numbers():
     assert sympy.simplify(made[0] ** 2 - y) == 0
     assert sympy.simplify(made[1] ** 2 + made[2] ** 2 - 1) == 0
     with mpmath.workdps(50):
-        sine = sine_cosine(mpmath.mpf(1))[0]
+        sine = sincos(mpmath.mpf(1))[0]
         assert abs(sine - mpmath.sin(1)) == 0
-        assert root(mpmath.mpf(2)) == mpmath.sqrt(2)
-    assert sine_cosine(np.longdouble(1))[0] == np.sin(np.longdouble(1))
+        assert sqrt(mpmath.mpf(2)) == mpmath.sqrt(2)
+    assert sincos(np.longdouble(1))[0] == np.sin(np.longdouble(1))
 
 
 def _arithmetic_of_symbols(x, y):
-    s, c = sine_cosine(x)
-    state = carried(Vec3(x, y, 0), s)
-    for _ in when(True):
+    s, c = sincos(x)
+    state = loop_vars(Vec3(x, y, 0), s)
+    for _ in if_(True):
         vector, z = state.get()
         state.set(vector * 2, z + 0)
-    return [root(y), s, c, state.get()[0].x]
+    return [sqrt(y), s, c, state.get()[0].x]
 
 
 @sweep(flags=IN_ORDER)
 def fibonacci(n, out):
     """Two numbers and a vector carried through a loop, the vector turned in it."""
-    state = carried(1.0, (0.0, Vec3(1.0, 2.0, 3.0)))
+    state = loop_vars(1.0, (0.0, Vec3(1.0, 2.0, 3.0)))
     for _ in loop(n):
         a, (b, v) = state.get()
         state.set(a + b, (a, Vec3(v.y, v.z, v.x)))
@@ -198,7 +197,7 @@ def test_what_a_loop_carries(run):
 @sweep(flags=FAST)
 def beyond(x, i):
     """Read where one must not."""
-    x[0] = x[i] + real(i)
+    x[0] = x[i] + to_float(i)
 
 
 def test_an_index_outside_is_caught(monkeypatch):
@@ -242,7 +241,7 @@ def test_nan_is_as_in_python():
     def compare(x, out):
         a, b = x[0], x[1]
         for i, truth in enumerate([a < b, a <= b, a > b, a >= b, a == b, a != b]):
-            out[i] = count(truth)
+            out[i] = to_int(truth)
 
     for a in (math.nan, 1.0, 2.0):
         for b in (math.nan, 1.0):
@@ -294,7 +293,7 @@ def limits(x, out, lanes):
     """min and max of pairs that stand side by side."""
     for start, step in passes(lanes, 0, x.size // 2):
         pair, column = Column(x, 2 * start, 2 * step, lanes), Column(out, 2 * start, 2 * step, lanes)
-        column[0], column[1] = smaller(pair[0], pair[1]), maximum(pair[0], pair[1])
+        column[0], column[1] = minimum(pair[0], pair[1]), maximum(pair[0], pair[1])
 
 
 @pytest.mark.parametrize("lanes", [1, 4])

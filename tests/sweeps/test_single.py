@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Entry, Given, Parameter, Space, Table, loop, smaller
-from kfdyn.sweeps.interpreter import place_of
-from kfdyn.sweeps.single import side_by_side
+from kfdyn.sweeps import Entry, Given, Parameter, Space, Table, loop, minimum
+from kfdyn.sweeps.batch.single_row import side_by_side
+from kfdyn.sweeps.compiler.cpython_abi import place_of
 
 MODEL = Table(n=int, weights=(float,), gravity=(float,), busy=(int,), workspace=int, floats=int)
 
@@ -35,7 +35,7 @@ def weighted(model, row, work):
                 model.weights[i] * row.x[i] * row.x[j] + row.shift[0] + work[i] * row.gravity[0]
             )
     row.total[0] = total
-    return smaller(row.x[0], 1.0)
+    return minimum(row.x[0], 1.0)
 
 
 def put(work, i, x):
@@ -146,3 +146,39 @@ def test_a_slot_is_found_where_it_is():
 
     assert ctypes.c_void_p.from_address(id(owner) + place_of(Owner, "name")).value == id(mark)
     assert len({place_of(Owner, slot) for slot in Owner.__slots__}) == 3
+
+
+def test_what_it_does_not_take_goes_to_another_function(model):
+    """With the very same arguments, whose answer is returned and whose errors are raised."""
+    seen = []
+
+    def otherwise(*given):
+        seen.append(given)
+        if given[2] is None:
+            raise KeyError("x")
+        return "another"
+
+    one, x = ENTRY.single(Owner, "address", otherwise), np.array([0.3, -1.2, 2.0])
+    assert one(model, SHIFT, x, None)[0].shape == (3, 3) and not seen
+    for given in ((model, SHIFT, -x, None), (model, SHIFT, x[None], G), ("panda.urdf", 0, 0), (model, SHIFT, x)):
+        assert one(*given) == "another"
+        assert all(a is b for a, b in zip(seen.pop(), given, strict=True))
+    with pytest.raises(KeyError):
+        one(model, SHIFT, None, None)
+
+
+def test_none_for_the_results_asks_for_new_ones(one, model):
+    x = np.array([0.3, -1.2, 2.0])
+    for a, b in zip(one(model, SHIFT, x, None, None, None), one(model, SHIFT, x, None)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_results_that_share_memory_with_arguments_are_not_taken(one, model):
+    memory = np.random.default_rng(2).uniform(0.1, 1.0, size=30)
+    before = memory.copy()
+    for start in (0, 1, 8, 9):
+        x, outer = memory[start : start + 3], memory[1:10].reshape(3, 3)
+        assert one(model, SHIFT, x, None, outer, np.empty(())) is None
+        np.testing.assert_array_equal(memory, before)
+    x, outer = memory[10:13], memory[1:10].reshape(3, 3)
+    assert one(model, SHIFT, x, None, outer, np.empty(()))[0] is outer

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kfdyn.sweeps import Entry, Given, Options, Space, Table, carried, local, loop, smaller, when, while_
-from kfdyn.sweeps.place import unrolled
-from kfdyn.sweeps.special import Special, Specials
+from kfdyn.sweeps import Entry, Given, Options, Space, Table, if_, local, loop, loop_vars, minimum, while_
+from kfdyn.sweeps.specialise import Special, Specials
+from kfdyn.sweeps.trace_context import unrolled
 
 MODEL = Table(n=int, weights=(float,), parent=(int,), busy=(int,), workspace=int, floats=int)
 
@@ -16,15 +16,15 @@ def walked(model, row, work):
     """out_i = Σ weight_j x_j over i and all that is inboard of it (+ push_i, if given); fails where x_0 < 0."""
     least = local(row.x[0] + 1e-300)
     for i in loop(model.n):
-        at, total = local(i), carried(0.0 * row.x[0])
+        at, total = local(i), loop_vars(0.0 * row.x[0])
         for _ in while_(lambda at=at: at >= 0):
             j = at + 0
             total.set(total.get() + model.weights[j] * row.x[j])
             at.set(model.parent[j])
         work[i] = total.get()
-        for _ in when(row.push.given):
+        for _ in if_(row.push.given):
             work[i] = work[i] + row.push[i]
-        least.set(smaller(least, row.x[0] + 1e-300))
+        least.set(minimum(least, row.x[0] + 1e-300))
     row.out.copy(work, model.n)
     return least
 
@@ -78,13 +78,13 @@ def test_another_model_has_another_name_and_a_large_one_none():
 
 def test_a_variable_of_python_cannot_change_where_nobody_knows():
     def spoilt(model, row, work):
-        total = carried(0.0)
-        for _ in when(row.x[0] > 0.5):
+        total = loop_vars(0.0)
+        for _ in if_(row.x[0] > 0.5):
             total.set(1.0)
         row.out[0] = total.get()
 
     entry = Entry(spoilt, MODEL, [Given("x", ("n",))], [Given("out", ("n",))], Space(lambda model, row: 1))
-    from kfdyn.sweeps.driver import machine
+    from kfdyn.sweeps.compiler.driver import machine
 
     with pytest.raises(TypeError, match="a variable that Python holds"):
         Special(entry, model(WEIGHTS, PARENT).address.given, frozenset()).compiled(machine().lanes)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.estimation import sweeps
+from kfdyn.estimation.inference import batching
 from kfdyn.sweeps import entry
 from kfdyn.sweeps.thread_pool import POOL, ThreadPool, alone, threads
 
@@ -145,8 +145,8 @@ def test_alone_holds_back_the_threads_of_every_batch(batch, monkeypatch):
 
 def batches():
     """Calls with many rows, and what they go through a part at a time: where it is kept, and under which name."""
-    import kfdyn.estimation.recursions.states as states
-    from kfdyn.dynamics.entries import FORWARD
+    import kfdyn.estimation.recursions.vector_pass as states
+    from kfdyn.dynamics.forward import FORWARD
 
     q, v, tau = np.random.default_rng(1).normal(size=(3, 2000, 2))
     T = np.random.default_rng(2).normal(size=(2000, 3))
@@ -160,7 +160,7 @@ def test_a_batch_looks_for_signals_and_has_the_same_bits_in_any_parts(which, mon
     batch, place, name = list(batches())[which]
     monkeypatch.setenv("KFDYN_NUM_THREADS", "1")
     whole, sweep, calls = batch(), place[name], []
-    for module in (entry, sweeps):
+    for module in (entry, batching):
         monkeypatch.setattr(module, "_BRIEF", 1)
         monkeypatch.setattr(module, "_SOON", 0.0)
 

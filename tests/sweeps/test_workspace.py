@@ -2,7 +2,7 @@
 
 import pytest
 
-from kfdyn.estimation.recursions.lanes import SPARE, Batch
+from kfdyn.estimation.recursions.linalg.lanes import SPARE, Batch
 from kfdyn.multibody.recursions.workspace import Workspace as OverRobot
 from kfdyn.sweeps import Checked, Record
 from kfdyn.sweeps.algebra import Vec3

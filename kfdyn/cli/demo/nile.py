@@ -10,7 +10,7 @@ import numpy as np
 import kfdyn as kf
 from kfdyn.cli.demo.checks import Check
 from kfdyn.cli.terminal import show_table
-from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.model.blocks import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rich.console import Console

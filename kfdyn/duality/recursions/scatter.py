@@ -1,6 +1,6 @@
 """Scatter of a stacked sample, node by node, without the scatter between strangers."""
 
-from kfdyn.sweeps import local, loop, sweep, when
+from kfdyn.sweeps import if_, local, loop, sweep
 
 
 @sweep
@@ -19,7 +19,7 @@ def node_scatter(y, start, parent, nodes, edges, most):
                 total = own[i - first, j - first] + dot(samples, y.part(i * samples), y.part(j * samples))
                 own[i - first, j - first] = total
                 own[j - first, i - first] = total
-            for _ in when(p >= 0):
+            for _ in if_(p >= 0):
                 above = start[p]
                 for j in loop(start[p + 1], above):
                     product = dot(samples, y.part(i * samples), y.part(j * samples))

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import marks
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
+from kfdyn.dynamics.forest import States, expect_method, told_place
+from kfdyn.dynamics.hybrid import marks
+from kfdyn.dynamics.inverse import expect_all_actuated
+from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
-from kfdyn.estimation.riccati import riccati
 from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.arguments import batch
-from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
-FLEXIBLE_FORWARD = Later("kfdyn.dynamics.recursions.flexible", "FLEXIBLE_FORWARD", flexible_model_of)  # type: ignore[arg-type]
-FLEXIBLE_INVERSE = Later("kfdyn.dynamics.recursions.flexible_inverse", "FLEXIBLE_INVERSE", flexible_model_of)  # type: ignore[arg-type]
-FLEXIBLE_HYBRID = Later("kfdyn.dynamics.recursions.flexible_hybrid", "FLEXIBLE_HYBRID", flexible_model_of)  # type: ignore[arg-type]
+
+def _kernel(module: str, name: str) -> Kernel:
+    return Kernel(f"kfdyn.dynamics.recursions.{module}", name, model=flexible_model_of)
+
+
+FLEXIBLE_FORWARD = _kernel("flexible", "FLEXIBLE_FORWARD")
+FLEXIBLE_INVERSE = _kernel("flexible_inverse", "FLEXIBLE_INVERSE")
+FLEXIBLE_HYBRID = _kernel("flexible_hybrid", "FLEXIBLE_HYBRID")
 
 
 def forward_dynamics(
@@ -63,7 +73,7 @@ def _swept(
 
 
 def _run(
-    entry: Later,
+    entry: Kernel,
     results: int,
     system: FlexibleSystem,
     parameters: tuple[NDArray[np.int64], ...],
@@ -106,6 +116,7 @@ def bias_forces(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,
+    a: None = None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> Array:
@@ -117,12 +128,12 @@ def inverse_dynamics(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None,
-    a: ArrayLike,
+    a: ArrayLike | None,
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
 ) -> Array:
     """tau (..., nv) that gives the accelerations: α = φ*(H*a + η), x = φ(Qα + ξ), T = Hx + Ra (Newton and Euler)."""
-    return _pushed(system, q, v, system.checked(a, system.nv, "a"), external_forces, gravity)
+    return _pushed(system, q, v, None if a is None else system.checked(a, system.nv, "a"), external_forces, gravity)
 
 
 def _pushed(
@@ -152,7 +163,8 @@ def inverse_by_engine(
     given = forest.stack(np.zeros(system.nv) if a is None else a)
     alpha = op.phi.backward(ss.eta + op.H.backward(given))
     tau = op.H.forward(op.phi.forward(op.Q.forward(alpha) + ss.xi)) + op.R.forward(given)
-    return expect_finite(system, forest.by_dof(np.asarray(tau)), "tau", q=q, v=v, a=a)  # type: ignore[arg-type]
+    of = {"q": q, "v": v, "a": a, "external_forces": external_forces, "gravity": gravity}
+    return expect_finite(system, forest.by_dof(np.asarray(tau)), "tau", **of)  # type: ignore[arg-type]
 
 
 def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:
@@ -174,13 +186,65 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
     return _square(forest, factor.solve(_units(forest)))
 
 
-def mass_matrix_logdet(system: FlexibleSystem, q: ArrayLike) -> Array:
-    """log det 𝓜 = Σ log det D(k), (...)."""
-    forest = _forest(system, q, None, None, np.zeros(3))
-    with _named(forest):
-        D = riccati(forest.ss).D
-    parts = np.array([np.linalg.slogdet(D[k])[1] if D[k].size else 0.0 for k in range(len(forest.ss))])
-    return parts.reshape(math.prod(forest.lead), system.n_bodies).sum(axis=1).reshape(forest.lead)
+def forward_dynamics_by(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str,
+) -> Array:
+    """Accelerations (..., nv) by the generic filter on the assembled model."""
+    expect_method(method, ("filter", "engine"), "forward_dynamics of a flexible system")
+    return forward_dynamics(system, q, v, tau, external_forces, gravity, method)
+
+
+def inverse_dynamics_by(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str,
+    actuated: ArrayLike | None,
+) -> Array:
+    """Generalised forces (..., nv): there is one way to them."""
+    expect_all_actuated(actuated)
+    return inverse_dynamics(system, q, v, a, external_forces, gravity)
+
+
+def mass_matrix_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
+    """𝓜 (..., nv, nv): there is one way to it."""
+    return mass_matrix(system, q)
+
+
+def mass_matrix_inverse_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
+    """𝓜⁻¹ (..., nv, nv): there is one way to it."""
+    return mass_matrix_inverse(system, q)
+
+
+def mass_matrix_sparsity(system: FlexibleSystem) -> NoReturn:
+    """Refuse it: modes are related to everything outboard."""
+    expect_rigid(system, "mass_matrix_sparsity")
+    raise AssertionError
+
+
+def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
+    """J 𝓜⁻¹ J* (size, 6k, 6k) of frames."""
+    inverse = mass_matrix_inverse(states.system, states["q"])  # type: ignore[arg-type]
+    return {"the compliance": through_inverse(states, frames, inverse)}
+
+
+def singular_node(system: FlexibleSystem, node: int, output: int, where: tuple[int, ...]) -> SingularError:
+    """Which hinge or mode has nothing to move."""
+    return SingularError(
+        f"flexible system {system.name!r}{told_place(where)}: hinge {system.hinge_names[node]!r}, or a mode of the "
+        "body that it carries, moves no mass; give a body a mass, or the hinge an armature",
+        node,
+        output,
+    )
 
 
 def hybrid_dynamics(
@@ -238,8 +302,20 @@ def _forest(
     here = system.checked(q, system.nq, "q")
     if other is not None:
         here = np.broadcast_to(here, (*np.broadcast_shapes(here.shape[:-1], other.shape[:-1]), system.nq))
+    return finite_forest(system, here, v, gravity, external_forces)
+
+
+def finite_forest(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+    named: bool = False,
+) -> FlexibleForest:
+    """The forest of states, refused where a force or an acceleration in it is more than a double."""
     with np.errstate(over="ignore", invalid="ignore"):
-        forest = flexible_forest(system, here, v, gravity, external_forces)
+        forest = flexible_forest(system, q, v, gravity, external_forces, named)
     for bias in (forest.ss.xi, forest.ss.eta):
         expect_finite(system, bias, "a force or an acceleration", q=q, v=v, external_forces=external_forces)  # type: ignore[arg-type]
     return forest

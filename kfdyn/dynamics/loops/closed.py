@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import Declined, fused_cut_joint, quick_cut_joint
 from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.inverse import inverse_dynamics
-from kfdyn.dynamics.loops.coupled import by_embedding
+from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
 from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
+from kfdyn.dynamics.loops.reduced import by_embedding
 from kfdyn.dynamics.mass_matrix import mass_matrix
+from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.dynamics.positive import solve_positive
+from kfdyn.dynamics.solver import expect_no_loops
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.closure import Ranked, loop_slices
+from kfdyn.multibody.kernel import Kernel, flattened, unanswered
 from kfdyn.multibody.loop_tables import loop_tables
 from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
+
+#: Accelerations, forces and ranks of a tree with loops. The loops' rows are filtered as forces and change the
+#: innovations before the one scatter (THEORY section 12). Not decided are states whose rows are neither clearly
+#: dependent nor clearly not, or contradict each other.
+CUT_JOINT = Kernel("kfdyn.dynamics.recursions.cut_joint", "CUT_JOINT")
 
 METHODS = ("filter", "cut", "embedding", "engine", "proximal")
 # Accelerations that break a loop by more than this part of themselves are none that it can have.
 CONSISTENT = 1e-6
 
 
-def closed_forward_dynamics(
+def forward_dynamics(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+) -> Array:
+    """Accelerations (..., nv) that keep the loops closed, by cut joints."""
+    return by_cut(system, q, v, tau, external_forces, gravity)[0]
+
+
+def forward_dynamics_by(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
@@ -36,10 +56,10 @@ def closed_forward_dynamics(
     gravity: ArrayLike | None,
     method: str,
 ) -> Array:
-    """Accelerations (..., nv) that keep the loops closed; "filter" is "cut", "engine" is "embedding"."""
+    """The same by another way; "engine" is "embedding"."""
     expect_method(method, METHODS, "forward_dynamics of a system with loops")
-    if method in ("filter", "cut"):
-        return _by_cut(system, q, v, tau, external_forces, gravity)[0]
+    if method == "cut":
+        return forward_dynamics(system, q, v, tau, external_forces, gravity)
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     if method == "proximal":
         from kfdyn.dynamics.loops.proximal import proximal_forward_dynamics
@@ -47,10 +67,10 @@ def closed_forward_dynamics(
         a, _ = proximal_forward_dynamics(system, states)
     else:
         a = by_embedding(system, states)
-    return a.reshape(*states.lead, system.nv)
+    return states.shaped(a)
 
 
-def _by_cut(
+def by_cut(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
@@ -63,27 +83,29 @@ def _by_cut(
 
     Of dependent rows the lanes give some forces; ``least_norm`` asks for the least ones.
     """
-    if not system.without_loops.is_tree:
+    tree = system.without_loops
+    if tree.kind not in CUT_JOINT.variants:
         found = cut_joint(system, q, v, tau, external_forces, gravity)
         return found.a, np.concatenate(found.forces, axis=-1)
-    quick = quick_cut_joint(system, q, v, tau, external_forces, gravity)
-    if isinstance(quick, tuple):
-        if not (least_norm and (quick[2] < quick[1].shape[-1]).any()):
-            return quick[:2]
-        quick = Declined(quick)
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
-    if quick is None:
-        a, f, rank = fused_cut_joint(states)
+    tables, of_states = loop_tables(system), (q, v, tau, external_forces, gravity)
+    answers, fine = CUT_JOINT.attempt(tree, (*tables.of, *of_states, tables.ends, None, None))
+    if answers is not None and fine and not (least_norm and (answers[2] < answers[1].shape[-1]).any()):
+        return answers[0], answers[1]
+    states = States.of(tree, q, v, external_forces, gravity, tau=tau)
+    if answers is None:
+        answers, undecided = CUT_JOINT.swept(states, tables.of, ends=tables.ends)
     else:
-        (a, f, rank), undecided = quick.of(states)
-        rank[undecided] = np.nan
+        answers = flattened(states, answers)
+        undecided = unanswered(False, *answers)
+    a, f, rank = answers
+    rank[undecided] = np.nan  # answers that overflow are none
     left = np.flatnonzero(~(rank >= (f.shape[-1] if least_norm else 0)))  # NaN is not, either
     if left.size:
-        which: Any = left if loop_tables(system).ends.ndim == 2 else slice(None)  # anchors are those of the whole batch
+        which: Any = left if tables.ends.ndim == 2 else slice(None)  # anchors are those of the whole batch
         state, velocity, force, g = states.part(which)
         found = cut_joint(system, state, velocity, states["tau"][which], force, g)
         a[which], f[which] = found.a, np.concatenate(found.forces, axis=-1)
-    return a.reshape(*states.lead, a.shape[-1]), f.reshape(*states.lead, f.shape[-1])
+    return states.shaped(a), states.shaped(f)
 
 
 def constraint_forces(
@@ -132,7 +154,7 @@ def constraint_forces(
     array([19.62])
     """
     expect_loops(system)
-    f = _by_cut(system, q, v, tau, external_forces, gravity, least_norm=True)[1]
+    f = by_cut(system, q, v, tau, external_forces, gravity, least_norm=True)[1]
     return [f[..., own] for own in loop_slices(system)]
 
 
@@ -142,7 +164,7 @@ def free_rates(system: System, q: Array) -> tuple[Array, NDArray[np.int64]]:
     return rows.free(), system.nv - rows.rank
 
 
-def closed_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
+def mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     """X(X*𝓜X)⁻¹X* (..., nv, nv): the covariance of accelerations that the loops allow."""
     states = States.of(system, q)
     X, _ = free_rates(system, states["q"])
@@ -160,16 +182,47 @@ def closed_mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
     return (0.5 * (out + np.swapaxes(out, -1, -2))).reshape(*states.lead, system.nv, system.nv)
 
 
-def closed_inverse_dynamics(
+def mass_matrix_inverse_by(system: System, q: ArrayLike, method: str) -> Array:
+    """There is no other way."""
+    expect_method(method, ("innovations",), "mass_matrix_inverse of a system with couplings or loops")
+    raise AssertionError
+
+
+def mass_matrix_by(system: System, q: ArrayLike, method: str) -> NoReturn:
+    """Refuse it: what it is depends on a choice of coordinates."""
+    expect_no_loops(system, "mass_matrix", "mass_matrix")
+    raise AssertionError
+
+
+def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
+    """J X(X*𝓜X)⁻¹X*J* (size, 6k, 6k) of frames; O(nv³), through the inverse mass matrix."""
+    return {"the compliance": through_inverse(states, frames, mass_matrix_inverse(states.system, states["q"]))}
+
+
+def inverse_dynamics(
     system: System,
     q: ArrayLike,
     v: ArrayLike | None,
-    a: ArrayLike,
+    a: ArrayLike | None,
     external_forces: ArrayLike | None,
     gravity: ArrayLike | None,
-    actuated: ArrayLike | None,
 ) -> Array:
     """Generalised forces (..., nv) of least norm that cause accelerations which the loops allow."""
+    return inverse_dynamics_by(system, q, v, a, external_forces, gravity)
+
+
+def inverse_dynamics_by(
+    system: System,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    external_forces: ArrayLike | None,
+    gravity: ArrayLike | None,
+    method: str = "newton_euler",
+    actuated: ArrayLike | None = None,
+) -> Array:
+    """The same at the coordinates that have motors."""
+    a = np.zeros(system.nv) if a is None else a
     states = States.of(system, q, v, external_forces, gravity, a=a)
     state, velocity, force, g = states.part(slice(None))
     cut = Cut(system, state, velocity)
@@ -186,7 +239,7 @@ def closed_inverse_dynamics(
             f"these accelerations break loop {loop} by {np.abs(rows[worst]).max():.3g} (m/s² or rad/s²); inverse "
             "dynamics wants some that the loops allow, as forward_dynamics gives"
         )
-    every = inverse_dynamics(system.without_loops, state, velocity, states["a"], force, g)
+    every = of_every_motor(system.without_loops, state, velocity, states["a"], force, g)
     X, _ = free_rates(system, state)
     wanted = (np.swapaxes(X, -1, -2) @ every[..., None])[..., 0]
     mask = np.ones(system.nv, dtype=bool) if actuated is None else np.asarray(actuated)

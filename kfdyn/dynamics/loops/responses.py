@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.entries import LOOP_RESPONSES
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.multibody import System
-from kfdyn.multibody.entries import FINE
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.loop_tables import LoopReadings, loop_tables
 
 Array = NDArray[np.float64]
+
+LOOP_RESPONSES = Kernel("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
 
 
 def responses(system: System, q: Array, read: LoopReadings) -> tuple[Array, Array, Array]:
@@ -22,14 +23,14 @@ def responses(system: System, q: Array, read: LoopReadings) -> tuple[Array, Arra
     """
     tables = loop_tables(system)
     rows, base = tables.of[0], system.without_loops
-    if base.is_tree:
+    if base.kind in LOOP_RESPONSES.variants:
         out = np.empty((len(q), rows, rows)), np.empty((len(q), rows)), np.empty((len(q), rows, system.nv))
         if LOOP_RESPONSES(base, len(q), *tables.of, q, tables.ends, *out) == FINE:
             return out
     inverse = mass_matrix_inverse(base, q)
     response = read.J @ inverse
     Omega = response @ np.swapaxes(read.J, -1, -2)
-    X = np.eye(system.nv) if base.is_tree else base.expansion(q)
+    X = base.expansion(q)
     variance = ((X @ inverse) * X).sum(-1)
     made_of = (read.made_of @ variance[..., None])[..., 0]
     return 0.5 * (Omega + np.swapaxes(Omega, -1, -2)), made_of, response

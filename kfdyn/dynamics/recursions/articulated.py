@@ -1,24 +1,24 @@
 """Bodies as nodes of the filter: articulated body inertias and forces, one dof at a time.
 
-What :mod:`kfdyn.estimation.recursions.page` calls a node is a body here, an output one dof of its hinge. z holds P η
-beforehand, so that ε is what THEORY section 3 calls SKO's.
+What :mod:`kfdyn.estimation.recursions.node_update` calls a node is a body here, an output one dof of its hinge. z holds
+P η beforehand, so that ε is what THEORY section 3 calls SKO's.
 """
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import Swept, push_on, put, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, cases, either, loop, when
-from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars, switch
+from kfdyn.sweeps.functions import minimum, sqrt
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.place import Place
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, now, spread
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import broadcast, now, where
 from kfdyn.sweeps.variables import local
 
 #: Kept for each dof beside its row of H: gain, ν = ε/d, 1/d. The gain g = P h/d is that of the dof; for a revolute
@@ -40,7 +40,7 @@ ROUNDING = 1024 * 2.220446049250313e-16
 SECOND_GAIN = 512.0
 
 
-class Output(page.Output):
+class Output(node_update.Output):
     """One dof as an output of its node: h, noise, measurement, and what is kept of it; l of a hinge of one dof."""
 
     def __init__(self, node, i, row, noise, lever=None):
@@ -123,7 +123,7 @@ class Filter(Swept):
     def filtered(self, body, state=None):
         """Gather one body, of which P and z may be known but for external forces and Pη."""
         prior = self.prior(body, state)
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             filter_node(self.node(body, kind, prior))
 
     def scatter(self):
@@ -134,7 +134,7 @@ class Filter(Swept):
 
     def smoothed(self, body):
         """Scatter to one body."""
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             smooth_node(self.node(body, kind))
 
     def node(self, body, kind, prior=None):
@@ -148,10 +148,10 @@ class Filter(Swept):
         """
         P, z = state or self._whole(body)
         if self.moving:
-            state = carried(z)
-            for _ in when(self.row.external_forces.given):
+            state = loop_vars(z)
+            for _ in if_(self.row.external_forces.given):
                 state.set(z - push_on(self.row, body))
-            for _ in when(True if prescribed else (body.parent != 0) | (body.kind > SLIDE)):
+            for _ in if_(True if prescribed else (body.parent != 0) | (body.kind > SLIDE)):
                 state.set(state.get() + P.applied(self.bodies[body.t].eta))
             z = state.get()
         return Prior(P, z, self._rounding(body, P))
@@ -177,26 +177,30 @@ class Filter(Swept):
         one heavy body out of its plane, and its hinges need not know. A revolute hinge adds its armature.
         """
         mass, moment = (everything(self.robot, 0.0) + x for x in (body.all_mass, body.all_moment))
-        masses, about, turning = carried(Vec3(mass, mass, mass)), carried(Vec3(moment, moment, moment)), carried(moment)
-        for _ in when(body.loose != 0):
+        masses, about, turning = (
+            loop_vars(Vec3(mass, mass, mass)),
+            loop_vars(Vec3(moment, moment, moment)),
+            loop_vars(moment),
+        )
+        for _ in if_(body.loose != 0):
             J, C = body.moment.s, P.C.s
-            own = absolute(J[0]) + absolute(J[3]) + absolute(J[5])
+            own = abs(J[0]) + abs(J[3]) + abs(J[5])
             outboard = self.slots[body.arrives].bound
             about.set(Vec3(*(x + own for x in outboard)))
-            for _ in when(body.loose > 1):
-                masses.set(Vec3(*(smaller(mass, absolute(C[i])) for i in (0, 3, 5))))
+            for _ in if_(body.loose > 1):
+                masses.set(Vec3(*(minimum(mass, abs(C[i])) for i in (0, 3, 5))))
             x, y, z = about.get()
             turning.set(x + y + z)
-        for _ in when((Body(self.robot, body.parent).loose != 0) & (body.parent != 0)):
-            x, y, z = (absolute(x) for x in self.bodies[body.t].l)
-            mx, my, mz = (root(m) for m in masses.get())
-            a, b, c = (root(m) for m in about.get())
+        for _ in if_((Body(self.robot, body.parent).loose != 0) & (body.parent != 0)):
+            x, y, z = (abs(x) for x in self.bodies[body.t].l)
+            mx, my, mz = (sqrt(m) for m in masses.get())
+            a, b, c = (sqrt(m) for m in about.get())
             a, b, c = a + my * z + mz * y, b + mz * x + mx * z, c + mx * y + my * x
             self.slots[body.leaves].bound = self.slots[body.base].bound + Vec3(a * a, b * b, c * c)
-        for _ in when(body.kind == REVOLUTE):
-            for _ in when(body.loose != 0):
-                x, y, z = (absolute(x) for x in axis_of(body.t, self.work))
-                a, b, c = (root(m) for m in about.get())
+        for _ in if_(body.kind == REVOLUTE):
+            for _ in if_(body.loose != 0):
+                x, y, z = (abs(x) for x in axis_of(body.t, self.work))
+                a, b, c = (sqrt(m) for m in about.get())
                 side = x * a + y * b + z * c
                 turning.set(side * side)
             turning.set(turning.get() + body.armature)
@@ -205,12 +209,12 @@ class Filter(Swept):
     def watch(self, d, rounding, gain):
         """Remember the least of what is left of d above rounding; ``gain`` is the square of that."""
         largest, magnified = now(self.largest), now(self.magnified)
-        self.least.set(smaller(self.least, d - rounding * magnified))
+        self.least.set(minimum(self.least, d - rounding * magnified))
         two = gain * largest / SECOND_GAIN
-        largest = choice(gain > largest, gain, largest)
-        magnified = choice(two > magnified, two, magnified)
+        largest = where(gain > largest, gain, largest)
+        magnified = where(two > magnified, two, magnified)
         self.largest.set(largest)
-        self.magnified.set(choice(largest > magnified, largest, magnified))
+        self.magnified.set(where(largest > magnified, largest, magnified))
 
     def one_dof(self, body, kind):
         """Of a hinge of one dof: its row of H, l, and φ g."""
@@ -219,13 +223,13 @@ class Filter(Swept):
 
 def everything(robot, x):
     """A number of the robot's kind."""
-    return spread(x, robot.lanes)
+    return broadcast(x, robot.lanes)
 
 
 class Node:
     """A body as a node; P and z are ``variables`` that may change in loops, or not."""
 
-    variables: type = carried
+    variables: type = loop_vars
 
     def __init__(self, filter_, body, kind=None, known=None):
         self.filter, self.body, self.kind, self.known = filter_, body, kind, known
@@ -264,10 +268,10 @@ class One(Node):
     def pass_on(self, P, z):
         """Add what the parent sees to the parent's sum, or begin the sum with it."""
         f, body, l = self.filter, self.body, self.here.l
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             P, z = P.shifted(l), None if z is None else z.force_shifted(l)
             out, base = f.slots[body.leaves], f.slots[body.base]
-            for first in either(body.base == 0):  # nothing yet: what a chain always does
+            for first in if_else(body.base == 0):  # nothing yet: what a chain always does
                 out.P = P if first else base.P + P
                 if z is not None:
                     out.z = z if first else base.z + z
@@ -296,12 +300,12 @@ class Many(Node):
         stay in registers.
         """
         f, body, l = self.filter, self.body, self.here.l
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             spare, sums = f.slots[f.robot.slots], f.slots.memory
             spare.P = P.shifted(l)
             if z is not None:
                 spare.z = z.force_shifted(l)
             start, base, out = (x * SLOT.width for x in (f.robot.slots, body.base, body.leaves))
             count = SLOT.place("bound") if z is not None else SLOT.place("z")
-            for i in loop(count) if not isinstance(out, int) or Place.builder is None else range(count):
+            for i in loop(count) if not isinstance(out, int) or tracing.builder is None else range(count):
                 sums[out + i] = sums[base + i] + sums[start + i]

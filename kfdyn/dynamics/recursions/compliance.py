@@ -13,7 +13,7 @@ from kfdyn.dynamics.recursions.articulated import Filter
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, outward
 from kfdyn.multibody.recursions.swept import Q, entry, put, put_both, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, cases, loop, when, while_
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import now
@@ -42,10 +42,10 @@ class ForcePath(Filter):
         at, going = local(t), local(1)
         for _ in while_(lambda: going != 0):
             body = Body(self.robot, now(at))
-            for kind in cases(body.kind, KINDS):
+            for kind in switch(body.kind, KINDS):
                 self._cross(body, kind)
             at.set(body.parent)
-            for _ in when(self.ends_at(body.parent)):
+            for _ in if_(self.ends_at(body.parent)):
                 going.set(0)
         return now(at)
 
@@ -96,7 +96,7 @@ class Compliance(ForcePath):
         Without one, r has nothing in common with any before it: those blocks are 0 and have never been anything else.
         """
         width, blocks = self.width, self.blocks
-        for _ in when(p != 0):
+        for _ in if_(p != 0):
             for c in loop(r, 1):
                 above, here, there = 36 * (width * p + c), 36 * (width * r + c), 36 * (width * c + r)
                 for i in loop(6):
@@ -106,12 +106,12 @@ class Compliance(ForcePath):
                         blocks[there + 6 * j + i] = value
         own, above = 36 * (width * r + r), 36 * (width * p + p)
         for j in loop(6):
-            for _ in when(p != 0):
+            for _ in if_(p != 0):
                 for i in loop(6):  # a column of Ω(p, p) X; the place of h x is free now
                     self.seen[i] = self._column_by(6 * j, blocks, above + 6 * i, 1)
             for i in loop(6, j):
-                value = carried(self.answer[6 * i + j])
-                for _ in when(p != 0):
+                value = loop_vars(self.answer[6 * i + j])
+                for _ in if_(p != 0):
                     value.set(value.get() + self._column_by(6 * i, self.seen, 0, 1))
                 put_both(blocks.part(own), 6, i, j, value.get())
 
@@ -131,7 +131,7 @@ class Compliance(ForcePath):
         shift(block, 6, entries.part(wide * 6 * f + 6 * g), wide, left, right)
         for i in loop(6):
             for j in loop(6):
-                for _ in when((f != g) | (j < i)):
+                for _ in if_((f != g) | (j < i)):
                     entries[wide * (6 * g + j) + 6 * f + i] = entries[wide * (6 * f + i) + 6 * g + j]
 
 
@@ -156,7 +156,7 @@ def operational_space_compliance(sweep):
     sweep.sweep_outward(moving=False)
     least = sweep.gather()
     for body in outward(sweep.robot):
-        for _ in when(row.rank[body.t] != 0):
+        for _ in if_(row.rank[body.t] != 0):
             inboard = sweep.filter_force(body.t)
             sweep.answer_force(row.rank[body.t], row.rank[inboard])
     for i in loop(row.wide // 6):

@@ -25,11 +25,11 @@ from kfdyn.multibody.recursions.swept import (
 )
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import absolute, root, smaller
+from kfdyn.sweeps.functions import minimum, sqrt
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 #: A target's rotation is one to this; else the caller looks at it.
 ROTATION_TOLERANCE = 1e-9
@@ -87,7 +87,7 @@ class OnAxes:
         """
         m, rows, L, f, column = self.row.axes, self.row.rows, self.L, self.f, self.column
         none = everything(self.robot, 0.0)
-        trace, inverse, least = carried(none), carried(none), carried(none + 1.0)
+        trace, inverse, least = loop_vars(none), loop_vars(none), loop_vars(none + 1.0)
         for i in loop(m):
             f[i] = self.wanted[i]
             trace.set(trace.get() + Omega[7 * rows[i]])
@@ -95,23 +95,23 @@ class OnAxes:
                 L[m * i + j] = Omega[6 * rows[i] + rows[j]]
 
         def inverted(j, d):
-            least.set(smaller(least.get(), d))
-            return 1.0 / choice(d > 0.0, d, 1.0)
+            least.set(minimum(least.get(), d))
+            return 1.0 / where(d > 0.0, d, 1.0)
 
         factor(L, m, inverted, f)
         solve_upper(L, m, f)
         for c in loop(m):
             for i in loop(m, c):
-                column[i] = choice(i == c, none + 1.0, none)
+                column[i] = where(i == c, none + 1.0, none)
             solve_lower(L, m, column, c)
             for i in loop(m, c):
                 inverse.set(inverse.get() + L[m * i + i] * column[i] * column[i])
-        return smaller(least.get(), CONDITION - trace.get() * inverse.get())
+        return minimum(least.get(), CONDITION - trace.get() * inverse.get())
 
     def take_posture(self, tau, count):
         """τ₀, or 0 if none is given."""
         clear(tau, count)
-        for _ in when(self.row.posture.given):
+        for _ in if_(self.row.posture.given):
             for i in loop(count):
                 tau[i] = self.row.posture[i]
 
@@ -137,7 +137,7 @@ class Task(OnAxes, ForcePath):
         """Aim from where the frame is, with its motion and the acceleration that τ₀ leaves it."""
         robot, row, here, arm = self.robot, self.row, self.bodies[self.row.body], self.arm()
         omega, fall = here.omega, here.eta
-        place, speed = carried(arm), carried(zeros(robot).plus_cross(omega, arm))
+        place, speed = loop_vars(arm), loop_vars(zeros(robot).plus_cross(omega, arm))
         for body in self.inboard():
             place.set(place.get() + self.bodies[body.t].l)
             speed.set(sped(self, body, speed.get(), row.v))
@@ -161,7 +161,7 @@ class Task(OnAxes, ForcePath):
         clear(wrench, 6)
         for i in loop(row.axes):
             wrench[row.rows[i]] = self.f[i]
-        force = carried(six(wrench).force_shifted(self.arm()))
+        force = loop_vars(six(wrench).force_shifted(self.arm()))
         for i in loop(robot.nv):
             row.control[i] = self.tau[i]
         for body in self.inboard():
@@ -176,8 +176,8 @@ def operational_space_control(task):
     task.sweep_outward()
     least = task.gather()
     task.scatter()
-    least = smaller(least, task.look())
-    least = smaller(least, task.solve(task.comply()))
+    least = minimum(least, task.look())
+    least = minimum(least, task.solve(task.comply()))
     task.push()
     return least
 
@@ -199,19 +199,19 @@ def quaternion_of(R):
     best, largest = ways[0], squares[0]
     for way, square in zip(ways[1:], squares[1:]):
         better = square > largest
-        best = tuple(choice(better, a, b) for a, b in zip(way, best))
-        largest = choice(better, square, largest)
+        best = tuple(where(better, a, b) for a, b in zip(way, best))
+        largest = where(better, square, largest)
     x, y, z, w = best
-    r = 1.0 / root(x * x + y * y + z * z + w * w)
+    r = 1.0 / sqrt(x * x + y * y + z * z + w * w)
     return Quaternion(Vec3(x * r, y * r, z * r), w * r)
 
 
 def off_rotation(R):
     """How far R R* is from 1, or, where R is a reflection, 1."""
     x, y, z = (R.row(i) for i in range(3))
-    off = absolute(x.dot(x) - 1.0) + absolute(y.dot(y) - 1.0) + absolute(z.dot(z) - 1.0)
-    off = off + absolute(x.dot(y)) + absolute(y.dot(z)) + absolute(z.dot(x))
-    return choice(x.cross(y).dot(z) > 0.0, off, 1.0)
+    off = abs(x.dot(x) - 1.0) + abs(y.dot(y) - 1.0) + abs(z.dot(z) - 1.0)
+    off = off + abs(x.dot(y)) + abs(y.dot(z)) + abs(z.dot(x))
+    return where(x.cross(y).dot(z) > 0.0, off, 1.0)
 
 
 _GAINS = [Parameter("dense", "n"), Parameter("gains", "f")]
@@ -235,6 +235,6 @@ OPERATIONAL_SPACE_CONTROL = entry(
     [Given("control", ("nv",))],
     [
         *_GAINS, Parameter("axes", "n"), Parameter("rows", "i"), Parameter("body", "n"), Parameter("arm", "f"),
-        Parameter("turn", "f"),
+        Parameter("turn", "f"), Parameter("length", "n"), Parameter("path", "i"),
     ],
 )  # fmt: skip

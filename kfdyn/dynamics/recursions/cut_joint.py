@@ -16,11 +16,11 @@ from kfdyn.multibody.recursions.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both, vector
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given
-from kfdyn.sweeps.functions import absolute, maximum, root, smaller
+from kfdyn.sweeps.functions import maximum, minimum, sqrt
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 #: Pivots below this part of what they are made of are rounding; above the other they leave twelve digits.
 ROUNDING, REGULAR = 1e-14, 1e-4
@@ -89,26 +89,26 @@ class CutRows(LoopRows):
         """Forces of the rows by L D L*, dependent ones left out; 1, or −1 where they are not found."""
         rows, Omega, scale, force, row = self.row.rows, self.Omega, self.scale, self.force, self.row
         none = everything(self.robot, 0.0)
-        fine, most, rank = (carried(none + x) for x in (1.0, 0.0, 0.0))
+        fine, most, rank = (loop_vars(none + x) for x in (1.0, 0.0, 0.0))
         for r in loop(rows):
-            asked = carried(none - self.forces[r].drift)
-            for _ in when(row.reference.given):
+            asked = loop_vars(none - self.forces[r].drift)
+            for _ in if_(row.reference.given):
                 asked.set(asked.get() + row.reference[r])
             force[r] = asked.get()
-            for _ in when(row.noise.given):
+            for _ in if_(row.noise.given):
                 Omega[r * rows + r] += row.noise[r]
             made_of = self.made_of[r]
-            scale[r] = 1.0 / root(choice(made_of > 0.0, made_of, 1.0))
-            size = absolute(asked.get()) * scale[r]
+            scale[r] = 1.0 / sqrt(where(made_of > 0.0, made_of, 1.0))
+            size = abs(asked.get()) * scale[r]
             most.set(maximum(most.get(), size))
 
         def inverted(j, pivot):
             part = (pivot * scale[j]) * scale[j]
             kept, dropped = part > REGULAR, part <= ROUNDING
-            agrees = absolute(force[j]) * scale[j] <= CONSISTENT * most.get()
-            fine.set(choice(kept | (dropped & agrees), fine.get(), -1.0))
-            rank.set(choice(kept, rank.get() + 1.0, rank.get()))
-            return choice(kept, 1.0 / choice(kept, pivot, 1.0), 0.0)
+            agrees = abs(force[j]) * scale[j] <= CONSISTENT * most.get()
+            fine.set(where(kept | (dropped & agrees), fine.get(), -1.0))
+            rank.set(where(kept, rank.get() + 1.0, rank.get()))
+            return where(kept, 1.0 / where(kept, pivot, 1.0), 0.0)
 
         factor(Omega, rows, inverted, force)
         solve_upper(Omega, rows, force)
@@ -119,7 +119,7 @@ class CutRows(LoopRows):
         """ν ← ν + D⁻¹E f."""
         nv, dofs = self.robot.nv, self.filter.dofs
         for i in loop(nv):
-            total = carried(everything(self.robot, 0.0))
+            total = loop_vars(everything(self.robot, 0.0))
             for r in loop(self.row.rows):
                 total.set(total.get() + self.seen[r * nv + i] * self.force[r])
             dofs[i].nu = dofs[i].nu + dofs[i].inverse * total.get()
@@ -149,7 +149,7 @@ def cut_joint(f):
     fine = f.loops.solve()
     f.loops.innovate()
     f.scatter()
-    return smaller(least, fine)
+    return minimum(least, fine)
 
 
 def loop_responses(f):

@@ -13,10 +13,10 @@ from kfdyn.multibody.recursions.robot import SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, either, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 
 class Drag(namedtuple("Drag", "X h")):
@@ -93,10 +93,10 @@ class Motion:
         """Velocity, acceleration and position of a body; the columns of its dofs."""
         row, up, here = self.row, self.moved[body.parent], self.swept.bodies[body.t]
         v, acc = up.v, up.a
-        x = Vec3(*(choice(body.parent == 0, 0.0, far) for far in up.x + here.l))
+        x = Vec3(*(where(body.parent == 0, 0.0, far) for far in up.x + here.l))
         for i, h in self.swept.rows(body):  # as motions at the origin: [w; v + x × w]
             self.columns[i].S = Spatial(h.w, x.cross(h.w) + h.v)
-        before, after = carried(v, acc), carried(v, acc)
+        before, after = loop_vars(v, acc), loop_vars(v, acc)
         chained = body.kind <= SCREWS
         for i in dofs(self.robot, body):
             column = self.columns[i]
@@ -106,12 +106,12 @@ class Motion:
             v_now = v_now + row.v[i] * S
             a_now = a_now + a[i] * S + row.v[i] * psi
             after.set(v_now, a_now)
-            for _ in when(chained):
+            for _ in if_(chained):
                 before.set(v_now, a_now)
         v, acc = after.get()
         for i in dofs(self.robot, body):  # Ṡ = v × S where S is fixed in the child; else Ψ̇, as in a chain
             column = self.columns[i]
-            for single in either(chained):
+            for single in if_else(chained):
                 column.rate = column.psi + (column.psi if single else v.cross(column.S))
         kept = self.moved[body.t]
         kept.x, kept.v, kept.a = x, v, acc

@@ -17,13 +17,13 @@ from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, childre
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, TAU, A, Q, V, changed, entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, cases, loop, when, while_
-from kfdyn.sweeps.copies import late
+from kfdyn.sweeps.batch.streaming_store import late
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch, while_
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.specialise import Absent
+from kfdyn.sweeps.values import now, where
 from kfdyn.sweeps.variables import local
 
 
@@ -138,15 +138,15 @@ class ForwardDerivatives(Units):
     def _gather(self, body):
         """Gains about the origin; what the hinge lets pass of Z, into the parent's, and the force."""
         own = self.kept[body.t]
-        Z = carried(own.Z)
-        for kind in cases(body.kind, KINDS):
+        Z = loop_vars(own.Z)
+        for kind in switch(body.kind, KINDS):
             if kind <= SLIDE:
                 gain = self.dofs[body.v].inverse * own.P.applied(self.one_row(body, kind))
                 self._measure(body, body.v, gain, Z)
             else:
                 for i in dofs(self.robot, body):
                     self._measure(body, i, self.dofs[i].gain, Z)
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             up = self.kept[body.parent]
             up.Z, up.f = up.Z + Z.get(), up.f + own.f
 
@@ -162,12 +162,12 @@ class ForwardDerivatives(Units):
         S, P, Z = column.S, own.P, own.Z
         turning, pushed = (column.psi.w, S.w), (column.psi2, column.rate)
         push = S.cross_force(own.f)
-        state = carried(
+        state = loop_vars(
             *(Z @ w + P.applied(m.motion_shifted(x)).force_shifted(x) for w, m in zip(turning, pushed))
         )  # fmt: skip
         for i in dofs(self.robot, body):  # in a chain of screws those inboard of j feel that the force turns, too
-            before = carried(everything(self.robot, 0.0))
-            for _ in when((body.kind <= SCREWS) & (i < j)):
+            before = loop_vars(everything(self.robot, 0.0))
+            for _ in if_((body.kind <= SCREWS) & (i < j)):
                 before.set(self.motion.columns[i].S.dot(push))
             self._inward(i, j, state, before.get())
         by_q, by_v = state.get()
@@ -182,7 +182,7 @@ class ForwardDerivatives(Units):
         self._leave(body, state)
         for t in loop(body.end, body.t + 1):
             other = Body(self.robot, t)
-            for _ in when(other.parent != t - 1):
+            for _ in if_(other.parent != t - 1):
                 state.set(self.kept[other.parent].by_q, self.kept[other.parent].by_v)
             for i in dofs(self.robot, other, backwards=True):
                 self._outward(i, j, state, [-self.gains[i].seen.dot(w) for w in turning])
@@ -217,7 +217,7 @@ class ForwardDerivatives(Units):
             for k in dofs(self.robot, other, backwards=True):
                 place = self._place(k, j)
                 self._outward(k, j, state, [entries[place] * self.dofs[k].inverse for entries in self.answers])
-            for _ in when((other.snap >= 0) & (other.t != body.t)):
+            for _ in if_((other.snap >= 0) & (other.t != body.t)):
                 self._branches(other, body, j, state)
 
     def _branches(self, other, body, j, state):
@@ -225,14 +225,14 @@ class ForwardDerivatives(Units):
         x = self.motion.moved[other.t].x
         by_q, by_v = (costate.motion_shifted(x) for costate in state.get())
         for child in children(self.robot, other):
-            for _ in when((body.t < child.t) | (child.end <= body.t)):
+            for _ in if_((body.t < child.t) | (child.end <= body.t)):
                 for i, z in self.kept_columns(other, child.column_end, child.column):
                     place = self._place(i, j)
                     self.answers[0][place], self.answers[1][place] = -z.dot(by_q), -z.dot(by_v)
 
     def _leave(self, body, state):
         """Keep λ where branches will ask for it."""
-        for _ in when(body.snap >= 0):
+        for _ in if_(body.snap >= 0):
             self.kept[body.t].by_q, self.kept[body.t].by_v = state.get()
 
 
@@ -241,8 +241,8 @@ def path(robot, body):
     at = local(1)
     for _ in while_(lambda: at <= body.t):
         other = Body(robot, now(at))
-        at.set(choice(other.end <= body.t, other.end, other.t + 1))
-        for _ in when(other.end > body.t):
+        at.set(where(other.end <= body.t, other.end, other.t + 1))
+        for _ in if_(other.end > body.t):
             yield other
 
 

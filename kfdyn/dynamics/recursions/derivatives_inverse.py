@@ -5,8 +5,8 @@ from kfdyn.multibody.recursions.robot import SCREWS, dofs, inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, A, Q, Swept, V, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control_flow import either, when
-from kfdyn.sweeps.copies import late
+from kfdyn.sweeps.batch.streaming_store import late
+from kfdyn.sweeps.control_flow import if_, if_else
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -35,7 +35,7 @@ class InverseDerivatives(Swept):
         robot, row = self.robot, self.row
         copies = late(row, self.matrices, robot.nv * robot.nv, robot.n)
         self.sweep_outward(moving=False)
-        for waiting in either(copies.waiting):  # else nothing is to be done between the bodies
+        for waiting in if_else(copies.waiting):  # else nothing is to be done between the bodies
             self.motion.run(row.a, self._keep, copies.some if waiting else None)
         copies.rest()
         for body in inward(robot):
@@ -57,7 +57,7 @@ class InverseDerivatives(Swept):
         inertia, drag, f = Rigid(own.J, own.p, body.all_mass), own.drag, own.f
         for i in dofs(self.robot, body):
             self._dof(body, i, inertia, drag, f)
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             up = self.sums[body.parent]
             up.J, up.p, up.drag, up.f = up.J + own.J, up.p + own.p, up.drag + own.drag, up.f + own.f
 
@@ -68,12 +68,12 @@ class InverseDerivatives(Swept):
         by_q, by_v = drag @ column.psi + inertia @ column.psi2, drag @ S + inertia @ column.rate  # what dof i does
         with_force = by_q + S.cross_force(f)
         for j in dofs(self.robot, body):
-            for _ in when(j <= i):
+            for _ in if_(j <= i):
                 S_j = self.motion.columns[j].S
                 self._feel(i, j, seen, S_j)
-                for _ in when(j < i):
+                for _ in if_(j < i):
                     # in a ball or free hinge i and j move together, in others i is outboard of j
-                    for chained in either(body.kind <= SCREWS):
+                    for chained in if_else(body.kind <= SCREWS):
                         self._cause(j, i, (S_j.dot(with_force if chained else by_q), S_j.dot(by_v)))
         own = i * self.robot.nv + i
         self.by_a[own] = self.by_a[own] + self.robot.armature[i]

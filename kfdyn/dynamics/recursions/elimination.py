@@ -1,6 +1,6 @@
 """L D L* of a symmetric matrix in memory, and solutions by it: for what gears and loops leave, which is small."""
 
-from kfdyn.sweeps.control_flow import carried, down, loop
+from kfdyn.sweeps.control_flow import down, loop, loop_vars
 
 
 def factor(A, n, inverted, x=None):
@@ -30,7 +30,7 @@ def solve_lower(A, n, x, first=0):
 def solve_upper(A, n, x):
     """x ← L⁻*D⁻¹x."""
     for j in down(n):
-        total = carried(x[j])
+        total = loop_vars(x[j])
         for i in loop(n, j + 1):
             total.set(total.get() - A[i * n + j] * x[i])
         x[j] = A[j * n + j] * total.get()

@@ -8,13 +8,13 @@ a body without mass and without dofs that passes on to the modes, too: Φ = [[0,
 from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import forward_dynamics
-from kfdyn.estimation.recursions.page import filter_node, smooth_node
+from kfdyn.estimation.recursions.node_update import filter_node, smooth_node
 from kfdyn.multibody.recursions.attachments import attach
 from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
 from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, put
-from kfdyn.sweeps.control_flow import cases, either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop, switch
 
 FORMS = (RIGID, BENT, ATTACHED)
 
@@ -35,17 +35,17 @@ class FlexibleFilter(Filter):
         sweep.prepare_sines()
         for body in outward(self.robot):
             form = self.bending.flex(body).form
-            for attached in either(form == ATTACHED):
+            for attached in if_else(form == ATTACHED):
                 if attached:
                     attach(self.bending, body, self.work)
                 else:
                     sweep.reach(body)
-                    for _ in when(form == BENT):
+                    for _ in if_(form == BENT):
                         weigh(self.bending, body, self.work)
 
     def filtered(self, body, *more):
         """Gather one body of any form; what the modes leave of one that bends is behind its hinge."""
-        for form in cases(self.bending.flex(body).form, FORMS):
+        for form in switch(self.bending.flex(body).form, FORMS):
             if form == RIGID:
                 super().filtered(body)
             elif form == BENT:
@@ -56,7 +56,7 @@ class FlexibleFilter(Filter):
 
     def smoothed(self, body):
         """Scatter to one body of any form."""
-        for form in cases(self.bending.flex(body).form, FORMS):
+        for form in switch(self.bending.flex(body).form, FORMS):
             if form == ATTACHED:
                 smooth_node(Attachment(self, body))
             else:

@@ -7,7 +7,7 @@ its force is read off what the measured ones leave, tau = h P⁺λ⁺ + h z⁺.
 from kfdyn.dynamics.recursions.flexible import FlexibleFilter, flexible_entry
 from kfdyn.dynamics.recursions.flexible_modes import Modes
 from kfdyn.dynamics.recursions.hybrid import ANSWERS, GIVEN, MARKS, Hybrid, hybrid_dynamics
-from kfdyn.sweeps.control_flow import loop, when
+from kfdyn.sweeps.control_flow import if_, loop
 
 
 class HeldModes(Modes):
@@ -16,7 +16,7 @@ class HeldModes(Modes):
     def marked(self, mark, modes):
         """Of these modes those that are prescribed (1) or free (0)."""
         for i in modes:
-            for _ in when(self.filter.row.prescribed[self.flex.v + i] == mark):
+            for _ in if_(self.filter.row.prescribed[self.flex.v + i] == mark):
                 yield i
 
     def measured(self, backwards=False):

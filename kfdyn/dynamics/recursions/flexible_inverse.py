@@ -10,7 +10,7 @@ from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V
-from kfdyn.sweeps.control_flow import carried, either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
 
 
 class FlexibleNewtonEuler(NewtonEuler):
@@ -28,12 +28,12 @@ class FlexibleNewtonEuler(NewtonEuler):
     def move(self, body):
         """Motion and own force of a body of any form."""
         form = self.bending.flex(body).form
-        for attached in either(form == ATTACHED):
+        for attached in if_else(form == ATTACHED):
             if attached:
                 self._attach(body)
             else:
                 super().move(body)
-                for _ in when(form == BENT):
+                for _ in if_(form == BENT):
                     self._bend(body)
 
     def _attach(self, body):
@@ -43,7 +43,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         R, l, drift = frame.R, frame.l, frame.drift
         alpha = (up.alpha + drift.w).plus_cross(omega, frame.spin)
         acc = up.rate.plus_applied(up.acc + drift.v, l).plus_cross(omega, 2.0 * frame.slide)
-        state, accelerations = carried(Spatial(alpha, acc)), self.modal(flex)[0]
+        state, accelerations = loop_vars(Spatial(alpha, acc)), self.modal(flex)[0]
         for i in loop(flex.modes):
             state.set(state.get() + accelerations[i] * self.bending.column(flex, i))
         self.placed(body, R, l, omega + frame.spin, state.get())
@@ -56,17 +56,17 @@ class FlexibleNewtonEuler(NewtonEuler):
         bending.look(flex)
         for i in loop(n):
             accelerations[i] = 0.0
-            for _ in when(self.row.a.given):
+            for _ in if_(self.row.a.given):
                 accelerations[i] = self.row.a[flex.v + i]
         for i in loop(n):
-            force = carried(bending.elastic_force(flex, i))
+            force = loop_vars(bending.elastic_force(flex, i))
             for k in loop(n):
                 force.set(force.get() + numbers[flex.matrices + (i + 2 * n) * n + k] * accelerations[k])
             forces[i] = force.get()
         omega, acc, A = here.omega, here.acc, here.rate
-        total = carried(Spatial(zeros(robot), zeros(robot)))
+        total = loop_vars(Spatial(zeros(robot), zeros(robot)))
         for u, (s, ds, bent) in bending.points(flex):
-            sped = carried(A.plus_applied(u * acc + bent, s).plus_cross(omega, 2.0 * ds))
+            sped = loop_vars(A.plus_applied(u * acc + bent, s).plus_cross(omega, 2.0 * ds))
             for i in loop(n):
                 sped.set(sped.get() + accelerations[i] * bending.shape(i))
             gamma = sped.get()
@@ -79,13 +79,13 @@ class FlexibleNewtonEuler(NewtonEuler):
         """Forces of hinge and modes, and what is passed on; an attachment presses on the modes, too."""
         flex = self.bending.flex(body)
         forces = self.modal(flex)[1]
-        for _ in when(flex.form == ATTACHED):
+        for _ in if_(flex.form == ATTACHED):
             f, R = self.bodies[body.t].force + self.sums[body.arrives].f, self.hinges[body.t].R
             turned = Spatial(R @ f.w, R @ f.v)
             for i in loop(flex.modes):
                 forces[i] += self.bending.column(flex, i).dot(turned)
         super().press(body)
-        for _ in when(flex.form == BENT):
+        for _ in if_(flex.form == BENT):
             for i in loop(flex.modes):
                 self.row.tau[flex.v + i] = forces[i]
 

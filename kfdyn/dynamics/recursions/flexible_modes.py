@@ -1,16 +1,16 @@
 """The modes of a body, measured before its hinge: n + 6 states, of which only the six at the hinge are passed on.
 
 A mode is an output whose row of H is a unit row, so that P h* is a row of P: the filter and the smoother of
-:mod:`kfdyn.estimation.recursions.page` are an elimination in place. Rows of P from the diagonal on stand in the
+:mod:`kfdyn.estimation.recursions.node_update` are an elimination in place. Rows of P from the diagonal on stand in the
 workspace; as a mode is measured, its gain takes the place of its row and ν that of z, and then its acceleration that.
 """
 
 from kfdyn.dynamics.recursions.articulated import ROUNDING
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.bending import OWN
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control_flow import carried, down, loop
+from kfdyn.sweeps.control_flow import down, loop, loop_vars
 
 
 class Modes:
@@ -46,7 +46,7 @@ class Modes:
     def prior(self):
         """P and z at the hinge: what the attachments passed on, and M_m, ξ."""
         slot, own = self.filter.slots[self.body.arrives], OWN.rows(self.z.part(self.n))[0]
-        return carried(slot.P.plus_body(own.moment, own.first, self.body.mass), slot.z + own.xi)
+        return loop_vars(slot.P.plus_body(own.moment, own.first, self.body.mass), slot.z + own.xi)
 
     def outputs(self, backwards=False):
         """The modes."""
@@ -76,7 +76,7 @@ class Modes:
         smooth_node(self)
 
 
-class Mode(page.Output):
+class Mode(node_update.Output):
     """A mode as an output; P, z and λ are those of the hinge, what modes have of them stands in the workspace."""
 
     def __init__(self, modes, i):
@@ -120,7 +120,7 @@ class Mode(page.Output):
 
     def response(self, costate):
         """a = ν − g*λ, accelerations of modes that were measured later being part of λ."""
-        modes, total = self.modes, carried(self.modes.six(self.i).dot(costate))
+        modes, total = self.modes, loop_vars(self.modes.six(self.i).dot(costate))
         for k in loop(modes.n, self.i + 1):
             total.set(total.get() + self.line[k] * modes.z[k])
         return modes.z[self.i] - total.get()

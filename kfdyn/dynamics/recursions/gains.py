@@ -1,13 +1,13 @@
 """Gains of a linear feedback, one for each error or all of a matrix."""
 
-from kfdyn.sweeps.control_flow import carried, either, loop
+from kfdyn.sweeps.control_flow import if_else, loop, loop_vars
 
 
 def add_gains(size, dense, gains, error, rate, out):
     """out += Kp error + Kd rate; gains (2, size), or (2, size, size) if dense."""
-    for full in either(dense != 0):
+    for full in if_else(dense != 0):
         for i in loop(size):
-            total = carried(out[i])
+            total = loop_vars(out[i])
             if full:
                 for j in loop(size):
                     pull = gains[i * size + j] * error[j] + gains[(size + i) * size + j] * rate[j]

@@ -15,11 +15,11 @@ from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
 from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, curved, geared, own
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import carried, either, loop
-from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import smaller
-from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import if_else, loop, loop_vars
+from kfdyn.sweeps.entry import Given
+from kfdyn.sweeps.functions import minimum
+from kfdyn.sweeps.specialise import Absent
+from kfdyn.sweeps.values import where
 
 
 class Weighed(Workspace):
@@ -50,22 +50,22 @@ class Weighed(Workspace):
 
     def factor_matrix(self, fine, x=None):
         """The same of the matrix as it stands, if it is fine; pivots take the place of the diagonal."""
-        n, matrix, least = self.n, self.matrix, carried(fine)
-        heaviest = carried(everything(self.robot, 0.0))
-        smallest, shrunk = (carried(everything(self.robot, 1.0)) for _ in range(2))
+        n, matrix, least = self.n, self.matrix, loop_vars(fine)
+        heaviest = loop_vars(everything(self.robot, 0.0))
+        smallest, shrunk = (loop_vars(everything(self.robot, 1.0)) for _ in range(2))
         for j in loop(n):
             entry = matrix[j * n + j]
             self.diagonal[j] = entry
-            heaviest.set(choice(entry > heaviest.get(), entry, heaviest.get()))
+            heaviest.set(where(entry > heaviest.get(), entry, heaviest.get()))
 
         def inverted(j, pivot):
             """Rounding is a part of what stood there, more after one that shrank; an entry may be rounding itself."""
             stood, before = self.diagonal[j], smallest.get()
             part = pivot / stood
-            margin = smaller(pivot * shrunk.get() - ROUNDING * stood, stood - ROUNDING * heaviest.get())
-            least.set(smaller(least.get(), choice(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
-            shrunk.set(smaller(smaller(shrunk.get(), part), SECOND_GAIN * part * before))
-            smallest.set(smaller(before, part))
+            margin = minimum(pivot * shrunk.get() - ROUNDING * stood, stood - ROUNDING * heaviest.get())
+            least.set(minimum(least.get(), where(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
+            shrunk.set(minimum(minimum(shrunk.get(), part), SECOND_GAIN * part * before))
+            smallest.set(minimum(before, part))
             self.diagonal[j] = pivot
             return 1.0 / pivot
 
@@ -116,7 +116,7 @@ class Prescribed(Weighed):
     def each(self):
         """Over the coordinates, and whether their acceleration is prescribed."""
         for i in loop(self.n):
-            for given in either(self.row.prescribed[i] != 0):
+            for given in if_else(self.row.prescribed[i] != 0):
                 yield i, given
 
     def leave_out(self, i):
@@ -221,8 +221,6 @@ _MATRIX = Given("matrix", ("nv", "nv"))
 _BY = [Given(name, ("nv", "nv")) for name in ("by_q", "by_v", "by_tau")]
 
 GEARED_FORWARD = _entry(geared_forward_dynamics, Driven, [Q, V, TAU, FORCES, GRAVITY], [A], unroll=10)
-GEARED_INVERSE = geared(INVERSE, __name__)
-GEARED_MASS_MATRIX = geared(MASS_MATRIX, __name__)
 GEARED_MASS_MATRIX_INVERSE = _entry(geared_mass_matrix_inverse, Weighed, [Q], [_MATRIX], unroll=10)
 GEARED_VARIANCES = _entry(geared_innovation_variances, Weighed, [Q], [Given("d", ("nv",))])
 GEARED_HYBRID = entry(
@@ -230,7 +228,7 @@ GEARED_HYBRID = entry(
     Prescribed,
     [own(Q), *(_of_own(about) for about in hybrid.GIVEN[1:])],
     [own(about) for about in hybrid.ANSWERS],
-    [Parameter("prescribed", "i")],
+    hybrid.MARKS,
     table=GEARED,
 )
 GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
@@ -239,8 +237,6 @@ GEARED_FORWARD_DERIVATIVES = _entry(
 )
 
 CURVED_FORWARD = curved(GEARED_FORWARD)
-CURVED_INVERSE = curved(GEARED_INVERSE)
-CURVED_MASS_MATRIX = curved(GEARED_MASS_MATRIX)
 CURVED_MASS_MATRIX_INVERSE = curved(GEARED_MASS_MATRIX_INVERSE)
 CURVED_VARIANCES = curved(GEARED_VARIANCES)
 CURVED_HYBRID = curved(GEARED_HYBRID)

@@ -19,9 +19,8 @@ from kfdyn.multibody.recursions.geared import Around, Kept, coordinates, curved
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.swept import Swept, changed, put_both, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import carried, flattened, loop
-from kfdyn.sweeps.entry import Parameter
-from kfdyn.sweeps.functions import smaller
+from kfdyn.sweeps.control_flow import flattened, loop, loop_vars
+from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 
 
@@ -46,7 +45,7 @@ def geared_computed_torque(sweep):
     for i in loop(robot.nv):
         sweep.rate[i], a[i] = row.v_d[i] - row.v[i], row.a_d[i]
     add_gains(robot.nv, row.dense, row.gains, sweep.error, sweep.rate, a)
-    return smaller(reach, sweep.forces.run())
+    return minimum(reach, sweep.forces.run())
 
 
 class Sighted:
@@ -64,7 +63,7 @@ class Sighted:
     def put_jacobian(self, t, arm, out, width):
         """X*J* of a frame, a row of six numbers for each coordinate, rows ``width`` numbers apart."""
         robot, swept, X = self.robot, self.swept, self.mass.X
-        lever = carried(self.lever(t, arm))
+        lever = loop_vars(self.lever(t, arm))
         for k in loop(self.n):
             clear(out.part(k * width), 6)
         for body in inboard(robot, t):
@@ -81,7 +80,7 @@ class Sighted:
         solve_lower_rows(self.matrix, self.n, rows, width)
         for i in loop(width):
             for j in loop(i + 1):
-                total = carried(everything(self.robot, 0.0))
+                total = loop_vars(everything(self.robot, 0.0))
                 for k in loop(self.n):
                     inverse = self.matrix[k * self.n + k]
                     total.set(total.get() + (inverse * rows[k * width + i]) * rows[k * width + j])
@@ -125,11 +124,11 @@ class Task(OnAxes, Sighted, Driven):
         self.put_jacobian(row.body, vector(row.arm), self.J, 6)
         self.falling.run()
         none = everything(self.robot, 0.0)
-        speed = [carried(none) for _ in range(6)]
+        speed = [loop_vars(none) for _ in range(6)]
         for k in loop(self.n):
             for r, x in enumerate(speed):
                 x.set(x.get() + self.J[6 * k + r] * row.v[k])
-        place = carried(self.lever(row.body, vector(row.arm)))
+        place = loop_vars(self.lever(row.body, vector(row.arm)))
         for body in inboard(self.robot, row.body):
             place.set(place.get() + swept.bodies[body.t].l)
         R = swept.bodies[row.body].R @ matrix(row.turn)
@@ -139,7 +138,7 @@ class Task(OnAxes, Sighted, Driven):
         """τ = τ₀ + X*J* f."""
         row = self.row
         for k in loop(self.n):
-            total = carried(self.drive[k])
+            total = loop_vars(self.drive[k])
             for i in loop(row.axes):
                 total.set(total.get() + self.J[6 * k + row.rows[i]] * self.f[i])
             row.control[k] = total.get()
@@ -148,26 +147,24 @@ class Task(OnAxes, Sighted, Driven):
 def geared_operational_space_control(task):
     """τ₀ + X*J* Ω⁻¹ (α* − free acceleration)."""
     task.take_posture(task.drive, task.n)
-    least = smaller(task.accelerate(), task.look())
+    least = minimum(task.accelerate(), task.look())
     for i in loop(6 * task.n):
         task.rows[i] = task.J[i]
     task.comply(task.rows, 6, task.Omega)
-    least = smaller(least, task.solve(task.Omega))
+    least = minimum(least, task.solve(task.Omega))
     task.push()
     return least
 
 
 _CONTROL = control.OPERATIONAL_SPACE_CONTROL
-_PATH = [Parameter("length", "n"), Parameter("path", "i")]
-_FRAMES = [Parameter("wide", "n"), Parameter("place", "i"), Parameter("arms", "f")]
 
 GEARED_COMPUTED_TORQUE = like_that_of_trees(
     control.COMPUTED_TORQUE, geared_computed_torque, Tracking, control.COMPUTED_TORQUE.parameters
 )
 GEARED_OPERATIONAL_SPACE_CONTROL = like_that_of_trees(
-    _CONTROL, geared_operational_space_control, Task, [*_CONTROL.parameters, *_PATH]
+    _CONTROL, geared_operational_space_control, Task, _CONTROL.parameters
 )
-GEARED_COMPLIANCE = like_that_of_trees(COMPLIANCE, geared_compliance, Compliance, _FRAMES)
+GEARED_COMPLIANCE = like_that_of_trees(COMPLIANCE, geared_compliance, Compliance, COMPLIANCE.parameters)
 
 CURVED_COMPUTED_TORQUE = curved(GEARED_COMPUTED_TORQUE)
 CURVED_OPERATIONAL_SPACE_CONTROL = curved(GEARED_OPERATIONAL_SPACE_CONTROL)

@@ -11,8 +11,7 @@ from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates, curv
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import changed, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.entry import Parameter
+from kfdyn.sweeps.control_flow import if_, loop
 
 
 class GearedMarch(Steps, Driven):
@@ -46,7 +45,7 @@ class GearedMarch(Steps, Driven):
         self.X.rates(self.v(m), v)
         for i in loop(robot.nv):
             felt[i] = -self.hinges[i].drag * v[i]
-        for _ in when(self.plan.springs != 0):
+        for _ in if_(self.plan.springs != 0):
             self.deflect(m)
             for i in loop(robot.nv):
                 felt[i] = felt[i] + self.hinges[i].stiffness * v[i]
@@ -91,11 +90,8 @@ def geared_stage(m):
     return one_stage(m)
 
 
-#: Of the hinges; that of the coordinates is ``left_inverse``.
-_TREE = Parameter("tree_inverse", "f")
-
-GEARED_MARCH = like_that_of_trees(MARCH, geared_march, GearedMarch, [*MARCH.parameters, _TREE])
-GEARED_ONE_STAGE = like_that_of_trees(ONE_STAGE, geared_stage, GearedMarch, [*ONE_STAGE.parameters, _TREE])
+GEARED_MARCH = like_that_of_trees(MARCH, geared_march, GearedMarch, MARCH.parameters)
+GEARED_ONE_STAGE = like_that_of_trees(ONE_STAGE, geared_stage, GearedMarch, ONE_STAGE.parameters)
 
 CURVED_MARCH = curved(GEARED_MARCH)
 CURVED_ONE_STAGE = curved(GEARED_ONE_STAGE)

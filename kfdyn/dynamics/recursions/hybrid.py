@@ -5,10 +5,10 @@ hinge the hinge's force is P⁺λ⁺ + z⁺, so tau = h P⁺ λ⁺ + h z⁺ + R 
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, Many
-from kfdyn.estimation.recursions.page import filter_node, smooth_node
+from kfdyn.estimation.recursions.node_update import filter_node, smooth_node
 from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, A, Q, V, entry
-from kfdyn.sweeps.control_flow import either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import unboxed
 from kfdyn.sweeps.variables import local
@@ -20,14 +20,14 @@ class Held(Many):
     def outputs(self, backwards=False):
         """The free dofs."""
         for h in super().outputs(backwards):
-            for _ in when(self.filter.row.prescribed[h.i] == 0):
+            for _ in if_(self.filter.row.prescribed[h.i] == 0):
                 yield h
 
     def given(self):
         """The prescribed dofs."""
         f = self.filter
         for i in dofs(f.robot, self.body):
-            for _ in when(f.row.prescribed[i] != 0):
+            for _ in if_(f.row.prescribed[i] != 0):
                 yield i
 
     def pass_on(self, P, z):
@@ -54,15 +54,15 @@ class Hybrid(Filter):
     def prescribe(self, body):
         """η ← η + H_p* a_p; the row of a revolute hinge goes to H like those of the others."""
         here = self.bodies[body.t]
-        for _ in when(body.kind == REVOLUTE):
+        for _ in if_(body.kind == REVOLUTE):
             self.rows_of_H[body.v].h = self.one_row(body, REVOLUTE)
         for i in dofs(self.robot, body):
-            for _ in when(self.row.prescribed[i] != 0):
+            for _ in if_(self.row.prescribed[i] != 0):
                 here.eta = here.eta + self.row.known[i] * self.rows_of_H[i].h
 
     def filtered(self, body, state=None):
         """Gather one body, prescribed or not."""
-        for held in either(self.row.held[body.t] != 0):
+        for held in if_else(self.row.held[body.t] != 0):
             if held:
                 filter_node(Held(self, body, known=self.prior(body, state, prescribed=True)))
             else:
@@ -70,7 +70,7 @@ class Hybrid(Filter):
 
     def smoothed(self, body):
         """Scatter to one body."""
-        for held in either(self.row.held[body.t] != 0):
+        for held in if_else(self.row.held[body.t] != 0):
             if held:
                 smooth_node(Held(self, body))
             else:
@@ -82,12 +82,12 @@ def hybrid_dynamics(f):
     robot, row = f.robot, f.row
     f.sweep_outward()
     for body in outward(robot):
-        for _ in when(row.held[body.t] != 0):
+        for _ in if_(row.held[body.t] != 0):
             f.prescribe(body)
     least = f.gather()
     f.scatter()
     for i in loop(robot.nv):
-        for given in either(row.prescribed[i] != 0):
+        for given in if_else(row.prescribed[i] != 0):
             if given:
                 row.a[i] = row.known[i]
             else:
@@ -101,7 +101,7 @@ def _finite_where(mark):
     def sound(robot, row, array, first, last, width):
         fine = local(last >= first)
         for i in loop(width):
-            for _ in when(row.prescribed[i] == mark):
+            for _ in if_(row.prescribed[i] == mark):
                 for b in loop(last, first):
                     x = array[b * width + i]
                     fine.set(fine & (x - x == 0.0))

@@ -5,12 +5,13 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 """
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, push_on, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, cases, when
+from kfdyn.sweeps.control_flow import if_, loop_vars, switch
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
 
@@ -45,15 +46,15 @@ class NewtonEuler(BodyFrames):
     def move(self, body):
         """ω, α(k) = φ*α(p) + H*a + η, and the body's own force Mα + ξ (R86 5.4–5.6, 4.4)."""
         row, up = self.row, self.bodies[body.parent]
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 step, h = self.step(body, kind), self.one_row(body, kind)
                 spin, slide = row.v[body.v] * h.w, row.v[body.v] * h.v
                 omega, alpha = step.into(up.omega), step.into(up.alpha)
                 acc = step.into(up.rate.plus_applied(up.acc, step.l))
                 motion = Spatial(alpha.plus_cross(omega, spin), acc.plus_cross(omega, 2.0 * slide))
-                state = carried(motion)
-                for _ in when(row.a.given):
+                state = loop_vars(motion)
+                for _ in if_(row.a.given):
                     state.set(motion + row.a[body.v] * h)
                 self.turn(body, step)
                 self.own_force(body, omega + spin, state.get().w, state.get().v)
@@ -66,8 +67,8 @@ class NewtonEuler(BodyFrames):
         spin, acc = up.alpha, up.acc
         moving = Hinges(self.robot, row, self.H, moving=True)
         R, l, omega, eta = moving.cross(body, body.rotation, body.position, up.omega)
-        state = carried(Spatial(eta.w + spin, (eta.v + acc).plus_cross(spin, l)))
-        for _ in when(row.a.given):
+        state = loop_vars(Spatial(eta.w + spin, (eta.v + acc).plus_cross(spin, l)))
+        for _ in if_(row.a.given):
             for i in dofs(self.robot, body):
                 state.set(state.get() + row.a[i] * self.rows_of_H[i].h)
         self.placed(body, R, l, omega, state.get())
@@ -82,7 +83,7 @@ class NewtonEuler(BodyFrames):
 
     def turn(self, body, step):
         """The orientation of a body in the world, which only external forces ask for."""
-        for _ in when(self.row.external_forces.given):
+        for _ in if_(self.row.external_forces.given):
             self.orientations[body.t].R = step.turn(self.orientations[body.parent].R)
 
     def own_force(self, body, omega, alpha, acc):
@@ -106,7 +107,7 @@ class NewtonEuler(BodyFrames):
     def press(self, body):
         """tau = H f + R a, and f(p) += φ f (R86 4.1–4.3)."""
         f = self.bodies[body.t].force + self.sums[body.arrives].f
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             step = self.kept_step(body, kind)
             turned = Spatial(step.out_of(f.w), step.out_of(f.v))
             if kind in (REVOLUTE, SLIDE):
@@ -114,13 +115,13 @@ class NewtonEuler(BodyFrames):
             else:
                 for i in dofs(self.robot, body):
                     self.feel(i, self.rows_of_H[i].h.dot(turned), self.robot.armature[i])
-            for _ in when(body.parent != 0):
+            for _ in if_(body.parent != 0):
                 self.sums[body.leaves].f = self.sums[body.base].f + turned.force_shifted(step.l)
 
     def feel(self, i, force, armature):
         """The generalised force of dof i."""
-        felt = carried(force)
-        for _ in when(self.row.a.given):
+        felt = loop_vars(force)
+        for _ in if_(self.row.a.given):
             felt.set(force + armature * self.row.a[i])
         self.row.tau[i] = felt.get()
 
@@ -136,10 +137,12 @@ def inverse_dynamics(sweep):
     sweep.bodies[0].acc = -vector(row.gravity)
     for body in outward(robot):
         sweep.move(body)
-        for _ in when(row.external_forces.given):
+        for _ in if_(row.external_forces.given):
             sweep.push(body)
     for body in inward(robot):
         sweep.press(body)
 
 
 INVERSE = entry(inverse_dynamics, NewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU], unroll=10)
+
+GEARED_INVERSE, CURVED_INVERSE = for_couplings(INVERSE, __name__)

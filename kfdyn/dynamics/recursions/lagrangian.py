@@ -6,7 +6,7 @@ from kfdyn.multibody.recursions.robot import BALL as BODY_BALL
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, Q, V, entry, push_on, put, vector
-from kfdyn.sweeps import IN_ORDER, Record, carried, cases, choice, local, loop, real, sweep, when
+from kfdyn.sweeps import IN_ORDER, Record, if_, local, loop, loop_vars, sweep, switch, to_float, where
 from kfdyn.sweeps.control_flow import flattened
 from kfdyn.sweeps.entry import Given
 
@@ -25,9 +25,9 @@ class Lagrange(Placed):
     def put_body(self, body):
         """Momentum M V of a body, and the force of gravity and from outside on it."""
         inertia, here, g = self.inertia(body), self.outboard[body.t], vector(self.row.gravity)
-        force = carried(Spatial(inertia.p.cross(g), inertia.m * g))
+        force = loop_vars(Spatial(inertia.p.cross(g), inertia.m * g))
         here.h = inertia @ self.velocity_of(body)
-        for _ in when(self.row.external_forces.given):
+        for _ in if_(self.row.external_forces.given):
             force.set(force.get() + push_on(self.row, body))
         here.f = force.get()
 
@@ -35,22 +35,22 @@ class Lagrange(Placed):
         """p and dL/dq of a body's dofs; then all of it is the parent's, too."""
         here, own = self.bodies[body.t], self.outboard[body.t]
         V = Spatial(here.omega, self.places[body.t].speed)
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 self._put(body.v, self.one_row(body, kind), V, own)
             else:
                 self._put_many(body, V, own)
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             up = self.outboard[body.parent]
             up.h, up.f = up.h + own.h.force_shifted(here.l), up.f + own.f.force_shifted(here.l)
 
     def _put_many(self, body, V, own):
         """The last screw first: an earlier one is carried by those before it alone, those of a group by none."""
-        v, moving = self.row.v, carried(V)
+        v, moving = self.row.v, loop_vars(V)
         whole = body.v_end - body.v == 6
-        group = (body.kind >= BODY_BALL) & (body.v_end - body.v == choice(body.kind == BODY_BALL, 3, 6))
+        group = (body.kind >= BODY_BALL) & (body.v_end - body.v == where(body.kind == BODY_BALL, 3, 6))
         put(self.rotor, 0, Spatial.zero())
-        for _ in when(group):
+        for _ in if_(group):
             for i in dofs(self.robot, body):
                 moving.set(moving.get() - v[i] * self.rows_of_H[i].h)
             # rotors are not turned with the body: take back what transport will do to R v
@@ -60,7 +60,7 @@ class Lagrange(Placed):
         for i in dofs(self.robot, body, backwards=True):
             h = self.rows_of_H[i].h
             self._put(i, h, moving.get(), own, self.rotor[i - body.v])
-            for _ in when(body.kind < BODY_BALL):
+            for _ in if_(body.kind < BODY_BALL):
                 moving.set(moving.get() - v[i] * h)
 
     def _put(self, i, h, V, own, less=0.0):
@@ -91,25 +91,25 @@ def transport(coordinates, v_start, terms, step, p, mean, moved):
     """
     n = coordinates.size
     nv = v_start[n]
-    for b in loop(choice(nv > 0, p.size // choice(nv > 0, nv, 1), 0)):
+    for b in loop(where(nv > 0, p.size // where(nv > 0, nv, 1), 0)):
         for i in loop(nv):
             mean[nv * b + i] = p[nv * b + i]
             moved[nv * b + i] = p[nv * b + i]
         for k in loop(n):
-            for _ in when(in_group(coordinates, v_start, k)):
+            for _ in if_(in_group(coordinates, v_start, k)):
                 at, whole = nv * b + v_start[k], v_start[k + 1] - v_start[k] == 6
                 along, factor = twist(step, at, whole), local(1.0)
-                term = carried(twist(p, at, whole))
+                term = loop_vars(twist(p, at, whole))
                 for order in loop(terms, 1):
                     term.set(ad_star(along, term.get()))
-                    factor.set(factor / real(order))
+                    factor.set(factor / to_float(order))
                     add(moved, at, whole, factor, term.get())
-                    add(mean, at, whole, factor / real(order + 1), term.get())
+                    add(mean, at, whole, factor / to_float(order + 1), term.get())
 
 
 def in_group(coordinates, v_start, k):
     """Whether hinge k moves in all of SO(3) or SE(3), so that its momentum can be carried along."""
-    return (coordinates[k] != SCREWS) & (v_start[k + 1] - v_start[k] == choice(coordinates[k] == BALL, 3, 6))
+    return (coordinates[k] != SCREWS) & (v_start[k + 1] - v_start[k] == where(coordinates[k] == BALL, 3, 6))
 
 
 def ad_star(x, p):
@@ -119,7 +119,7 @@ def ad_star(x, p):
 
 def twist(memory, at, whole):
     """Three or six numbers as a spatial vector; the other three are 0, and so(3) is a part of se(3)."""
-    linear = [choice(whole, memory[choice(whole, at + 3 + i, at)], 0.0) for i in range(3)]
+    linear = [where(whole, memory[where(whole, at + 3 + i, at)], 0.0) for i in range(3)]
     return Spatial.of([*(memory[at + i] for i in range(3)), *linear])
 
 
@@ -127,6 +127,6 @@ def add(memory, at, whole, factor, x):
     """Add factor x to three or six numbers."""
     for i, value in enumerate(x.w):
         memory[at + i] = memory[at + i] + factor * value
-    for _ in when(whole):
+    for _ in if_(whole):
         for i, value in enumerate(x.v):
             memory[at + 3 + i] = memory[at + 3 + i] + factor * value

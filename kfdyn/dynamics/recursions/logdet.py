@@ -8,15 +8,15 @@ the child and move along with it: there P⁺ is the one behind all dofs, and Λ�
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, Output
-from kfdyn.estimation.recursions import page
-from kfdyn.estimation.recursions.page import smooth_covariance
+from kfdyn.estimation.recursions import node_update
+from kfdyn.estimation.recursions.node_update import smooth_covariance
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import axis_of
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
 from kfdyn.multibody.recursions.swept import Q, entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control_flow import carried, either, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -107,7 +107,7 @@ BEHIND = Record(P=Articulated)
 SPREAD = Record(Lambda=CostateCovariance)
 
 
-class Dof(page.Output):
+class Dof(node_update.Output):
     """One dof as an output: what the page wants of it."""
 
     def __init__(self, row, kept):
@@ -123,17 +123,17 @@ class Spread:
     def arriving(self):
         """Λ⁺ = φ*Λ(p)φ."""
         sweep, body = self.sweep, self.body
-        self.state = carried(sweep.spread[body.parent].Lambda.motion_shifted(sweep.bodies[body.t].l))
+        self.state = loop_vars(sweep.spread[body.parent].Lambda.motion_shifted(sweep.bodies[body.t].l))
         return self.state
 
     def outputs(self, backwards):
         """The dofs, the innermost first: it was measured last."""
         sweep, body, none = self.sweep, self.body, zeros(self.sweep.robot)
-        turned, h = carried(self._turned(body.v)), carried(Spatial(none, none))
+        turned, h = loop_vars(self._turned(body.v)), loop_vars(Spatial(none, none))
         for i in dofs(sweep.robot, body):
-            for _ in when(body.kind <= SCREWS):
+            for _ in if_(body.kind <= SCREWS):
                 turned.set(self._turned(i))
-            for revolute in either(body.kind == REVOLUTE):  # what follows is long, and written once for both
+            for revolute in if_else(body.kind == REVOLUTE):  # what follows is long, and written once for both
                 h.set(Spatial(axis_of(body.t, sweep.work), none) if revolute else sweep.rows_of_H[i].h)
             sweep.row.gradient[i] = 2.0 * h.get().dot(turned.get())
             yield Dof(h.get(), sweep.dofs[i])

@@ -18,12 +18,12 @@ from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import carried, loop, when, while_
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, now, real
+from kfdyn.sweeps.values import now, to_float, where
 from kfdyn.sweeps.variables import local
 
 #: Sizes and choices of a march, before the bases of its moves. ahead: which velocity work is done at, that of the stage
@@ -79,7 +79,7 @@ class Steps:
         state = changed(row, q=self.q(m), v=self.v(m), tau=self.total, a=self.a)
         least = self.solve(state)
         stage, start, after, rate = STAGE.rows(row.tableau)[m], self.v(0), self.v(m + 1), self.v(m + self.plan.ahead)
-        weight, ahead, power = h * stage.b, h * stage.c, carried(everything(self.robot, 0.0))
+        weight, ahead, power = h * stage.b, h * stage.c, loop_vars(everything(self.robot, 0.0))
         for i in loop(nv):
             a = self.a[i]
             after[i] = start[i] + ahead * a
@@ -87,7 +87,7 @@ class Steps:
         taken = self.braking(rate)
         for i in loop(nv):
             power.set(power.get() + (self.tau[i] - taken(i)) * rate[i])
-        for _ in when(row.external_forces.given):
+        for _ in if_(row.external_forces.given):
             for push in self.pushes(state):
                 power.set(power.get() + push)
         self.work_done[0] = self.work_done[0] + weight * power.get()
@@ -97,9 +97,9 @@ class Steps:
         """From the base of move m to the next configuration, along the velocities so far."""
         robot, plan, row = self.own, self.plan, self.row
         width = plan.stages + 1
-        base, known = row.plan[PLAN.width + m], choice(m + 2 < width, m + 2, width)
+        base, known = row.plan[PLAN.width + m], where(m + 2 < width, m + 2, width)
         for i in loop(robot.nv):
-            total = carried(everything(robot, 0.0))
+            total = loop_vars(everything(robot, 0.0))
             for j in loop(known):
                 total.set(total.get() + row.weights[m * width + j] * self.v(j)[i])
             self.way[i] = h * total.get()
@@ -108,14 +108,14 @@ class Steps:
     def finish(self):
         """The new state, where the old one was; positive if it is one of numbers, −1 if not."""
         robot, v, q = self.own, self.v(0), self.q(0)
-        fine, last = carried(everything(robot, 1.0)), self.q(self.plan.moves)
+        fine, last = loop_vars(everything(robot, 1.0)), self.q(self.plan.moves)
         for i in loop(robot.nv):
             x = v[i] + self.gained[i]
             v[i], self.gained[i] = x, 0.0
-            fine.set(choice(absolute(x) < OVERFLOW, fine.get(), -1.0))  # NaN is not less either
+            fine.set(where(abs(x) < OVERFLOW, fine.get(), -1.0))  # NaN is not less either
         for i in loop(robot.nq):
             q[i] = last[i]
-            fine.set(choice(absolute(last[i]) < OVERFLOW, fine.get(), -1.0))
+            fine.set(where(abs(last[i]) < OVERFLOW, fine.get(), -1.0))
         return fine.get()
 
     def deviate(self, m):
@@ -146,7 +146,7 @@ class March(Steps, Filter):
         v = self.v(m)
         for i in loop(self.robot.nv):
             self.total[i] = self.tau[i] - self.hinges[i].drag * v[i]
-        for _ in when(self.plan.springs != 0):
+        for _ in if_(self.plan.springs != 0):
             for i in loop(self.robot.nq):
                 self.reference[i] = self.row.rest[i]
             self.deviate(m)
@@ -173,12 +173,12 @@ class Law:
 
     def drive(self, m, start, h):
         """τ of stage m of a step that begins at ``start``; less than 0 where a hinge cannot go to its reference."""
-        reach = carried(everything(self.robot, 1.0))
+        reach = loop_vars(everything(self.robot, 1.0))
         march, row, nv = self.march, self.row, self.robot.nv
         held = march.plan.held != 0
-        t = start + choice(held, 0.0, STAGE.rows(row.tableau)[m].time) * h
+        t = start + where(held, 0.0, STAGE.rows(row.tableau)[m].time) * h
         k, after, part = self._between(t)
-        part = choice(held, 0.0, part)
+        part = where(held, 0.0, part)
 
         def reference(column, i):
             x = column[k * nv + i]
@@ -186,7 +186,7 @@ class Law:
 
         for i in loop(nv):
             march.tau[i] = reference(row.tau, i)
-        for _ in when(march.plan.feedback != 0):
+        for _ in if_(march.plan.feedback != 0):
             v = march.v(m)
             for i in loop(nv):
                 march.rate[i] = reference(row.v_ref, i) - v[i]
@@ -201,7 +201,7 @@ class Law:
         times, knots, knot = self.row.knot_times, self.row.knots, self.knot
 
         def following(k):
-            return choice(k + 1 < knots, k + 1, k)
+            return where(k + 1 < knots, k + 1, k)
 
         # By rounding the last step's end may be behind this one's start. So it goes back, too: what is between depends
         # on t alone, and a march that is done in pieces has the same bits.
@@ -212,8 +212,8 @@ class Law:
         k = now(knot)
         after = following(k)
         span = times[after] - times[k]
-        part = (t - times[k]) / choice(after > k, span, 1.0)
-        return k, after, choice(after > k, choice(part < 0.0, 0.0, part), 0.0)  # before the first knot, that one
+        part = (t - times[k]) / where(after > k, span, 1.0)
+        return k, after, where(after > k, where(part < 0.0, 0.0, part), 0.0)  # before the first knot, that one
 
 
 def march(m):
@@ -231,10 +231,10 @@ def march(m):
     m.write(0)
     for i in loop(row.nt, 1):
         start = row.times[i - 1]
-        h = (row.times[i] - start) / real(substeps)
+        h = (row.times[i] - start) / to_float(substeps)
         for j in loop(row.end, row.begin):
-            margin = step(m, law, start + real(j) * h, h)
-            fate.set(choice(margin > 0.0, now(fate), choice(now(fate) < 0.0, real(i - 1), now(fate))))
+            margin = step(m, law, start + to_float(j) * h, h)
+            fate.set(where(margin > 0.0, now(fate), where(now(fate) < 0.0, to_float(i - 1), now(fate))))
         m.write(i)
     row.fate[0] = now(fate)
 
@@ -243,13 +243,13 @@ def step(march, law, t, h):
     """One step; the least d of its stages, or −1 where it left the numbers."""
     least = local(everything(march.robot, 1e300))
     for m in loop(march.plan.moves):
-        for _ in when(m < march.plan.stages):
-            least.set(smaller(now(least), law.drive(m, t, h)))
+        for _ in if_(m < march.plan.stages):
+            least.set(minimum(now(least), law.drive(m, t, h)))
             march.resist(m)
-            least.set(smaller(now(least), march.run_stage(m, h)))
+            least.set(minimum(now(least), march.run_stage(m, h)))
         march.move(m, h)
     fine = march.finish()
-    return choice(fine > 0.0, now(least), -1.0)
+    return where(fine > 0.0, now(least), -1.0)
 
 
 def one_stage(m):
@@ -258,7 +258,7 @@ def one_stage(m):
     ``before`` and ``after`` are what one call hands to the next: the work, v gained so far, V and Q of the stages.
     """
     robot, row, h = m.own, m.row, m.row.step[0]
-    stage, stages, fine = row.stage, m.plan.stages, carried(everything(robot, 1.0))
+    stage, stages, fine = row.stage, m.plan.stages, loop_vars(everything(robot, 1.0))
     last = stage + 1 == stages
     for i in loop(row.block):
         m.block[i] = row.before[i]
@@ -266,15 +266,15 @@ def one_stage(m):
         m.tau[i] = row.tau[i]
     m.resist(stage)
     least = m.run_stage(stage, h)
-    for i in loop(choice(last, m.plan.moves, stage + 1), stage):
+    for i in loop(where(last, m.plan.moves, stage + 1), stage):
         m.move(i, h)
-    for _ in when(last):
+    for _ in if_(last):
         fine.set(m.finish())
-    reached = choice(last, 0, stage + 1)
+    reached = where(last, 0, stage + 1)
     row.after.copy(m.block, row.block)
     row.q.copy(m.q(reached), robot.nq)
     row.v.copy(m.v(reached), robot.nv)
-    return choice(fine.get() > 0.0, least, -1.0)
+    return where(fine.get() > 0.0, least, -1.0)
 
 
 _COMMON = [
@@ -284,6 +284,8 @@ _LAW = [
     *(Parameter(name, "n") for name in ("begin", "end", "nt")), Parameter("times", "f"),
     Parameter("knots", "n"), Parameter("knot_times", "f"), Parameter("gains", "f"),
 ]  # fmt: skip
+#: Of all hinges, whose springs these are; couplings leave other coordinates, and that of these is ``left_inverse``.
+_HINGES = Parameter("tree_inverse", "f")
 _REFERENCES = [
     Given(name, ("knots", size), shared=True)
     for name, size in (("tau", "nv"), ("q_ref", "nq"), ("way_ref", "nv"), ("v_ref", "nv"))
@@ -294,7 +296,7 @@ MARCH = entry(
     March,
     [Q, V, Given("work", ()), *_REFERENCES, FORCES, GRAVITY],
     [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
-    [*_COMMON, *_LAW],
+    [*_COMMON, *_LAW, _HINGES],
     may_overflow=False,
     block=8,
     long=True,
@@ -305,6 +307,6 @@ ONE_STAGE = entry(
     March,
     [Given("before", ("block",)), TAU, FORCES, GRAVITY],
     [Given("after", ("block",)), Given("q", ("nq",)), Given("v", ("nv",))],
-    [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f")],
+    [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f"), _HINGES],
     may_overflow=False,
 )

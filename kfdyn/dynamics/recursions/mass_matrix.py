@@ -1,11 +1,12 @@
 """The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
 
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.swept import Q, Swept, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
@@ -34,7 +35,7 @@ class Diagonal(Swept):
             f = whole @ h
             self.own(i, h.dot(f) + self.robot.armature[i])
             self.walk(body, i, f)
-        for _ in when(body.parent != 0):
+        for _ in if_(body.parent != 0):
             seen, out, base = whole.shifted(self.bodies[body.t].l), self.sums[body.leaves], self.sums[body.base]
             out.J, out.p = base.J + seen.J, base.p + seen.p
 
@@ -67,7 +68,7 @@ class Composites(Diagonal):
         nv = self.robot.nv
         for other in loop(i, body.v):
             put_both(self.entries, nv, i, other, self.rows_of_H[other].h.dot(f))
-        state = carried(f.w, self.bodies[body.t].l)
+        state = loop_vars(f.w, self.bodies[body.t].l)
         for other in inboard(self.robot, body.parent):
             moment, l = state.get()
             moment = moment.plus_cross(l, f.v)
@@ -78,7 +79,7 @@ class Composites(Diagonal):
 
 def trace(sweep):
     """Σ 𝓜(i, i) = Σ h ℛ h* + r (SKO "trace"). O(N)."""
-    sweep.total = carried(zeros(sweep.robot).x)
+    sweep.total = loop_vars(zeros(sweep.robot).x)
     sweep.sweep_outward(moving=False)
     for body in inward(sweep.robot):
         sweep.weigh(body)
@@ -96,3 +97,5 @@ def mass_matrix(sweep):
 
 MASS_MATRIX = entry(mass_matrix, Composites, [Q], [Given("matrix", ("nv", "nv"))], unroll=12)
 TRACE = entry(trace, Diagonal, [Q], [Given("trace", ())])
+
+GEARED_MASS_MATRIX, CURVED_MASS_MATRIX = for_couplings(MASS_MATRIX, __name__)

@@ -10,10 +10,10 @@ from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, children, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, entry, put_both
-from kfdyn.sweeps.control_flow import carried, cases, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 
 class Units(Filter):
@@ -32,11 +32,11 @@ class Units(Filter):
     def filtered(self, body, *more):
         """P of a body as always; then all columns outboard."""
         super().filtered(body, *more)
-        for _ in when(body.snap >= 0):
+        for _ in if_(body.snap >= 0):
             place = 6 * (body.snap - body.own_end)
             for c in loop(6 * body.column_end, 6 * body.own_end):
                 self.snapped.memory[place + c] = self.columns.memory[c]
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 self._measure_one(body, kind)
             else:
@@ -58,12 +58,12 @@ class Units(Filter):
         l, none = self.bodies[body.t].l, everything(self.robot, 0.0)
         for c in loop(body.column_end, body.column):
             j, outboard = self.robot.entries[c], c >= body.own_end
-            state = carried(Spatial.of([none] * 6))
-            for _ in when(outboard):
+            state = loop_vars(Spatial.of([none] * 6))
+            for _ in if_(outboard):
                 state.set(self.columns[c].h)
-            for i in loop(body.v_end, choice(outboard, body.v, j)):
-                pull, own = carried(self.rows_of_H[i].h.dot(state.get())), (c < body.own_end) & (i == j)
-                for _ in when(own):
+            for i in loop(body.v_end, where(outboard, body.v, j)):
+                pull, own = loop_vars(self.rows_of_H[i].h.dot(state.get())), (c < body.own_end) & (i == j)
+                for _ in if_(own):
                     pull.set(none - 1.0)
                 self.entries[i * nv + j] = pull.get()
                 state.set(state.get() - pull.get() * self.dofs[i].gain)
@@ -77,12 +77,12 @@ class Units(Filter):
 
     def _answer(self, body):
         """λ⁺ = φ*λ(p), a = ν − g*λ, λ += h*a of all columns outboard of a hinge and its own (R86 8.10–8.13)."""
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             if kind in (REVOLUTE, SLIDE):
                 self._answer_one(body, kind)
             else:
                 self._answer_many(body)
-        for _ in when(body.snap >= 0):
+        for _ in if_(body.snap >= 0):
             self._meet(body)
 
     def _answer_one(self, body, kind):
@@ -101,14 +101,14 @@ class Units(Filter):
         l = self.bodies[body.t].l
         for c in loop(body.column_end, body.column):
             j, outboard = self.robot.entries[c], c >= body.own_end
-            state = carried(self.columns[c].h.motion_shifted(l))
+            state = loop_vars(self.columns[c].h.motion_shifted(l))
             for i in dofs(self.robot, body, backwards=True):
                 costate, dof = state.get(), self.dofs[i]
-                rate = carried(-dof.gain.dot(costate))
-                for _ in when(outboard | (i >= j)):
+                rate = loop_vars(-dof.gain.dot(costate))
+                for _ in if_(outboard | (i >= j)):
                     rate.set(rate.get() - self.entries[i * nv + j] * dof.inverse)
                 a = rate.get()
-                for _ in when(outboard | (i <= j)):
+                for _ in if_(outboard | (i <= j)):
                     put_both(self.entries, nv, i, j, a)
                 state.set(costate + a * self.rows_of_H[i].h)
             self.columns[c].h = state.get()

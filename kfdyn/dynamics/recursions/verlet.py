@@ -15,12 +15,12 @@ from kfdyn.multibody.recursions.displacement import moved
 from kfdyn.multibody.recursions.robot import BALL, dofs, outward
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry
 from kfdyn.multibody.recursions.workspace import Workspace
-from kfdyn.sweeps.control_flow import carried, loop, when, while_
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import absolute, maximum, root, smaller
+from kfdyn.sweeps.functions import maximum, minimum, sqrt
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.special import Absent
-from kfdyn.sweeps.values import anywhere, choice, now, real
+from kfdyn.sweeps.specialise import Absent
+from kfdyn.sweeps.values import any_lanes, now, to_float, where
 from kfdyn.sweeps.variables import local
 
 #: Terms of exp(ad), and the largest entry of a step for which the rest of them is below rounding: 3.5²⁰ 0.3²⁰ / 20!.
@@ -67,12 +67,12 @@ class Verlet(Workspace):
             out[i] = p[i]
         for body in outward(robot):
             count = body.v_end - body.v
-            for _ in when(is_group(body)):
+            for _ in if_(is_group(body)):
                 whole = count == 6
-                along, term = twist(self.way, body.v, whole), carried(twist(p, body.v, whole))
-                factor = carried(1.0)
+                along, term = twist(self.way, body.v, whole), loop_vars(twist(p, body.v, whole))
+                factor = loop_vars(1.0)
                 for i in loop(TERMS - 1):
-                    order = real(i + 1)
+                    order = to_float(i + 1)
                     term.set(ad_star(along, term.get()))
                     factor.set(factor.get() / order)
                     add(out, body.v, whole, factor.get(), term.get())
@@ -80,11 +80,11 @@ class Verlet(Workspace):
 
     def longest(self):
         """The largest entry of x at a hinge that momenta are carried along, times h/2."""
-        largest = carried(everything(self.robot, 0.0))
+        largest = loop_vars(everything(self.robot, 0.0))
         for body in outward(self.robot):
-            for _ in when(is_group(body)):
+            for _ in if_(is_group(body)):
                 for i in dofs(self.robot, body):
-                    size = absolute(self.x[i])
+                    size = abs(self.x[i])
                     largest.set(maximum(largest.get(), size))
         return self.half * largest.get()
 
@@ -114,10 +114,10 @@ class Verlet(Workspace):
 
     def length(self, x, p):
         """√(x* 𝓜 x) with p = 𝓜 x."""
-        total = carried(everything(self.robot, 0.0))
+        total = loop_vars(everything(self.robot, 0.0))
         for i in loop(self.robot.nv):
             total.set(total.get() + x(i) * p(i))
-        return root(absolute(total.get()))
+        return sqrt(abs(total.get()))
 
     def settle(self, update, rounding):
         """x = g(x) from the x that is there, of which ``rounding`` is what rounding is a part of beside it.
@@ -137,29 +137,29 @@ class Verlet(Workspace):
         scale = own + first + rounding
         one = everything(robot, 1.0)
         margin, before = local(least), local(first)
-        going, turns = local(choice(first <= ROUNDING * scale, 0.0 * one, one)), local(0)
-        for _ in while_(lambda: anywhere(now(going) > 0.0) & (turns < MOST_CORRECTIONS)):
+        going, turns = local(where(first <= ROUNDING * scale, 0.0 * one, one)), local(0)
+        for _ in while_(lambda: any_lanes(now(going) > 0.0) & (turns < MOST_CORRECTIONS)):
             active = now(going) > 0.0
             for i in loop(nv):
-                x[i] = choice(active, self.g[i], x[i])
+                x[i] = where(active, self.g[i], x[i])
             least, size = correction()
             last = now(before)
             contracts = size <= CONTRACTION * last
             arrived = contracts & (2.0 * (size * size) <= ROUNDING * scale * last)
             rounded = last <= STAGNANT * scale
             for i in loop(nv):
-                x[i] = choice(active & arrived, self.g[i], x[i])
-            goes_on = choice(contracts, choice(arrived, 0.0 * one, one), choice(rounded, 0.0 * one, -1.0 * one))
-            going.set(choice(active, goes_on, now(going)))
-            before.set(choice(active, size, last))
-            margin.set(smaller(now(margin), choice(active, least, now(margin))))
+                x[i] = where(active & arrived, self.g[i], x[i])
+            goes_on = where(contracts, where(arrived, 0.0 * one, one), where(rounded, 0.0 * one, -1.0 * one))
+            going.set(where(active, goes_on, now(going)))
+            before.set(where(active, size, last))
+            margin.set(minimum(now(margin), where(active, least, now(margin))))
             turns.set(turns + 1)
-        return choice(now(going) == 0.0, now(margin), -1.0 * one)
+        return where(now(going) == 0.0, now(margin), -1.0 * one)
 
 
 def is_group(body):
     """Whether a hinge moves in all of SO(3) or SE(3)."""
-    return (body.kind >= BALL) & (body.v_end - body.v == choice(body.kind == BALL, 3, 6))
+    return (body.kind >= BALL) & (body.v_end - body.v == where(body.kind == BALL, 3, 6))
 
 
 def variational_step(s):
@@ -168,11 +168,11 @@ def variational_step(s):
     s.weigh(row.q, row.v)
     for i in loop(nv):
         s.p[i], s.x[i] = s.momentum[i], row.v[i]
-        s.mean[i] = s.half * (absolute(row.tau[i]) + absolute(row.damping[i] * row.v[i]) + absolute(s.force[i]))
+        s.mean[i] = s.half * (abs(row.tau[i]) + abs(row.damping[i] * row.v[i]) + abs(s.force[i]))
     least = s.solve(row.q, s.mean, s.g)
     rounding = s.length(lambda i: s.g[i], lambda i: s.mean[i])
-    least = smaller(least, s.settle(s.kick, rounding))
-    least = smaller(least, LONGEST - s.longest())
+    least = minimum(least, s.settle(s.kick, rounding))
+    least = minimum(least, LONGEST - s.longest())
     for i in loop(nv):
         row.u[i] = s.x[i]
     s.push(s.x)
@@ -180,10 +180,10 @@ def variational_step(s):
     s.moved(row.q, s.x, s.q_half)
     for i in loop(nv):
         s.kicked[i] = s.p[i]
-    least = smaller(least, s.solve(s.q_half, s.kicked, s.x))
+    least = minimum(least, s.solve(s.q_half, s.kicked, s.x))
     rounding = s.length(lambda i: s.x[i], lambda i: s.kicked[i])
-    least = smaller(least, s.settle(s.move, rounding))
-    least = smaller(least, LONGEST - s.longest())
+    least = minimum(least, s.settle(s.move, rounding))
+    least = minimum(least, LONGEST - s.longest())
     for i in loop(nv):
         row.w[i] = s.x[i]
     s.carry(s.x, s.kicked, s.mean, s.p)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.entries import is_swept
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.marching import TABLEAUX, March
+from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.on_loops import back_onto_loops
 from kfdyn.dynamics.simulation.variational import symplectic_step
 from kfdyn.errors import KfdynError
@@ -38,7 +37,7 @@ def march(
     for go on step by step, which finds one, or the words.
     """
     lead, nt = q.shape[:-1], times.size
-    if method not in TABLEAUX or not is_swept(driven.system) or isinstance(driven, Driven):
+    if method not in TABLEAUX or MARCH.serving(driven.system) is None or isinstance(driven, Driven):
         return *step_by_step(driven, q, v, times, method, substeps, advance), None
     marching = March(driven, method, substeps, lead)
     if marching.is_known:

@@ -11,19 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.dynamics.forest import DENSE
 from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.multibody import System
 from kfdyn.multibody.configuration import REACH_TOLERANCE
-from kfdyn.multibody.entries import FINE, Later, known
+from kfdyn.multibody.kernel import FINE, Kernel, known
 from kfdyn.multibody.prepared import model_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _GEARED = "kfdyn.dynamics.recursions.geared_march"
-MARCH = Later("kfdyn.dynamics.recursions.march", "MARCH", geared=_GEARED)
-ONE_STAGE = Later("kfdyn.dynamics.recursions.march", "ONE_STAGE", geared=_GEARED)
+MARCH = Kernel("kfdyn.dynamics.recursions.march", "MARCH", coupled=_GEARED, most=DENSE)
+ONE_STAGE = Kernel("kfdyn.dynamics.recursions.march", "ONE_STAGE", coupled=_GEARED)
 
 # Bodies times steps after which Python looks up, some 20 ms: for the bar, and for who interrupts.
 _PATIENCE = 100_000
@@ -123,9 +124,8 @@ class March:
 
     @cached_property
     def of_hinges(self) -> tuple[Array, ...]:
-        """What entries of systems with couplings take beside: the left inverse of the hinges, for their springs."""
-        system = self.driven.system
-        return () if system.is_tree else (model_of(system.open_tree).left_inverse,)
+        """The left inverse of all hinges, for their springs."""
+        return (model_of(self.driven.system.open_tree).left_inverse,)
 
     @cached_property
     def _dense(self) -> bool:

@@ -19,9 +19,9 @@ from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.arguments import configuration
 from kfdyn.multibody.armature import with_armature
-from kfdyn.multibody.entries import FINE, Later
 from kfdyn.multibody.expansion import Bent
 from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ MOST_TERMS, LEFT = 40, 1e-18
 WEIGHTLESS = np.zeros(3)
 WEIGHTLESS.flags.writeable = False
 
-LAGRANGIAN = Later("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
-VARIATIONAL_STEP = Later("kfdyn.dynamics.recursions.verlet", "VARIATIONAL_STEP")
+LAGRANGIAN = Kernel("kfdyn.dynamics.recursions.lagrangian", "LAGRANGIAN")
+VARIATIONAL_STEP = Kernel("kfdyn.dynamics.recursions.verlet", "VARIATIONAL_STEP")
 
 
 class Lagrangian(NamedTuple):

@@ -13,7 +13,7 @@ from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.forest import expect_tree
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation import Blocks, StateSpace
-from kfdyn.estimation.riccati import riccati
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.multibody import System
 
 if TYPE_CHECKING:

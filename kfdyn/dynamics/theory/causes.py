@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.entries import VARIANCES, fused_of_dofs
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.forest import States, expect_tree
+from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.model_arguments import expect_model
-from kfdyn.estimation.riccati import Riccati, riccati
+from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.multibody import System
-from kfdyn.multibody.flexible import expect_rigid
 
 Array = NDArray[np.float64]
 
@@ -98,7 +97,7 @@ def acceleration_causes(
     >>> causes.moments, causes.bias_accelerations
     (array([2.]), array([-9.81]))
     """
-    expect_rigid(system, "acceleration_causes")
+    expect_tree(system, "acceleration_causes")
     states = States.of(system, q, v, external_forces, gravity, tau=tau)
     parts = np.empty((3, states.size, system.nv))
 
@@ -108,7 +107,7 @@ def acceleration_causes(
             own[part] = forest.by_dof(cause)
 
     states.in_parts(solve)
-    declined = fused_of_dofs(VARIANCES, states)[1]
+    declined = VARIANCES.swept(states)[1]
     states.only(np.flatnonzero(declined)).expect_invertible()
     return AccelerationCauses(*parts.reshape((3, *states.lead, system.nv)))
 

@@ -23,7 +23,7 @@ from kfdyn.dynamics.forest import expect_tree
 from kfdyn.dynamics.forward import dynamics_filter
 from kfdyn.dynamics.mass_matrix import composite_inertias
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
-from kfdyn.estimation.blocks import offsets_of
+from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from kfdyn.dynamics.parts import Parts, share_out, split_node
 from kfdyn.dynamics.theory.parted import Partition
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.estimation.model_arguments import expect_model
+from kfdyn.estimation.model.model_arguments import expect_model
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[Sequence[int]] | None]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.consistency.entry_score import entry_score
 from kfdyn.estimation.consistency.verdict import Verdict
 from kfdyn.estimation.consistency.whitening import Whitening, deviations, whitening
 from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
-from kfdyn.estimation.entry_score import entry_score
 
 __all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.blocks import real_array
-from kfdyn.estimation.filtered import Filtered
-from kfdyn.estimation.filtering import kalman_filter
-from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.model.blocks import real_array
+from kfdyn.estimation.model.state_space import StateSpace
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.estimation.blocks import real_array
 from kfdyn.estimation.control.goals import Rows, Solved, solve
 from kfdyn.estimation.control.problem import Problem
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.model.blocks import real_array
+from kfdyn.estimation.model.state_space import StateSpace
 
 Array = NDArray[np.float64]
 

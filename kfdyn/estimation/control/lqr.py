@@ -11,7 +11,7 @@ from kfdyn.estimation.control.goals import goal_rows, solve
 from kfdyn.estimation.control.limits import bind_limits, solve_within
 from kfdyn.estimation.control.problem import BlocksOrArray, bind
 from kfdyn.estimation.control.solution import LinearPlan
-from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.model.tree import Tree
 
 
 def lqr(

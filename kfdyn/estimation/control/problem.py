@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.estimation.blocks import real_array
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.model.blocks import real_array
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
 
 Array = NDArray[np.float64]
 BlocksOrArray = ArrayLike | Sequence[Any]

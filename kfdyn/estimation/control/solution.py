@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.blocks import Blocks, real_array
 from kfdyn.estimation.control.goals import Rows, Solved, feedback_terms
 from kfdyn.estimation.control.problem import Problem
-from kfdyn.estimation.factor import InnovationsFactor
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.inference.factor import InnovationsFactor
+from kfdyn.estimation.model.blocks import Blocks, real_array
+from kfdyn.estimation.model.state_space import StateSpace
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Maximum likelihood: parameters of a model from data, by the score."""
 
+from kfdyn.estimation.fitting.batched_likelihood import Likelihoods, likelihood
 from kfdyn.estimation.fitting.fit import fit
-from kfdyn.estimation.fitting.many import Likelihoods, likelihood
 from kfdyn.estimation.fitting.result import Diagnostics, Fit
 
 __all__ = ["Diagnostics", "Fit", "Likelihoods", "fit", "likelihood"]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.fitting.line_search import Function, Point, line_search
+from kfdyn.estimation.model.blocks import FloatArray
 
 _FIRST = 0.2  # of the longest step: before anything is known of the curvature
 _FALLING = 0.25  # of what a step promises: to so much it must fall in some steps, one for each parameter and one more

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import real_array
+from kfdyn.estimation.fitting.newton_polish import settle
 from kfdyn.estimation.fitting.objective import Build, Derivative, Objective
-from kfdyn.estimation.fitting.problem import Problem
 from kfdyn.estimation.fitting.result import Fit
 from kfdyn.estimation.fitting.search import Found, Search
-from kfdyn.estimation.fitting.settle import settle
+from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.fitting.transforms import Bounds, Transform
+from kfdyn.estimation.model.blocks import real_array
 
 _PATIENCE = 2.0  # seconds before progress is shown
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 Function = Callable[[FloatArray], tuple[float, FloatArray]]
 

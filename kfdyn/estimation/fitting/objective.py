@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import Blocks, FloatArray, real_array
-from kfdyn.estimation.scoring import score
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.inference.score import score
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, real_array
+from kfdyn.estimation.model.state_space import StateSpace
 
 Build = Callable[[FloatArray], Any]
 Path = Callable[[FloatArray], FloatArray]
@@ -163,7 +163,7 @@ def by_pattern(T: FloatArray) -> Iterator[FloatArray]:
 
 def _llf(model: Any, T: FloatArray) -> Any:
     if isinstance(model, StateSpace):
-        from kfdyn.estimation.filtering import kalman_filter
+        from kfdyn.estimation.inference.filter import kalman_filter
 
         return kalman_filter(model, T).llf
     return model.smooth(T).llf

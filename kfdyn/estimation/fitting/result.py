@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.fitting.problem import Problem
-    from kfdyn.estimation.scoring import Score
+    from kfdyn.estimation.fitting.transformed_objective import Problem
+    from kfdyn.estimation.inference.score import Score
 
 _ROUNDING = 1e-9  # information, in units in which 1 is usual, that differences of the score find where there is none
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified
@@ -235,7 +235,7 @@ class Fit:
 
         Where series lack different measurements, each group of them has its own filter: see :class:`ScoreBatch`.
         """
-        from kfdyn.estimation.scoring import score
+        from kfdyn.estimation.inference.score import score
 
         return score(self._inward, self._problem.objective.T)
 
@@ -250,8 +250,8 @@ class Fit:
         """Standardised innovations D^-½ε of all series, (..., Σm_k): independent and standard normal if the model
         is right; NaN where T is missing, and where a flat prior is still to be resolved.
         """
-        from kfdyn.estimation.filtering import kalman_filter
-        from kfdyn.estimation.patterns import gathered, patterns
+        from kfdyn.estimation.inference.filter import kalman_filter
+        from kfdyn.estimation.inference.missing_data import gathered, patterns
 
         model, T = self._inward, self._problem.objective.T
         if T.ndim == 1:
@@ -302,7 +302,7 @@ class Fit:
 
 def _standardised(filt: Any) -> FloatArray:
     """D^-½ε of series that lack the same measurements, (..., Σm_k); NaN where there is none."""
-    from kfdyn.estimation.factor import apply_lower
+    from kfdyn.estimation.inference.factor import apply_lower
 
     ss = filt.ss
     if ss.flat is None:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.fitting.bfgs import PAUSED, ROUNDED, STUCK, TIRED, Descent
 from kfdyn.estimation.fitting.line_search import Point
-from kfdyn.estimation.fitting.problem import Evaluation, Problem
+from kfdyn.estimation.fitting.transformed_objective import Evaluation, Problem
+from kfdyn.estimation.model.blocks import FloatArray
 
 STEEP = 1e-8  # slope of the log-likelihood of a measurement, by a parameter on its scale: below is a maximum
 _GAIN = 1e-7  # of the log-likelihood: less is none

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 Bounds = Sequence[tuple[float | None, float | None] | None]
 

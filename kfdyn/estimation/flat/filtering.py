@@ -16,16 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.factor import InnovationsFactor
-from kfdyn.estimation.filter_words import FilterWords
-from kfdyn.estimation.filtered import Filtered
-from kfdyn.estimation.filtering import kalman_filter
 from kfdyn.estimation.flat.phase import Phase, phase_of
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
-from kfdyn.estimation.overflow import finite_likelihood
-from kfdyn.estimation.riccati import BoolArray, Method, Riccati
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.inference.factor import InnovationsFactor
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.filter_words import FilterWords
+from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.inference.riccati import BoolArray, Method, Riccati
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.model.overflow import finite_likelihood
+from kfdyn.estimation.model.state_space import StateSpace
 
 _RESOLVED = 1e-12  # of what a component would be seen with at best: below is rounding
 
@@ -148,7 +148,7 @@ class FlatFiltered(FilterWords):
     @cached_property
     def eps(self) -> FloatArray:
         """Innovations ε = T − H z, (..., Σm_k); 0 where T is missing."""
-        from kfdyn.estimation.operators import Operators
+        from kfdyn.estimation.operators.model_operators import Operators
 
         H = Operators(self.finite.ss).H
         z = self.z.flat
@@ -158,14 +158,14 @@ class FlatFiltered(FilterWords):
     @cached_property
     def D(self) -> Blocks:
         """Finite part of the innovations covariance H P H* + R, (m_k, m_k)."""
-        from kfdyn.estimation.covariance import congruence
+        from kfdyn.estimation.operators.covariances import congruence
 
         return congruence(self.ss.H, self.P, self.ss.R.flat)
 
     @cached_property
     def D_inf(self) -> Blocks:
         """Part H P_inf H* of the innovations covariance that is multiplied by κ → ∞."""
-        from kfdyn.estimation.covariance import congruence
+        from kfdyn.estimation.operators.covariances import congruence
 
         return congruence(self.ss.H, self.P_inf, np.zeros_like(self.ss.R.flat))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import Blocks, FloatArray
+from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 if TYPE_CHECKING:
     from kfdyn.estimation.flat.filtering import FlatFiltered

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
-from kfdyn.estimation.blocks import FloatArray, IntArray
-from kfdyn.estimation.overflow import expect_finite_blocks
-from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.model.blocks import FloatArray, IntArray
+from kfdyn.estimation.model.overflow import expect_finite_blocks
+from kfdyn.estimation.model.tree import Tree
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.state_space import StateSpace
+    from kfdyn.estimation.model.state_space import StateSpace
 
 
 def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray | None:
@@ -95,9 +95,9 @@ def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
     noise; s² is what the measurements could resolve at best if nothing else were unknown, so that it does not drown
     what the data say, in any units.
     """
-    from kfdyn.estimation.covariance import Covariances
-    from kfdyn.estimation.operators import Operators
-    from kfdyn.estimation.state_space import StateSpace
+    from kfdyn.estimation.model.state_space import StateSpace
+    from kfdyn.estimation.operators.covariances import Covariances
+    from kfdyn.estimation.operators.model_operators import Operators
 
     assert ss.flat is not None
     plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.flat.smoothing import FlatSmoothed, spread
-from kfdyn.estimation.scoring import Score
+from kfdyn.estimation.inference.score import Score
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kfdyn.estimation.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.factor import InnovationsFactor
 from kfdyn.estimation.flat.filtering import FlatFiltered
-from kfdyn.estimation.riccati import SmoothedCovariances
-from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
+from kfdyn.estimation.inference.factor import InnovationsFactor
+from kfdyn.estimation.inference.riccati import SmoothedCovariances
+from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
+from kfdyn.estimation.model.blocks import FloatArray, real_array
 
 _SYMMETRIC, _DEFINITE = 1e-10, 1e-10
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, IntArray
+from kfdyn.estimation.model.blocks import FloatArray, IntArray
 
 _ORDER = "x, w, u, k"
 

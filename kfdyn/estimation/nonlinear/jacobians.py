@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 COMPLEX, DIFFERENCES, GIVEN = "complex step", "central differences", "given"
 

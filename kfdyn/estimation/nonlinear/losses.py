@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 _EXACT = 1e-13  # of the largest variance: below it a direction is exact
 

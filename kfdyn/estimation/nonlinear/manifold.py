@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.jacobians import Differentiator
 
 

@@ -1,8 +1,8 @@
 """The two halves of a filter's step, compiled: their matrices are so small that NumPy's calls would cost most."""
 
-from kfdyn.estimation.recursions.matrices import Block, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
-from kfdyn.sweeps import choice, local, loop, sweep, when
+from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, add_congruence, multiply
+from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
+from kfdyn.sweeps import if_, local, loop, sweep, where
 
 #: A pivot below that part of an innovation's variance is rounding.
 REGULAR = 1e-13
@@ -32,15 +32,15 @@ def corrected(P, C, D, T, seen, found, P_plus, L, work, n, m, rows):
         out = found.part(b * each)
         eps, nu = Block(out.part(n), 0, 1, m), Block(out.part(n + m), 0, 1, m)
         bad = cholesky(D_b, L_b, there, REGULAR)
-        for _ in when(bad >= 0):
+        for _ in if_(bad >= 0):
             failed.set(b * m + bad)
-        for _ in when(bad < 0):
+        for _ in if_(bad < 0):
             for i in loop(n):
                 for a in loop(m):
-                    W[i, a] = choice(there[a], C_b[i, a], 0.0)
+                    W[i, a] = where(there[a], C_b[i, a], 0.0)
                 solve_lower(L_b, W.line(i))
             for a in loop(m):
-                eps[0, a] = choice(there[a], T_b[a], 0.0)
+                eps[0, a] = where(there[a], T_b[a], 0.0)
                 nu[0, a] = eps[0, a]
             solve_lower(L_b, nu.line(0))
             square = local(0.0)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.filtered import Filtered
+    from kfdyn.estimation.inference.filtered import Filtered
+    from kfdyn.estimation.inference.smoother import Smoothed
     from kfdyn.estimation.nonlinear.model import NonlinearModel
-    from kfdyn.estimation.smoothing import Smoothed
 
 
 class Estimates:
@@ -215,7 +215,7 @@ class NonlinearSmoothed(Estimates):
 
         All steps jointly, by the engine's simulation smoother, in the tangent at the mode.
         """
-        from kfdyn.estimation.simulate import draw_posterior
+        from kfdyn.estimation.inference.sampling import draw_posterior
 
         tangent = draw_posterior(self.filt, rng, 1 if n is None else n)
         size = self.model.n

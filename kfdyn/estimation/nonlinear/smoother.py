@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.losses import robust_loss
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
@@ -18,6 +18,7 @@ _SUFFICIENT = 1e-4  # of the predicted decrease
 _HALVINGS = 12
 _ROUNDING = 1e-11  # of the cost: no decrease can be seen below it
 _FIRST_DAMPING, _MORE, _LESS, _LEAST, _MOST = 1.0, 10.0, 0.1, 1e-4, 1e12
+_KNOWN = 1e-6  # of the variance before a reading: the least that counts as the one after it
 _STALLED = 1e-5  # standard deviations: a step that no longer shrinks is rounding if it is shorter than this
 
 
@@ -30,7 +31,7 @@ def iterated_kalman_smoother(
     start: Any = "extended",
     robust: Any = None,
     search: str | None = "line",
-    iterations: int = 50,
+    iterations: int = 100,
     tolerance: float = 1e-9,
     covariances: bool = True,
     method: str = "block",
@@ -109,7 +110,7 @@ def smooth_window(
     loss, method = robust_loss(options.get("robust")), options.get("method", "block")
     problem = Trajectory(model, y, u, prior, loss, method, first_step)
     search = _Search(
-        problem, options.get("search", "line"), options.get("iterations", 50), options.get("tolerance", 1e-9)
+        problem, options.get("search", "line"), options.get("iterations", 100), options.get("tolerance", 1e-9)
     )
     return search.run(start, options.get("covariances", True), False)
 
@@ -147,7 +148,7 @@ class _Search:
         before, taken, why = np.full(problem.batch, np.inf), 0, ""
         while True:
             weights = problem.weights(point.at)
-            step = problem.solve(point, weights, self._damping(), False)
+            step = self._solve(point, weights)
             size = self._size(point, step)
             with np.errstate(invalid="ignore"):
                 stalled = (size < _STALLED) & (size > 0.5 * before)
@@ -173,13 +174,27 @@ class _Search:
         assert self.spread is not None
         return self.damping[:, None] / self.spread
 
+    def _solve(self, point: Linearised, weights: FloatArray | None) -> Step:
+        """Solve with every state held; undamped where holding them more exactly than rounding allows is asked for."""
+        try:
+            return self.problem.solve(point, weights, self._damping(), False)
+        except SingularError:
+            if not self.damping.any():
+                raise
+            self.damping[:] = 0.0
+            return self.problem.solve(point, weights, None, False)
+
     def _size(self, point: Linearised, step: Step) -> FloatArray:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
         problem = self.problem
-        P = step.smooth.filt.P_plus.flat.reshape(problem.batch, problem.N, problem.size, problem.size)
-        variances = np.diagonal(P, axis1=2, axis2=3)[..., : problem.n]
-        typical = np.median(variances, axis=1)
-        # Where a component is exact from the middle on, its size is the unit.
+        filt, few = step.smooth.filt, max(1, problem.N // 64)  # a typical variance needs no more than some steps
+        nodes = (problem.batch, problem.N, problem.size, problem.size)
+        after, before = (
+            np.median(np.diagonal(P.flat.reshape(nodes)[:, ::few], axis1=2, axis2=3)[..., : problem.n], axis=1)
+            for P in (filt.P_plus, filt.P)
+        )
+        typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
+        # A component that is exact from the beginning has its own size as unit.
         size = np.abs(step.d).max(axis=1, initial=0.0) + np.abs(point.at.prior)
         self.spread = np.where(typical > 0.0, typical, np.maximum(size, 1e-8) ** 2)
         return np.asarray((np.abs(step.d) / np.sqrt(self.spread)[:, None]).max(axis=(1, 2), initial=0.0))
@@ -201,11 +216,12 @@ class _Search:
             return self._trial(point, step, alpha), ""
         self._weigh_defects(point, step)
         here = self._merit(point.at, point.w)
+        promised = self._promised(point, step, weights)
         slack = _ROUNDING * (1.0 + np.abs(here))
         for _ in range(_HALVINGS if self.search == "line" else 40):
             trial = self._trial(point, step, alpha)
             there = self._merit(trial.at, trial.w)
-            enough = here - there >= _SUFFICIENT * alpha * self._promised(point, step, weights) - slack
+            enough = here - there >= _SUFFICIENT * alpha * promised - slack
             good = enough | done
             if good.all():
                 self.damping = np.where(self.damping > _LEAST, self.damping * _LESS, 0.0)
@@ -217,7 +233,10 @@ class _Search:
             self.damping = np.where(good, self.damping, more)
             if self.damping.max() > _MOST:
                 break
-            step = self.problem.solve(point, weights, self._damping(), False)
+            step = self._solve(point, weights)
+            if not self.damping.any():
+                break
+            promised = self._promised(point, step, weights)
         return None, "no shorter step decreases the cost"
 
     def _weigh_defects(self, point: Linearised, step: Step) -> None:

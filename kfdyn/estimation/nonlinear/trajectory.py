@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import FloatArray
-from kfdyn.estimation.filtering import kalman_filter
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.estimation.smoothing import Smoothed, bryson_frazier
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
 
 
 class Residuals(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold

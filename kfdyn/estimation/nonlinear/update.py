@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 

@@ -8,11 +8,11 @@ summed on the way. Means and co-states of all rows are the columns of one matrix
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh
-from kfdyn.estimation.recursions.matrices import Block, Column, add_scaled, combine, dot, outer_sum
-from kfdyn.estimation.recursions.page import Output, Straight, filter_node, smooth_covariance, smooth_node
-from kfdyn.estimation.recursions.riccati_scalar import ScalarOutput
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column, add_scaled, combine, dot, outer_sum
+from kfdyn.estimation.recursions.node_update import Output, Straight, filter_node, smooth_covariance, smooth_node
+from kfdyn.estimation.recursions.riccati.scalar import ScalarOutput
 from kfdyn.estimation.recursions.sparse import Sparse
-from kfdyn.sweeps import choice, down, either, local, loop, root, sweep, when
+from kfdyn.sweeps import down, if_, if_else, local, loop, sqrt, sweep, where
 from kfdyn.sweeps.workspace import Workspace
 
 
@@ -114,7 +114,7 @@ class Step:
     def add(self, sums, number):
         """Add what is asked for of a matrix, by row and column, to sums over steps 1 …."""
         entries = self.sweep.asked.entries
-        for _ in when(self.k > 0):
+        for _ in if_(self.k > 0):
             for l in loop(sums.size):
                 sums[l] = sums[l] + number(entries[2 * l], entries[2 * l + 1])
 
@@ -128,7 +128,7 @@ class Filtered(Step):
 
     def outputs(self):
         """The one, if it is seen."""
-        for there in either(self.seen):
+        for there in if_else(self.seen):
             if there:
                 yield Innovated(self)
             else:
@@ -138,7 +138,7 @@ class Filtered(Step):
     def pass_on(self, P, z):
         """F P⁺F* + Q and F z⁺, to the next step."""
         sweep = self.sweep
-        for _ in when(self.k + 1 < sweep.chain.seen.size):
+        for _ in if_(self.k + 1 < sweep.chain.seen.size):
             sweep.F.congruence(P, sweep.Q, sweep.spare_square)
             sweep.F.multiply(z, sweep.spare_flow)
 
@@ -163,13 +163,13 @@ class Innovated(ScalarOutput):
 
     def residual(self, eps, d):
         """D^-½ε: ν itself nobody asks for."""
-        add_scaled(eps, None, root(1.0 / d), eps)
+        add_scaled(eps, None, sqrt(1.0 / d), eps)
         return eps
 
     def keep(self, g, d, nu):
         """D, and whether it is positive."""
         sweep, k = self.step.sweep, self.step.k
-        sweep.failed.set(choice(d > 0.0, -1, k))
+        sweep.failed.set(where(d > 0.0, -1, k))
         sweep.chain.D[k] = d
 
 
@@ -183,7 +183,7 @@ class Smoothed(Step):
 
     def outputs(self, backwards=False):
         """The one, if it is seen."""
-        for _ in when(self.seen):
+        for _ in if_(self.seen):
             yield Answered(self)
 
     def leave(self, costate):
@@ -200,7 +200,7 @@ class Answered(Output):
     def response(self, costate):
         """a = ν − g*λ."""
         a, spare = self.sweep.line, self.sweep.spare_line
-        add_scaled(a, None, root(1.0 / self.sweep.chain.D[self.step.k]), self.step.e)
+        add_scaled(a, None, sqrt(1.0 / self.sweep.chain.D[self.step.k]), self.step.e)
         combine(spare, self.step.g, costate)
         add_scaled(a, a, -1.0, spare)
         return a
@@ -227,7 +227,7 @@ class Weighed(Step):
     def outputs(self, backwards=False):
         """The one, if it is seen; it leaves C behind."""
         sweep, sums = self.sweep, self.sweep.asked.sums
-        for _ in when(self.seen):
+        for _ in if_(self.seen):
             output = ScalarWeigh(sweep.square, self.h, self.g, 1.0 / sweep.chain.D[self.k], sweep.scratch)
             yield output
             sums[1] = sums[1] + output.inverse()

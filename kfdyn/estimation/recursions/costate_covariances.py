@@ -6,18 +6,18 @@ That is the smoothed error covariance S, or the part of the score that does not 
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
-from kfdyn.estimation.recursions.matrices import (
+from kfdyn.estimation.recursions.linalg.matrices import (
     Block,
     Column,
     negative_product,
     subtract_congruence,
     transposed_congruence,
 )
-from kfdyn.estimation.recursions.page import Straight, smooth_covariance
+from kfdyn.estimation.recursions.node_update import Straight, smooth_covariance
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import both, either, loop
-from kfdyn.sweeps.values import choice, count
+from kfdyn.sweeps.control_flow import both, if_else, loop
+from kfdyn.sweeps.values import to_int, where
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -53,7 +53,7 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
         own.arrive()
-        for alone in either(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
+        for alone in if_else(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
             own.output = ScalarWeigh.of if alone else None if vectorial is None else VectorWeigh
             smooth_covariance(own)
     return scatter.lost
@@ -63,7 +63,7 @@ def cancelled(P_plus, S):
     """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
     lost = local(0)
     for i in loop(P_plus.shape[0]):
-        lost.set(choice(S[i, i] < CANCELLED * P_plus[i, i], 1, lost))
+        lost.set(where(S[i, i] < CANCELLED * P_plus[i, i], 1, lost))
     return lost != 0
 
 
@@ -95,13 +95,13 @@ class Weighed:
         """Λ⁺, and what of a node needs no more: S, or the derivative in φ."""
         scatter, node, plus, P_plus = self.scatter, self.node, self.plus, self.P_plus
         S = node.square(scatter.found.S) if scatter.wanted == SMOOTHED else None
-        for inner in either(node.parent >= 0):
+        for inner in if_else(node.parent >= 0):
             if inner:
                 above = node.above()
                 half = transposed_congruence(plus, node.step(above), above.square(scatter.found.Lambda), scatter.half)
                 if S is not None:
                     subtract_congruence(S, P_plus, plus, scatter.half)
-                    scatter.lost += count(cancelled(P_plus, S))
+                    scatter.lost += to_int(cancelled(P_plus, S))
                 if scatter.wanted == SCORED:  # Λ(p)φP⁺
                     slope = Block(scatter.found.phi, scatter.found.phi_at[node.k], above.n, node.n, node.known)
                     negative_product(slope, half, P_plus, scatter.half.part(above.n * node.n))

@@ -3,12 +3,21 @@
 Every product of the page is computed into a place of its own: U = (Λ⁺G)*, V = G*A − D⁻¹H.
 """
 
-from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_scaled, combine, dot, multiply
-from kfdyn.estimation.recursions.page import Output
-from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.linalg.matrices import (
+    Block,
+    Column,
+    Identity,
+    Turned,
+    add_scaled,
+    combine,
+    dot,
+    multiply,
+)
+from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.sweeps.control_flow import loop
-from kfdyn.sweeps.place import IN_ORDER, arithmetic
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.trace_context import IN_ORDER, arithmetic
+from kfdyn.sweeps.values import where
 
 
 class Weigh(Output):
@@ -99,8 +108,8 @@ class VectorWeigh(Weigh):
         m, columns = out.shape
         for j in loop(columns):
             for a in loop(m):
-                self.line[a] = choice(self.seen[a], right[a, j], 0.0)
+                self.line[a] = where(self.seen[a], right[a, j], 0.0)
             solve_lower(self.L, self.line)
             solve_lower_transposed(self.L, self.line)
             for a in loop(m):
-                out[a, j] = choice(self.seen[a], self.line[a], 0.0)
+                out[a, j] = where(self.seen[a], self.line[a], 0.0)

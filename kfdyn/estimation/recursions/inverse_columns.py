@@ -1,14 +1,14 @@
 """Entries of 𝓜⁻¹ and quotients by the Cholesky factors of D."""
 
-from kfdyn.estimation.recursions.matrices import Block, Column
-from kfdyn.estimation.recursions.page import Straight, filter_node, smooth_node
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column
+from kfdyn.estimation.recursions.linalg.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node
-from kfdyn.estimation.recursions.states import Filtered, Gather, Smoothed
-from kfdyn.estimation.recursions.triangular import solve_lower, solve_lower_transposed
+from kfdyn.estimation.recursions.vector_pass import Filtered, Gather, Smoothed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import down, either, loop, when, while_
+from kfdyn.sweeps.control_flow import down, if_, if_else, loop, while_
 from kfdyn.sweeps.records import Fields
-from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.values import now, where
 from kfdyn.sweeps.variables import local
 
 
@@ -48,7 +48,7 @@ class Columns(Gather):
         for here in loop(model.nodes):
             i = model.order[here]
             for column in loop(model.output[i + 1], model.output[i]):
-                for _ in when(self.covariances.seen[column]):
+                for _ in if_(self.covariances.seen[column]):
                     self.gather(i, column)
                     for step in down(model.nodes, here):
                         smooth_node(Inboard(self, self.node(model.order[step]), i, column))
@@ -79,12 +79,12 @@ class Ancestor(Filtered):
         first, m = self.node.output, self.node.m
         T = self.sweep.innovation.part(first, m)
         for a in loop(m):
-            T[a] = choice(first + a == self.column, 1.0, 0.0)
+            T[a] = where(first + a == self.column, 1.0, 0.0)
         return super().prior()
 
     def pass_on(self, P, ahead):
         """φ z⁺ is all that arrives at the parent."""
-        for _ in when(self.node.parent >= 0):
+        for _ in if_(self.node.parent >= 0):
             phi, above = self.above()
             above.multiply(phi, ahead)
 
@@ -106,7 +106,7 @@ class Inboard(Smoothed):
         node, out, column = self.node, self.sweep.out, self.column
         a = self.sweep.rate.part(node.output, node.m)
         for l in loop(node.m):
-            for _ in when((node.k != self.i) | (node.output + l >= column)):
+            for _ in if_((node.k != self.i) | (node.output + l >= column)):
                 out[node.output + l, column] = a[l]
                 out[column, node.output + l] = a[l]
             a[l] = 0.0
@@ -121,5 +121,5 @@ def divide_by_lower(model, L, transposed, x):
         for k in loop(model.nodes):
             node = Node(model, ANY, k)
             factor, own = node.among(L), Column(x, row * outputs + node.output, node.m)
-            for back in either(transposed != 0):
+            for back in if_else(transposed != 0):
                 (solve_lower_transposed if back else solve_lower)(factor, own)

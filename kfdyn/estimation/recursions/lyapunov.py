@@ -1,8 +1,8 @@
 """Lyapunov gathers and scatters for two operators A, B with ragged blocks."""
 
-from kfdyn.estimation.recursions.matrices import Turned, multiply
-from kfdyn.estimation.recursions.ragged import Ragged
-from kfdyn.sweeps import down, loop, sweep, when
+from kfdyn.estimation.recursions.linalg.matrices import Turned, multiply
+from kfdyn.estimation.recursions.linalg.ragged import Ragged
+from kfdyn.sweeps import down, if_, loop, sweep
 
 
 @sweep(tags=0)
@@ -24,7 +24,7 @@ def edges(places, order, parent):
     for i in places:
         k = order[i]
         p = parent[k]
-        for _ in when(p >= 0):
+        for _ in if_(p >= 0):
             yield k, p
 
 

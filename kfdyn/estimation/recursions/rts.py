@@ -1,14 +1,14 @@
 """The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
-from kfdyn.estimation.recursions.matrices import Block, Column, Identity, Turned, add_congruence, multiply
-from kfdyn.estimation.recursions.rounding import EPS, bound
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column, Identity, Turned, add_congruence, multiply
+from kfdyn.estimation.recursions.linalg.tolerances import EPS, bound
+from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Node, outward
-from kfdyn.estimation.recursions.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import sweep
-from kfdyn.sweeps.control_flow import loop, when
-from kfdyn.sweeps.functions import absolute, maximum, root
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import maximum, sqrt
+from kfdyn.sweeps.values import where
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -22,8 +22,8 @@ def restore_cancelled(model, covariances, Lambda, S, errors, work):
     """
     model, known = MODEL.at(model), covariances
     for node in outward(model, ANY):
-        for _ in when(node.parent >= 0):
-            for _ in when(cancelled(node.square(known.P_plus), node.square(S))):
+        for _ in if_(node.parent >= 0):
+            for _ in if_(cancelled(node.square(known.P_plus), node.square(S))):
                 smooth_by_parent(node, known, Lambda, S, errors, work)
 
 
@@ -36,20 +36,20 @@ def smooth_by_parent(node, known, Lambda, S, errors, work):
     n, above, own = node.n, node.above(), node.square(known.P_plus)
     S_k, error, form = node.square(S), Column(errors, node.state, n), ByParent(node, known, S, errors, work)
     for i in loop(n):
-        error[i] = root(rounding_of_difference(own, node.step(above), above.square(Lambda), form.row, i))
-    for _ in when(form.regular()):
+        error[i] = sqrt(rounding_of_difference(own, node.step(above), above.square(Lambda), form.row, i))
+    for _ in if_(form.regular()):
         form.fill()
         form.weigh()
         for i in loop(n):
             for j in loop(i + 1):
                 new, known_to = form.S[i, j], form.error[i] * form.error[j]
-                apart = absolute(S_k[i, j] - new) > bound(n + above.n) * known_to
-                for _ in when(apart | (known_to < error[i] * error[j])):
+                apart = abs(S_k[i, j] - new) > bound(n + above.n) * known_to
+                for _ in if_(apart | (known_to < error[i] * error[j])):
                     S_k[i, j] = new
                     S_k[j, i] = new
         for i in loop(n):
-            gap = absolute(S_k[i, i] - form.S[i, i])
-            error[i] = choice(gap > 0.0, maximum(error[i], root(gap / EPS)), form.error[i])
+            gap = abs(S_k[i, i] - form.S[i, i])
+            error[i] = where(gap > 0.0, maximum(error[i], sqrt(gap / EPS)), form.error[i])
 
 
 class ByParent(Workspace):
@@ -106,7 +106,7 @@ class ByParent(Workspace):
                 W[a, b] = noise[a, b] + self.S_p[a, b]
         for at in loop(model.child_start[above.k + 1], model.child_start[above.k]):
             j = model.children[at]
-            for _ in when(j != self.node.k):
+            for _ in if_(j != self.node.k):
                 other = Node(model, ANY, j)
                 add_congruence(W, other.step(above), other.square(self.known.P_plus), self.half)
         self.S.clear()
@@ -118,9 +118,9 @@ class ByParent(Workspace):
         for a in loop(self.above.n):
             self.scale[a] = deviation(self.above.square(self.known.P), a)
             e = self.errors[self.above.state + a]
-            self.error_p[a] = choice(e > 0.0, e, deviation(self.above.square(self.known.P_plus), a))
+            self.error_p[a] = where(e > 0.0, e, deviation(self.above.square(self.known.P_plus), a))
         for i in loop(self.node.n):
-            self.error[i] = root(self.rounding(i))
+            self.error[i] = sqrt(self.rounding(i))
 
     def rounding(self, i):
         """What S_ii is known to, in units of ε.
@@ -137,7 +137,7 @@ class ByParent(Workspace):
         for a in loop(r):
             row[a] = total(r, lambda b: self.S_p[a, b] * J[i, b])  # noqa: B023
         self.solve(row)
-        of_J = 2.0 * reach(J, i, lambda a: self.scale[a]) * total(r, lambda a: absolute(row[a]) * self.scale[a])
+        of_J = 2.0 * reach(J, i, lambda a: self.scale[a]) * total(r, lambda a: abs(row[a]) * self.scale[a])
         inherited = reach(J, i, lambda a: self.error_p[a])
         return terms(self.E, self.own, i) + terms(J, self.W, i) + of_J + inherited * inherited
 
@@ -146,8 +146,8 @@ def rounding_of_difference(P_plus, phi, Lambda, row, i):
     """What (P⁺ − P⁺Λ⁺P⁺)_ii is known to, Λ⁺ = φ*Λ(p)φ, in units of ε: P⁺ + |P⁺||φ|*|Λ||φ||P⁺|."""
     for a in loop(phi.shape[0]):
         row[a] = reach(P_plus, i, lambda l: phi[a, l])  # noqa: B023
-    size = total(phi.shape[0], lambda a: row[a] * total(phi.shape[0], lambda b: absolute(Lambda[a, b]) * row[b]))
-    return absolute(P_plus[i, i]) + size
+    size = total(phi.shape[0], lambda a: row[a] * total(phi.shape[0], lambda b: abs(Lambda[a, b]) * row[b]))
+    return abs(P_plus[i, i]) + size
 
 
 def total(count, number):
@@ -165,9 +165,9 @@ def terms(A, S, i):
 
 def reach(A, i, x):
     """(|A||x|)_i."""
-    return total(A.shape[1], lambda a: absolute(A[i, a]) * absolute(x(a)))
+    return total(A.shape[1], lambda a: abs(A[i, a]) * abs(x(a)))
 
 
 def deviation(P, i):
     """√P_ii, 0 where rounding has made it negative."""
-    return root(choice(P[i, i] > 0.0, P[i, i], 0.0))
+    return sqrt(where(P[i, i] > 0.0, P[i, i], 0.0))

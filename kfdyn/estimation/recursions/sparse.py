@@ -1,6 +1,6 @@
 """A transition that is mostly zeros: products with its entries, row by row, since that is how memory is fast."""
 
-from kfdyn.estimation.recursions.matrices import Turned, add_scaled
+from kfdyn.estimation.recursions.linalg.matrices import Turned, add_scaled
 from kfdyn.sweeps.control_flow import loop
 
 

@@ -5,7 +5,7 @@ One number instead of 14 arrays, each of which would take time to compile and to
 
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.matrices import Block
+from kfdyn.estimation.recursions.linalg.matrices import Block
 from kfdyn.sweeps.control_flow import down, loop, size
 from kfdyn.sweeps.records import Table
 

@@ -1,6 +1,6 @@
 """Gather order, depth and children of a forest in O(N)."""
 
-from kfdyn.sweeps import choice, count, down, either, local, loop, sweep, when
+from kfdyn.sweeps import down, if_, if_else, local, loop, sweep, to_int, where
 
 
 @sweep(tags=0)
@@ -15,26 +15,26 @@ def orders(parent, start, filled, children, order, depth):
     upward, downward = local(0), local(0)  # edges that lead to a larger number, and to a smaller one
     for k in loop(n):
         p = parent[k]
-        for _ in when(p >= 0):
+        for _ in if_(p >= 0):
             start[p + 1] += 1
-            upward += count(p > k)
-            downward += count(p < k)
+            upward += to_int(p > k)
+            downward += to_int(p < k)
     for k in loop(n):
         start[k + 1] += start[k]
     for k in loop(n):
         p = parent[k]
-        for _ in when(p >= 0):
+        for _ in if_(p >= 0):
             children[start[p] + filled[p]] = k
             filled[p] += 1
     reached = local(0)
-    for sorted_ in either((upward == start[n]) | (downward == start[n])):
+    for sorted_ in if_else((upward == start[n]) | (downward == start[n])):
         if sorted_:
             for k in loop(n):
-                order[k] = choice(upward == start[n], k, n - 1 - k)
+                order[k] = where(upward == start[n], k, n - 1 - k)
             reached.set(n)
             continue
         for k in loop(n):  # parents first from the roots, then reversed
-            for _ in when(parent[k] < 0):
+            for _ in if_(parent[k] < 0):
                 order[reached] = k
                 reached += 1
         for i in loop(reached):  # which grows
@@ -44,12 +44,12 @@ def orders(parent, start, filled, children, order, depth):
                 reached += 1
         for i in loop(reached):
             other = reached - 1 - i
-            for _ in when(i < other):
+            for _ in if_(i < other):
                 k = order[i]
                 order[i] = order[other]
                 order[other] = k
     for i in down(reached):
         p = parent[order[i]]
-        for _ in when(p >= 0):
+        for _ in if_(p >= 0):
             depth[order[i]] = depth[p] + 1
     return reached

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ShapeError, SingularError
-from kfdyn.estimation.blocks import Blocks, FloatArray
-from kfdyn.estimation.factor import apply_lower
-from kfdyn.estimation.filter_sweep import sweep as filter_sweep
-from kfdyn.estimation.riccati import riccati
-from kfdyn.estimation.scoring import score
-from kfdyn.estimation.series.part import Bound, Matrices, Part
-from kfdyn.estimation.series.quick import QuickSeries, resolve
-from kfdyn.estimation.series.sums import added
-from kfdyn.estimation.series.widths import Widths
-from kfdyn.estimation.smoothing import sweep as smoother_sweep
-from kfdyn.estimation.state_space import StateSpace
-from kfdyn.estimation.tree import Tree
+from kfdyn.estimation.inference.factor import apply_lower
+from kfdyn.estimation.inference.filter_sweep import sweep as filter_sweep
+from kfdyn.estimation.inference.riccati import riccati
+from kfdyn.estimation.inference.score import score
+from kfdyn.estimation.inference.smoother import sweep as smoother_sweep
+from kfdyn.estimation.model.blocks import Blocks, FloatArray
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.series.component import Bound, Matrices, Part
+from kfdyn.estimation.series.component_sum import added
+from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, resolve
+from kfdyn.estimation.series.diffuse_scale import Widths
 
 if TYPE_CHECKING:
     from kfdyn.estimation.series.model import SeriesModel

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
 from kfdyn.estimation.fitting import fit
 from kfdyn.estimation.fitting.transforms import pairs_of
+from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.frames import wrapped
-from kfdyn.estimation.series.given import (
+from kfdyn.estimation.series.component import Bound, Matrices, Part
+from kfdyn.estimation.series.component_sum import added
+from kfdyn.estimation.series.input_data import (
     expect_rows,
     expect_rows_to_be_series,
     expect_steps,
@@ -24,11 +26,9 @@ from kfdyn.estimation.series.given import (
     moved_inside,
     spread,
 )
-from kfdyn.estimation.series.modes import better_mode
-from kfdyn.estimation.series.part import Bound, Matrices, Part
+from kfdyn.estimation.series.pandas_io import wrapped
 from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
-from kfdyn.estimation.series.sums import added
-from kfdyn.estimation.state_space import StateSpace
+from kfdyn.estimation.series.second_mode import better_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ class SeriesModel:
         (-4.395453, array([-0.099773, -0.181406]))
         """
         from kfdyn.estimation.fitting.objective import by_pattern
-        from kfdyn.estimation.overflow import finite_likelihood
+        from kfdyn.estimation.model.overflow import finite_likelihood
 
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
@@ -340,7 +340,7 @@ class SeriesModel:
         array, shape (N,) or (n, N), with an axis of outputs where there are several
             Measurements.
         """
-        from kfdyn.estimation.simulate import draw
+        from kfdyn.estimation.inference.sampling import draw
 
         expect_steps(steps)
         ss = Builder(self, int(steps))._state_space(self._theta(theta), flat=False)
@@ -349,8 +349,8 @@ class SeriesModel:
 
     def _smoothed(self, theta: ArrayLike, T: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
-        from kfdyn.estimation.filtering import kalman_filter
-        from kfdyn.estimation.smoothing import bryson_frazier
+        from kfdyn.estimation.inference.filter import kalman_filter
+        from kfdyn.estimation.inference.smoother import bryson_frazier
 
         steps = T.size // self.outputs
         ss = self.state_space(theta, steps)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.blocks import FloatArray
 from kfdyn.estimation.fitting import Fit
+from kfdyn.estimation.model.blocks import FloatArray
 
 if TYPE_CHECKING:
     from kfdyn.estimation.series.model import SeriesModel

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.blocks import FloatArray, real_array
-from kfdyn.estimation.series.frames import is_pandas
+from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.series.component import Matrices, Part, flat_prior, spread_over
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, flat_prior, spread_over
+from kfdyn.estimation.series.pandas_io import is_pandas
 
 _POSITIVE = (0.0, None)
 

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.series.component import Matrices, Part, flat_prior, spread_over
 from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.part import Matrices, Part, flat_prior, spread_over
 
 
 def constant_velocity(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:

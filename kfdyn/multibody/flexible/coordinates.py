@@ -112,12 +112,13 @@ class FlexibleCoordinates(FlexibleLookup):
         array = as_floats(x, f"system {self.name!r}: {what}")
         if array.shape[-1:] != (size,):
             raise ShapeError(
-                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}: {self._listed(what)}"
+                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}{self.listed(what)}"
             )
         if not np.isfinite(array).all():
             raise ModelError(f"system {self.name!r}: {what} has entries that are not finite")
         return array
 
-    def _listed(self, what: str) -> str:
+    def listed(self, what: str) -> str:
+        """What stands in q or v, as the end of an error."""
         names = self.dof_names if what != "q" else self.hinge_names
-        return ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+        return ": " + ", ".join(names[:12]) + (" …" if len(names) > 12 else "")

@@ -175,6 +175,11 @@ class FlexibleSystem(FlexibleCoordinates):
         return self.tree
 
     @property
+    def kind(self) -> str:
+        """What compiled code makes of it; coupled, it has none."""
+        return "looped" if self.loops else "opaque" if self.couplings else "flexible"
+
+    @property
     def places(self) -> Places:
         """Where hinges, and behind them modes, are in q and v of :attr:`uncoupled`."""
         return self.bent.places

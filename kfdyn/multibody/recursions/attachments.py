@@ -8,9 +8,9 @@ from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, loop
-from kfdyn.sweeps.functions import root
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.control_flow import loop, loop_vars
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.values import where
 
 
 class Carried(NamedTuple):
@@ -32,8 +32,8 @@ def carried_frame(bending, body, turn=lambda x: x):
     n, numbers = flex.modes, bending.robot.numbers
     bending.look(flex)
     s, ds, bent = bending.point(flex, flex.numbers)
-    turns = flex.numbers + 3 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
-    state = carried(zeros(bending.robot), zeros(bending.robot))
+    turns = flex.numbers + 3 + 3 * n + where(flex.bends != 0, 3 * n * n, 0)
+    state = loop_vars(zeros(bending.robot), zeros(bending.robot))
     for i in loop(n):
         theta, dtheta = state.get()
         shape = vector(numbers, turns + 3 * i)
@@ -80,18 +80,18 @@ def turned_by(theta, a, b):
 def exponential(theta):
     """a = (1 − cos t)/t², b = (t − sin t)/t³, and a'/t, b'/t; by series where t is small."""
     t2 = theta.dot(theta)
-    a, b = exp_coefficients(root(t2))
+    a, b = exp_coefficients(sqrt(t2))
     small = t2 < 1e-2
-    x, inverse = choice(small, t2, 0.0), 1.0 / choice(small, 1.0, t2)
+    x, inverse = where(small, t2, 0.0), 1.0 / where(small, 1.0, t2)
     return (
         a,
         b,
-        choice(
+        where(
             small,
             -1 / 12 + x * (1 / 180 - x * (1 / 6720 - x * (1 / 453600 - x * (1 / 47900160)))),
             ((1.0 - b * t2) - 2.0 * a) * inverse,
         ),
-        choice(
+        where(
             small,
             -1 / 60 + x * (1 / 1260 - x * (1 / 60480 - x * (1 / 4989600 - x * (1 / 622702080)))),
             (a - 3.0 * b) * inverse,

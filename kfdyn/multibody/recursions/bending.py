@@ -10,9 +10,9 @@ from kfdyn.multibody.recursions.robot import ROBOT
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Sym3, Vec3
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.records import Record, Table
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 #: What a body of the tree is: rigid; one that bends; a frame without mass on one that bends.
 RIGID, BENT, ATTACHED = 0, 1, 2
@@ -53,7 +53,7 @@ class Bending:
 
     def elastic_force(self, flex, i):
         """Kη + Cη̇ of mode i."""
-        numbers, n, force = self.robot.numbers, flex.modes, carried(zeros(self.robot).x)
+        numbers, n, force = self.robot.numbers, flex.modes, loop_vars(zeros(self.robot).x)
         for k in loop(n):
             at = flex.matrices + i * n + k
             force.set(force.get() + numbers[at] * self.eta[k] + numbers[at + n * n] * self.rate[k])
@@ -70,7 +70,7 @@ class Bending:
     def points(self, flex):
         """Over the condensed points of a body: its weight u, and what :meth:`point` tells."""
         n = flex.modes
-        stride = 4 + 3 * n + choice(flex.bends != 0, 3 * n * n, 0)
+        stride = 4 + 3 * n + where(flex.bends != 0, 3 * n * n, 0)
         for j in loop(flex.points):
             at = flex.numbers + j * stride
             yield self.robot.numbers[at], self.point(flex, at + 1)
@@ -78,11 +78,11 @@ class Bending:
     def point(self, flex, at):
         """s = r + Ψη + ½η*Bη, its rate, and η̇*Bη̇; shapes Ψ + Bη go to ``psi``."""
         numbers, n, none = self.robot.numbers, flex.modes, zeros(self.robot)
-        state = carried(vector(numbers, at) + none, none, none)
+        state = loop_vars(vector(numbers, at) + none, none, none)
         for i in loop(n):
-            psi, curved = carried(vector(numbers, at + 3 + 3 * i) + none), carried(none)
+            psi, curved = loop_vars(vector(numbers, at + 3 + 3 * i) + none), loop_vars(none)
             straight = psi.get()
-            for _ in when(flex.bends != 0):
+            for _ in if_(flex.bends != 0):
                 for k in loop(n):
                     B = vector(numbers, at + 3 + 3 * n + 3 * (i * n + k))
                     psi.set(psi.get() + self.eta[k] * B)
@@ -114,7 +114,7 @@ def weigh(bending, body, work):
     R = here.R
     omega = R.turned_back(here.omega)
     none = zeros(robot)
-    total = carried(Sym3(*([none.x] * 6)), none, Spatial(none, none))
+    total = loop_vars(Sym3(*([none.x] * 6)), none, Spatial(none, none))
     for u, (s, ds, bent) in bending.points(flex):
         gamma = bent + omega.cross(omega.cross(s) + 2.0 * ds)
         for i in loop(n):

@@ -8,8 +8,8 @@ from kfdyn.multibody.recursions.outward import sines, turned_frame
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREW, SLIDE, screw_of
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, when
-from kfdyn.sweeps.functions import sine_cosine
+from kfdyn.sweeps.control_flow import if_, loop_vars
+from kfdyn.sweeps.functions import sincos
 from kfdyn.sweeps.records import Record
 
 #: Kept for each body: sine and cosine of its angle.
@@ -28,8 +28,8 @@ class Turned:
     def into(self, v):
         """A vector of the parent's frame seen in the body's."""
         (x, y, z), body, s, c = v, self.body, self.s, self.c
-        first = carried(x, y)
-        for _ in when(body.twisted != 0):
+        first = loop_vars(x, y)
+        for _ in if_(body.twisted != 0):
             ca, sa = body.twist
             first.set(ca * x + sa * y, ca * y - sa * x)
         x, y = first.get()
@@ -43,8 +43,8 @@ class Turned:
         x, y = c * x - s * y, s * x + c * y
         ct, st = body.tilt
         y, z = ct * y - st * z, st * y + ct * z
-        last = carried(x, y)
-        for _ in when(body.twisted != 0):
+        last = loop_vars(x, y)
+        for _ in if_(body.twisted != 0):
             ca, sa = body.twist
             last.set(ca * x - sa * y, sa * x + ca * y)
         x, y = last.get()
@@ -97,7 +97,7 @@ class BodyFrames(Workspace):
         row, hinge = self.row, self.hinges[body.t]
         if kind == REVOLUTE:
             if not self.robot.alone:
-                self._put_sine(body.t, *sine_cosine(row.q[body.q], body.offset))
+                self._put_sine(body.t, *sincos(row.q[body.q], body.offset))
             return self.kept_step(body, kind)
         if kind == SLIDE:
             hinge.l = body.position + row.q[body.q] * (body.rotation @ screw_of(self.robot, body.v).v)

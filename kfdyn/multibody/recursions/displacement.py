@@ -6,10 +6,10 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, entry, put, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, either, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.functions import arc_tangent, root, sine_cosine, smaller
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.functions import atan2, minimum, sincos, sqrt
+from kfdyn.sweeps.values import where
 
 
 class Quaternion:
@@ -22,24 +22,24 @@ class Quaternion:
     def read(cls, column, place):
         """The one at a place of q, divided by its length."""
         x, y, z, w = (column[place + i] for i in range(4))
-        r = 1.0 / root(x * x + y * y + z * z + w * w)
+        r = 1.0 / sqrt(x * x + y * y + z * z + w * w)
         return cls(Vec3(x * r, y * r, z * r), w * r)
 
     @classmethod
     def exp(cls, w):
         """The rotation by a rotation vector."""
-        half = 0.5 * root(w.dot(w))
-        s, c = sine_cosine(half)
+        half = 0.5 * sqrt(w.dot(w))
+        s, c = sincos(half)
         near = half < 1e-4
-        return cls(w * choice(near, 0.5 * (1.0 - half * half / 6.0), 0.5 * s / choice(near, 1.0, half)), c)
+        return cls(w * where(near, 0.5 * (1.0 - half * half / 6.0), 0.5 * s / where(near, 1.0, half)), c)
 
     def log(self):
         """Rotation vector of length at most π; e and −e are the same rotation."""
-        sign = choice(self.w < 0.0, -1.0, 1.0)
+        sign = where(self.w < 0.0, -1.0, 1.0)
         n, w = self.n * sign, sign * self.w
-        size = root(n.dot(n))
+        size = sqrt(n.dot(n))
         near = size < 1e-12  # 2 atan2(size, w) / size → 2 / w as size → 0
-        return n * choice(near, 2.0 / choice(near, w, 1.0), 2.0 * arc_tangent(size, w) / choice(near, 1.0, size))
+        return n * where(near, 2.0 / where(near, w, 1.0), 2.0 * atan2(size, w) / where(near, 1.0, size))
 
     def __mul__(self, other):
         a, b = self, other
@@ -58,11 +58,11 @@ class Quaternion:
 def exp_coefficients(t):
     """(1 − cos t)/t² and (t − sin t)/t³, by series where the quotients cancel."""
     near = t < 0.1
-    s, far = t * t, choice(near, 1.0, t)
-    half, whole = sine_cosine(0.5 * t)[0] / far, sine_cosine(t)[0]
+    s, far = t * t, where(near, 1.0, t)
+    half, whole = sincos(0.5 * t)[0] / far, sincos(t)[0]
     return (
-        choice(near, 0.5 - s * (1 / 24 - s * (1 / 720 - s * (1 / 40320 - s / 3628800))), 2.0 * (half * half)),
-        choice(
+        where(near, 0.5 - s * (1 / 24 - s * (1 / 720 - s * (1 / 40320 - s / 3628800))), 2.0 * (half * half)),
+        where(
             near,
             1 / 6 - s * (1 / 120 - s * (1 / 5040 - s * (1 / 362880 - s / 39916800))),
             (t - whole) / (far * far * far),
@@ -73,7 +73,7 @@ def exp_coefficients(t):
 def moved(robot, q, dv, out):
     """Q moved by ``dv(i)`` into ``out``: screws add, quaternions and poses by the exponential of H* dv."""
     for body in outward(robot):
-        for screws in either(body.kind <= SCREWS):
+        for screws in if_else(body.kind <= SCREWS):
             if screws:
                 for i, place in _screws(robot, body):
                     out[place] = q[place] + dv(i)
@@ -89,7 +89,7 @@ def _screws(robot, body):
 
 def _twist(robot, body, dv):
     """H* dv of a hinge whose rows are fixed in the child."""
-    twist = carried(Spatial(zeros(robot), zeros(robot)))
+    twist = loop_vars(Spatial(zeros(robot), zeros(robot)))
     for i in dofs(robot, body):
         twist.set(twist.get() + dv(i) * screw_of(robot, i))
     return twist.get()
@@ -100,12 +100,12 @@ def _move_pose(robot, body, q, dv, out):
     w, u = twist.w, twist.v
     place = quaternion_of(body)
     e = Quaternion.read(q, place)
-    for _ in when(body.kind == POSE):
-        f, g = exp_coefficients(root(w.dot(w)))
+    for _ in if_(body.kind == POSE):
+        f, g = exp_coefficients(sqrt(w.dot(w)))
         wu = w.cross(u)
         put(out, body.q, vector(q, body.q) + e.rotate(u + (f * wu + g * w.cross(wu))))
     e = e * Quaternion.exp(w)
-    r = 1.0 / root(e.n.dot(e.n) + e.w * e.w)
+    r = 1.0 / sqrt(e.n.dot(e.n) + e.w * e.w)
     put(out, place, r * e.n, r * e.w)
 
 
@@ -121,14 +121,14 @@ def difference(sweep):
     ``left_inverse`` (nv, 6) are rows of H^-*: what H* dv does not reach, no β of this hinge does.
     """
     robot, row = sweep.robot, sweep.row
-    margin = carried(zeros(robot).x + 1.0)
+    margin = loop_vars(zeros(robot).x + 1.0)
     for body in outward(robot):
-        for screws in either(body.kind <= SCREWS):
+        for screws in if_else(body.kind <= SCREWS):
             if screws:
                 for i, place in _screws(robot, body):
                     row.dv[i] = row.q2[place] - row.q[place]
             else:
-                margin.set(smaller(margin.get(), _between(robot, row, body)))
+                margin.set(minimum(margin.get(), _between(robot, row, body)))
     return margin.get()
 
 
@@ -136,28 +136,28 @@ def _between(robot, row, body):
     """Dv of a quaternion or a pose; how far within the tolerance its hinge reaches."""
     place = quaternion_of(body)
     back = Quaternion.read(row.q, place).inverse()
-    w, lin = (back * Quaternion.read(row.q2, place)).log(), carried(zeros(robot))
-    for _ in when(body.kind == POSE):
+    w, lin = (back * Quaternion.read(row.q2, place)).log(), loop_vars(zeros(robot))
+    for _ in if_(body.kind == POSE):
         t = back.rotate(vector(row.q2, body.q) - vector(row.q, body.q))
-        angle = root(w.dot(w))
+        angle = sqrt(w.dot(w))
         near, s = angle < 0.1, angle * angle
-        far = choice(near, 1.0, angle)
-        sine, cosine = sine_cosine(0.5 * angle)
-        g = choice(
+        far = where(near, 1.0, angle)
+        sine, cosine = sincos(0.5 * angle)
+        g = where(
             near,
             1 / 12 + s * (1 / 720 + s * (1 / 30240 + s * (1 / 1209600 + s / 47900160))),
-            (1.0 - 0.5 * angle * cosine / choice(near, 1.0, sine)) / (far * far),
+            (1.0 - 0.5 * angle * cosine / where(near, 1.0, sine)) / (far * far),
         )
         wt = w.cross(t)
         lin.set(t + ((-0.5) * wt + g * w.cross(wt)))
     twist = Spatial(w, lin.get())
-    left = carried(twist)
+    left = loop_vars(twist)
     for i in dofs(robot, body):
         d = six(row.left_inverse, 6 * i).dot(twist)
         row.dv[i] = d
         left.set(left.get() - d * screw_of(robot, i))
     rest = left.get()
-    return row.tolerance[0] * (1.0 + root(twist.dot(twist))) - root(rest.dot(rest))
+    return row.tolerance[0] * (1.0 + sqrt(twist.dot(twist))) - sqrt(rest.dot(rest))
 
 
 #: What :func:`difference` wants to know of all hinges.

@@ -1,16 +1,17 @@
 """Kinetic and potential energy, mass centre and momentum: one outward sweep and a sum."""
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import KINDS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, Q, Swept, V, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, cases
+from kfdyn.sweeps.control_flow import loop_vars, switch
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.values import now, where
 from kfdyn.sweeps.variables import local
 
 #: Position of a body, and velocity of its origin.
@@ -59,7 +60,7 @@ def mass_moment(swept):
 
 def _moment(swept):
     """Σ m c of bodies that are swept."""
-    total = carried(zeros(swept.robot))
+    total = loop_vars(zeros(swept.robot))
     for body in outward(swept.robot):
         total.set(total.get() + (body.mass * swept.place_of(body) + swept.bodies[body.t].R @ body.first))
     return total.get()
@@ -78,13 +79,13 @@ def potential_energy(sweep):
 
     About 30 flops for a revolute hinge.
     """
-    robot, row, total = sweep.robot, sweep.row, carried(zeros(sweep.robot).x)
+    robot, row, total = sweep.robot, sweep.row, loop_vars(zeros(sweep.robot).x)
     sweep.prepare_sines()
     world = sweep.falls[0]
     world.g, world.fall = vector(row.gravity), zeros(robot).x
     for body in outward(robot):
         here, up = sweep.falls[body.t], sweep.falls[body.parent]
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             step = sweep.step(body, kind)
             here.g, here.fall = step.into(up.g), up.fall + up.g.dot(step.l)
         total.set(total.get() + (body.mass * here.fall + here.g.dot(body.first)))
@@ -93,7 +94,7 @@ def potential_energy(sweep):
 
 def kinetic_energy(swept):
     """½ Σ V* M V + ½ β* R β (R86 3.2)."""
-    robot, row, twice = swept.robot, swept.row, carried(zeros(swept.robot).x)
+    robot, row, twice = swept.robot, swept.row, loop_vars(zeros(swept.robot).x)
     swept.sweep_outward(moving=True)
     for body in outward(robot):
         R, V = swept.bodies[body.t].R, swept.velocity_of(body)
@@ -130,13 +131,13 @@ def _centroidal(swept):
     for body in outward(swept.robot):
         mass += body.mass
     swept.sweep_outward(moving=True)
-    centre = (1.0 / choice(mass == 0.0, 1.0, now(mass))) * _moment(swept)
+    centre = (1.0 / where(mass == 0.0, 1.0, now(mass))) * _moment(swept)
     return centre, _momentum(swept, centre)
 
 
 def _momentum(swept, centre):
     """Σ φ M(k) V(k), φ from each body's origin to the point (R86 3.2)."""
-    total = carried(Spatial(zeros(swept.robot), zeros(swept.robot)))
+    total = loop_vars(Spatial(zeros(swept.robot), zeros(swept.robot)))
     for body in outward(swept.robot):
         own = swept.inertia(body) @ swept.velocity_of(body)
         total.set(total.get() + own.force_shifted(swept.place_of(body) - centre))
@@ -149,3 +150,9 @@ KINETIC = entry(kinetic_energy, Placed, [Q, V], [Given("energy", ())])
 MOMENTUM = entry(momentum, Placed, [Q, V], [Given("momentum", (6,))])
 CENTROIDAL = entry(centroidal_momentum, Placed, [Q, V], [Given("momentum", (6,))])
 MOMENTUM_ABOUT = entry(momentum_about, Placed, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))])
+
+GEARED_MOMENT, CURVED_MOMENT = for_couplings(MOMENT, __name__)
+GEARED_POTENTIAL, CURVED_POTENTIAL = for_couplings(POTENTIAL, __name__)
+GEARED_KINETIC, CURVED_KINETIC = for_couplings(KINETIC, __name__)
+GEARED_MOMENTUM, CURVED_MOMENTUM = for_couplings(MOMENTUM, __name__)
+GEARED_CENTROIDAL, CURVED_CENTROIDAL = for_couplings(CENTROIDAL, __name__)

@@ -4,13 +4,14 @@
 turned there.
 """
 
+from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import Outward, along
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Q, Swept, V, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Mat3
-from kfdyn.sweeps.control_flow import carried, flattened, when
+from kfdyn.sweeps.control_flow import flattened, if_, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 
@@ -49,7 +50,7 @@ def jacobian(path):
     """J: columns φ*(k, frame) H*(k) of the bodies on the path, else 0."""
     row, nv = path.row, path.robot.nv
     path.sweep_outward(moving=False)
-    lever = carried(path.lever)
+    lever = loop_vars(path.lever)
     for body in inboard(path.robot, row.path[row.length - 1]):
         l = lever.get()  # from the body to the frame
         for i, h in path.rows(body):
@@ -64,7 +65,7 @@ def frame_pose(path):
     """Orientation and position of the frame, nine numbers and three."""
     row = path.row
     path.sweep_outward(moving=False)
-    x = carried(path.lever)
+    x = loop_vars(path.lever)
     for body in path.along():
         x.set(x.get() + path.bodies[body.t].l)
     put(row.rotation, 0, path.last.R @ Mat3(*(row.turn[i] for i in range(9))))
@@ -73,7 +74,7 @@ def frame_pose(path):
 
 def frame_velocity(path):
     """Velocity of the frame, V(k) = φ*V(p) + H*β (R86 5.1–5.3)."""
-    row, speed = path.row, carried(zeros(path.robot))
+    row, speed = path.row, loop_vars(zeros(path.robot))
     path.sweep_outward(moving=True)
     for body in path.along():
         speed.set(sped(path, body, speed.get(), row.v))
@@ -82,12 +83,12 @@ def frame_velocity(path):
 
 def frame_acceleration(path):
     """Classical acceleration of the frame: α(k) = φ*α(p) + H*β̇ + η (R86 5.4–5.5); β̇ may be missing."""
-    row, motion = path.row, carried(Spatial(zeros(path.robot), zeros(path.robot)))
+    row, motion = path.row, loop_vars(Spatial(zeros(path.robot), zeros(path.robot)))
     path.sweep_outward(moving=True)
     for body in path.along():
         here = path.bodies[body.t]
         motion.set(motion.get().motion_shifted(here.l) + here.eta)
-        for _ in when(row.a.given):
+        for _ in if_(row.a.given):
             for i, h in path.rows(body):
                 motion.set(motion.get() + row.a[i] * h)
     omega, arm, last = path.last.omega, path.lever, motion.get()
@@ -108,3 +109,8 @@ VELOCITY = entry(frame_velocity, Path, [Q, V], [Given("velocity", (6,))], _PATH)
 ACCELERATION = entry(
     frame_acceleration, Path, [Q, V, Given("a", ("nv",), optional=True)], [Given("acceleration", (6,))], _PATH
 )
+
+GEARED_JACOBIAN, CURVED_JACOBIAN = for_couplings(JACOBIAN, __name__)
+GEARED_POSE, CURVED_POSE = for_couplings(POSE, __name__)
+GEARED_VELOCITY, CURVED_VELOCITY = for_couplings(VELOCITY, __name__)
+GEARED_ACCELERATION, CURVED_ACCELERATION = for_couplings(ACCELERATION, __name__)

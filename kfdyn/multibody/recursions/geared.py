@@ -10,17 +10,16 @@ answers narrowed, in the same workspace.
 
 from sys import float_info
 
-from kfdyn.multibody.recursions import energy, frames
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.swept import Q, changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
-from kfdyn.sweeps.control_flow import carried, down, loop, when
+from kfdyn.sweeps.control_flow import down, if_, loop, loop_vars
 from kfdyn.sweeps.entry import Entry, Given, Options, Space
-from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Table
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 #: The tables of a tree; sizes of q and v that couplings leave; and X, rows for positions before those for rates. Row i
 #: has terms starts[i] … of ``columns`` and ``ratios``; positions have offsets. Then the tree of the coordinates that
@@ -77,7 +76,7 @@ class Expansion:
         """p, p' and p'' of term s at q, by Horner's scheme; 0 where it has no polynomial."""
         robot = self.robot
         x, first, end, none = q[robot.leads[s]], robot.powers[s], robot.powers[s + 1], zeros(robot).x
-        p, slope, bend = carried(none), carried(none), carried(none)
+        p, slope, bend = loop_vars(none), loop_vars(none), loop_vars(none)
         for k in down(end, first):
             bend.set(bend.get() * x + slope.get())
             slope.set(slope.get() * x + p.get())
@@ -86,19 +85,19 @@ class Expansion:
 
     def positions(self, q, out):
         """X q + offset, or f(q); 1, or −1 where one of these is more than a double holds, and then 0. X is led to q."""
-        robot, fine = self.robot, carried(zeros(self.robot).x + 1.0)
+        robot, fine = self.robot, loop_vars(zeros(self.robot).x + 1.0)
         if self.slopes is not None:
             self.lead(q)
         for i in loop(robot.nq):
             x = self._row(i, q, robot.ratios) + robot.offsets[i]
             if self.curved:
-                total = carried(x)
+                total = loop_vars(x)
                 for s in loop(robot.starts[i + 1], robot.starts[i]):
                     total.set(total.get() + self._polynomial(s, q)[0])
                 x = total.get()
-            holds = absolute(x) <= LARGEST
-            out[i] = choice(holds, x, 0.0)
-            fine.set(choice(holds, fine.get(), -1.0))
+            holds = abs(x) <= LARGEST
+            out[i] = where(holds, x, 0.0)
+            fine.set(where(holds, fine.get(), -1.0))
         return fine.get()
 
     def rates(self, v, out):
@@ -110,14 +109,14 @@ class Expansion:
         """Add Ẋv."""
         robot = self.robot
         for i in loop(robot.nv):
-            total, row = carried(out[i]), robot.nq + i
+            total, row = loop_vars(out[i]), robot.nq + i
             for s in loop(robot.starts[row + 1], robot.starts[row]):
                 speed = v[robot.columns[s]]
                 total.set(total.get() + (self.bends[s] * speed) * speed)
             out[i] = total.get()
 
     def _row(self, i, given, ratios):
-        robot, total = self.robot, carried(zeros(self.robot).x)
+        robot, total = self.robot, loop_vars(zeros(self.robot).x)
         for s in loop(robot.starts[i + 1], robot.starts[i]):
             total.set(total.get() + ratios[s] * given[robot.columns[s]])
         return total.get()
@@ -146,7 +145,7 @@ class Expansion:
                     for other, by in self.terms(nq + j):
                         term = (ratio * by) * entry
                         out[column * own + other] += term
-                        for _ in when(i != j):
+                        for _ in if_(i != j):
                             out[other * own + column] += term if symmetric else (ratio * by) * mirrored
 
 
@@ -208,11 +207,11 @@ class Around(Workspace):
                 elif about.name == "a" and self.X.curved:  # without an acceleration there is still Ẋv
                     out.given = True
                     clear(out, self.robot.nv)
-                    for _ in when(given.given):
+                    for _ in if_(given.given):
                         self.X.rates(given, out)
                     self.X.add_drift(self.row.v, out)
                 else:
-                    for _ in when(given.given):
+                    for _ in if_(given.given):
                         self.X.rates(given, out)
         swept = self.entry.recursion(self.robot, self.tree, self.rest)
         for about in self.entry.results:
@@ -223,7 +222,7 @@ class Around(Workspace):
                 else:
                     self.X.rows(numbers, _product(about.tail[:-1]), out)
                 getattr(self.row, about.name).copy(out, _product(about.tail, self.robot.own_nv))
-        return fine if swept is None else smaller(fine, swept)
+        return fine if swept is None else minimum(fine, swept)
 
 
 def _product(tail, nv=1):
@@ -274,6 +273,12 @@ def curved(entry):
     return Entry(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
 
 
+def for_couplings(entry, module):
+    """The same entry for robots with couplings: where X is constant, and where hinges follow polynomials."""
+    constant = geared(entry, module)
+    return constant, curved(constant)
+
+
 def expand(robot, row, work):
     """X q + offset."""
     return Expansion(robot).positions(row.q, row.positions)
@@ -281,23 +286,5 @@ def expand(robot, row, work):
 
 GEARED_EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
 
-GEARED_JACOBIAN = geared(frames.JACOBIAN, __name__)
-GEARED_POSE = geared(frames.POSE, __name__)
-GEARED_VELOCITY = geared(frames.VELOCITY, __name__)
-GEARED_ACCELERATION = geared(frames.ACCELERATION, __name__)
-GEARED_KINETIC = geared(energy.KINETIC, __name__)
-GEARED_POTENTIAL = geared(energy.POTENTIAL, __name__)
-GEARED_MOMENT = geared(energy.MOMENT, __name__)
-GEARED_MOMENTUM = geared(energy.MOMENTUM, __name__)
-GEARED_CENTROIDAL = geared(energy.CENTROIDAL, __name__)
 
 CURVED_EXPAND = curved(GEARED_EXPAND)
-CURVED_JACOBIAN = curved(GEARED_JACOBIAN)
-CURVED_POSE = curved(GEARED_POSE)
-CURVED_VELOCITY = curved(GEARED_VELOCITY)
-CURVED_ACCELERATION = curved(GEARED_ACCELERATION)
-CURVED_KINETIC = curved(GEARED_KINETIC)
-CURVED_POTENTIAL = curved(GEARED_POTENTIAL)
-CURVED_MOMENT = curved(GEARED_MOMENT)
-CURVED_MOMENTUM = curved(GEARED_MOMENTUM)
-CURVED_CENTROIDAL = curved(GEARED_CENTROIDAL)

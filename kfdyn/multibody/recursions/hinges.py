@@ -3,10 +3,10 @@
 from kfdyn.multibody.recursions.robot import POSE, SCREW, SCREWS, dofs, quaternion_of, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, either, loop, when
-from kfdyn.sweeps.functions import sine_cosine
-from kfdyn.sweeps.place import Place
-from kfdyn.sweeps.values import spread
+from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
+from kfdyn.sweeps.functions import sincos
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import broadcast
 
 
 def across(omega, eta, l, h):
@@ -42,7 +42,7 @@ def from_quaternion(x, y, z, w):
 
 def zeros(robot):
     """A vector of numbers of the robot's kind that are 0 and may change."""
-    o = spread(0.0, robot.lanes)
+    o = broadcast(0.0, robot.lanes)
     return Vec3(o, o, o)
 
 
@@ -57,8 +57,8 @@ class Hinges:
         none = zeros(self.robot)
         still = Spatial(none, none)
         eta = across(omega, still, l, Spatial.zero())[1] if self.moving else still
-        state = carried(R + Mat3(*([none.x] * 9)), l + none, omega + none, eta)
-        for screws in either(body.kind <= SCREWS):
+        state = loop_vars(R + Mat3(*([none.x] * 9)), l + none, omega + none, eta)
+        for screws in if_else(body.kind <= SCREWS):
             if screws:
                 for i in dofs(self.robot, body):
                     self._cross_screw(body, i, state)
@@ -74,18 +74,18 @@ class Hinges:
         h[i].h = Spatial(R @ axis, R @ slide)
         turns = (axis.x != 0.0) | (axis.y != 0.0) | (axis.z != 0.0)
         slides = (slide.x != 0.0) | (slide.y != 0.0) | (slide.z != 0.0)
-        lever = carried(zeros(self.robot))
-        s, c = sine_cosine(angle)
-        for _ in when(slides):
+        lever = loop_vars(zeros(self.robot))
+        s, c = sincos(angle)
+        for _ in if_(slides):
             # exp of a screw: l = (angle + (1 − cos) a~ + (angle − sin) a~a~) slide; where nothing turns, a is 0
             n = axis.cross(slide)
             lever.set(R @ (slide * angle + (n * (1.0 - c) + axis.cross(n) * (angle - s))))
-        back = carried(R)
-        for _ in when(turns):
+        back = loop_vars(R)
+        for _ in if_(turns):
             back.set(turned(R, axis, s, c))
         l = lever.get()
-        for _ in when(slides):  # the origin moves on by l: this row and the earlier ones of the hinge are shifted, φ*
-            for j in loop(i + 1, body.v) if Place.builder is None or not isinstance(i, int) else range(body.v, i + 1):
+        for _ in if_(slides):  # the origin moves on by l: this row and the earlier ones of the hinge are shifted, φ*
+            for j in loop(i + 1, body.v) if tracing.builder is None or not isinstance(i, int) else range(body.v, i + 1):
                 h[j].h = h[j].h.motion_shifted(l)
         if self.moving:
             omega, eta = across(omega, eta, l, self.row.v[i] * h[i].h)
@@ -94,13 +94,13 @@ class Hinges:
     def _cross_quaternion(self, body, state):
         R, total, omega, eta = state.get()
         q, none = self.row.q, zeros(self.robot)
-        lever, h = carried(none), self.rows_of_H
-        for _ in when(body.kind == POSE):
+        lever, h = loop_vars(none), self.rows_of_H
+        for _ in if_(body.kind == POSE):
             lever.set(R @ Vec3(*(q[body.q + i] for i in range(3))))
         l = lever.get()
         place = quaternion_of(body)
         R = R @ from_quaternion(*(q[place + i] for i in range(4)))
-        motion = carried(Spatial(none, none))
+        motion = loop_vars(Spatial(none, none))
         for i in dofs(self.robot, body):
             screw = screw_of(self.robot, i)
             h[i].h = Spatial(R @ screw.w, R @ screw.v)

@@ -4,7 +4,7 @@ from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import FORCES, Q, V, entry, push_on, put, vector
-from kfdyn.sweeps.control_flow import carried, when
+from kfdyn.sweeps.control_flow import if_, loop_vars
 from kfdyn.sweeps.entry import Given
 
 
@@ -17,7 +17,7 @@ def link_terms(swept):
 
 def _write(swept, body):
     row, here, k = swept.row, swept.bodies[body.t], body.body
-    omega, eta, inertia = here.omega, carried(here.eta), swept.inertia(body)
+    omega, eta, inertia = here.omega, loop_vars(here.eta), swept.inertia(body)
     put(row.R, 9 * k, here.R @ body.frame.T)  # the tables have turned the bodies' frames
     put(row.x, 3 * k, swept.place_of(body))
     put(row.l, 3 * k, here.l)
@@ -25,10 +25,10 @@ def _write(swept, body):
     for i, h in swept.rows(body):
         put(row.H, 6 * i, h)
     put(row.M, 36 * k, *inertia.rows())
-    xi = carried(inertia.bias(omega))
-    for _ in when(row.external_forces.given):
+    xi = loop_vars(inertia.bias(omega))
+    for _ in if_(row.external_forces.given):
         xi.set(xi.get() - push_on(row, body))
-    for _ in when(body.parent == 0):
+    for _ in if_(body.parent == 0):
         eta.set(Spatial(eta.get().w, eta.get().v - vector(row.gravity)))
     put(row.xi, 6 * k, xi.get())
     put(row.eta, 6 * k, eta.get())

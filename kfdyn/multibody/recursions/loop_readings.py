@@ -5,11 +5,11 @@ from kfdyn.multibody.recursions.loop_rows import ACROSS, ANGULAR, ENDS, LINEAR, 
 from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import SCREW
 from kfdyn.multibody.recursions.swept import Q, V, entry, put
-from kfdyn.sweeps.control_flow import carried, cases, either, loop, when
+from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars, switch
 from kfdyn.sweeps.entry import Given
-from kfdyn.sweeps.functions import arc_tangent, root
+from kfdyn.sweeps.functions import atan2, sqrt
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 
 class Readings(LoopRows):
@@ -35,19 +35,19 @@ class Readings(LoopRows):
     def _put_forces(self, one, a, b):
         """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
         super()._put_forces(one, a, b)
-        apart, turned = b.x - a.x, carried(zeros(self.robot))
-        for most in either(one.angular == 3):
+        apart, turned = b.x - a.x, loop_vars(zeros(self.robot))
+        for most in if_else(one.angular == 3):
             if most:  # sin angle · axis is half of what is skew in R_b R_a*
                 x, y, z = (a.R.column(i).cross(b.R.column(i)) for i in range(3))
                 cosine = 0.5 * (sum(a.R.column(i).dot(b.R.column(i)) for i in range(3)) - 1.0)
                 turned.set(_rotation(0.5 * (x + y + z), cosine))
             else:
-                for _ in when(one.angular == 2):
+                for _ in if_(one.angular == 2):
                     x, y = self._axis(one.third), self._axis(one.third, 9)
                     turned.set(_rotation(x.cross(y), x.dot(y)))
         for r in loop(one.last, one.first):
             row = ROW.rows(self.row.row_table)[r]
-            for kind in cases(row.kind, (ANGULAR, LINEAR, ACROSS)):
+            for kind in switch(row.kind, (ANGULAR, LINEAR, ACROSS)):
                 if kind == ACROSS:
                     self.row.gap[r] = -self._axis(row.j).dot(self._axis(row.k, 9))
                 else:
@@ -56,11 +56,11 @@ class Readings(LoopRows):
 
 def _rotation(sine, cosine):
     """Angle · axis of sin angle · axis and cos angle."""
-    size = root(sine.dot(sine))
+    size = sqrt(sine.dot(sine))
     tiny, opposite = size < 1e-12, (size < 1e-6) & (cosine < 0.0)
-    safe = choice(tiny, size + 1.0, size)
-    ratio = choice(tiny, safe / safe, arc_tangent(size, cosine) / safe)
-    return choice(opposite, safe * float("nan"), ratio) * sine
+    safe = where(tiny, size + 1.0, size)
+    ratio = where(tiny, safe / safe, atan2(size, cosine) / safe)
+    return where(opposite, safe * float("nan"), ratio) * sine
 
 
 def loop_rows(rows):

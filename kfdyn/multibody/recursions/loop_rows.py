@@ -10,11 +10,11 @@ from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Reached, put
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import cases, either, loop, when, while_
+from kfdyn.sweeps.control_flow import if_, if_else, loop, switch, while_
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import choice, now, real
+from kfdyn.sweeps.values import now, to_float, where
 from kfdyn.sweeps.variables import local
 
 #: What a row holds: a turn about an axis of frame_a, a move along one, or axis j of frame_a across axis k of frame_b.
@@ -92,7 +92,7 @@ class LoopRows(Reached, Workspace):
 
     def _put_forces(self, one, a, b):
         """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.relative_motion.relative_rows`."""
-        holds = real(one.holds)
+        holds = to_float(one.holds)
         d = holds * (b.x - a.x)
         put(self.axes, 0, a.R, b.R)
         if self.moving:
@@ -102,7 +102,7 @@ class LoopRows(Reached, Workspace):
             drags = drags + (b.inward - a.inward)
         for r in loop(one.last, one.first):
             row, out = ROW.rows(self.row.row_table)[r], self.forces[r]
-            for kind in cases(row.kind, (ANGULAR, LINEAR, ACROSS)):
+            for kind in switch(row.kind, (ANGULAR, LINEAR, ACROSS)):
                 if kind == LINEAR:
                     e = self._axis(row.i)
                     out.on_b = Spatial(b.lever.cross(e), e)
@@ -132,13 +132,13 @@ class LoopRows(Reached, Workspace):
             self.lost[c].w, self.lost[c].v = size * size * e.dot(e), 0.0
         at_a, at_b = local(a), local(b)
         for _ in while_(lambda: now(at_a) + now(at_b) != 0):
-            for _ in when(now(at_a) == now(at_b)):
+            for _ in if_(now(at_a) == now(at_b)):
                 self._meet(count)
                 at_b.set(0)
             of_a = now(at_a) >= now(at_b)
-            body = Body(self.robot, choice(of_a, now(at_a), now(at_b)))
-            self._cross(body, choice(of_a, 0, MOST), first, count)
-            for yes in either(of_a):
+            body = Body(self.robot, where(of_a, now(at_a), now(at_b)))
+            self._cross(body, where(of_a, 0, MOST), first, count)
+            for yes in if_else(of_a):
                 (at_a if yes else at_b).set(body.parent)
 
     def _meet(self, count):
@@ -156,7 +156,7 @@ class LoopRows(Reached, Workspace):
             for c in loop(count):
                 out = self.forces[first + c]
                 out.drift = out.drift + self.columns[side + c].h.dot(here.eta)
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             alone = kind in (REVOLUTE, SLIDE)
             for i in (body.v,) if alone else dofs(self.robot, body):
                 h = self.one_row(body, kind) if alone else self.rows_of_H[i].h

@@ -4,12 +4,12 @@ from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control_flow import carried, cases, loop, when
-from kfdyn.sweeps.functions import fused, sine_cosine
+from kfdyn.sweeps.batch.single_row import side_by_side
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch
+from kfdyn.sweeps.functions import fma, sincos
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.single import side_by_side
-from kfdyn.sweeps.values import choice
+from kfdyn.sweeps.values import where
 
 #: Kept for each body: orientation (its third column is a revolute hinge's axis), l, angular velocity, η and then λ.
 #: Row 0 is the world. Sine and cosine of a revolute hinge's angle stand where η will be.
@@ -56,7 +56,7 @@ class Outward(Hinges):
         R = up.R
         l = R @ body.position
         omega = up.omega if moving else Vec3.zero()
-        for kind in cases(body.kind, KINDS):
+        for kind in switch(body.kind, KINDS):
             if kind == REVOLUTE:
                 place = self._sine_of(body.t)
                 O = turned_frame(body, R, self.work[place], self.work[place + 1])
@@ -94,8 +94,8 @@ def sines(robot, row, put, path=None):
     """
     if not robot.alone:
         for body in outward(robot) if path is None else along(robot, path, row.length):
-            for _ in when(body.kind == REVOLUTE):
-                put(body.t, *sine_cosine(row.q[body.q], body.offset))
+            for _ in if_(body.kind == REVOLUTE):
+                put(body.t, *sincos(row.q[body.q], body.offset))
         return
 
     def body_at(i):
@@ -104,11 +104,11 @@ def sines(robot, row, put, path=None):
     def angle(i):
         body = body_at(i)
         turns = body.kind == REVOLUTE
-        return choice(turns, row.q.number(choice(turns, body.q, 0)), 0.0), body.offset
+        return where(turns, row.q.number(where(turns, body.q, 0)), 0.0), body.offset
 
-    for _ in when(robot.nq != 0):  # else there is no number to look at
+    for _ in if_(robot.nq != 0):  # else there is no number to look at
         count = robot.n if path is None else row.length
-        side_by_side(sine_cosine, count, angle, lambda i, s, c: put(body_at(i).t, s, c))
+        side_by_side(sincos, count, angle, lambda i, s, c: put(body_at(i).t, s, c))
 
 
 def along(robot, path, length):
@@ -123,16 +123,16 @@ def mixed(c, s, x, y):
     It says which product is rounded: else that depends on what stands around it, and one row is not rounded as many.
     """
     return (
-        Vec3(*(fused(c, a, s * b) for a, b in zip(x, y))),
-        Vec3(*(fused(c, b, -(s * a)) for a, b in zip(x, y))),
+        Vec3(*(fma(c, a, s * b) for a, b in zip(x, y))),
+        Vec3(*(fma(c, b, -(s * a)) for a, b in zip(x, y))),
     )
 
 
 def turned_frame(body, R, s, c):
     """R Rz(a) Rx(alpha) Rz(b + q), given the sine and cosine of b + q: from the parent's orientation to the body's."""
     x, y, z = (R.column(j) for j in range(3))
-    first = carried(x, y)
-    for _ in when(body.twisted != 0):
+    first = loop_vars(x, y)
+    for _ in if_(body.twisted != 0):
         first.set(*mixed(*body.twist, x, y))
     x, y = first.get()
     y, z = mixed(*body.tilt, y, z)

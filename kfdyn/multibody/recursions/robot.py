@@ -8,12 +8,12 @@ Hartenberg's angles; the origin stays where it is). No answer depends on the cho
 from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
-from kfdyn.sweeps.control_flow import down, loop, when, while_
-from kfdyn.sweeps.functions import absolute, root
-from kfdyn.sweeps.place import Place
+from kfdyn.sweeps.batch.entry_codegen import finite
+from kfdyn.sweeps.control_flow import down, if_, loop, while_
+from kfdyn.sweeps.functions import sqrt
 from kfdyn.sweeps.records import Record, Table
-from kfdyn.sweeps.template import finite
-from kfdyn.sweeps.values import choice, now, unboxed
+from kfdyn.sweeps.trace_context import tracing
+from kfdyn.sweeps.values import now, unboxed, where
 from kfdyn.sweeps.variables import local
 
 #: Kinds of hinges: one rotation, one translation (up to here one dof); any number of screws; the rest have quaternions.
@@ -106,7 +106,7 @@ def children(robot, body):
 
 def known(robot):
     """Whether the robot's numbers are Python's own while code is written: then its loops are, too."""
-    return Place.builder is not None and isinstance(robot.n, int)
+    return tracing.builder is not None and isinstance(robot.n, int)
 
 
 def dofs(robot, body, backwards=False):
@@ -125,7 +125,7 @@ def screw_of(robot, i):
 
 def quaternion_of(body):
     """Where the quaternion of a ball or of a pose is in q: the position comes first."""
-    return body.q + choice(body.kind == POSE, 3, 0)
+    return body.q + where(body.kind == POSE, 3, 0)
 
 
 def soundness(own=lambda robot, i: i):
@@ -133,15 +133,15 @@ def soundness(own=lambda robot, i: i):
 
     def is_sound(robot, row, q, first, last, width):
         fine = local(finite(q, first * width, last * width))
-        for _ in when(fine & (robot.nq != robot.nv)):  # each quaternion is one number longer than its velocity
+        for _ in if_(fine & (robot.nq != robot.nv)):  # each quaternion is one number longer than its velocity
             for body in outward(robot):
-                for _ in when(body.kind >= BALL):
+                for _ in if_(body.kind >= BALL):
                     place = own(robot, quaternion_of(body))
                     for b in loop(last, first):
                         at = b * width + place
                         x, y, z, w = (q[at + i] for i in range(4))
-                        length = root(x * x + y * y + z * z + w * w)
-                        fine.set(fine & (absolute(length - 1.0) <= QUATERNION_TOLERANCE))
+                        length = sqrt(x * x + y * y + z * z + w * w)
+                        fine.set(fine & (abs(length - 1.0) <= QUATERNION_TOLERANCE))
         return unboxed(fine)
 
     return is_sound

@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs, sound
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, either, flattened, when
+from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Entry, Given, Options
 from kfdyn.sweeps.records import Fields
 
@@ -32,7 +32,7 @@ class Reached:
 
     def rows(self, body):
         """Over the dofs of a body, and their rows of H."""
-        for revolute in either(body.kind == REVOLUTE):
+        for revolute in if_else(body.kind == REVOLUTE):
             if revolute:
                 yield body.v, self.one_row(body, REVOLUTE)
             else:
@@ -64,8 +64,8 @@ class Swept(Reached, Workspace):
 
 def sped(swept, body, speed, v):
     """Velocity of a body's origin, given that of its parent's: V(k) = φ*V(p) + H*β (R86 5.3)."""
-    state = carried(speed.plus_cross(swept.bodies[body.parent].omega, swept.bodies[body.t].l))
-    for _ in when(body.kind != REVOLUTE):
+    state = loop_vars(speed.plus_cross(swept.bodies[body.parent].omega, swept.bodies[body.t].l))
+    for _ in if_(body.kind != REVOLUTE):
         for i in dofs(swept.robot, body):
             state.set(state.get() + v[i] * swept.rows_of_H[i].h.v)
     return state.get()

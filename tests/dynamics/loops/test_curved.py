@@ -11,7 +11,8 @@ import sympy as sp
 from scipy.interpolate import CubicSpline
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import FORWARD, INVERSE
+from kfdyn.dynamics.forward import FORWARD
+from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import Pose
 from kfdyn.multibody.prepared import gears_of
@@ -212,9 +213,9 @@ def test_a_batch_has_the_rows_of_its_states_and_plain_code_says_the_same():
     together = kf.forward_dynamics(system, q, v, tau)
     flat = [x.reshape(12, 2) for x in (q, v, tau)]
     gears = gears_of(system)
-    assert FORWARD.curved.entry.plain(gears, *flat, None, system.gravity, a) == 1
+    assert FORWARD.variants["curved"].entry.plain(gears, *flat, None, system.gravity, a) == 1
     close(a.reshape(4, 3, 2), together)
-    assert INVERSE.curved.entry.plain(gears, flat[0], flat[1], a, None, system.gravity, tau_back) == 1
+    assert INVERSE.variants["curved"].entry.plain(gears, flat[0], flat[1], a, None, system.gravity, tau_back) == 1
     close(tau_back, flat[2], 1e-11)
     for at in np.ndindex(4, 3):
         assert np.array_equal(kf.forward_dynamics(system, q[at], v[at], tau[at]), together[at])

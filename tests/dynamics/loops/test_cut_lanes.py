@@ -10,14 +10,14 @@ from scipy.spatial.transform import Rotation
 from test_closed import close, dense, looped_tree
 
 import kfdyn as kf
-from kfdyn.dynamics.entries import Declined, quick_cut_joint
+from kfdyn.dynamics.loops.closed import CUT_JOINT
 from kfdyn.dynamics.loops.cut_joint import cut_joint
 from kfdyn.errors import ModelError
 from kfdyn.multibody.closure import rows_that_hold_positions
 from kfdyn.multibody.kinematics import Pose
-from kfdyn.multibody.loop_tables import loop_readings
+from kfdyn.multibody.loop_tables import loop_readings, loop_tables
 from kfdyn.multibody.relative_motion import Moving, both_ends, gap, relative_rows
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 METHODS = ("cut", "embedding", "proximal")
 
@@ -81,11 +81,17 @@ def test_lanes_against_a_dense_null_space(seed):
         # what is left where larger forces cancel is known to their rounding, not to its own
         size_of_terms = max(np.abs(inertial).max(), np.abs(bias).max(), np.abs(tau[b]).max())
         assert np.abs(J[b].T @ f[b] - (inertial + bias - tau[b])).max() <= 1e-10 * size_of_terms
-    quick = quick_cut_joint(s, q, v, tau, force, g)
-    if isinstance(quick, tuple):
+    quick, fine = in_lanes(s, q, v, tau, force, g)
+    if fine:
         long = cut_joint(s, q, v, tau, force, g)
         close(quick[0], long.a, 1e-9)
         assert (quick[2] == long.rank).all()
+
+
+def in_lanes(s, q, v, tau, force=None, g=None):
+    """Accelerations, forces and ranks by the compiled sweep, and whether it decides all rows."""
+    tables = loop_tables(s)
+    return CUT_JOINT.attempt(s.open_tree, (*tables.of, q, v, tau, force, g, tables.ends, None, None))
 
 
 def configured(make):
@@ -99,7 +105,7 @@ def test_the_same_text_runs_plain(make):
     q = s.random_configuration(rng) if "_r" in make or "_p" in make else configured(make)
     v, tau = kf.impact(s, q, rng.normal(size=s.nv)).v, rng.normal(size=s.nv)
     read, a = loop_readings(s, q, v), kf.forward_dynamics(s, q, v, tau)
-    assert isinstance(quick_cut_joint(s, q, v, tau, None, None), tuple)
+    assert in_lanes(s, q, v, tau)[1]
     Checks.on = True
     try:
         plain, a_plain = loop_readings(s, q, v), kf.forward_dynamics(s, q, v, tau)
@@ -177,7 +183,7 @@ def test_contradictions_are_told_from_the_lanes_too():
     body = s.loops[0].frame_b
     held = s.with_loops([kf.Loop(None, body, "point", anchor=kf.frame_pose(s, q, body).position)])
     v = kf.minimal_coordinates(s, q).X @ [2.0]  # the contact does not let it move
-    assert isinstance(quick_cut_joint(held, q, v, np.zeros(3), None, None), Declined)
+    assert not in_lanes(held, q, v, np.zeros(3))[1]
     with pytest.raises(ModelError, match="contradict"):
         kf.forward_dynamics(held, q, v, np.zeros(3))
 

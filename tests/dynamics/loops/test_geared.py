@@ -9,22 +9,24 @@ from hypothesis import strategies as st
 from test_coupled import close, coupled_tree
 
 import kfdyn as kf
-from kfdyn.dynamics import entries
-from kfdyn.dynamics.entries import quick_geared
+from kfdyn.dynamics.forward import FORWARD
+from kfdyn.dynamics.inverse import INVERSE
+from kfdyn.dynamics.mass_matrix import MASS_MATRIX
+from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.errors import KfdynError, SingularError
 from kfdyn.multibody.prepared import gears_of
 from kfdyn.sweeps import Checks
-from kfdyn.sweeps.special import Special
+from kfdyn.sweeps.specialise import Special
 
 
 def calls(system, q, v, u, force):
-    """Every entry by name: its size, what it takes beside q, and what the public functions say."""
-    n, g = system.nv, system.gravity
+    """Every kernel, what it takes beside q, and what the public functions say."""
+    g = system.gravity
     return {
-        "FORWARD": ((n,), (v, u, force, g), kf.forward_dynamics(system, q, v, u, force, method="embedding")),
-        "INVERSE": ((n,), (v, u, force, g), kf.inverse_dynamics(system, q, v, u, force)),
-        "MASS_MATRIX": ((n, n), (), kf.mass_matrix(system, q)),
-        "MASS_MATRIX_INVERSE": ((n, n), (), kf.mass_matrix_inverse(system, q)),
+        FORWARD: ((v, u, force, g), kf.forward_dynamics(system, q, v, u, force, method="embedding")),
+        INVERSE: ((v, u, force, g), kf.inverse_dynamics(system, q, v, u, force)),
+        MASS_MATRIX: ((), kf.mass_matrix(system, q)),
+        MASS_MATRIX_INVERSE: ((), kf.mass_matrix_inverse(system, q)),
     }
 
 
@@ -45,14 +47,14 @@ def test_beside_the_embedded_filter_in_every_way_of_running(seed, mass):
     D = np.sqrt(np.einsum("bii->bi", M))
     condition = np.linalg.cond(M / (D[:, :, None] * D[:, None, :])).max()
     np.testing.assert_array_equal(M, M.mT)
-    for name, (tail, more, expected) in calls(system, q, v, u, force).items():
-        later = getattr(entries, name)
-        got = quick_geared(later, system, tail, q, *more)
+    for kernel, (more, expected) in calls(system, q, v, u, force).items():
+        (got,), fine = kernel.attempt(system, (q, *more))
+        assert fine
         close(got, expected, 1e-10, 100 * condition)
-        one = quick_geared(later, system, tail, q[4], *(x if x is system.gravity else x[4] for x in more))
+        (one,), _ = kernel.attempt(system, (q[4], *(x if x is system.gravity else x[4] for x in more)))
         np.testing.assert_array_equal(one, got[4])
         plain = np.empty_like(got)
-        assert later.geared.entry.plain(gears_of(system), q, *more, plain) == 1
+        assert kernel.variants["geared"].entry.plain(gears_of(system), q, *more, plain) == 1
         close(plain, got, 1e-12, 100 * condition)
 
 
@@ -72,8 +74,7 @@ def test_a_hinge_may_move_nothing_by_itself():
     bodies = [kf.Body("arm", np.eye(6), turn), kf.Body("hand", np.zeros((6, 6)), turn, "arm")]
     system = kf.System(bodies, couplings=[kf.Coupling([b.hinge_name for b in bodies], [1.0, 3.0])])
     np.testing.assert_allclose(kf.forward_dynamics(system, np.zeros(1), np.zeros(1), np.ones(1)), [1.0])
-    more = np.zeros(1), np.ones(1), None, system.gravity
-    assert isinstance(quick_geared(entries.FORWARD, system, (1,), np.zeros(1), *more), np.ndarray)
+    assert FORWARD.attempt(system, (np.zeros(1), np.zeros(1), np.ones(1), None, system.gravity))[1]
 
 
 def test_what_is_wrong_gets_words():

@@ -8,8 +8,11 @@ from scipy.spatial.transform import Rotation
 from test_coupled import close, coupled_tree
 
 import kfdyn as kf
-from kfdyn.dynamics import control, entries
-from kfdyn.dynamics.loops import coupled
+from kfdyn.dynamics import control
+from kfdyn.dynamics.hybrid import HYBRID
+from kfdyn.dynamics.loops import reduced
+from kfdyn.dynamics.mass_matrix import VARIANCES
+from kfdyn.dynamics.operational_space import COMPLIANCE, _frames
 from kfdyn.errors import KfdynError, ModelError, SingularError
 from kfdyn.multibody import Pose
 from kfdyn.multibody.prepared import frame_of, gears_of, model_of
@@ -163,7 +166,7 @@ def test_compiled_code_answers_all_of_it(monkeypatch):
 
     for module, names in (
         (control, ("_torque_by_parts", "_control_by_parts")),
-        (coupled, ("by_embedding", "dense_inverse")),
+        (reduced, ("by_embedding", "dense_inverse")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, refuse)
@@ -178,7 +181,7 @@ def test_plain_recursions_agree():
     """The same texts, every index checked."""
     system, rng = coupled_tree(5)
     case = Case(system, rng)
-    model, n, wide = gears_of(system), system.nv, 12
+    model, tree, n, wide = gears_of(system), model_of(system.open_tree), system.nv, 12
     every = dict(case.found(slice(None)))
     located = [system.locate(name) for name in case.frames]
     bodies, positions = np.array([x[0] for x in located]), np.array([x[2] for x in located])
@@ -188,15 +191,15 @@ def test_plain_recursions_agree():
     gains, task_gains = np.stack([case.kp, case.kd]), np.ascontiguousarray(case.task_gains)
     rows = np.array(AXES)
     calls = (
-        (entries.VARIANCES, (case.q, d)),
+        (VARIANCES, (case.q, d)),
         (
-            entries.HYBRID,
+            HYBRID,
             (
-                case.held.astype(np.int64), case.q, case.v, case.tau, case.a, case.force, case.gravity, out["tau"],
-                out["a"],
+                *[case.held.astype(np.int64)] * 2, case.q, case.v, case.tau, case.a, case.force, case.gravity,
+                out["tau"], out["a"],
             ),
         ),
-        (entries.COMPLIANCE, (wide, *entries._frames(system, bodies, positions), case.q, out["compliance"])),
+        (COMPLIANCE, (wide, *_frames(tree, system, bodies, positions), case.q, out["compliance"])),
         (
             control.COMPUTED_TORQUE,
             (
@@ -214,7 +217,7 @@ def test_plain_recursions_agree():
         ),
     )  # fmt: skip
     for later, arguments in calls:
-        assert later.geared.entry.plain(model, *arguments) == 1
+        assert later.variants["geared"].entry.plain(model, *arguments) == 1
     close(np.log(d).sum(-1), every["logdet"], 1e-12)
     for name, plain in out.items():
         close(plain, every[name], 1e-10)

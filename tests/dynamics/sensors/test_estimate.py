@@ -174,7 +174,7 @@ def test_sensors_of_a_long_chain_take_memory_of_its_length_alone():
     layout = make_layout(chain, sensors, ((True,) * n,) * 2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.5 * 8 * n**2  # half of one matrix of all readings
+    assert peak < 8 * n**2  # one matrix of all readings
     np.testing.assert_array_equal([node.rows[0].R[0, 0] for node in layout.nodes], variances)
 
 

@@ -9,7 +9,7 @@ from kfdyn.duality.recursions.scatter import node_scatter
 from kfdyn.dynamics.recursions import lagrangian as sweeps
 from kfdyn.dynamics.simulation import variational
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.sweeps.call import Checks
+from kfdyn.sweeps.jit import Checks
 
 
 @pytest.fixture(params=["compiled", "plain"])

@@ -131,7 +131,7 @@ def test_a_search_converges_where_plain_steps_do_not():
     model = kf.NonlinearModel(lambda x, k: x, lambda x, k: 10 * np.arctan(5 * x), 1e-4, 0.01, [0.0], [100.0])
     y, start = np.zeros((4, 1)), np.full((4, 1), 3.0)
     plain = kf.iterated_kalman_smoother(model, y, start=start, search=None)
-    assert not plain.converged and "not converged" in plain.message and plain.iterations == 50
+    assert not plain.converged and "not converged" in plain.message and plain.iterations == 100
     for search in ("line", "damped"):
         post = kf.iterated_kalman_smoother(model, y, start=start, search=search)
         assert post.converged, post.message
@@ -246,3 +246,34 @@ def test_rotations_settle_at_the_dense_mode(with_jacobian):
     for k in range(6):
         np.testing.assert_allclose(post.cov[k], cov[k, :, k], atol=1e-8)
     np.testing.assert_allclose(post.error(post.x), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("search", ["line", "damped"])
+def test_a_state_that_is_read_exactly_has_a_unit_of_its_own(search):
+    """Its variance is rounding, and a step measured by that would never be short enough."""
+    rng = np.random.default_rng(4)
+    model = kf.NonlinearModel(
+        lambda x, k: np.tanh(x),
+        lambda x, k: np.stack([np.sin(x[:, 0]), x[:, 0] ** 2], axis=1),
+        0.01,
+        [0.0, 0.1],
+        0.2,
+        1.0,
+    )
+    y = np.stack([np.sin(0.3 + 0.02 * rng.normal(size=30)), 0.1 * np.ones(30)], axis=1)
+    post = kf.iterated_kalman_smoother(model, y, search=search)
+    assert post.converged, post.message
+    np.testing.assert_allclose(np.sin(post.x[:, 0]), y[:, 0], atol=1e-12)
+
+
+def test_the_square_root_form_serves_where_the_prior_is_vague():
+    model = kf.NonlinearModel(
+        lambda x, k: np.stack([x[:, 0] + 0.1 * x[:, 1], x[:, 1] - 0.1 * np.sin(x[:, 0])], axis=1),
+        lambda x, k: x[:, :1], np.diag([0.0, 1e-4]), 1e-6, [0.0, 0.0], 1e9 * np.eye(2),
+    )  # fmt: skip
+    y = np.sin(0.1 * np.arange(40))
+    vague = kf.iterated_kalman_smoother(model, y, method="square_root", start="prior")
+    flat = kf.iterated_kalman_smoother(model, y, prior=([0.0, 0.0], None))
+    assert vague.converged and flat.converged
+    np.testing.assert_allclose(vague.x, flat.x, atol=1e-8)
+    np.testing.assert_allclose(vague.cov, flat.cov, rtol=1e-6, atol=1e-14)

@@ -128,7 +128,7 @@ def test_a_script_is_told_whatever_the_name_of_its_file(file):
 
 
 def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):
-    from kfdyn.estimation.outward import other_units
+    from kfdyn.estimation.branching import rounding_estimate
 
     case = mixed(51, -20, -24)
 
@@ -138,7 +138,7 @@ def test_a_fit_does_not_ask_twice_and_is_not_told(monkeypatch):
     def never(post):
         raise AssertionError("the package asked for a second opinion")
 
-    monkeypatch.setattr(other_units, "_in_other_units", never)
+    monkeypatch.setattr(rounding_estimate, "_in_other_units", never)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(kf.fit(build, [0.0], case.y).llf)
@@ -149,7 +149,7 @@ def test_a_tree_in_other_units_is_the_same_tree(seed):
     """The other tree's posterior, led back, is the dense normal's; else warnings would be false ones."""
     from outward_cases import random_outward
 
-    from kfdyn.estimation.outward.other_units import _in_other_units, _posterior_differences, _score_differences
+    from kfdyn.estimation.branching.rounding_estimate import _in_other_units, _posterior_differences, _score_differences
 
     case = random_outward(seed, seed % 2 == 0)
     try:
@@ -169,7 +169,7 @@ def test_errors_of_a_score_are_told_beside_its_terms(seed, name):
 
     A score that is wrong by 1e-4 of the terms of every entry has an error of 1e-4, not one of a hundred times as much.
     """
-    from kfdyn.estimation.outward.other_units import _in_other_units, _score_differences
+    from kfdyn.estimation.branching.rounding_estimate import _in_other_units, _score_differences
 
     case = mixed(seed, -14, -16)
     post = case.model().smooth(case.y)

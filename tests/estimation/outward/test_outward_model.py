@@ -235,7 +235,7 @@ def test_noises_of_traits_are_compared_in_the_traits_own_units(error, unit):
 
 def test_many_tips_with_one_exact_trait_are_solved_together():
     """One group for all of them: a tip takes microseconds, as if every trait were noisy."""
-    from kfdyn.estimation.outward.rows import split_rows
+    from kfdyn.estimation.branching.rows import split_rows
 
     tree = kf.Phylogeny.from_newick("(" + ",".join(f"t{i}:1" for i in range(50)) + ");")
     model = tree.brownian(np.eye(2), error=[0.1, 0.0])

@@ -9,8 +9,8 @@ import kfdyn as kf
 from kfdyn.errors import SingularError
 from kfdyn.estimation.datasets import nile
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.quick import QuickSeries
-from kfdyn.estimation.series.widths import responses
+from kfdyn.estimation.series.constant_model_likelihood import QuickSeries
+from kfdyn.estimation.series.diffuse_scale import responses
 
 S = kf.series
 UNITS = [1e-12, 1e-6, 1.0, 1e5, 5e7, 1e12]

@@ -14,7 +14,7 @@ from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.robot import SCREW, dofs
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry
-from kfdyn.sweeps.control_flow import carried, either, flattened, loop, when
+from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import now
 from kfdyn.sweeps.variables import local
@@ -43,7 +43,7 @@ class CarriedMeans(Means):
 
     def eliminate(self, unknowns):
         """In general; where something is carried, by itself."""
-        for wide in either(unknowns.node.way == tables.CARRIES):
+        for wide in if_else(unknowns.node.way == tables.CARRIES):
             if wide:
                 Carried(self, unknowns.body).eliminate()
             else:
@@ -51,7 +51,7 @@ class CarriedMeans(Means):
 
     def smooth(self, body, node):
         """As everywhere, or with what is carried."""
-        for wide in either(node.way == tables.CARRIES):
+        for wide in if_else(node.way == tables.CARRIES):
             if wide:
                 self._smooth_carried(body, node)
             else:
@@ -69,7 +69,7 @@ class CarriedMeans(Means):
             for c in loop(kept):
                 x.set(x + self.beside[wide.beside + p * kept + c] * w[row.places[wide.order + 2 * gone + c]])
             w[row.places[wide.order + gone + p]] = -now(x)
-        moved, pulled, m = carried(alpha), carried(g), body.v_end - body.v
+        moved, pulled, m = loop_vars(alpha), loop_vars(g), body.v_end - body.v
         for i in dofs(self.robot, body):
             value = w[wide.left + (i - body.v)]
             self.a[i] = value
@@ -77,7 +77,7 @@ class CarriedMeans(Means):
         for i in loop(node.rows_end, node.rows):
             pulled.set(pulled.get() + w[wide.left + m + (i - node.rows)] * self.S[i].h)
         self.alpha[body.body].h, self.lam[body.body].h = moved.get(), pulled.get()
-        for _ in when(row.n_x != 0):
+        for _ in if_(row.n_x != 0):
             self._push(body, node, pulled.get())
             for j in loop(wide.loose_end, wide.loose):
                 one = self.loose[j]
@@ -124,7 +124,7 @@ class Carried(Unknowns):
             s.keep_solved(self.node.unknowns + p, [X[c] for c in range(COLUMN)])
             for c in loop(kept):
                 s.beside[wide.beside + p * kept + c] = X[COLUMN + c]
-        for _ in when(self.body.parent != 0):
+        for _ in if_(self.body.parent != 0):
             for c in loop(kept):
                 self._store(c, broad)
             for p in loop(gone):
@@ -185,7 +185,7 @@ class Carried(Unknowns):
             one, row = s.measured[i], flattened(s.S[i].h)
             gamma = local(dot(row, M.vector(LAMBDA)) - s.row.y[one.reading])
             s.K[i].h = Spatial.zero()
-            for _ in when(one.kind == tables.MOTION):
+            for _ in if_(one.kind == tables.MOTION):
                 s.K[i].h = s.turned(self.body, Spatial.of([s.row.numbers[one.S + c] for c in SIX]))
                 gamma.set(gamma + self._turning(one.S + 6))
             column = self._column_of_row(row)
@@ -207,10 +207,10 @@ class Carried(Unknowns):
             for j in loop(size):
                 line[j] = dot(h, [s.wide_columns[COLUMN * j + c] for c in SIX])
             for j in loop(node.rows_end, node.rows):
-                for _ in when((s.measured[j].kind < tables.FORCE) & (s.measured[j].at == i)):
+                for _ in if_((s.measured[j].kind < tables.FORCE) & (s.measured[j].at == i)):
                     line[rows + j - node.rows] += row.scale[2 * j + 1]
             for j in loop(node.own_end, node.own):
-                for _ in when(s.own[j].dof == i):
+                for _ in if_(s.own[j].dof == i):
                     for k, w in s.weights(s.own[j], j):
                         line[left + s.own[k].dof - self.body.v] += w
                         s.wide_columns[COLUMN * (left + i - self.body.v) + 12] -= w * row.y[s.own[k].reading]

@@ -13,9 +13,9 @@ from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import Q, entry
-from kfdyn.sweeps.control_flow import either, flattened, loop, when
+from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop
 from kfdyn.sweeps.entry import Parameter
-from kfdyn.sweeps.functions import maximum, root
+from kfdyn.sweeps.functions import maximum, sqrt
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import now
 from kfdyn.sweeps.variables import local
@@ -65,7 +65,7 @@ class Deviations(Sensing):
                 W[count * i + j] += dot(Y, self._solved(node, j))
         for i in loop(count):
             D = self._column(of, i, 0.5)
-            for of_dof in either(i < m):
+            for of_dof in if_else(i < m):
                 E = self.rows_of_H[body.v + i].h if of_dof else self.S[node.rows + i - m].h
                 Z.add_product(flattened(E), D, of_dof)
         for i in loop(m):
@@ -105,7 +105,7 @@ class Deviations(Sensing):
         for c in loop(6):
             t = [kept[6 * c + b] for b in SIX] + [-kept[36 + 6 * c + b] for b in SIX]
             self.f.memory[6 * k + c] = deviation(kept[36 + 7 * c] + Z.quadratic(t))
-        for _ in when(self.row.n_x != 0):
+        for _ in if_(self.row.n_x != 0):
             C = Message(self).C
             for a, b in UPPER:
                 C[a, b] = 0.0
@@ -154,7 +154,7 @@ class Covariance:
 
 def deviation(variance):
     """√variance; what rounding leaves below zero is zero."""
-    return root(maximum(0.0, variance))
+    return sqrt(maximum(0.0, variance))
 
 
 def deviate(s):

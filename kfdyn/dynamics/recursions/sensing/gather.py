@@ -9,9 +9,9 @@ from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, inward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import carried, cases, either, flattened, loop, when
+from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop, loop_vars, switch
 from kfdyn.sweeps.memory import clear
-from kfdyn.sweeps.values import choice, now
+from kfdyn.sweeps.values import now, where
 from kfdyn.sweeps.variables import local
 
 
@@ -51,25 +51,25 @@ class Sensing(Swept):
         self.least = local(everything(self.robot, 1e300))
         for body in inward(self.robot):
             node = self.nodes[body.t]
-            for _ in when(body.kind == REVOLUTE):
+            for _ in if_(body.kind == REVOLUTE):
                 self.rows_of_H[body.v].h = self.one_row(body, REVOLUTE)
-            for quiet in either(node.way >= tables.QUIET):
+            for quiet in if_else(node.way >= tables.QUIET):
                 unknowns = Unknowns(self, body, quiet)
                 message = unknowns.message
                 message.arrive(body)
                 if not quiet:
-                    for _ in when(node.seen_end > node.seen):
+                    for _ in if_(node.seen_end > node.seen):
                         self.inform(body, node)
                 self.spread(body, node)
-                for simple in (True,) if quiet else either(node.way == tables.PAIR):
+                for simple in (True,) if quiet else if_else(node.way == tables.PAIR):
                     if simple:
                         self._eliminate_pair(unknowns)
                     else:
                         self.eliminate(unknowns)
-                for _ in when(body.parent != 0):
+                for _ in if_(body.parent != 0):
                     message.leave(body)
                     if quiet:
-                        for _ in when(node.way == tables.QUIET):
+                        for _ in if_(node.way == tables.QUIET):
                             message.pass_unknown(body)
         return now(self.least)
 
@@ -80,7 +80,7 @@ class Sensing(Swept):
     def _eliminate_pair(self, unknowns):
         """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
         body = unknowns.body
-        for turns in either(body.kind == REVOLUTE) if self.means else (False,):
+        for turns in if_else(body.kind == REVOLUTE) if self.means else (False,):
             h = self.one_row(body, REVOLUTE) if turns else self.rows_of_H[body.v].h
             unknowns.eliminate_pair(flattened(h))
 
@@ -100,7 +100,7 @@ class Sensing(Swept):
 
     def number(self, t):
         """A body's number in the system; the world comes last."""
-        return choice(t == 0, self.robot.n, INDEX.rows(self.robot.index)[t].body)
+        return where(t == 0, self.robot.n, INDEX.rows(self.robot.index)[t].body)
 
     def turned(self, body, x):
         """Two vectors of a body's axes in the world's."""
@@ -111,9 +111,9 @@ class Sensing(Swept):
         """S of row i: the dof's row of H, a force in the body's axes turned, or nothing."""
         one, S = self.measured[i], self.S[i]
         S.h = Spatial.zero()
-        for _ in when(one.kind == tables.TORQUE):
+        for _ in if_(one.kind == tables.TORQUE):
             S.h = self.row.scale[2 * i] * self.rows_of_H[one.at].h
-        for _ in when(one.kind == tables.FORCE):
+        for _ in if_(one.kind == tables.FORCE):
             S.h = self.turned(body, six(self.row.numbers, one.S))
 
     def keep_solved(self, i, x):
@@ -146,8 +146,8 @@ class Sensing(Swept):
     def push_column(self, body, one):
         """Column of P: a unit of a force at a frame, as one at the body's origin; in its axes, or in the world's."""
         R, frame, none = self.bodies[body.t].R, self.frames[one.frame], zeros(self.robot)
-        turn, arm, column = R @ frame.R, R @ frame.p, carried(Spatial(none, none))
-        for c in cases(one.of, range(12)):
+        turn, arm, column = R @ frame.R, R @ frame.p, loop_vars(Spatial(none, none))
+        for c in switch(one.of, range(12)):
             axis = (turn if c < 6 else Mat3.identity()).column(c % 3)
             column.set(Spatial(axis, Vec3.zero()) if c % 6 < 3 else Spatial(arm.cross(axis), axis))
         return column.get()

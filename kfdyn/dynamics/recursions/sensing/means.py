@@ -8,7 +8,7 @@ from kfdyn.multibody.recursions.robot import SCREW, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry, vector
 from kfdyn.sweeps.algebra import Vec3
-from kfdyn.sweeps.control_flow import carried, loop, when
+from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import now
@@ -30,7 +30,7 @@ class Means(Sensing):
         row, here, up, k = self.row, self.bodies[body.t], self.number(body.parent), local(node.unknowns)
         alpha = self.alpha[up].h.motion_shifted(here.l) + here.eta
         g = self.lam[up].h.motion_shifted(here.l)
-        moved, pulled = carried(alpha), carried(g)
+        moved, pulled = loop_vars(alpha), loop_vars(g)
 
         def answered(total, h):
             X = self.X[now(k)]
@@ -43,18 +43,18 @@ class Means(Sensing):
             self.a[i] = answered(moved, self.rows_of_H[i].h)
         for i in loop(node.rows_end, node.rows):
             pull = answered(pulled, self.S[i].h)
-            for _ in when(row.n_m != 0):
+            for _ in if_(row.n_m != 0):
                 row.m[i] = pull
         self.alpha[body.body].h, self.lam[body.body].h = moved.get(), pulled.get()
-        for _ in when(row.n_x != 0):
+        for _ in if_(row.n_x != 0):
             self._push(body, node, pulled.get())
 
     def _push(self, body, node, lam):
         """External force x = P(μ + ΣP*λ)."""
-        total = carried(Spatial(zeros(self.robot), zeros(self.robot)))
+        total = loop_vars(Spatial(zeros(self.robot), zeros(self.robot)))
         for i in loop(node.push_end, node.push):
             one = self.pushes[i]
-            force = carried(self.row.y[one.reading])
+            force = loop_vars(self.row.y[one.reading])
             for j, w in self.weights(one, i):
                 force.set(force.get() + w * self.push_column(body, self.pushes[j]).dot(lam))
             total.set(total.get() + force.get() * self.push_column(body, one))
@@ -66,8 +66,8 @@ class Means(Sensing):
         (J, p), alpha = inertia_of(body, self.work), self.alpha[k].h
         moment = (J @ alpha.w).plus_cross(p, alpha.v).plus_cross(omega, J @ omega)
         push = (body.mass * alpha.v).plus_cross(alpha.w, p) + omega.cross(omega.cross(p))
-        whole = carried(self.f[k].h + Spatial(moment, push))
-        for _ in when(self.row.n_x != 0):
+        whole = loop_vars(self.f[k].h + Spatial(moment, push))
+        for _ in if_(self.row.n_x != 0):
             whole.set(whole.get() - self.x[k].h)
         f = whole.get()
         for i in dofs(self.robot, body):

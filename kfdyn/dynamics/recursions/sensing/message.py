@@ -6,7 +6,7 @@
 
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
-from kfdyn.sweeps.control_flow import either, flattened, when
+from kfdyn.sweeps.control_flow import flattened, if_, if_else
 
 MESSAGE, ALPHA, LAMBDA = 90, 78, 84
 SIX = range(6)
@@ -116,13 +116,13 @@ class Message:
             for at, block in zip(self.vectors, (A, self.J)):
                 force = [x + y for x, y in zip(self.vector(at), block @ flattened(eta))]
                 moved += enumerate(_shifted(force, shift), at)
-        for first in either(body.base == 0):  # nothing yet: what a chain always does
+        for first in if_else(body.base == 0):  # nothing yet: what a chain always does
             for place, x in moved:
                 out[place] = x if first else base[place] + x
 
     def pass_unknown(self, body):
         """The parent's J and γ_α stay as they are: nothing outboard of here tells of accelerations."""
         base, out = (self.s.slots.part(MESSAGE * slot) for slot in (body.base, body.leaves))
-        for _ in when(body.base != body.leaves):
+        for _ in if_(body.base != body.leaves):
             for i in [*range(21), *range(ALPHA, ALPHA + 6 if self.s.means else ALPHA)]:
                 out[i] = base[i]

@@ -9,8 +9,8 @@ from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, Messag
 from kfdyn.dynamics.recursions.sensing.tables import FORCE, SHRUNK
 from kfdyn.multibody.recursions.robot import dofs
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.sweeps.control_flow import flattened, loop, when
-from kfdyn.sweeps.functions import absolute, smaller
+from kfdyn.sweeps.control_flow import flattened, if_, loop
+from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.values import now
 from kfdyn.sweeps.variables import local
 
@@ -53,7 +53,7 @@ class Unknowns:
             for i, x in enumerate((K[0], K[1], K[1], K[2])):
                 s.inverse[node.inverse + i] = x
             s.keep_message(self.body, M)
-        for _ in when(self.body.parent != 0):
+        for _ in if_(self.body.parent != 0):
             self._reduce((one, first), (two, other))
 
     def _known(self, k, g):
@@ -75,9 +75,9 @@ class Unknowns:
         for i in loop(count):  # row i of the order is that of unknown ``which``
             which = s.row.order[node.unknowns + i]
             line = matrix.part(wide * i)
-            for _ in when(which < self.m):
+            for _ in if_(which < self.m):
                 self._dof_line(which, line)
-            for _ in when(which >= self.m):
+            for _ in if_(which >= self.m):
                 self._row_line(which - self.m, line)
             column = s.columns.part(12 * which)
             for c in range(12):
@@ -95,7 +95,7 @@ class Unknowns:
                 for j in loop(count):
                     inverse[count * i + j] = matrix[wide * i + count + 12 + j]
             s.keep_message(self.body, self.message)
-        for _ in when(self.body.parent != 0):
+        for _ in if_(self.body.parent != 0):
             for i in loop(count):
                 column = [s.columns[12 * i + c] for c in range(12)]
                 self._reduce((column, [matrix[wide * i + count + c] for c in range(right)]))
@@ -134,12 +134,12 @@ class Unknowns:
             line[j] = dot(h, [s.columns[12 * j + c] for c in SIX])
         for j in loop(node.rows_end, node.rows):
             one = s.measured[j]
-            for _ in when((one.kind != FORCE) & (one.at == dof)):
+            for _ in if_((one.kind != FORCE) & (one.at == dof)):
                 line[self.m + j - node.rows] += row.scale[2 * j + 1]
         gamma = local(dot(h, self.message.vector(ALPHA))) if s.means else None
         for j in loop(node.own_end, node.own):
             one = s.own[j]
-            for _ in when(one.dof == dof):
+            for _ in if_(one.dof == dof):
                 for k, w in s.weights(one, j):
                     line[s.own[k].dof - self.body.v] += w
                     if s.means:
@@ -153,7 +153,7 @@ class Unknowns:
         row, r, one = s.row, flattened(s.S[at].h), s.measured[at]
         for j in loop(self.count):
             line[j] = dot(r, [s.columns[12 * j + 6 + c] for c in SIX])
-        for _ in when(one.kind != FORCE):
+        for _ in if_(one.kind != FORCE):
             line[one.at - self.body.v] += row.scale[2 * at + 1]
         for j in loop(self.n_rows):
             line[self.m + j] -= row.numbers[node.R + i * self.n_rows + j]
@@ -171,7 +171,7 @@ class Unknowns:
             for c in loop(wide, p + 1):
                 pivot[c] = pivot[c] * inverse
             for i in loop(count):
-                for _ in when(i != p):
+                for _ in if_(i != p):
                     line = matrix.part(wide * i)
                     factor = line[p]
                     for c in loop(wide, p + 1):
@@ -180,9 +180,9 @@ class Unknowns:
     def _watch(self, i, pivot):
         """Remember how far above the least allowed a pivot is, and the pivot itself if it is asked for."""
         s, place = self.s, self.node.unknowns + i
-        s.least.set(smaller(s.least, absolute(pivot) - SHRUNK * s.row.pivots[place]))
+        s.least.set(minimum(s.least, abs(pivot) - SHRUNK * s.row.pivots[place]))
         if s.means:
-            for _ in when(s.row.n_pivot != 0):
+            for _ in if_(s.row.n_pivot != 0):
                 s.row.pivot[place] = pivot
 
     def _reduce(self, *terms):

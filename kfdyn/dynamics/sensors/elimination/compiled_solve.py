@@ -18,14 +18,14 @@ from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.entries import FINE, Later
+from kfdyn.multibody.kernel import FINE, Kernel
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
-SENSE = Later("kfdyn.dynamics.recursions.sensing.means", "SENSE")
-SENSE_CARRIED = Later("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRIED")
-DEVIATE = Later("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
+SENSE = Kernel("kfdyn.dynamics.recursions.sensing.means", "SENSE")
+SENSE_CARRIED = Kernel("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRIED")
+DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
 class Means(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.dynamics.flexible.assembly import flexible_forest, reach
 from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.estimation.blocks import Blocks
+from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.links import open_terms
 

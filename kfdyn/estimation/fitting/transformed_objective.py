@@ -1,0 +1,171 @@
+"""The log-likelihood as an optimiser sees it: a function of free numbers, some of which may be held at a bound."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kfdyn.errors import KfdynError, ModelError
+from kfdyn.estimation.fitting.objective import Objective
+from kfdyn.estimation.fitting.transforms import Transform
+from kfdyn.estimation.model.blocks import FloatArray
+
+_CURVATURE = 1e-4  # of a parameter's scale: step of the differences of the gradient
+_NOISE = 1e-6  # of a gradient: a smaller change of it may be rounding
+_TRIES = 12  # at the scale of a parameter of which nothing is known
+
+
+class Evaluation(NamedTuple):
+    """ℓ, ∂ℓ/∂z (0 for what is held), and of what is held the slope into the interior, for its typical size."""
+
+    llf: float
+    gradient: FloatArray
+    inward: FloatArray
+
+
+class Problem:
+    """ℓ as a function of free parameters z; those that are held at a bound stay there.
+
+    Attributes
+    ----------
+    held : ndarray
+        Where parameters are held, at a bound or as near to it as matters; NaN for those that are free.
+    scale : ndarray
+        Step of z that matters: 1 where z is a logarithm; for a parameter without bounds that by which the slope of ℓ
+        changes as much as half the number of measurements, divided by it, which is what a logarithm of a variance does.
+    typical : ndarray
+        Distance from its bound at which a parameter is expected.
+    """
+
+    def __init__(self, objective: Objective, transform: Transform) -> None:
+        self.objective, self.transform = objective, transform
+        p = transform.low.size
+        self.held = np.full(p, np.nan)
+        self.scale = np.ones(p)
+        self.typical = np.ones(p)
+
+    def theta(self, z: FloatArray) -> FloatArray:
+        """Parameters, held ones at their bounds."""
+        return np.where(np.isnan(self.held), self.transform.theta(z), self.held)
+
+    def __call__(self, z: FloatArray) -> Evaluation:
+        """ℓ and its slopes; errors of the model are the caller's."""
+        t = self.transform
+        theta, slope = t.theta(z), t.slope(z)
+        free = np.isnan(self.held)
+        if free.all():
+            llf, gradient = self.objective(theta, t.theta, z, slope, lambda: self._reach(z, theta, slope), ~free)
+            return Evaluation(llf, gradient, np.zeros(z.size))
+        inside = self.inward() * self.typical
+
+        def path(w: FloatArray) -> FloatArray:
+            return np.where(free, t.theta(w), self.held + inside * w)
+
+        w, along = np.where(free, z, 0.0), np.where(free, slope, inside)
+        llf, gradient = self.objective(
+            path(w), path, w, along, lambda: np.where(free, self._reach(z, theta, slope), 1.0), ~free
+        )
+        return Evaluation(llf, np.where(free, gradient, 0.0), np.where(free, 0.0, gradient))
+
+    def _reach(self, z: FloatArray, theta: FloatArray, slope: FloatArray) -> FloatArray:
+        """How far z may move before the model is another: that of a logarithm is 1."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near = np.where(slope == 0.0, 0.0, np.minimum(np.abs(z), np.abs(theta / slope)))
+        return np.maximum(near, self.scale)
+
+    def attempt(self, z: FloatArray) -> Evaluation | None:
+        """The same, or None where there is no model, or no finite likelihood: a step that is not taken."""
+        try:
+            with np.errstate(all="ignore"):
+                found = self(z)
+        except (ValueError, ArithmeticError, RuntimeWarning):  # LinAlgError is a ValueError, as are all of kfdyn's
+            return None
+        return found if _finite(found) else None
+
+    def begin(self, z: FloatArray) -> Evaluation:
+        """The same at the start of a fit, where a model that fails is an error, with words."""
+        theta = self.theta(z)
+        try:
+            found = self(z)
+        except KfdynError:
+            raise
+        except (ValueError, ArithmeticError) as error:
+            raise ModelError(
+                f"build(theta) has no likelihood at theta0 = {theta}: {type(error).__name__}: {error}; start elsewhere"
+            ) from error
+        if not _finite(found):
+            raise ModelError(
+                f"the log-likelihood at theta0 = {theta} is {found.llf:g}, and its gradient {found.gradient}; these "
+                "must be finite: start elsewhere"
+            )
+        return found
+
+    def distance(self, z: FloatArray, i: int) -> float:
+        """How far parameter i is from the bound it is nearer to."""
+        t = self.transform
+        if t.both[i]:
+            return float((t.high[i] - t.low[i]) * np.exp(-np.logaddexp(0.0, abs(z[i]))))
+        return float(np.exp(z[i]))
+
+    def nearest(self, z: FloatArray, i: int) -> float:
+        """That bound."""
+        t = self.transform
+        return float(t.high[i] if t.only_high[i] or (t.both[i] and z[i] > 0) else t.low[i])
+
+    def inward(self) -> FloatArray:
+        """Direction of the interior for what is held, 1 or −1."""
+        t = self.transform
+        return np.where(self.held - t.low > t.high - self.held, -1.0, 1.0)
+
+    def find_scale(self, z: FloatArray, here: Evaluation, known: bool = False) -> None:
+        """Scale of each parameter without bounds, from the curvature of ℓ, whatever its units.
+
+        A step is tried and changed until it is long enough for the gradient to change by more than rounding, and
+        short beside the scale it implies; ``known`` says that the scale was found nearby.
+        """
+        half = 0.5 * max(self.objective.n_observed, 1)
+        for i in np.flatnonzero(~self.transform.bounded & np.isnan(self.held)):
+            slope = float(here.gradient[i])
+            step = 1e-2 * float(self.scale[i])
+            if not known:
+                step = 1e-4 * abs(float(z[i])) or (1.0 / abs(slope) if slope else step)
+            for _ in range(_TRIES):
+                there = z.copy()
+                there[i] += step
+                found = self.attempt(there)
+                if found is None:
+                    step *= 1e-2
+                    continue
+                change = abs(float(found.gradient[i]) - slope)
+                if not change > _NOISE * abs(slope):
+                    step *= 1e3
+                    continue
+                self.scale[i] = float(np.sqrt(half * abs(there[i] - z[i]) / change))
+                if step < 0.1 * self.scale[i]:
+                    break
+                step = 1e-2 * self.scale[i]
+
+    def information(self, z: FloatArray) -> FloatArray:
+        """−∂²ℓ/∂z∂z, by central differences of the gradient: relative error about 1e-8."""
+        matrix = np.array([self._curvature(z, i, _CURVATURE * float(self.scale[i])) for i in range(z.size)])
+        matrix = matrix.reshape(z.size, z.size)
+        return 0.5 * (matrix + matrix.T)
+
+    def _curvature(self, z: FloatArray, i: int, step: float) -> FloatArray:
+        """One row of it; where there is no model a step away, the step is too long."""
+        if not np.isnan(self.held[i]):
+            return np.zeros(z.size)
+        axis = np.zeros(z.size)
+        axis[i] = 1.0
+        for _ in range(4):
+            up, down = z + step * axis, z - step * axis
+            there, back = self.attempt(up), self.attempt(down)
+            if there is not None and back is not None:
+                return (back.gradient - there.gradient) / (up[i] - down[i])
+            step *= 1e-2
+        return np.full(z.size, np.nan)
+
+
+def _finite(found: Evaluation) -> bool:
+    return bool(np.isfinite(found.llf) and np.isfinite(found.gradient).all())

@@ -1,0 +1,1 @@
+"""Filter, smoother, score and draws of a model."""

@@ -1,0 +1,1 @@
+"""The model: a forest, its blocks, and what they must be."""

@@ -1,0 +1,145 @@
+"""Blocks that are packed, checked: their sizes, that they are finite, that they are covariances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.model.turned import of_vectors, vector_deviations
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.model.packing import Packed
+
+_MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
+_CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
+_PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
+_TURNED_TOLERANCE = 2e-12  # of a vector's variances: a turned inertia, of which a body's moments may lose 1e-12 already
+
+
+def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want_cols: IntArray, rule: str) -> None:
+    """Refuse the first block whose shape is not the one wanted."""
+    rows, cols = packed.rows, packed.cols
+    if packed.which is not None:
+        alike = rows.size > 0 and bool((rows == rows[0]).all() and (cols == cols[0]).all())
+        rows, cols = (rows[:1], cols[:1]) if alike else packed.shapes
+    if (rows is want_rows or (rows == want_rows).all()) and (cols is want_cols or (cols == want_cols).all()):
+        return
+    rows, cols = packed.shapes
+    k = int(np.flatnonzero((rows != want_rows) | (cols != want_cols))[0])
+    raise ShapeError(
+        f"{name} of {tree.label(k)} has shape ({rows[k]}, {cols[k]}) but must {rule}: "
+        f"shape ({want_rows[k]}, {want_cols[k]})"
+    )
+
+
+def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
+    """Refuse the first block with an entry that is NaN or infinite."""
+    finite = np.isfinite(packed.flat)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        k = packed.node(int(np.searchsorted(offsets_of(packed.rows * packed.cols), at, side="right")) - 1)
+        raise ModelError(
+            f"{name} of {tree.label(k)} has an entry that is {packed.flat[at]}; every entry must be finite"
+        )
+
+
+def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
+    """Refuse the first block that is not symmetric positive semi-definite; symmetrise the rounding of the others.
+
+    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units. Vectors in space
+    have one unit each: of a rod that lies nearly along an axis the moment about it is what rotation left of the others,
+    a rounding error of theirs.
+    """
+    flat, sizes = packed.flat, packed.rows
+    if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
+        wrong = np.flatnonzero(flat < 0.0)
+        if wrong.size:
+            raise _not_semidefinite(tree, name, packed.node(int(wrong[0])), flat[wrong[0]])
+        return
+    if sizes.size >= _MANY and _clearly_positive(flat, sizes):
+        return
+    blocks = Blocks(flat, sizes, sizes)
+    for nodes, stack in blocks.grouped():
+        n = stack.shape[1]
+        if n == 0:
+            continue
+        used = np.flatnonzero(stack.any(axis=(1, 2)))
+        if used.size < len(nodes):
+            nodes, stack = nodes[used], stack[used]
+        skew = stack - stack.transpose(0, 2, 1)
+        if skew.any():
+            by = np.abs(skew).max(axis=(1, 2))
+            wrong = np.flatnonzero(by > _PSD_TOLERANCE * np.abs(stack).max(axis=(1, 2)))
+            if wrong.size:
+                raise ModelError(
+                    f"{name} of {tree.label(packed.node(int(nodes[wrong[0]])))} is not symmetric (entries differ by "
+                    f"{by[wrong[0]]:.3g}); a covariance is"
+                )
+            stack = 0.5 * (stack + stack.transpose(0, 2, 1))
+            flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
+        wrong = np.flatnonzero(_indefinite(stack))
+        if wrong.size:
+            k, lowest = packed.node(int(nodes[wrong[0]])), np.linalg.eigvalsh(stack[wrong[0]])[0]
+            raise _not_semidefinite(tree, name, k, lowest)
+
+
+def _clearly_positive(flat: FloatArray, sizes: IntArray) -> bool:
+    """Whether all blocks are exactly symmetric and positive definite beyond doubt: one compiled look, no verdict."""
+    from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
+
+    most = int(sizes.max())
+    return bool(clearly_positive(flat, sizes, _CLEARLY_POSITIVE, np.empty(most * most)))
+
+
+def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelError:
+    return ModelError(
+        f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
+        "a covariance must be: correct its entries"
+    )
+
+
+def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
+    """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
+
+    Elimination on all of them at once finds the positive definite ones; eigenvalues decide about the others only, for
+    they cost several times as much.
+    """
+    n = stack.shape[1]
+    left = stack.copy()
+    doubtful = np.zeros(len(stack), dtype=bool)
+    floor = _CLEARLY_POSITIVE * np.diagonal(stack, axis1=1, axis2=2)
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is doubtful already
+        for i in range(n):
+            pivot = left[:, i, i]
+            bad = ~(pivot > floor[:, i])
+            doubtful |= bad
+            factor = left[:, i + 1 :, i] / np.where(bad, 1.0, pivot)[:, None]
+            left[:, i + 1 :, i + 1 :] -= factor[:, :, None] * left[:, None, i, i + 1 :]
+    wrong = np.zeros(len(stack), dtype=bool)
+    asked = np.flatnonzero(doubtful)
+    if asked.size:
+        unit, tolerance = _units(stack[asked])
+        lowest = np.linalg.eigvalsh(stack[asked] / (unit[:, :, None] * unit[:, None, :]))[:, 0]
+        wrong[asked] = lowest < -tolerance
+    return wrong
+
+
+def _units(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Units in which the eigenvalues of covariances are judged, and what rounding may make of one that is 0."""
+    variance = np.diagonal(stack, axis1=1, axis2=2)
+    # one that is not positive has no unit of its own; those of the others may be far larger
+    other = np.minimum(1.0, np.abs(stack).max(axis=(1, 2)))[:, None]
+    units, tolerance = (
+        np.sqrt(np.where(variance > 0, variance, other)),
+        np.full(len(stack), _PSD_TOLERANCE * variance.shape[1]),
+    )
+    turned = of_vectors(stack)
+    if turned.any():
+        whole = vector_deviations(stack[turned])
+        units[turned], tolerance[turned] = np.where(whole > 0, whole, 1.0), _TURNED_TOLERANCE
+    return units, tolerance

@@ -1,0 +1,1 @@
+"""Linear algebra of small blocks, as the recursions need it."""

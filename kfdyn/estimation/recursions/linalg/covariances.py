@@ -1,0 +1,34 @@
+"""Blocks that are covariances beyond doubt, told by elimination."""
+
+from kfdyn.sweeps import if_else, local, loop, sweep, where
+
+
+@sweep
+def clearly_positive(flat, sizes, part, work):
+    """1 where every block is symmetric to the last bit with pivots above that part of their variance, else 0.
+
+    The blocks lie one after the other; a block of zeros passes. ``work`` holds the largest. n³/3 flops a block.
+    """
+    doubtful, start = local(-1), local(0)
+    for k in loop(sizes.size, until=doubtful):
+        n = sizes[k]
+        block, left = flat.matrix(start, n, n), work.matrix(0, n, n)
+        start.set(start + n * n)
+        wrong, most = local(0), local(0.0)
+        for i in loop(n):
+            for j in loop(i + 1):
+                left[i, j] = block[i, j]
+                wrong.set(where(block[i, j] == block[j, i], wrong, 1))
+                most.set(where(block[i, j] == 0.0, most, 1.0))
+        for i in loop(n):
+            pivot = left[i, i]
+            for positive in if_else(pivot > part * block[i, i]):
+                if positive:
+                    for a in loop(n, start=i + 1):
+                        factor = left[a, i] / pivot
+                        for b in loop(a + 1, start=i + 1):
+                            left[a, b] = left[a, b] - factor * left[b, i]
+                else:
+                    wrong.set(where(most == 0.0, wrong, 1))
+        doubtful.set(where(wrong == 0, -1, k))
+    return where(doubtful < 0, 1, 0)

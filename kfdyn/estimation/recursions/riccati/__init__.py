@@ -1,0 +1,1 @@
+"""The gather of covariances, for nodes of every kind."""

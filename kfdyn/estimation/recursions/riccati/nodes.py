@@ -1,0 +1,87 @@
+"""A node of the Riccati gather, by the ways in which it is measured."""
+
+from kfdyn.estimation.recursions.linalg.matrices import Block, Column, add_congruence
+from kfdyn.estimation.recursions.node_update import Straight
+from kfdyn.estimation.recursions.riccati.scalar import Measurement
+from kfdyn.estimation.recursions.riccati.vector import All, innovations
+from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.functions import sqrt
+from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.workspace import Workspace
+
+
+class Gather(Workspace):
+    """The sweep: what it fills, where it works, and the output that failed."""
+
+    def __init__(self, model, found, work):
+        super().__init__(work, model.most, model.most_outputs)
+        self.model, self.found, self.failed = model, found, local(-1)
+
+    @staticmethod
+    def layout(n, m):
+        """Of at most n states and m outputs to a node."""
+        return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m)}
+
+
+class Measured:
+    """A node whose covariance is measured: P, D, L, G of its own."""
+
+    def __init__(self, gather, node):
+        found = gather.found
+        self.gather, self.node = gather, node
+        self.P, self.P_plus, self.G = node.square(found.P), node.square(found.P_plus), node.gain(found.G)
+        self.H, self.R = node.H, node.among(gather.model.R)
+        self.D, self.L = node.among(found.D), node.among(found.L)
+        self.seen = Column(found.seen, node.output, node.m)
+
+    def prior(self):
+        """P; no z: it is for the gather of the states."""
+        return Straight(self.P, None)
+
+    def fail(self, a):
+        """Remember that output a says nothing new."""
+        self.gather.failed.set(self.node.output + a)
+
+    def pass_on(self, P, z):
+        """φP⁺φ* into the parent's sum."""
+        node, gather = self.node, self.gather
+        for _ in if_((node.parent >= 0) & (gather.failed < 0)):
+            above = node.above()
+            add_congruence(above.square(gather.found.P), node.step(above), P, gather.congruence)
+
+
+class Scalar(Measured):
+    """Of one output, which is seen."""
+
+    def outputs(self):
+        """The output, of which D and its root are kept."""
+        h, g = (Column(block.memory, 0, self.node.n, self.node.known) for block in (self.H, self.G))
+        output = Measurement(self, 0, h, self.R[0, 0], g, self.gather.scratch)
+        yield output
+        self.D[0, 0], self.L[0, 0] = output.d, sqrt(output.d)
+
+
+class Unseen(Measured):
+    """Of no output, or of one that is missing."""
+
+    def prior(self):
+        """P⁺ = P."""
+        n, m = self.node.n, self.node.m
+        innovations(self, Block(self.gather.scratch, 0, n, m))
+        self.P_plus.copy(self.P)
+        self.G.clear()
+        for a in loop(m):
+            self.L[a, a] = 1.0
+        return Straight(self.P_plus, None)
+
+    def outputs(self):
+        """None."""
+        return ()
+
+
+class Together(Measured):
+    """All outputs at once, as one whose variance is the matrix D."""
+
+    def outputs(self):
+        """The one."""
+        yield All(self)

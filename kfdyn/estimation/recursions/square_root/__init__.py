@@ -1,0 +1,1 @@
+"""The gather and the scatter of roots of covariances."""

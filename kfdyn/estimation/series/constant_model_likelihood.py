@@ -1,0 +1,141 @@
+"""The likelihood of a series whose variances alone are unknown: constant F and H, one output, two compiled calls.
+
+Same mathematics as :class:`Builder`, which is its check; an evaluation of a short series takes a fifth of the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import SingularError
+from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.series.component import Matrices
+
+_LOG_2PI = float(np.log(2.0 * np.pi))
+_RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
+
+
+class _Data(NamedTuple):
+    y: FloatArray
+    start: FloatArray
+    seen: NDArray[np.bool_]
+    series: int
+    seen_count: int
+
+
+class QuickSeries:
+    """ℓ(θ) and its gradient; Q, the noise and the widths of flat priors are θ times ``dQ``, ``dR`` and ``widths``."""
+
+    def __init__(self, matrices: Matrices, steps: int, dQ: FloatArray, dR: FloatArray, widths: FloatArray) -> None:
+        n, p = len(matrices.flat), len(dQ)
+        self.n, self.steps = n, steps
+        self.flat = np.flatnonzero(matrices.flat)
+        self.at = np.ascontiguousarray(np.argwhere(matrices.F)).reshape(-1)
+        self.F = matrices.F[matrices.F != 0.0]
+        self.H = np.ascontiguousarray(matrices.H, dtype=np.float64).reshape(-1)
+        self.h_step = n if matrices.H.ndim == 3 else 0
+        self.dQ, self.dR = dQ.reshape(p, n * n), dR
+        entries = np.argwhere((dQ != 0.0).any(axis=0))
+        self.entries = entries.reshape(-1)
+        self.slopes = 0.5 * dQ[:, entries[:, 0], entries[:, 1]]
+        self.widths = np.zeros((p, n * n))
+        self.widths[:, :: n + 1] = widths
+        self._data: dict[int, tuple[FloatArray, _Data]] = {}
+
+    def data(self, T: FloatArray) -> _Data:
+        """Series with a row for each flat state below them; kept as long as the same array is asked for."""
+        kept = self._data.get(id(T))
+        if kept is not None and kept[0] is T:
+            return kept[1]
+        rows, d = T.reshape(-1, T.shape[-1]), self.flat.size
+        seen = ~np.isnan(rows[0])
+        y, start = np.zeros((self.steps, len(rows) + d)), np.zeros((self.n, len(rows) + d))
+        y[:, : len(rows)] = np.where(seen, rows, 0.0).T
+        start[self.flat, len(rows) + np.arange(d)] = 1.0
+        found = _Data(y.reshape(-1), start.reshape(-1), seen, len(rows), int(seen.sum()))
+        self._data = {**dict(list(self._data.items())[-15:]), id(T): (T, found)}
+        return found
+
+    def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
+        """ℓ of all series of T, and its gradient if that is wanted."""
+        from kfdyn.estimation.recursions.constant_chain import Asked, Chain, Measured, Sweep, filter_chain, score_chain
+
+        data, n, steps = self.data(T), self.n, self.steps
+        if not data.seen_count:  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
+        S, rows = data.series, data.series + self.flat.size
+        e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(Sweep.size(n, rows))
+        chain = Chain(n, rows, self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
+        variances = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
+        failed = filter_chain(chain, Measured(data.y, data.start, *variances), work)
+        if failed >= 0:
+            raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
+        found = resolve(e.reshape(steps, rows), S)
+        llf = found.llf(S * data.seen_count, S * float(np.log(D).sum()))
+        if not gradient:
+            return llf, None
+        many = self.slopes.shape[1]
+        out = np.zeros(2 * many + 2)
+        squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
+        chain = chain._replace(e=found.mixed().reshape(-1))
+        score_chain(chain, Asked(self.entries, squares, Lambdas, sums), work)
+        noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
+        return llf, self.slopes @ (squares - S * Lambdas) + noise * self.dR
+
+
+class Resolved(NamedTuple):
+    """Least squares for the flat states: X = Q R of their whitened columns, Q*e, and e + Xδ̂ (steps, series)."""
+
+    orthogonal: FloatArray
+    triangle: FloatArray
+    along: FloatArray
+    fitted: FloatArray
+
+    def llf(self, measurements: int, logdet: float) -> float:
+        """ℓ of so many measurements in all; ``logdet`` is that of the finite model, summed over the series."""
+        S = self.fitted.shape[1]
+        logdet += 2.0 * S * float(np.log(np.abs(np.diagonal(self.triangle))).sum())
+        return -0.5 * (measurements * _LOG_2PI + logdet + float(np.vdot(self.fitted, self.fitted)))
+
+    def mixed(self) -> FloatArray:
+        """Whitened innovations at the flat states' posterior mean, and along its spread, once for each series."""
+        S = self.fitted.shape[1]
+        return np.concatenate([self.fitted, self.orthogonal if S == 1 else np.sqrt(S) * self.orthogonal], axis=1)
+
+    def mix(self) -> FloatArray:
+        """The same as a matrix that all rows of a batch are multiplied by."""
+        S, d = self.fitted.shape[1], len(self.triangle)
+        inverse = np.linalg.inv(self.triangle)
+        out = np.eye(S + d)
+        out[:S, S:] = -self.along.T @ inverse.T  # δ̂
+        out[S:, S:] = np.sqrt(S) * inverse.T
+        return out
+
+
+def resolve(e: FloatArray, S: int) -> Resolved:
+    """Fit the flat states of S series to whitened innovations (steps, S + d), whose last columns are those of δ.
+
+    Whether a state is resolved is asked of its own column, whatever its unit.
+    """
+    own, X = e[:, :S], e[:, S:]
+    d = X.shape[1]
+    if d == 0:
+        return Resolved(X, X[:0], np.zeros((0, S)), own)
+    if d == 1:  # the usual level: LAPACK takes longer than the filter
+        size = np.sqrt(X.T @ X)
+        orthogonal, triangle = X / (size if size[0, 0] > 0.0 else 1.0), size
+        resolved = size[0, 0] > 0.0
+    else:
+        orthogonal, triangle = np.linalg.qr(X)
+        diagonal, norms = np.abs(np.diagonal(triangle)), np.sqrt((triangle * triangle).sum(axis=0))
+        resolved = len(diagonal) == d and bool((diagonal > _RESOLVED * norms).all())
+    if not resolved:
+        raise SingularError(
+            f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "
+            "for this model, or two of its parts say the same"
+        )
+    along = orthogonal.T @ own
+    return Resolved(orthogonal, triangle, along, own - orthogonal @ along)

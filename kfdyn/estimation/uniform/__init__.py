@@ -1,0 +1,1 @@
+"""Filters for chains whose matrices are the same at every step."""

@@ -1,0 +1,1 @@
+"""Compile what a recursion wrote: LLVM text, object code kept on disk, and the function that Python calls."""
