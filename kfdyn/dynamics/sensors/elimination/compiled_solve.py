@@ -63,7 +63,7 @@ def run(
     """Run the sweep over rows (B, ·): whether all have an answer, and what; with ``checks``, all that these need."""
     size, n, tree, maps = len(y), system.n_bodies, system.open_tree, coordinate_maps(system)
     if maps is not None:
-        q, v = system.expand(q), v @ maps[0].T
+        q, v = system.expand(q), times(v, maps[0])
     told = (n if program.pushed else 0, *((n, program.n_rows, program.n_unknowns) if checks else (0, 0, 0)))
     dofs, bodies = (size, tree.nv), (size, n, 6)
     shapes = [dofs, dofs, bodies, bodies, (size, told[0], 6), (size, told[1], 6), (size, told[2]), (size, told[3])]
@@ -73,8 +73,17 @@ def run(
     entry = SENSE_CARRIED if program.carries else SENSE
     fine = entry(tree, size, *program.parameters, *told, q, v, y, g, *out) == FINE
     if maps is not None:
-        out = out._replace(a=out.a @ maps[1].T, tau=out.tau @ maps[0])
+        out = out._replace(a=times(out.a, maps[1]), tau=times(out.tau, maps[0].T))
     return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
+
+
+def times(x: Array, A: Array) -> Array:
+    """xA*, x (B, n): the same bits in any batch, which BLAS does not promise."""
+    out = np.zeros((len(x), len(A)))
+    for i, column in enumerate(A.T):
+        rows = np.flatnonzero(column)
+        out[:, rows] += x[:, i, None] * column[rows]
+    return out
 
 
 def deviations(system: System, program: Program, q: Array) -> tuple[bool, dict[str, Array]]:
@@ -99,11 +108,12 @@ def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
     """Fill the means by the sweep; the states that are left, by group."""
     if not problem.size or not problem.system.nv:
         return [(group, group.members) for group in problem.groups]
-    y, rest = clean_readings(problem), []
+    y, rest, served_all = clean_readings(problem), [], True
     for group in problem.groups:
         program, members = program_of(problem, group), group.members
         if program is None:
             rest.append((group, members))
+            served_all = False
             continue
         at = slice(None) if len(problem.groups) == 1 else members
         fine, found = run(problem.system, program, problem.q[at], problem.v[at], y[at], problem.gravity[at])
@@ -111,7 +121,7 @@ def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
             out.flat(getattr(out, key))[at] = value
         if not fine:
             rest.append((group, members[np.isnan(found.a).any(1)]))
-    out._swift = len(problem.groups) == 1 and len(rest) <= 1 and not (rest and rest[0][1] is problem.groups[0].members)
+    out._swift = served_all and len(problem.groups) == 1
     return rest
 
 

@@ -25,6 +25,9 @@ TORQUE, ACCELERATION, FORCE, MOTION = 0, 1, 2, 3
 CARRIES, GENERAL, PAIR, QUIET, QUIET_PARENT = -1, 0, 1, 2, 3
 # Growth of entries that an order of elimination may have: digits that it costs.
 BOUND = 1e2
+# Where unknowns are carried the matrix is not quasi-definite, and a pivot that has shrunk costs as many digits: so much
+# less than elsewhere it may shrink before the order counts as wrong.
+SHARPER = 1e3
 # Unknowns of a node that the sweep is laid out for; more are better served by LAPACK.
 MOST = 24
 
@@ -66,7 +69,7 @@ def make_program(layout: Layout, factor: Factor) -> Program | None:
             own = carried.node(k)
             if own is None:
                 return None
-            count, sizes = own
+            count, sizes = own[0], [SHARPER * size for size in own[1]]
             sequence = [0] * len(sizes)
             places |= {"way": CARRIES, "wide": len(carried.rows) - 1}
         else:
@@ -115,7 +118,8 @@ def _served(layout: Layout, factor: Factor, wide: list[bool]) -> bool:
         return False
     for k, node in enumerate(layout.nodes):
         own = factor.nodes[k]
-        if node.ends or len(own.keep) + len(own.gone) - own.head > MOST:
+        wide_push = any(not push.flat for push in node.loose)  # 1e9 beside 1: LAPACK's choice of rows keeps more digits
+        if node.ends or wide_push or len(own.keep) + len(own.gone) - own.head > MOST:
             return False
     return True
 
