@@ -5,7 +5,6 @@ A name is imported when it is first used: who wants forward dynamics need not wa
 
 # Functions that are named as their modules are must be here before anybody imports these.
 from kfdyn.dynamics.mass_matrix import (
-    composite_inertias,
     mass_matrix,
     mass_matrix_logdet,
     mass_matrix_sparsity,
@@ -21,6 +20,7 @@ _PLACES = {
         "as_forest",
     ),
     "bias": ("bias_forces",),
+    "composite": ("composite_inertias",),
     "control": (
         "computed_torque",
         "operational_space_control",
@@ -94,7 +94,6 @@ _PLACES = {
 __getattr__, __dir__, _names = on_first_use(__name__, _PLACES, rooms=("sensors",))
 
 __all__ = [
-    "composite_inertias",
     "mass_matrix",
     "mass_matrix_inverse",
     "mass_matrix_logdet",

@@ -59,6 +59,9 @@ def as_estimation(
     -----
     O(N). Source: R86 Table 6.1; THEORY section 6.
 
+    With couplings and loops the outputs are independent coordinates, v = Xβ, and T = X*(tau − RẊβ): where X turns with
+    the robot, what moves at β, rotors (R) take a part of tau. :func:`dynamics_filter` measures this T.
+
     Examples
     --------
     Two masses of 1 kg, one and two metres out. The shoulder feels the first alone, for the elbow is free; let go, both

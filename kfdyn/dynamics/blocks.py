@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody import FlexibleSystem, LinkTerms, System
+from kfdyn.dynamics.kinds import own_way
+from kfdyn.multibody import LinkTerms
 from kfdyn.multibody.links import open_terms
 from kfdyn.spatial import skew
 
@@ -37,21 +38,17 @@ class Blocks(NamedTuple):
 
 
 def body_blocks(
-    system: System | FlexibleSystem,
+    system: Any,
     q: ArrayLike,
     v: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
 ) -> tuple[tuple[int, ...], list[Blocks]]:
     """Leading axes, and the blocks of every body without couplings and loops, at a state of the system with them."""
-    if isinstance(system, FlexibleSystem):
-        from kfdyn.dynamics.flexible.assembly import flexible_blocks
-
-        e = system._expansion
-        own = system.checked(q, system.nq, "q")
-        here = e.positions(own)
-        rate = None if v is None else e.at(own).rates(system.checked(v, system.nv, "v"))
-        return flexible_blocks(system.uncoupled, here, rate, gravity, external_forces)
+    own: Any = own_way(system.uncoupled, "blocks")
+    if own is not None:
+        found: tuple[tuple[int, ...], list[Blocks]] = own(system, q, v, gravity, external_forces)
+        return found
     terms = open_terms(system, q, v, external_forces, gravity)
     lead, tree = terms.l.shape[:-2], system.open_tree
     size = math.prod(lead)

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import forest_of
+from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.kinds import own_way
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kernel import Kernel
 from kfdyn.multibody.states import States as Bound
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
@@ -23,6 +25,8 @@ Array = NDArray[np.float64]
 # Nodes per part, some 1.5 kB each with all that the filter keeps: enough that the calls around a sweep cost little,
 # few enough for the cache of a core (measured: 512 takes twice the time, 65536 no less).
 PART = 4096
+
+_MASS_MATRIX = Kernel("kfdyn.dynamics.recursions.mass_matrix", "MASS_MATRIX")
 
 #: Dofs of a system with couplings beyond which n³ costs more than the embedded filter's O(N).
 DENSE = 80
@@ -93,14 +97,12 @@ class States(Bound):
         left, whatever the variances are hinge by hinge. For systems of moderate size only, since it costs n³; and the
         eigenvector tells which hinges do it together.
         """
-        from kfdyn.dynamics.mass_matrix import MASS_MATRIX
-
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
         if type(system) is not System or system.loops or not 0 < own.size <= _DENSE or not self.size:
             return
         tree, X = self._opened(), system.expansion(self["q"] if system.is_curved else None)[..., own]
-        (M,), declined = MASS_MATRIX.swept(tree)
+        (M,), declined = _MASS_MATRIX.swept(tree)
         if declined.any():
             return  # others have the words
         if system.is_tree:
@@ -127,8 +129,6 @@ class States(Bound):
 
     def _units(self) -> Array:
         """√(|ω|² tr J + |v|² m + armature) of each dof (size, nv), J and m of the composite body outboard of it."""
-        from kfdyn.dynamics.mass_matrix import composite_inertias
-
         system = self.system
         ss = States(system, self.lead, {"q": self["q"]}).forest(slice(None)).ss
         R = composite_inertias(ss).flat.reshape(self.size, system.n_bodies, 6, 6)

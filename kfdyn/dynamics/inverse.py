@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
+from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.kinds import own_way
 from kfdyn.dynamics.solver import Solver
@@ -142,7 +143,6 @@ def _by_operators(forest: Forest, a: Array) -> Array:
 
 
 def _composite(forest: Forest, a: Array) -> Array:
-    from kfdyn.dynamics.mass_matrix import composite_inertias
     from kfdyn.estimation import Operators
 
     ss = forest.ss

@@ -6,6 +6,7 @@ No quantity lists the kinds of systems, and no kind the quantities. A function o
 - ``explain_`` and a quantity takes states, and answers those that compiled code declines, or finds the words;
 - like a quantity and ``_by`` takes a method, too, of which the kind may have others than trees;
 - ``forest`` makes the estimation problem of states, where nodes are larger than a rigid body;
+- ``blocks`` makes those of its bodies, where a coupling or a loop joins them to larger ones;
 - ``singular_node`` says in words of mechanics which node of that has nothing to move.
 """
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.forest import DENSE, States, expect_method
+from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.kinds import own_way
 from kfdyn.dynamics.solver import Solver
-from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.results import filled
-
-if TYPE_CHECKING:
-    from kfdyn.estimation import Blocks, StateSpace
 
 Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
@@ -191,45 +188,7 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     return (related | related.T)[np.ix_(owner, owner)]
 
 
-def composite_inertias(ss: StateSpace) -> Blocks:
-    """Composite body inertias ℛ(k) = Σ φ ℛ(j) φ* + M(k) of a model: the covariances of its states (R86 7.9).
-
-    Parameters
-    ----------
-    ss : StateSpace
-        The model; of a robot, ``as_estimation(system, q)``.
-
-    Returns
-    -------
-    Blocks of (n_k, n_k)
-        ℛ(k). O(N).
-
-    Examples
-    --------
-    Three rods of 1 kg and 1 m, welded together: the first hinge carries 3 kg, and feels 3³/3 kg m² about its axis.
-
-    >>> import numpy as np, kfdyn as kf
-    >>> ss = kf.as_estimation(kf.models.uniform_chain(3), np.zeros(3))
-    >>> first = composite_inertias(ss)[0]
-    >>> first[5, 5].item(), round((ss.H[0] @ first @ ss.H[0].T).item(), 9)
-    (3.0, 9.0)
-    """
-    from kfdyn.estimation.model.blocks import Blocks
-    from kfdyn.estimation.recursions.lyapunov import forward
-
-    if isinstance(ss, System):
-        raise ModelError(
-            f"composite_inertias takes a model, not a system: composite_inertias(as_estimation({ss.name!r}, q)), since "
-            "what a hinge carries depends on where it stands"
-        )
-    phi, R = ss.phi.ragged, Blocks(ss.Q.flat.copy(), ss.n, ss.n)
-    forward(ss.tree.order, ss.tree.parent, phi, phi, R.ragged, np.empty(ss.common.most_states**2))
-    return R
-
-
 def _by_columns(states: States, out: Array) -> None:
-    from kfdyn.dynamics.inverse import inverse_dynamics
-
     unit, weightless = np.eye(states.system.nv), np.zeros(3)
     out[:] = inverse_dynamics(states.system, states["q"][:, None], None, unit, gravity=weightless).swapaxes(-1, -2)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forest import DENSE, States
 from kfdyn.dynamics.kinds import own_way
 from kfdyn.dynamics.solver import Solver
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System, jacobian
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.prepared import Model, model_of
@@ -74,7 +74,7 @@ def operational_space_compliance(
     expect_system(system)
     names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
-        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
+        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {shown(frames)}")
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, as_list, shown
 from kfdyn.estimation import StateSpace
+from kfdyn.multibody.body import as_floats
 
 Array = NDArray[np.float64]
 
@@ -54,7 +56,12 @@ def split_node(ss: StateSpace, k: int, groups: list[list[int]], given: Any, deco
 def share_out(ss: StateSpace, k: int, given: Sequence[Sequence[int]] | None, correlated: str) -> list[list[int]]:
     """Outputs of each part of node k, outermost first; a node without outputs is one part."""
     m = int(ss.m[k])
-    groups = [[i] for i in range(m)] if given is None else [[int(i) for i in group] for group in given]
+    try:
+        groups = [[i] for i in range(m)] if given is None else [[operator.index(i) for i in part] for part in given]
+    except TypeError:
+        raise ModelError(
+            f"groups of {ss.tree.label(k)} must be lists of numbers of outputs, as [[2], [0, 1]], got {shown(given)}"
+        ) from None
     if sorted(i for group in groups for i in group) != list(range(m)) or not all(groups):
         rule = f"they must share out its outputs 0 to {m - 1}, each once" if m else "but it has no outputs; give []"
         raise ModelError(f"groups of {ss.tree.label(k)} are {given}; {rule}")
@@ -98,7 +105,8 @@ def _steps(ss: StateSpace, k: int, count: int, given: Any) -> list[Array]:
     n = int(ss.n[k])
     if given is None:
         return [np.eye(n)] * count
-    steps = [np.asarray(step, dtype=np.float64) for step in given]
+    what = f"transitions of {ss.tree.label(k)}"
+    steps = [as_floats(step, what) for step in as_list(given, what, "give one array for each step inward")]
     sizes = [n, *(len(step) if step.ndim == 2 else -1 for step in steps)]
     shapes = [step.shape for step in steps]
     if len(steps) != count or any(

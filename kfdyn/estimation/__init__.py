@@ -31,7 +31,6 @@ _PLACES = {
     "branching.phylogeny": ("Phylogeny",),
     "branching.posterior": ("OutwardPosterior",),
     "branching.score": ("OutwardScore",),
-    "parallel": ("ParallelFiltered", "parallel_filter"),
     "inference.missing_data": ("ScoreBatch", "SmoothedBatch", "smooth_batch"),
     "inference.riccati": ("Riccati",),
     "inference.score": ("Score", "score"),

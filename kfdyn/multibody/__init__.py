@@ -13,6 +13,7 @@ from kfdyn.multibody.energy import (
     potential_energy,
 )
 from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, from_finite_elements
+from kfdyn.multibody.frame_derivatives import frame_acceleration_derivatives, frame_velocity_derivatives
 from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.kinematics import (
     Pose,
@@ -29,6 +30,7 @@ from kfdyn.multibody.rotor import Rotor, with_rotors
 from kfdyn.multibody.series_elastic import FlexibleJoint
 from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
+from kfdyn.multibody.tangents import difference_derivatives, integrate_derivatives
 
 __all__ = [
     "Body",
@@ -49,12 +51,16 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "difference",
+    "difference_derivatives",
     "frame_acceleration",
+    "frame_acceleration_derivatives",
     "frame_bias_acceleration",
     "frame_pose",
     "frame_velocity",
+    "frame_velocity_derivatives",
     "from_finite_elements",
     "integrate",
+    "integrate_derivatives",
     "jacobian",
     "kinetic_energy",
     "link_terms",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,9 @@ from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.hinge import Coordinates
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 
@@ -36,7 +38,7 @@ def expect_system(system: Any) -> None:
     """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
     if not hasattr(system, "is_tree") or isinstance(system, type):
         read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
-        raise ModelError(f"system must be a kfdyn.System, got {system!r:.80}{read}")
+        raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
 
 
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.hinge import Coordinates, Hinge
+from kfdyn.multibody.series_elastic import OF_MOTORS, FlexibleJoint
 
 Array = NDArray[np.float64]
 
@@ -137,6 +138,21 @@ class Body:
             raise ModelError(f"{where}: lower limit {self.lower} lies above upper limit {self.upper}")
         if hinge.coordinates is not Coordinates.SCREWS and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{where}: a {hinge.kind} hinge has a quaternion in q and takes no limits")
+
+    def motor_of(self, joint: FlexibleJoint, hinge: Hinge) -> Body:
+        """A body without mass on the hinge of this one, with the joint's rotor as its armature."""
+        same = {key: getattr(self, key) for key in ("parent", "rotation", "position", "hinge_name", "damping")}
+        same |= {key: getattr(self, key) for key in OF_MOTORS}
+        armature = 0.0 if joint.gyroscopic else joint.reflected
+        return Body(f"{self.name}/motor", np.zeros((6, 6)), hinge, armature=armature, **same)
+
+    def split_by(self, joint: FlexibleJoint) -> tuple[Body, Body]:
+        """The motor of a joint that gives way, and this body on the far side of its spring."""
+        motor = self.motor_of(joint, replace(self.hinge, flexible=None))
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in OF_MOTORS}
+        kept |= {"hinge": motor.hinge, "hinge_name": f"{self.hinge_name}/spring", "parent": motor.name}
+        kept |= {"rotation": np.eye(3), "position": np.zeros(3), "stiffness": joint.stiffness, "damping": joint.damping}
+        return motor, Body(**kept)
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Take a pickle of a release whose bodies had no friction, too."""

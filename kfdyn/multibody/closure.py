@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,9 @@ from kfdyn.multibody.kinematics import Pose, frame_pose
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.loop_tables import LoopReadings, loop_readings, loop_tables
 from kfdyn.multibody.relative_motion import Moving, both_ends, gap
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,9 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.prepared import model_of
 from kfdyn.multibody.states import States
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,7 +11,9 @@ from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.overflow import expect_finite, overflow
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.multibody.arguments import checked, expect_system
 from kfdyn.multibody.kernel import Kernel
 from kfdyn.multibody.prepared import frame_of, model_of
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,9 @@ from kfdyn.multibody.arguments import batch, checked, configuration, expect_syst
 from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.overflow import expect_finite, overflow
 from kfdyn.multibody.prepared import in_own_frames
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 

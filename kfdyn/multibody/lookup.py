@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody.body import Body, Frame
 from kfdyn.multibody.expansion import Expansion
 from kfdyn.multibody.layout import Layout
@@ -53,19 +53,19 @@ class Lookup:
     def hinge_index(self, hinge: str) -> int:
         """Index of the named hinge, which is the index of the body it carries."""
         if not isinstance(hinge, str) or hinge not in self._hinge:
-            raise ModelError(f"system {self.name!r} has no hinge {hinge!r}" + hint(hinge, self._hinge))
+            raise ModelError(f"system {self.name!r} has no hinge {shown(hinge)}" + hint(hinge, self._hinge))
         return self._hinge[hinge]
 
     def body_index(self, body: str) -> int:
         """Index of the named body."""
         if not isinstance(body, str) or body not in self._frame or body in self.frames:
-            raise ModelError(f"system {self.name!r} has no body {body!r}" + hint(body, self.body_names))
+            raise ModelError(f"system {self.name!r} has no body {shown(body)}" + hint(body, self.body_names))
         return self._frame[body][0]
 
     def locate(self, frame: str) -> tuple[int, Array, Array]:
         """Body index, rotation (3, 3) and position (3,) of the named frame or body."""
         if not isinstance(frame, str) or frame not in self._frame:
-            raise ModelError(f"system {self.name!r} has no body or frame {frame!r}" + hint(frame, self._frame))
+            raise ModelError(f"system {self.name!r} has no body or frame {shown(frame)}" + hint(frame, self._frame))
         return self._frame[frame]
 
     def carrier(self, frame: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from kfdyn.multibody.kernel import Kernel, known
 from kfdyn.multibody.loop import Loop
 from kfdyn.multibody.overflow import overflow
 from kfdyn.multibody.prepared import Model, model_of
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

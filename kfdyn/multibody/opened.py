@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
+from kfdyn.multibody.arguments import checked, configuration
 from kfdyn.multibody.body import Body
+from kfdyn.multibody.configuration import difference, integrate
 from kfdyn.multibody.expansion import Expansion
+from kfdyn.multibody.kernel import FINE, Kernel
 from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
-    from kfdyn.multibody.kernel import Kernel
     from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -46,11 +47,8 @@ class Opened:
         -------
         (..., nq of the open tree) array
         """
-        from kfdyn.multibody.arguments import configuration
-        from kfdyn.multibody.kernel import FINE
-
         system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
-        kernel = _expand().serving(system)
+        kernel = _EXPAND.serving(system)
         if kernel is not None:
             answer: Array | None = kernel.one(system, q)
             if answer is not None:
@@ -74,8 +72,6 @@ class Opened:
         """
         if self.is_tree:
             return self, q, *rates.values()
-        from kfdyn.multibody.arguments import checked, configuration
-
         positions = self.expand(q)
         here: Any = self._expansion
         if here.curves:
@@ -107,8 +103,6 @@ class Opened:
         """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
         if self.is_tree:
             return J
-        from kfdyn.multibody.arguments import configuration
-
         e = self._expansion
         return e.at(configuration(self, q)).narrowed(J) if e.curves else e.forces(J)  # type: ignore[arg-type]
 
@@ -125,25 +119,19 @@ class Opened:
         try:
             return self._coordinates
         except AttributeError:
-            from kfdyn.multibody.system import System
-
             own = [
                 Body(body.name, np.zeros((6, 6)), body.hinge if kept else None, hinge_name=body.hinge_name)
                 for body, kept in zip(self.bodies, self._expansion.has_own)
             ]
-            object.__setattr__(self, "_coordinates", System(own, name=self.name))
+            object.__setattr__(self, "_coordinates", type(self)(own, name=self.name))  # type: ignore[call-arg]
             return self._coordinates
 
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """:func:`kfdyn.integrate` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import integrate
-
         return integrate(self.coordinates, q, dv)
 
     def apart(self, q: ArrayLike, q2: ArrayLike) -> Array:
         """:func:`kfdyn.difference` of a system with couplings or loops."""
-        from kfdyn.multibody.configuration import difference
-
         return difference(self.coordinates, q, q2)
 
     def listed(self, what: str) -> str:
@@ -172,8 +160,6 @@ class Opened:
         (..., nv of the open tree, nv) array
             Read-only.
         """
-        from kfdyn.multibody.arguments import configuration
-
         if self.is_curved:
             if q is None:
                 raise ModelError(
@@ -193,10 +179,7 @@ class Opened:
         return np.concatenate([body.hinge.neutral() for body in self.bodies])
 
 
-@lru_cache(maxsize=1)
-def _expand() -> Kernel:
-    """The compiled :meth:`Opened.expand` of systems with couplings."""
-    from kfdyn.multibody.kernel import Kernel
+_MODULE = "kfdyn.multibody.recursions.geared"
 
-    module = "kfdyn.multibody.recursions.geared"
-    return Kernel(module, "EXPAND", coupled=module, kind="geared")
+#: The compiled :meth:`Opened.expand` of systems with couplings.
+_EXPAND = Kernel(_MODULE, "EXPAND", coupled=_MODULE, kind="geared")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError, TreeError
+from kfdyn.errors import ModelError, TreeError, shown
 from kfdyn.multibody.body import Body, Frame, placement
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.loop import Loop
@@ -27,7 +27,7 @@ def expect_rigid_bodies(name: str, bodies: Sequence[Body]) -> None:
         raise ModelError(f"system {name!r} has no bodies; give it at least one")
     for body in bodies:
         if not isinstance(body, Body):
-            called = f"{body.name!r}, a {type(body).__name__}" if hasattr(body, "name") else repr(body)[:60]
+            called = f"{body.name!r}, a {type(body).__name__}" if hasattr(body, "name") else shown(body)
             raise ModelError(
                 f"system {name!r} is of rigid bodies, each a Body, and was given {called}; bodies that bend make a "
                 "kf.FlexibleSystem"
@@ -76,7 +76,7 @@ def expect_loops(system: System | FlexibleSystem, loops: tuple[Loop, ...]) -> No
 def _expect_kind(name: str, what: str, kind: type, given: tuple[object, ...]) -> None:
     for one in given:
         if not isinstance(one, kind):
-            raise ModelError(f"system {name!r}: {what} must be {kind.__name__}s, got {one!r:.60}")
+            raise ModelError(f"system {name!r}: {what} must be {kind.__name__}s, got {shown(one)}")
 
 
 def numbered(names: tuple[str, ...], what: str) -> dict[str, int]:
@@ -91,5 +91,7 @@ def numbered(names: tuple[str, ...], what: str) -> dict[str, int]:
 
 def hint(name: object, known: Iterable[str]) -> str:
     """The known name that is nearest to one which is not, as the end of an error message; empty if none is near."""
-    close = get_close_matches(str(name), list(known), n=1)
+    if not isinstance(name, str):
+        return "; give its name"
+    close = get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

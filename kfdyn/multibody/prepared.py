@@ -14,9 +14,9 @@ from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.layout import Layout
 from kfdyn.multibody.link_table import link_table
 from kfdyn.multibody.numbering import close_branches, hand_out_slots, numbered
-from kfdyn.multibody.system import System
 
 if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
     from kfdyn.sweeps.specialise import Specials
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from kfdyn.errors import ModelError
 from kfdyn.multibody.arguments import expect_system
 from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling, told
-from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem
 from kfdyn.multibody.hinge import Hinge
-from kfdyn.multibody.system import System
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.flexible import FlexibleSystem
+    from kfdyn.multibody.system import System
 
 
 class Rotor(NamedTuple):
@@ -42,7 +44,7 @@ class Rotor(NamedTuple):
     mass: float = 0.0
 
 
-Robot = TypeVar("Robot", System, FlexibleSystem)
+Robot = TypeVar("Robot", "System", "FlexibleSystem")
 
 
 def with_rotors(system: Robot, rotors: Mapping[str, Rotor]) -> Robot:
@@ -79,7 +81,7 @@ def with_rotors(system: Robot, rotors: Mapping[str, Rotor]) -> Robot:
     bodies, couplings = list(system.bodies), list(system.couplings)
     for name, rotor in rotors.items():
         given = system.bodies[system.hinge_index(name)]
-        body: Body = given.rigid if isinstance(given, FlexibleBody) else given
+        body: Body = getattr(given, "rigid", given)  # type: ignore[arg-type]
         if body.hinge.kind != "revolute":
             raise ModelError(f"hinge {name!r}: rotors are for revolute hinges, and it is {body.hinge.kind}")
         if not (np.isfinite(rotor.ratio) and rotor.ratio):

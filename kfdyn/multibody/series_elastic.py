@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,9 +119,8 @@ class FlexibleJoint:
         >>> pair.hinge_names, kf.mass_matrix(pair, [0.0, 0.0]).round(4).tolist()
         (('joint_0', 'joint_0/spring'), [[1.0833, 0.0833], [0.0833, 0.0833]])
         """
-        from kfdyn.multibody.body import Body
-
-        if not isinstance(link, Body):
+        split = getattr(link, "split_by", None)
+        if split is None:
             raise ModelError(
                 f"a joint of a rigid system carries a rigid Body, and {getattr(link, 'name', link)!r} is a "
                 f"{type(link).__name__}; give the joint to its hinge, in a FlexibleSystem"
@@ -132,20 +131,8 @@ class FlexibleJoint:
                 f"hinge {link.hinge_name!r}: the gyroscopic rotor of a joint that is split is one of kf.with_rotors; "
                 "split the joint without it"
             )
-        motor = self.motor(link, replace(link.hinge, flexible=None))
-        kept = {f.name: getattr(link, f.name) for f in fields(link) if f.name not in OF_MOTORS}
-        kept |= {"hinge": motor.hinge, "hinge_name": f"{link.hinge_name}/spring", "parent": motor.name}
-        kept |= {"rotation": np.eye(3), "position": np.zeros(3), "stiffness": self.stiffness, "damping": self.damping}
-        return motor, Body(**kept)
-
-    def motor(self, link: Body, hinge: object) -> Body:
-        """A body without mass on the hinge of the link, with the rotor as its armature."""
-        from kfdyn.multibody.body import Body
-
-        same = {key: getattr(link, key) for key in ("parent", "rotation", "position", "hinge_name", "damping")}
-        same |= {key: getattr(link, key) for key in OF_MOTORS}
-        armature = 0.0 if self.gyroscopic else self.reflected
-        return Body(f"{link.name}/motor", np.zeros((6, 6)), hinge, armature=armature, **same)  # type: ignore[arg-type]
+        pair: tuple[Body, Body] = split(self)
+        return pair
 
     def expect(self, link: Body) -> None:
         """Refuse a link whose hinge cannot give way so."""

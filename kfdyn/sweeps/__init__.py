@@ -18,6 +18,7 @@ _PLACES = {
     "jit": ("Checks", "Tag", "sweep"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Packed", "Record", "Table"),
+    "routine": ("routine",),
     "thread_pool": ("alone", "threads"),
     "trace_context": ("FAST", "IN_ORDER", "LANEWISE", "arithmetic"),
     "values": ("Value", "all_lanes", "any_lanes", "broadcast", "not_", "now", "to_float", "to_int", "unboxed", "where"),

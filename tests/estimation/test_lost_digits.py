@@ -169,7 +169,6 @@ ALL_THAT_FILTER = {
     "score of a batch": lambda ss, y: kf.score(ss, lacking(y)),
     "score of patterns": lambda ss, y: kf.score(ss, lacking(y, 3, 4)),
     "smooth_batch": lambda ss, y: kf.smooth_batch(ss, lacking(y, 3, 4)),
-    "parallel_filter": lambda ss, y: kf.parallel_filter(ss, y, blocks=3),
 }
 
 

@@ -42,6 +42,7 @@ FORESTS = {
     "uniform chain, two outputs": (chain(64), [3] * 64, [2] * 64),
     "ragged chain": (chain(24), [2, 3, 4] * 8, [1, 0, 2] * 8),
     "ragged tree": ([2, 2, 5, 5, 3, -1, 5], [3, 2, 4, 3, 5, 4, 2], [1, 1, 2, 1, 2, 1, 0]),
+    "large blocks": ([1, 3, 3, -1], [13, 12, 14, 15], [6, 1, 0, 7]),  # by tiles
 }
 
 

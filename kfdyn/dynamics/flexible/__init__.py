@@ -3,7 +3,7 @@
 What they do in a way of their own (:mod:`kfdyn.dynamics.kinds`).
 """
 
-from kfdyn.dynamics.flexible.assembly import FlexibleForest, flexible_forest
+from kfdyn.dynamics.flexible.assembly import FlexibleForest, blocks, flexible_forest
 from kfdyn.dynamics.flexible.solve import (
     bias_forces,
     compliance_of,
@@ -24,6 +24,7 @@ from kfdyn.dynamics.flexible.solve import finite_forest as forest
 __all__ = [
     "FlexibleForest",
     "bias_forces",
+    "blocks",
     "compliance_of",
     "flexible_forest",
     "forest",

@@ -94,6 +94,19 @@ def flexible_forest(
     return FlexibleForest(system, lead, ss)
 
 
+def blocks(
+    system: FlexibleSystem,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    gravity: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
+) -> tuple[tuple[int, ...], list[Blocks]]:
+    """The same without couplings and loops, at a state of the system with them."""
+    e, own = system._expansion, system.checked(q, system.nq, "q")
+    rate = None if v is None else e.at(own).rates(system.checked(v, system.nv, "v"))
+    return flexible_blocks(system.uncoupled, e.positions(own), rate, gravity, external_forces)
+
+
 def flexible_blocks(
     system: FlexibleSystem,
     q: ArrayLike,

@@ -12,15 +12,22 @@ from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.on_loops import back_onto_loops
+from kfdyn.dynamics.simulation.rattle import rattle_step
 from kfdyn.dynamics.simulation.variational import symplectic_step
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import FlexibleSystem
 
 Array = NDArray[np.float64]
 
+
+def _symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
+    """The variational step, which loops make another problem of."""
+    return (rattle_step if motion.system.loops else symplectic_step)(motion, t, h, q, v)
+
+
 FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "rk4": rk4_step,
-    "symplectic": symplectic_step,
+    "symplectic": _symplectic_step,
     "implicit": implicit_step,
     "euler": euler_step,
 }

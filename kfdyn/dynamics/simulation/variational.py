@@ -150,10 +150,6 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     >>> step.v.round(8)
     array([-0.00981])
     """
-    if motion.system.loops:
-        from kfdyn.dynamics.simulation.rattle import rattle_step
-
-        return rattle_step(motion, t, h, q, v)
     system, half = motion.system, h / 2
     _, w, q_end, p_end, power = _swept(motion, t, h, q, v) or _by_parts(motion, t, h, q, v)
     force, power_end = force_and_power(motion, system, t + h, q_end, w)

@@ -14,7 +14,7 @@ from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.inference.riccati import Riccati, riccati
-from kfdyn.estimation.model.model_arguments import expect_model
+from kfdyn.estimation.model.state_space import expect_model
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

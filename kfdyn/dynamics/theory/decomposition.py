@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.forest import expect_tree
 from kfdyn.dynamics.forward import dynamics_filter
-from kfdyn.dynamics.mass_matrix import composite_inertias
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System

@@ -20,8 +20,7 @@ from kfdyn.estimation.flat.phase import Phase, phase_of
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
 from kfdyn.estimation.inference.factor import InnovationsFactor
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.filter_words import FilterWords
-from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.inference.filtered import Filtered, FilterWords
 from kfdyn.estimation.inference.riccati import BoolArray, Method, Riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.model.overflow import finite_likelihood

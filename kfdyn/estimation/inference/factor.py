@@ -12,9 +12,8 @@ from kfdyn.estimation.inference.filter_sweep import sweep as sweep_states
 from kfdyn.estimation.inference.riccati import Method, Riccati, riccati
 from kfdyn.estimation.inference.smoother import sweep as sweep_costates
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.estimation.model.overflow import expect_finite_blocks
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model
 
 
 @dataclass(frozen=True, eq=False)

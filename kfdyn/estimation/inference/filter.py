@@ -12,8 +12,7 @@ from kfdyn.estimation.inference.filter_sweep import batch_of, sweep
 from kfdyn.estimation.inference.filtered import Filtered
 from kfdyn.estimation.inference.riccati import BoolArray, Method, riccati
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.model.model_arguments import expect_model
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model
 
 #: Results with more numbers than this are not stored on the way but swept again when asked for.
 STORED_NUMBERS = 2**22

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.inference.filter_sweep import sweep
-from kfdyn.estimation.inference.filter_words import FilterWords
 from kfdyn.estimation.inference.riccati import BoolArray, Riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import finite_likelihood
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, described
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class FilterWords:
+    """Properties by which a filter's z, z⁺, P, P⁺, ε and D are to be had by their words."""
+
+    @property
+    def predicted_state(self) -> Blocks:
+        """The word for :attr:`z`."""
+        return self.z  # type: ignore[attr-defined]
+
+    @property
+    def predicted_state_cov(self) -> Blocks:
+        """The word for :attr:`P`."""
+        return self.P  # type: ignore[attr-defined]
+
+    @property
+    def filtered_state(self) -> Blocks:
+        """The word for :attr:`z_plus`."""
+        return self.z_plus  # type: ignore[attr-defined]
+
+    @property
+    def filtered_state_cov(self) -> Blocks:
+        """The word for :attr:`P_plus`."""
+        return self.P_plus  # type: ignore[attr-defined]
+
+    @property
+    def innovations(self) -> FloatArray:
+        """The word for :attr:`eps`."""
+        return self.eps  # type: ignore[attr-defined]
+
+    @property
+    def innovations_cov(self) -> Blocks:
+        """The word for :attr:`D`."""
+        return self.D  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +198,12 @@ class Filtered(FilterWords):
     def kalman_gain(self) -> Blocks:
         """The word for :attr:`G`."""
         return self.G
+
+
+def expect_filtered(filt: Any, function: str) -> None:
+    """Refuse what no filter has returned, where ``function`` is asked to go on from it."""
+    if not isinstance(filt, FilterWords):
+        raise ModelError(
+            f"{function} goes on from what a filter has found: filt must be the result of kf.kalman_filter(ss, T), "
+            f"got {described(filt)}"
+        )

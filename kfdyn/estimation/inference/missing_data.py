@@ -16,8 +16,7 @@ from kfdyn.estimation.inference.riccati import Method
 from kfdyn.estimation.inference.score import Score, score_of
 from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.model.model_arguments import expect_model
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model
 
 
 def patterns(T: FloatArray) -> list[IntArray]:

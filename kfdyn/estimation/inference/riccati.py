@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks, out_of_range, sum_is_finite
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_proper
 
 if TYPE_CHECKING:
     from kfdyn.estimation.inference.cancellation import Loss
@@ -23,6 +22,7 @@ Method = Literal["block", "univariate", "square_root"]
 BoolArray = NDArray[np.bool_]
 
 _WORTH_COMPILING = 64  # nodes
+_LEAST_TILED, _LEAST_TILED_SCALAR = 8, 12  # states of the largest block from which tiles pay; with one output a node
 _LARGEST_STATIC = 8  # states; larger blocks gain nothing from constant sizes
 _CACHED_PATTERNS = 2  # patterns of missing measurements kept with a model, the newest
 _NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)  # where a sweep has nothing to fill
@@ -182,7 +182,7 @@ class Riccati:
 
         ss = self.ss
         arrays = dict.fromkeys(("S", "C", "phi", "H"), _NONE) | {"phi_at": _NOWHERE} | found
-        tags = self.sizes, None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
+        tags = matrix_sizes(ss), None if ss.common.most_outputs <= 1 else Tag(1), Tag(wanted)
         work = np.empty(Scatter.size(ss.common.most_states, ss.common.most_outputs))
         return scatter_covariances(*tags, ss.address, self.flats, Scattered(Lambda, **arrays), work)
 
@@ -252,15 +252,16 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
     if method == "square_root":
         return _run_roots(ss, seen)
-    sizes, gather = common_sizes(ss), _gather()
+    sizes, gather = matrix_sizes(ss), _gather()
     found, flats = covariances_to_fill(ss, seen)
     flats.P[:] = ss.Q.flat
-    how = gather.ways["scalar" if ss.common.most_outputs <= 1 else method]
+    way = "scalar" if ss.common.most_outputs <= 1 else method
+    how = gather.ways["tiled" if sizes.tiled is not None and method == "block" else way]
     work = np.empty(gather.size(ss.common.most_states, ss.common.most_outputs))
     failed = int(gather.run(sizes, how, ss.address, flats, work))
     if failed >= 0:
         raise _not_positive(ss, failed, ss.Q.like(flats.P), method, seen)
-    return _beyond_rounding(finished(Riccati, ss, found, flats, sizes), method)
+    return _beyond_rounding(finished(Riccati, ss, found, flats, common_sizes(ss)), method)
 
 
 def _beyond_rounding(cov: Riccati, method: Method) -> Any:
@@ -300,11 +301,11 @@ def _gather() -> Any:
     """What the gather is called with: an import at each call would take longer than a filter of a few nodes."""
     from types import SimpleNamespace
 
-    from kfdyn.estimation.recursions.riccati.riccati import BLOCK, NONE, UNIVARIATE, Gather, gather_covariances
+    from kfdyn.estimation.recursions.riccati.riccati import BLOCK, NONE, TILED, UNIVARIATE, Gather, gather_covariances
     from kfdyn.estimation.recursions.state_space import Covariances
     from kfdyn.sweeps import Tag
 
-    ways = {"scalar": Tag(NONE), "block": Tag(BLOCK), "univariate": Tag(UNIVARIATE)}
+    ways = {"scalar": Tag(NONE), "block": Tag(BLOCK), "univariate": Tag(UNIVARIATE), "tiled": Tag(TILED)}
     return SimpleNamespace(run=gather_covariances, covariances=Covariances, size=Gather.size, ways=ways)
 
 
@@ -325,6 +326,20 @@ def common_sizes(ss: StateSpace) -> Any:
     if few or n is None or not 0 < n <= _LARGEST_STATIC:
         return _sizes(None, None)
     return _sizes(n, 1 if m == 1 else None)
+
+
+def matrix_sizes(ss: StateSpace) -> Any:
+    """The same for sweeps of covariances, which go by tiles where blocks are large."""
+    least = _LEAST_TILED if ss.common.most_outputs > 1 else _LEAST_TILED_SCALAR
+    return common_sizes(ss) if ss.common.most_states < least else _tiled_sizes()
+
+
+@cache
+def _tiled_sizes() -> Any:
+    from kfdyn.estimation.recursions.state_space import Sizes
+    from kfdyn.sweeps import Tag
+
+    return Sizes(None, None, Tag(1))
 
 
 @cache

@@ -17,9 +17,8 @@ from kfdyn.estimation.inference.filtered import Filtered
 from kfdyn.estimation.inference.riccati import Method, common_sizes
 from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.estimation.model.overflow import expect_finite_blocks
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model
 from kfdyn.estimation.operators.model_operators import costates_of, states_of
 from kfdyn.estimation.recursions.linalg.ragged import Parts
 

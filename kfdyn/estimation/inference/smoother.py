@@ -10,10 +10,9 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.inference.batching import as_rows, count_rows, over_rows, step_of
 from kfdyn.estimation.inference.filter import STORED_NUMBERS
-from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.inference.filtered import Filtered, expect_filtered
 from kfdyn.estimation.inference.riccati import Riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.model_arguments import expect_filtered
 from kfdyn.estimation.model.overflow import expect_finite_blocks
 from kfdyn.estimation.model.state_space import StateSpace
 

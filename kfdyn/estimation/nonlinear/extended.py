@@ -152,7 +152,7 @@ def run(method: Any, model: NonlinearModel, y: Any, u: Any, prior: Any, inputs: 
         return pick(np.stack(parts, axis=1).reshape(batch, -1))
 
     llf = pick(np.sum([now.step.llf for now in after], axis=0))
-    return NonlinearFiltered(
+    return model.filtered_type(
         model,
         stacked([now.belief.x for now in after]),
         stacked([now.belief.P for now in after]),

@@ -15,6 +15,7 @@ from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.functions import RowFunction, expect_finite_rows
 from kfdyn.estimation.nonlinear.jacobians import GIVEN, Differentiator
 from kfdyn.estimation.nonlinear.manifold import Manifold
+from kfdyn.estimation.nonlinear.results import NonlinearFiltered, NonlinearSmoothed
 
 
 class NonlinearModel:
@@ -83,6 +84,10 @@ class NonlinearModel:
     >>> model
     NonlinearModel(state 2, noise 2, additive; Jacobians: step auto, observe auto)
     """
+
+    #: What filters and smoothers return; a subclass may have results with more words.
+    filtered_type: type[NonlinearFiltered] = NonlinearFiltered
+    smoothed_type: type[NonlinearSmoothed] = NonlinearSmoothed
 
     def __init__(
         self,

@@ -313,7 +313,7 @@ class _Search:
         def pick(value: Any) -> Any:
             return value if batched or value is None else value[0]
 
-        return NonlinearSmoothed(
+        return problem.model.smoothed_type(
             problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
             pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
             self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, step.smooth,

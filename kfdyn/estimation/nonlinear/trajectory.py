@@ -180,6 +180,8 @@ class Trajectory:
             d = smooth.x.flat.reshape(self.batch, self.N, self.size)
         except SingularError as error:
             raise self._named(error) from None
+        finally:
+            ss._cache.clear()  # it refers back to the model, so that each iteration's covariances would stay for long
         costate = smooth.costate.flat.reshape(d.shape)
         if self.carried:
             w = d[..., self.n :]

@@ -10,12 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.inference.factor import InnovationsFactor
 from kfdyn.estimation.inference.riccati import Riccati, riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
-from kfdyn.estimation.model.model_arguments import expect_model
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
 from kfdyn.estimation.operators.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
 
 

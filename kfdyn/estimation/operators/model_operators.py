@@ -11,8 +11,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.inference.batching import as_rows, count_rows, over_rows
 from kfdyn.estimation.inference.riccati import Riccati, common_sizes, riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
-from kfdyn.estimation.model.model_arguments import expect_model
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model
 from kfdyn.estimation.operators.operator import Operator, Rows, identity
 from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
 

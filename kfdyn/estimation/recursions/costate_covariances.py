@@ -45,10 +45,12 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
 
         Λ⁺(k) = φ* Λ(p) φ,   Λ(k) = τ̄* Λ⁺ τ̄ + H* D⁻¹ H,   S(k) = P⁺ − P⁺ Λ⁺ P⁺,   C(k) = D⁻¹ + G* Λ⁺ G
 
-    ``vectorial`` None leaves vector outputs out. ``found`` is a :class:`Scattered`, empty where nothing is wanted;
-    ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³ with the score.
+    ``vectorial`` None leaves vector outputs out; tiled ones are all vectors. ``found`` is a :class:`Scattered`, empty
+    where nothing is wanted; ``work`` is for a :class:`Scatter`. Cost per node: 3n³ + O(n²m) flops, 4n³ more with S, 2n³
+    with the score.
     """
     scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
+    vectorial = vectorial if sizes.tiled is None else True
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
     for node in outward(scatter.model, sizes):
         own = Weighed(scatter, node)
@@ -88,7 +90,10 @@ class Weighed:
         self.scatter, self.node, self.scratch = scatter, node, scatter.scratch
         self.H, self.G, self.L = node.H, node.gain(known.G), node.among(known.L)
         self.seen = Column(known.seen, node.output, node.m)
-        self.Lambda, self.plus = node.square(found.Lambda), Block(scatter.plus, 0, node.n, node.n, node.known)
+        self.Lambda, self.plus = (
+            node.square(found.Lambda),
+            Block(scatter.plus, 0, node.n, node.n, node.known, node.tiled),
+        )
         self.P_plus = node.square(known.P_plus)
 
     def arrive(self):
@@ -103,7 +108,8 @@ class Weighed:
                     subtract_congruence(S, P_plus, plus, scatter.half)
                     scatter.lost += to_int(cancelled(P_plus, S))
                 if scatter.wanted == SCORED:  # Λ(p)φP⁺
-                    slope = Block(scatter.found.phi, scatter.found.phi_at[node.k], above.n, node.n, node.known)
+                    at = scatter.found.phi_at[node.k]
+                    slope = Block(scatter.found.phi, at, above.n, node.n, node.known, node.tiled)
                     negative_product(slope, half, P_plus, scatter.half.part(above.n * node.n))
                 continue
             plus.clear()
@@ -118,7 +124,8 @@ class Weighed:
         """The one, if any; a vector output is one. It leaves C and the derivative in H behind, if they are wanted."""
         found, wanted = self.scatter.found, self.scatter.wanted
         C = None if wanted == SMOOTHED else self.node.among(found.C)
-        slope = Block(found.H, self.node.H_at, self.node.m, self.node.n, self.node.known) if wanted == SCORED else None
+        node = self.node
+        slope = Block(found.H, node.H_at, node.m, node.n, node.known, node.tiled) if wanted == SCORED else None
         if self.output is not None:
             output = self.output(self)
             yield output

@@ -3,12 +3,14 @@
 Every product of the page is computed into a place of its own: U = (Λ⁺G)*, V = G*A − D⁻¹H.
 """
 
+from kfdyn.estimation.recursions.linalg import tiles
 from kfdyn.estimation.recursions.linalg.matrices import (
     Block,
     Column,
     Identity,
     Turned,
     add_scaled,
+    by_rows,
     combine,
     dot,
     multiply,
@@ -29,7 +31,7 @@ class Weigh(Output):
     @arithmetic(IN_ORDER)
     def projected(self, Lambda_plus):
         """A = Λ⁺ − (Λ⁺G) H, in the place of Λ."""
-        multiply(self.U, self.G, Lambda_plus if self.U.known else Turned(Lambda_plus))
+        multiply(self.U, self.G, Lambda_plus if self.U.by_rows else Turned(Lambda_plus))
         multiply(self.Lambda, Turned(self.U), self.H, base=Lambda_plus, sign=-1.0)
         return self.Lambda
 
@@ -84,7 +86,7 @@ class VectorWeigh(Weigh):
 
     def __init__(self, node):
         n, m, scratch = node.node.n, node.node.m, node.scratch
-        U, V, self.weighted = (Block(scratch, i * n * m, m, n) for i in range(3))
+        U, V, self.weighted = (Block(scratch, i * n * m, m, n, tiled=node.node.tiled) for i in range(3))
         super().__init__(node.Lambda, node.H, Turned(node.G), U, V)
         self.L, self.seen, self.line = node.L, node.seen, Column(scratch, 3 * n * m, m)
 
@@ -96,16 +98,24 @@ class VectorWeigh(Weigh):
     def fill_inverse(self, C):
         """C = D⁻¹ + G*Λ⁺G."""
         self._solve(C, Identity())
-        multiply(C, self.G, Turned(self.U), base=C, symmetric=True)
+        left, right = (self.U, self.G.A) if C.tiled else (self.G, Turned(self.U))
+        multiply(C, left, right, base=C, symmetric=True)
 
     def fill_slope(self, out, P_plus):
         """−(CH − G*Λ⁺)P = (Λ⁺G)*P⁺ − G*, since HP = DG* and P = P⁺ + G D G*; 0 where nothing is seen, as G is."""
-        multiply(out, self.U, Turned(P_plus))
+        multiply(out, self.U, by_rows(P_plus))
         out.subtract(self.G)
 
     def _solve(self, out, right):
         """Fill in D⁻¹ of a matrix, of what is seen, and 0 elsewhere."""
         m, columns = out.shape
+        if out.tiled:
+            for a in loop(m):
+                for j in loop(columns):
+                    out[a, j] = where(self.seen[a], right[a, j], 0.0)
+            tiles.solve(self.L.place, m, out.place, columns)
+            tiles.solve_transposed(self.L.place, m, out.place, columns)
+            return
         for j in loop(columns):
             for a in loop(m):
                 self.line[a] = where(self.seen[a], right[a, j], 0.0)

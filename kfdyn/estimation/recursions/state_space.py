@@ -32,10 +32,14 @@ class Covariances(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Tags of the state and output sizes that all nodes of a model share; None where they differ."""
+    """Tags of the state and output sizes that all nodes of a model share; None where they differ.
+
+    ``tiled`` is a tag where blocks are so large that their products go by tiles, else None.
+    """
 
     n: Any
     m: Any
+    tiled: Any = None
 
 
 ANY = Sizes(None, None)
@@ -50,19 +54,19 @@ class Node:
         self.n = size(sizes.n, model.state[k + 1] - self.state)
         self.m = size(sizes.m, model.output[k + 1] - self.output)
         self.Q_at, self.H_at, self.R_at = model.Q_at[k], model.H_at[k], model.R_at[k]
-        self.known, self.one = sizes.n is not None, sizes.m is not None
+        self.known, self.one, self.tiled = sizes.n is not None, sizes.m is not None, sizes.tiled is not None
 
     def square(self, flat):
         """A block (n, n): of Q, P, P⁺, Λ, S."""
-        return Block(flat, self.Q_at, self.n, self.n, self.known)
+        return Block(flat, self.Q_at, self.n, self.n, self.known, self.tiled)
 
     def among(self, flat):
         """A block (m, m): of R, D, L."""
-        return Block(flat, self.R_at, self.m, self.m)
+        return Block(flat, self.R_at, self.m, self.m, False, self.tiled)
 
     def gain(self, flat):
         """A block (n, m): of G."""
-        return Block(flat, self.H_at, self.n, self.m, self.known)
+        return Block(flat, self.H_at, self.n, self.m, self.known, self.tiled)
 
     def states(self, numbers):
         """Its part of what there is for all states."""
@@ -79,7 +83,7 @@ class Node:
     @property
     def H(self):
         """H(k), (m, n)."""
-        return Block(self.model.H, self.H_at, self.m, self.n, self.known)
+        return Block(self.model.H, self.H_at, self.m, self.n, self.known, self.tiled)
 
     def above(self):
         """The parent, where there is one."""
@@ -87,7 +91,7 @@ class Node:
 
     def step(self, above):
         """φ(p, k), (n of the parent, n)."""
-        return Block(self.model.phi, self.model.phi_at[self.k], above.n, self.n, self.known)
+        return Block(self.model.phi, self.model.phi_at[self.k], above.n, self.n, self.known, self.tiled)
 
 
 def inward(model, sizes, until=None):

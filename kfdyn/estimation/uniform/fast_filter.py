@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.flat.prior import expect_proper
 from kfdyn.estimation.inference import filter_sweep, smoother
 from kfdyn.estimation.inference.riccati import Riccati, common_sizes
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.model_arguments import expect_model
 from kfdyn.estimation.model.overflow import finite_likelihood
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
 from kfdyn.estimation.operators.model_operators import Operators
 from kfdyn.estimation.uniform.fast_gain import SETTLED, FastGain, fast_gain
 

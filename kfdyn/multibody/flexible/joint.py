@@ -14,6 +14,7 @@ from kfdyn.multibody.body import Body
 from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.rotor import Rotor, rotor_body
 from kfdyn.multibody.series_elastic import FlexibleJoint
 
 
@@ -37,7 +38,7 @@ class Motor(FlexibleBody):
         put("stiffness", np.array([[joint.stiffness]]))
         put("damping", np.array([[joint.damping]]))
         put("shape_at", None)
-        put("rigid", joint.motor(link, hinge))
+        put("rigid", link.motor_of(joint, hinge))
 
     @property
     def spring(self) -> str:
@@ -49,8 +50,6 @@ def with_motors(
     bodies: Sequence[Body | FlexibleBody], couplings: Sequence[Coupling]
 ) -> tuple[tuple[Body | FlexibleBody, ...], tuple[Coupling, ...]]:
     """Bodies on hinges that give way, with motors before them and fixed to those; rotors that are bodies, geared."""
-    from kfdyn.multibody.rotor import Rotor, rotor_body
-
     out: list[Body | FlexibleBody] = []
     gears = list(couplings)
     for body in bodies:

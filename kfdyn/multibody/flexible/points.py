@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.flexible.system import FlexibleSystem
 from kfdyn.multibody.kinematics import frame_pose, frame_velocity
 from kfdyn.multibody.points import PointMasses
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.flexible.system import FlexibleSystem
 
 Array = NDArray[np.float64]
 

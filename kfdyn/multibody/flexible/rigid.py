@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.flexible.system import FlexibleSystem
 
 
 def expect_rigid(system: Any, function: str, instead: str = "") -> None:
     """Refuse a system with bodies that bend where ``function`` serves rigid ones; ``instead`` is what serves both."""
-    if isinstance(system, FlexibleSystem):
+    bending = getattr(system, "flexible", None)
+    if bending is not None:
         raise ModelError(
             f"{function} is for rigid bodies, and system {system.name!r} is a FlexibleSystem (bodies that bend: "
-            f"{', '.join(system.flexible) or 'none'}){f'; {instead}' if instead else ''}"
+            f"{', '.join(bending) or 'none'}){f'; {instead}' if instead else ''}"
         )

@@ -277,3 +277,24 @@ def test_the_square_root_form_serves_where_the_prior_is_vague():
     assert vague.converged and flat.converged
     np.testing.assert_allclose(vague.x, flat.x, atol=1e-8)
     np.testing.assert_allclose(vague.cov, flat.cov, rtol=1e-6, atol=1e-14)
+
+
+def test_iterations_do_not_pile_up_covariances():
+    """A model's cache refers back to it, so only the collector of cycles would free each iteration's."""
+    import gc
+
+    model, y, u = pendulum("angle")
+    kind = type(kf.iterated_kalman_smoother(model, y, u).filt.covariances)
+
+    def alive():
+        return sum(type(thing) is kind for thing in gc.get_objects())
+
+    gc.collect()
+    before = alive()
+    gc.disable()
+    try:
+        post = kf.iterated_kalman_smoother(model, y, u)
+        assert post.iterations > 3
+        assert alive() - before <= 2  # one of them is the result's
+    finally:
+        gc.enable()

@@ -16,6 +16,7 @@ from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps
 from kfdyn.dynamics.sensors.elimination.problem import AT_ONCE, Group, Problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.kernel import FINE, Kernel
@@ -205,6 +206,8 @@ def remember(problem: Problem) -> None:
     if not all(all(part) for part in group.pattern):
         return
     system, sensors = problem.system, problem.sensors
+    if system.couplings and all(isinstance(sensor, JointTorque) for sensor in sensors):
+        return  # each state is asked whether its mass matrix is singular
     layout = problem.layout(group)
     if layout.programs and layout.programs[0] is not None:
         if len(_ready) >= 64:

@@ -17,7 +17,7 @@ from kfdyn.dynamics.sensors.elimination.layout import Layout, Pattern, make_layo
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import independent_rows
 from kfdyn.dynamics.sensors.elimination.unobservable import undetermined
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, as_list
 from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.arguments import batch, checked, configuration
 from kfdyn.multibody.body import as_floats
@@ -107,21 +107,18 @@ class Group(NamedTuple):
     members: Index
 
 
-def check_sensors(sensors: Sequence[Sensor], name: str = "sensor") -> tuple[Sensor, ...]:
-    """Return the sensors as a tuple, or say which is none; errors call them by ``name``."""
-    try:
-        out = tuple(sensors)
-    except TypeError:
-        raise ModelError(f"{name}s must be a list of kf.sensors, got {type(sensors).__name__}") from None
+def check_sensors(sensors: Sequence[Sensor], what: str = "sensor") -> tuple[Sensor, ...]:
+    """Return the sensors as a tuple, or say which is none."""
+    out = as_list(sensors, f"{what}s", "write [kf.sensors.JointTorque(cov), ...]")
     for i, sensor in enumerate(out):
         if not isinstance(sensor, Sensor):
-            raise ModelError(f"{name} {i} is a {type(sensor).__name__}, not one of kf.sensors; build it with cov")
+            raise ModelError(f"{what} {i} is a {type(sensor).__name__}, not one of kf.sensors; build it with cov")
     return out
 
 
 def check_readings(system: System, sensors: tuple[Sensor, ...], readings: Sequence[ArrayLike | None]) -> list[Array]:
     """Readings (..., size), one a sensor, NaN where missing."""
-    given = list(readings)
+    given = as_list(readings, "readings", "give one entry a sensor, None for a prior")
     if len(given) != len(sensors):
         raise ShapeError(f"{len(given)} readings for {len(sensors)} sensors; give one entry a sensor, None for a prior")
     out = []

@@ -1,10 +1,11 @@
 """Small dense algebra in memory: the arithmetic of one node.
 
 A :class:`Block` is a matrix of a node, a :class:`Column` a vector. Where their sizes are *known* while code is written,
-rows go into registers (:mod:`registers`), else plain loops are written: one algorithm, two kernels.
+rows go into registers (:mod:`small_blocks`); large ones are *tiled* (:mod:`tiles`); else plain loops are written: one
+algorithm, three kernels.
 """
 
-from kfdyn.estimation.recursions.linalg import small_blocks
+from kfdyn.estimation.recursions.linalg import small_blocks, tiles
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, combination, exact_pair, mirrored
 from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.trace_context import FAST, IN_ORDER, LANEWISE, arithmetic
@@ -13,10 +14,14 @@ from kfdyn.sweeps.variables import local
 
 
 class Block:
-    """A matrix (rows, columns) in memory, row by row, from ``start`` of a flat buffer on."""
+    """A matrix (rows, columns) in memory, row by row, from ``start`` of a flat buffer on.
 
-    def __init__(self, flat, start, rows, columns, known=False):
-        self.memory, self.known = flat.matrix(start, rows, columns), known
+    It is a right factor as it stands where it is ``by_rows``; in plain loops a sum runs along rows of its transpose.
+    """
+
+    def __init__(self, flat, start, rows, columns, known=False, tiled=False):
+        self.memory, self.known, self.tiled = flat.matrix(start, rows, columns), known, tiled
+        self.by_rows = known or tiled
         self.shape = (unboxed(rows), unboxed(columns))
 
     def __getitem__(self, place):
@@ -41,6 +46,11 @@ class Block:
     def column(self, j):
         """The numbers of column j, each loaded alone."""
         return [self.memory[i, j] for i in range(self.shape[0])]
+
+    @property
+    def place(self):
+        """Where its first number is."""
+        return self.memory.part(0)
 
     def line(self, i):
         """Row i as a vector."""
@@ -198,13 +208,17 @@ def subtract_pair(S, x, y):
             S[j, i] = s
 
 
-def multiply(out, A, B, base=None, sign=1.0, symmetric=False):
+def multiply(out, A, B, base=None, sign=1.0, symmetric=False, lower=False):
     """out = base ± A B, ``base`` None for zero; where ``symmetric``, its lower triangle, which is mirrored.
 
-    A sum is fast where it runs along rows of memory in A and in B*: so callers say Turned(S) of a symmetric S.
+    By tiles ``lower`` leaves it at that triangle. A sum is fast where it runs along rows of memory in A and in B*: so
+    callers say Turned(S) of a symmetric S.
     """
     if all(getattr(block, "known", False) and isinstance(block.shape[0], int) for block in (out, B)):
         small_blocks.multiply(out, A, B, base, sign, symmetric)
+        return
+    if getattr(out, "tiled", False):
+        _multiply_tiled(out, A, B, base, sign, symmetric, lower)
         return
     for i in loop(A.shape[0]):
         for j in loop(i + 1 if symmetric else B.shape[1]):
@@ -216,9 +230,23 @@ def multiply(out, A, B, base=None, sign=1.0, symmetric=False):
                 out[j, i] = s
 
 
+def _multiply_tiled(out, A, B, base, sign, symmetric, lower):
+    """The same by tiles; A may be turned, B may not."""
+    (rows, count), (_, cols) = A.shape, B.shape
+    turned_A = isinstance(A, Turned)
+    left, steps = (A.A, (1, rows)) if turned_A else (A, (count, 1))
+    before = out if base is None else base
+    tiles.product(
+        out.place, before.place, cols, int(base is not None), float(sign), left.place, *steps, B.place, cols,
+        rows, cols, count, int(symmetric or lower),
+    )  # fmt: skip
+    if symmetric:
+        tiles.mirror(out.place, rows)
+
+
 def by_rows(S):
-    """A symmetric S as a right factor: in registers its rows are combined, in loops a sum runs along them."""
-    return S if S.known else Turned(S)
+    """A symmetric S as a right factor: in registers and tiles its rows are combined, in loops a sum runs along them."""
+    return S if S.by_rows else Turned(S)
 
 
 @arithmetic(FAST)
@@ -228,10 +256,10 @@ def add_congruence(out, A, S, work):
     ``work`` is for 2rn numbers.
     """
     r, n = A.shape
-    half, back = Block(work, 0, r, n, A.known), Turned(A)
-    if A.known:
-        back = Block(work, r * n, n, r, True)
-        small_blocks.turn(back, A)  # waits for nothing, so it costs no time while S is on its way
+    half, back = Block(work, 0, r, n, A.known, A.tiled), Turned(A)
+    if A.by_rows:
+        back = Block(work, r * n, n, r, A.known, A.tiled)
+        turn(back, A)  # waits for nothing, so it costs no time while S is on its way
     multiply(half, A, by_rows(S))
     multiply(out, half, back, base=out, symmetric=True)
 
@@ -240,9 +268,9 @@ def add_congruence(out, A, S, work):
 def transposed_congruence(out, A, S, work):
     """out = A* S A for A (r, n), symmetric S (r, r), exactly symmetric; returns A* S. ``work`` is for 2rn numbers."""
     r, n = A.shape
-    half, back = Block(work, 0, n, r, A.known), turned(A, work.part(n * r))
+    half, back = Block(work, 0, n, r, A.known, A.tiled), turned(A, work.part(n * r))
     multiply(half, back, by_rows(S))
-    multiply(out, half, A if A.known else Turned(back), symmetric=True)
+    multiply(out, half, A if A.by_rows else Turned(back), symmetric=True)
     return half
 
 
@@ -252,9 +280,17 @@ def negative_product(out, half, P, work):
     multiply(out, turned(half, work), by_rows(P), sign=-1.0)
 
 
+def turn(out, A):
+    """out = A*, in registers or by tiles."""
+    if A.known:
+        small_blocks.turn(out, A)
+    else:
+        tiles.turn(out.place, A.place, *A.shape)
+
+
 def turned(A, work):
     """A*; in loops a copy of it, so that every sum runs along two rows: that is five times as fast where n is 13."""
-    if A.known:
+    if A.by_rows:
         return Turned(A)
     copied = Block(work, 0, A.shape[1], A.shape[0])
     copied.copy(Turned(A))
@@ -265,8 +301,8 @@ def turned(A, work):
 def subtract_congruence(out, P, S, work):
     """out = P − P S P for symmetric P and S (n, n), exactly symmetric; ``work`` is for 2n² numbers."""
     n = P.shape[0]
-    if P.known:
-        half = Block(work, 0, n, n, True)
+    if P.by_rows:
+        half = Block(work, 0, n, n, P.known, P.tiled)
         multiply(half, S, P)
         multiply(out, P, half, base=P, sign=-1.0, symmetric=True)
         return

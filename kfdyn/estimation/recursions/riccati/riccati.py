@@ -1,20 +1,21 @@
 """The Riccati gather: P, D, G, P⁺ from the leaves to the roots (THEORY (2)), nodes of dense blocks on the page.
 
-A node is measured in one of three ways. A scalar output is one output of the page; a vector output is one too, with a
-matrix for its variance, or as many as it has rows once R is decorrelated.
+A node is measured in one of four ways. A scalar output is one output of the page; a vector output is one too, with a
+matrix for its variance, or as many as it has rows once R is decorrelated; where blocks are large, all goes by tiles.
 """
 
 from kfdyn.estimation.recursions.node_update import filter_node
 from kfdyn.estimation.recursions.riccati.nodes import Gather, Scalar, Together, Unseen
+from kfdyn.estimation.recursions.riccati.tiled import Tiled
 from kfdyn.estimation.recursions.riccati.univariate import Univariate
 from kfdyn.estimation.recursions.state_space import MODEL, inward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import both, if_else
 from kfdyn.sweeps.trace_context import IN_ORDER
 
-#: How vector outputs are measured: there are none; all at once by the factor of D; one by one.
-NONE, BLOCK, UNIVARIATE = 0, 1, 2
-_WAYS = {NONE: Unseen, BLOCK: Together, UNIVARIATE: Univariate}
+#: How vector outputs are measured: there are none; all at once by the factor of D; one by one; all at once by tiles.
+NONE, BLOCK, UNIVARIATE, TILED = 0, 1, 2, 3
+_WAYS = {NONE: Unseen, BLOCK: Together, UNIVARIATE: Univariate, TILED: Tiled}
 
 
 @sweep(flags=IN_ORDER, tags=2)

@@ -1,0 +1,11 @@
+"""Time around space: a robot's motion as a state-space model whose every step contains the space filter."""
+
+from kfdyn.lazy import on_first_use
+
+_PLACES = {
+    "model": ("MotionModel",),
+    "result": ("MotionFiltered", "MotionSmoothed"),
+    "step": ("StepDerivatives", "step_derivatives"),
+}
+
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES)

@@ -1,0 +1,243 @@
+"""What sensors read along a motion, with derivatives in the state and in the disturbance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
+from kfdyn.dynamics.sensors.in_motion import MotionSensor
+from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
+from kfdyn.dynamics.sensors.sensor import Sensor
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
+from kfdyn.multibody.tangents import Block, Points
+from kfdyn.spatial import skew
+
+Array = NDArray[np.float64]
+
+
+class Felt(NamedTuple):
+    """What a sensor of accelerations reads for rows of (q, v, a), and its derivatives in them."""
+
+    reading: Array
+    of_q: Array
+    of_v: Array
+    of_a: Array
+
+
+def _at_frame(sensor: Any, system: System, q: Array, v: Array, a: Array, g: Array, parts: tuple[str, ...]) -> Felt:
+    """R*ω̇ and R*(p̈ − g) of a frame, whichever are asked for."""
+    R = frame_pose(system, q, sensor.frame).rotation
+    back = R.swapaxes(1, 2)
+    A = frame_acceleration(system, q, v, a, sensor.frame)
+    of = frame_acceleration_derivatives(system, q, v, a, sensor.frame)
+    Jw = of.dA_da[:, :3]
+    rows: list[list[Array]] = [[], [], [], []]
+    for part in parts:
+        own = slice(0, 3) if part == "angular" else slice(3, 6)
+        x = A[:, own] if part == "angular" else A[:, own] - g
+        rows[0].append((back @ x[:, :, None])[:, :, 0])
+        rows[1].append(back @ (of.dA_dq[:, own] + skew(x) @ Jw))  # R* turns with the frame
+        rows[2].append(back @ of.dA_dv[:, own])
+        rows[3].append(back @ of.dA_da[:, own])
+    return Felt(*(np.concatenate(part, axis=1) for part in rows))
+
+
+def _joint_acceleration(sensor: Any, system: System, q: Array, v: Array, a: Array, g: Array) -> Felt:
+    places = _dofs(sensor, system)
+    zero = np.zeros((len(q), places.size, system.nv))
+    return Felt(a[:, places], zero, zero, np.broadcast_to(np.eye(system.nv)[places], zero.shape))
+
+
+def _dofs(sensor: Any, system: System) -> NDArray[np.intp]:
+    names = sensor.hinges
+    if names is None:
+        return np.arange(system.nv)
+    return np.concatenate([np.arange(system.nv)[system.v_slice(name)] for name in names])
+
+
+FEELS: dict[type[Sensor], Callable[..., Felt]] = {
+    Accelerometer: partial(_at_frame, parts=("linear",)),
+    AngularAcceleration: partial(_at_frame, parts=("angular",)),
+    Imu: partial(_at_frame, parts=("angular", "linear")),
+    JointAcceleration: _joint_acceleration,
+}
+
+
+class Readings:
+    """The sensors of a motion as one stacked reading.
+
+    Parameters
+    ----------
+    system : System
+        The robot.
+    sensors : sequence of Sensor
+        Those of ``kf.sensors`` that see positions and velocities, accelerometers, joint accelerations and torques.
+    """
+
+    def __init__(self, system: System, sensors: Sequence[Sensor]) -> None:
+        from scipy.linalg import block_diag
+
+        if isinstance(sensors, Sensor):
+            raise ModelError(f"sensors must be a list; write [{sensors.name}]")
+        self.system, self.sensors = system, tuple(sensors)
+        for sensor in self.sensors:
+            if not isinstance(sensor, Sensor):
+                raise ModelError(f"sensors must be those of kf.sensors, got {type(sensor).__name__}")
+            if not isinstance(sensor, (MotionSensor, JointTorque, *FEELS)):
+                raise ModelError(
+                    f"{sensor.name} has no place in a motion; sensors in time are positions, velocities, poses, "
+                    "gyroscopes, contacts, accelerometers, joint accelerations and joint torques"
+                )
+        self.sees_noise = any(not isinstance(sensor, MotionSensor) for sensor in self.sensors)
+        blocks: list[Block] = []
+        self.points_of: list[slice] = []
+        self.tangents_of: list[slice] = []
+        at = size = 0
+        noise, biases = [], []
+        for sensor in self.sensors:
+            own = self._points(sensor)
+            self.points_of.append(slice(at, at + own.size))
+            self.tangents_of.append(slice(size, size + own.tangent_size))
+            for point, tangent in own.blocks:
+                blocks.append(
+                    Block(slice(point.start + at, point.stop + at), slice(tangent.start + size, tangent.stop + size))
+                )
+            noise.append(_covariance(sensor, own.tangent_size))
+            biases.append(_bias(sensor, own))
+            at, size = at + own.size, size + own.tangent_size
+        self.points = Points(at, size, blocks)
+        self.R = block_diag(*noise) if noise else np.zeros((0, 0))
+        self.bias = np.concatenate(biases) if biases else np.zeros(0)
+
+    def _points(self, sensor: Sensor) -> Points:
+        if isinstance(sensor, MotionSensor):
+            return sensor.points(self.system)
+        if isinstance(sensor, JointTorque | JointAcceleration):
+            size = _dofs(sensor, self.system).size
+        else:
+            self.system.locate(sensor.frame)  # type: ignore[attr-defined]
+            size = sensor.entries  # type: ignore[attr-defined]
+        return Points(size, size, [])
+
+    def predict(self, q: Array, v: Array, a: Array | None, tau: Array | None, g: Array) -> Array:
+        """Readings (rows, size) of rows of states; a and the whole generalised force where sensors feel them."""
+        out = np.empty((len(q), self.points.size))
+        for sensor, own in zip(self.sensors, self.points_of):
+            if isinstance(sensor, MotionSensor):
+                out[:, own] = sensor.see(self.system, q, v).reading
+            elif isinstance(sensor, JointTorque):
+                out[:, own] = tau[:, _dofs(sensor, self.system)]  # type: ignore[index]
+            else:
+                out[:, own] = FEELS[type(sensor)](sensor, self.system, q, v, a, g).reading
+        return out + self.bias
+
+    def linear(
+        self, q: Array, v: Array, a: tuple[Array, Array, Array, Array, Array | None] | None, tau: Array | None, g: Array
+    ) -> tuple[Array, Array, Array | None]:
+        """Readings, and their Jacobians in (q, v) and in the generalised force (and wrenches), in tangents.
+
+        ``a`` is what :meth:`Stepper.linear_acceleration` returns.
+        """
+        nv, rows, m = self.system.nv, len(q), self.points.tangent_size
+        h, H = np.empty((rows, self.points.size)), np.zeros((rows, m, 2 * nv))
+        H_w = None
+        if a is not None:
+            inputs = a[3] if a[4] is None else np.concatenate([a[3], a[4]], axis=2)
+            H_w = np.zeros((rows, m, inputs.shape[2]))
+        for sensor, point, own in zip(self.sensors, self.points_of, self.tangents_of):
+            if isinstance(sensor, MotionSensor):
+                seen = sensor.see(self.system, q, v)
+                h[:, point] = seen.reading
+                for part, columns in ((seen.of_q, slice(0, nv)), (seen.of_v, slice(nv, 2 * nv))):
+                    if part is not None:
+                        H[:, own, columns] = part
+            elif isinstance(sensor, JointTorque):
+                places = _dofs(sensor, self.system)
+                h[:, point] = tau[:, places]  # type: ignore[index]
+                H_w[:, own, :nv] = np.eye(nv)[places]  # type: ignore[index]
+            else:
+                assert a is not None and H_w is not None
+                felt = FEELS[type(sensor)](sensor, self.system, q, v, a[0], g)
+                h[:, point] = felt.reading
+                H[:, own, :nv] = felt.of_q + felt.of_a @ a[1]
+                H[:, own, nv:] = felt.of_v + felt.of_a @ a[2]
+                H_w[:, own] = felt.of_a @ inputs
+        return h + self.bias, H, H_w
+
+    def stacked(self, given: Any) -> tuple[Array, bool]:
+        """Readings as (batch, N, size), and whether a batch was given; None is a sensor that reads nothing."""
+        if isinstance(given, np.ndarray) and len(self.sensors) != 1:
+            raise ShapeError(
+                f"readings must be a list with one array (N, size) for each of the {len(self.sensors)} sensors"
+            )
+        parts = [given] if isinstance(given, np.ndarray) else list(given)
+        if len(parts) != len(self.sensors):
+            raise ShapeError(
+                f"there are {len(parts)} readings for {len(self.sensors)} sensors; give one a sensor, or None"
+            )
+        arrays: list[Array | None] = []
+        for sensor, own, part in zip(self.sensors, self.points_of, parts):
+            size = own.stop - own.start
+            if part is None:
+                arrays.append(None)
+                continue
+            array = np.asarray(part, np.float64)
+            if array.ndim == 1 and size == 1:
+                array = array[:, None]
+            if array.ndim not in (2, 3) or array.shape[-1] != size:
+                raise ShapeError(f"{sensor.name}: its readings must be (N, {size}), got shape {array.shape}")
+            if np.isinf(array).any():
+                raise ModelError(f"{sensor.name} has an infinite reading; mark a missing one by NaN")
+            arrays.append(array)
+        known = [array for array in arrays if array is not None]
+        if not known:
+            raise ShapeError("no sensor has readings; give at least one array (N, size)")
+        steps = {array.shape[-2] for array in known}
+        if len(steps) > 1:
+            raise ShapeError(
+                f"sensors have {sorted(steps)} rows; all have one row a step: fill the steps without a reading with NaN"
+            )
+        lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
+        N = steps.pop()
+        out = np.full((*(lead or (1,)), N, self.points.size), np.nan)
+        for own, given_rows in zip(self.points_of, arrays):
+            if given_rows is not None:
+                out[..., own] = given_rows
+        for point, _ in self.points.blocks:
+            turn = out[..., point][..., -4:]
+            length = np.linalg.norm(turn, axis=-1)
+            if (np.abs(length - 1.0) > 1e-6).any():
+                raise ModelError("a quaternion among the readings is not of unit length; normalise it, (x, y, z, w)")
+        return out, bool(lead)
+
+
+def _covariance(sensor: Sensor, size: int) -> Array:
+    cov = np.asarray(sensor.cov, np.float64)
+    if cov.shape not in ((), (size,), (size, size)):
+        raise ShapeError(
+            f"{sensor.name}: its cov must be a number, ({size},) or ({size}, {size}), got shape {cov.shape}"
+        )
+    if not np.isfinite(cov).all():
+        raise ModelError(f"{sensor.name}: its cov has entries that are not finite; a missing reading is NaN")
+    matrix = cov * np.eye(size) if cov.ndim < 2 else cov
+    scale = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-12 * scale or (
+        size and np.linalg.eigvalsh(matrix)[0] < -1e-12 * size * scale
+    ):
+        raise ModelError(f"{sensor.name}: its cov is not symmetric and positive semi-definite")
+    return np.asarray(0.5 * (matrix + matrix.T), np.float64)
+
+
+def _bias(sensor: Sensor, own: Points) -> Array:
+    bias = np.asarray(sensor.bias, np.float64)
+    if bias.any() and own.blocks:
+        raise ModelError(f"{sensor.name}: a bias of what does not add (a quaternion) has no meaning here")
+    if bias.shape not in ((), (own.size,)):
+        raise ShapeError(f"{sensor.name} reads {own.size} numbers; its bias must be a number or ({own.size},)")
+    return np.broadcast_to(bias, (own.size,))
