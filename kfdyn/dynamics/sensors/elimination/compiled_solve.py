@@ -29,6 +29,10 @@ SENSE_CARRIED = Kernel("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRI
 DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
+# Rounding of a pseudo-inverse of couplings.
+ROUNDING = 1e-14
+
+
 class Means(NamedTuple):
     """What the sweep answers for B states: the five means; λ, multipliers and pivots, empty where not asked for."""
 
@@ -62,9 +66,9 @@ def run(
     system: System, program: Program, q: Array, v: Array, y: Array, g: Array, checks: bool = False
 ) -> tuple[bool, Means]:
     """Run the sweep over rows (B, ·): whether all have an answer, and what; with ``checks``, all that these need."""
-    size, n, tree, maps = len(y), system.n_bodies, system.open_tree, coordinate_maps(system)
+    size, n, tree, maps = len(y), system.n_bodies, system.open_tree, _shares(system)
     if maps is not None:
-        q, v = system.expand(q), times(v, maps[0])
+        q, v = system.expand(q), maps[0].times(v)
     told = (n if program.pushed else 0, *((n, program.n_rows, program.n_unknowns) if checks else (0, 0, 0)))
     dofs, bodies = (size, tree.nv), (size, n, 6)
     shapes = [dofs, dofs, bodies, bodies, (size, told[0], 6), (size, told[1], 6), (size, told[2]), (size, told[3])]
@@ -74,17 +78,41 @@ def run(
     entry = SENSE_CARRIED if program.carries else SENSE
     fine = entry(tree, size, *program.parameters, *told, q, v, y, g, *out) == FINE
     if maps is not None:
-        out = out._replace(a=times(out.a, maps[1]), tau=times(out.tau, maps[0].T))
+        out = out._replace(a=maps[1].times(out.a), tau=maps[2].times(out.tau))
     return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
 
 
-def times(x: Array, A: Array) -> Array:
-    """xA*, x (B, n): the same bits in any batch, which BLAS does not promise."""
-    out = np.zeros((len(x), len(A)))
-    for i, column in enumerate(A.T):
-        rows = np.flatnonzero(column)
-        out[:, rows] += x[:, i, None] * column[rows]
-    return out
+class Shares(NamedTuple):
+    """A matrix of couplings by its rows: those that copy one coordinate, and the others term by term."""
+
+    plain: Index
+    source: Index
+    mixed: list[tuple[int, list[tuple[int, float]]]]
+
+    @staticmethod
+    def of(A: Array) -> Shares:
+        """Of a matrix; what rounding has left of zeros and ones is taken off."""
+        A = np.where(np.abs(A) < ROUNDING, 0.0, np.where(np.abs(A - 1) < ROUNDING, 1.0, A))
+        copied = (np.count_nonzero(A, axis=1) == 1) & (A.sum(1) == 1)
+        plain = np.flatnonzero(copied)
+        mixed = [(int(r), [(int(i), float(A[r, i])) for i in np.flatnonzero(A[r])]) for r in np.flatnonzero(~copied)]
+        return Shares(plain, A[plain].argmax(1), mixed)
+
+    def times(self, x: Array) -> Array:
+        """xA*, x (B, n): the same bits in any batch, which BLAS does not promise."""
+        out = np.zeros((len(x), len(self.plain) + len(self.mixed)))
+        out[:, self.plain] = x[:, self.source]
+        for r, terms in self.mixed:
+            for i, factor in terms:
+                out[:, r] += factor * x[:, i]
+        return out
+
+
+@lru_cache(maxsize=64)
+def _shares(system: System) -> tuple[Shares, Shares, Shares] | None:
+    """Of X, which gives the open tree's rates; of what reads coordinates off these; and of X*, which gives forces."""
+    maps = coordinate_maps(system)
+    return None if maps is None else (Shares.of(maps[0]), Shares.of(maps[1]), Shares.of(maps[0].T))
 
 
 def deviations(system: System, program: Program, q: Array) -> tuple[bool, dict[str, Array]]:
