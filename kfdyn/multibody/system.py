@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError
-from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
-from kfdyn.multibody.layout import pack
-from kfdyn.multibody.lookup import Lookup
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.opened import Opened
-from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.parts_of_systems import (
+from kfdyn.errors import ModelError, as_list
+from kfdyn.multibody.calls.layout import pack
+from kfdyn.multibody.coordinates.expansion import Expansion, Places
+from kfdyn.multibody.coordinates.lookup import Lookup
+from kfdyn.multibody.coordinates.opened import Opened
+from kfdyn.multibody.coordinates.random_states import drawn_of_tree, random_constrained
+from kfdyn.multibody.coordinates.topology import parents_first
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.origin import Origin
+from kfdyn.multibody.parts.parts_of_systems import (
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,
     numbered,
     placed_frames,
 )
-from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
-from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
@@ -179,7 +179,8 @@ class System(Lookup, Opened):
         couplings: Iterable[Coupling] = (),
         loops: Iterable[Loop] = (),
     ) -> None:
-        couplings, loops = tuple(couplings), tuple(loops)
+        couplings = as_list(couplings, f"system {name!r}: couplings", "write [kf.Coupling(...), ...]")
+        loops = as_list(loops, f"system {name!r}: loops", "write [kf.Loop(...), ...]")
         if couplings or loops:
             tree = System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
             self._constrain(tree, couplings, loops)
@@ -194,7 +195,7 @@ class System(Lookup, Opened):
         put("indefinite_inertia", indefinite_inertia)
         if isinstance(bodies, Body):
             raise ModelError(f"system {name!r}: bodies are a list, and body {bodies.name!r} is one; write [body]")
-        put("bodies", tuple(bodies))
+        put("bodies", as_list(bodies, f"system {name!r}: bodies", "write [kf.Body(...), ...]"))
         expect_rigid_bodies(name, self.bodies)
         put("n_bodies", len(self.bodies))
         put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
@@ -327,7 +328,8 @@ class System(Lookup, Opened):
         >>> held.nv, abs(kf.forward_dynamics(held, [0.5, 1.0], None, [1.0, 2.0])).max() < 1e-12
         (2, np.True_)
         """
-        every = (*self.loops, *loops)
+        given = as_list(loops, f"system {self.name!r}: loops", "write [kf.Loop(...), ...]")
+        every = (*self.loops, *given)
         return self._of(self.open_tree, self.couplings, every) if every else self
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> System:
@@ -342,7 +344,8 @@ class System(Lookup, Opened):
         -------
         System
         """
-        every = (*self.couplings, *couplings)
+        given = as_list(couplings, f"system {self.name!r}: couplings", "write [kf.Coupling(...), ...]")
+        every = (*self.couplings, *given)
         return self._of(self.open_tree, every, self.loops) if every else self
 
     def like(self, tree: System) -> System:

@@ -9,11 +9,11 @@ import kfdyn as kf
 from kfdyn.dynamics.recursions.sensing.deviations import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
 from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
-from kfdyn.dynamics.sensors import swift
-from kfdyn.dynamics.sensors.layout import make_layout
-from kfdyn.dynamics.sensors.problem import make_problem
+from kfdyn.dynamics.sensors.elimination import compiled_solve
+from kfdyn.dynamics.sensors.elimination.layout import make_layout
+from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.errors import UnobservableError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.prepared import model_of
 
 MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 
@@ -21,7 +21,7 @@ MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 def both(system, q, v, sensors, readings):
     """The estimate by the sweep, and by numpy alone; None if the sweep does not serve."""
     make_layout.cache_clear()
-    swift._ready.clear()
+    compiled_solve._ready.clear()
     fast = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
     layouts = [problem.layout(group) for group in problem.groups]
@@ -30,7 +30,7 @@ def both(system, q, v, sensors, readings):
     served = [layout.programs[0] for layout in layouts]
     for layout in layouts:
         layout.programs[:] = [None]
-    swift._ready.clear()
+    compiled_solve._ready.clear()
     fast.std("a"), fast.checks  # now, as long as the sweep serves
     slow = kf.estimate_dynamics(system, q, v, sensors, readings)
     assert fast._swift and not slow._swift
@@ -99,7 +99,7 @@ def test_plain_python_computes_the_same():
     system, q, v, sensors, readings = every_kind(seed=9)
     compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
-    program = swift.program_of(problem, problem.groups[0])
+    program = compiled_solve.program_of(problem, problem.groups[0])
     y = np.concatenate(problem.readings, axis=1) - np.concatenate([s.biases(system) for s in sensors])
     n = system.n_bodies
     told = n, n, program.n_rows, program.n_unknowns
@@ -116,7 +116,7 @@ def test_plain_python_computes_the_same_deviations():
     system, q, v, sensors, readings = every_kind(seed=9)
     compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
-    program = swift.program_of(problem, problem.groups[0])
+    program = compiled_solve.program_of(problem, problem.groups[0])
     n = system.n_bodies
     out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(3))]
     assert DEVIATE.plain(model_of(system), *program.parameters, n, problem.q, *out) == 1
@@ -165,7 +165,7 @@ def test_nodes_of_every_way():
 def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
     system, q, v, sensors, readings = every_kind(batch=(5,))
     _, slow = both(system, q, v, sensors, readings)
-    run, spoilt = swift.run, []
+    run, spoilt = compiled_solve.run, []
 
     def partly(*args, **more):
         fine, answers = run(*args, **more)
@@ -174,8 +174,8 @@ def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
         spoilt.append(fine)
         return False, answers
 
-    monkeypatch.setattr(swift, "run", partly)
-    swift._ready.clear()
+    monkeypatch.setattr(compiled_solve, "run", partly)
+    compiled_solve._ready.clear()
     close(kf.estimate_dynamics(system, q, v, sensors, readings), slow, tol=1e-10)
     assert spoilt
 
