@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.operators.block_operators import block_diagonal, closed_loop, congruence, lower_inverse, one_step
-from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
+from kfdyn.estimation.recursions.linalg.covariances import clearly_noisy, clearly_positive
 
 if TYPE_CHECKING:
     from kfdyn.estimation.inference.filter_covariances import BoolArray, Method, Riccati
@@ -102,7 +102,10 @@ def _without_noise(cov: Riccati) -> BoolArray:
     R, m = ss.R, ss.m
     if ss.common.m == 1 and R.flat.min(initial=np.inf) > 0.0:
         return asked
-    if (R.diagonals() > 0.0).all() and clearly_positive(R.flat, m, _PIVOT, np.empty(ss.common.most_outputs**2)):
+    n, most = ss.common.most_states, ss.common.most_outputs
+    if n and clearly_noisy(ss.H.ragged, ss.Q.ragged, R.ragged, cov.P.flat, _PIVOT, np.empty(most * (most + n))):
+        return asked
+    if (R.diagonals() > 0.0).all() and clearly_positive(R.flat, m, _PIVOT, np.empty(most**2)):
         return asked
     size = R.diagonals() + block_diagonal(ss.H.like(ss.H.flat**2)).forward(cov.P.diagonals())
     unit = ss.output_blocks(np.sqrt(np.where(size > 0.0, size, 1.0)))
