@@ -57,7 +57,7 @@ class Means(NamedTuple):
 def program_of(problem: Problem, group: Group) -> Program | None:
     """The program of a group's layout, made in general position; None if it does not serve."""
     system = problem.system
-    if isinstance(system, FlexibleSystem) or system.loops:
+    if isinstance(system, FlexibleSystem) or system.loops or not system.nv:
         return None
     key = system, problem.sensors, group.pattern
     if key not in _programs:
@@ -145,8 +145,8 @@ def together(shapes: list[tuple[int, ...]]) -> list[Array]:
 
 def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
     """Fill the means by the sweep; the states that are left, by group."""
-    if not problem.size or not problem.system.nv:
-        return [(group, group.members) for group in problem.groups]
+    if not problem.size:
+        return []
     y, rest, served_all = clean_readings(problem), [], True
     for group in problem.groups:
         program, members = program_of(problem, group), group.members
@@ -166,7 +166,7 @@ def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
 
 def served(problem: Problem) -> tuple[Group, Program] | None:
     """The group and the program, if there is one group and all sweeps serve it."""
-    if len(problem.groups) != 1 or not problem.size or not problem.system.nv:
+    if len(problem.groups) != 1 or not problem.size:
         return None
     (group,) = problem.groups
     program = program_of(problem, group)
