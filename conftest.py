@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from functools import wraps
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +36,11 @@ settings.load_profile(os.environ.get("KFDYN_EXAMPLES") or "same")
 # Hypothesis also draws constants that it finds in the modules imported by then: other examples in another order of the
 # tests, in another worker, or when one failure is drawn again. It has no setting for that; this way it finds none.
 providers._get_local_constants = lambda: providers._local_constants
+
+# Modules that need what is not among the test tools are left out where it is missing.
+collect_ignore = [
+    f"kfdyn/bridge/{name}{part}.py" for name in ("jax", "torch") if not find_spec(name) for part in ("", "_calls")
+]
 
 # Set by tests/fuzz.py: when to stop, and where to leave the number of examples of each test.
 _UNTIL, _COUNTS = os.environ.get("KFDYN_FUZZ_UNTIL"), os.environ.get("KFDYN_FUZZ_COUNTS")

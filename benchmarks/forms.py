@@ -1,4 +1,4 @@
-"""Other forms of the filter beside the one with covariances: square roots, the score, and a chain in blocks."""
+"""Other forms of the filter beside the one with covariances: square roots and the score."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,6 @@ from benchmarks.report import Report, seconds
 from benchmarks.timing import environment, race
 
 SIZES = ((1, 1), (2, 1), (4, 1), (4, 2), (6, 1), (6, 3), (12, 1))
-BLOCKS = 8
 
 
 def even(parent: np.ndarray, n: int, m: int) -> kf.StateSpace:
@@ -40,26 +39,9 @@ def forms(ss: kf.StateSpace) -> dict[str, Callable[[], object]]:
     }
 
 
-def in_blocks(nodes: int, n: int) -> dict[str, Callable[[], object]]:
-    """A long chain, whole and in blocks: the processor time of all threads is the work."""
-    ss = even(chain_parent(nodes), n, 1)
-    T = np.random.default_rng(1).normal(size=nodes)
-
-    def whole() -> None:
-        fresh(ss, T, smooth=False)
-
-    def blocks() -> None:
-        ss._cache.clear()
-        kf.parallel_filter(ss, T, blocks=BLOCKS)
-
-    return {"whole": whole, "in blocks": blocks}
-
-
 def run(quick: bool = False) -> Report:
-    nodes, long, budget = (100, 4_000, 0.02) if quick else (1000, 40_000, 0.6)
+    nodes, budget = (100, 0.02) if quick else (1000, 0.6)
     found = {name: race(forms(ss), budget) for name, ss in models(nodes)}
-    blocks = {str(n): race(in_blocks(long, n), budget) for n in (2, 6)}
-    work = {n: took["in blocks"] / took["whole"] for n, took in blocks.items()}
     return Report(
         "forms",
         f"Square roots and scores beside covariances, {nodes} nodes",
@@ -79,11 +61,7 @@ def run(quick: bool = False) -> Report:
         [
             "n states and m outputs to each node; filter, smoother with its covariances, and score of a model that "
             "nobody has seen yet: nothing is kept from run to run. The score is compared with the smoother.",
-            f"A chain of {long:,} nodes in {BLOCKS} blocks takes "
-            + " and ".join(f"{times:.1f} times the work of the whole with {n} states" for n, times in work.items())
-            + "; the gain is the number of cores over this.",
-            "Shortest processor time of many runs, the forms taking turns; one thread but for the blocks, where all "
-            "threads are added up.",
+            "Shortest processor time of many runs, the forms taking turns; one thread.",
         ],
-        {"seconds": found, "blocks": blocks},
+        {"seconds": found},
     )

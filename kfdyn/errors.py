@@ -1,5 +1,25 @@
 """The package's exceptions: every one is a ``ValueError`` that names the culprit and the cure."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """Return what a value looks like in a message: one line, and only its start where it is long."""
+    return " ".join(repr(value).split())[:most]
+
+
+def as_list(value: Iterable[T], what: str, cure: str) -> tuple[T, ...]:
+    """Return the entries of a list, or refuse what is none; ``cure`` says what to write."""
+    try:
+        return tuple(value)
+    except TypeError:
+        raise ModelError(f"{what} must be a list, got {shown(value)}; {cure}") from None
+
 
 class KfdynError(ValueError):
     """Base class of all errors raised on bad input.

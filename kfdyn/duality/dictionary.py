@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import KfdynError
 from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -160,7 +160,7 @@ DICTIONARY: tuple[Entry, ...] = (
     Entry("", "whitened innovations D^-½ε of T = p = 𝓜β", "modal (diagonalised) velocities: KE = ½‖·‖²",
           "kfdyn.InnovationsFactor"),
     Entry("", "square-root filter", "square-root articulated body inertia", "kfdyn.kalman_filter"),
-    Entry("", "associative-scan filter", "O(log N)-depth forward dynamics", "kfdyn.estimation.parallel_filter"),
+    Entry("", "associative-scan filter", "O(log N)-depth forward dynamics", "kfdyn.textbook.scan.scan"),
     Entry("", "sampling N(0, 𝓜⁻¹)", "thermal velocities, cov kT 𝓜⁻¹, exact and O(N)", "kfdyn.InnovationsFactor"),
 )  # fmt: skip
 

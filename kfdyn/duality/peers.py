@@ -98,18 +98,20 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
 
     assert origin is not None
     model, *_ = compile_mjcf(Source("MJCF", origin.data, origin.file(), None))  # as the reader did
-    data, inverse = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     data.qpos[:] = to_mujoco(system.open_tree, model, system.expand(q)).q
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     (mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb)(model, data)
-    mujoco.mj_factorM(model, data)
-    mujoco.mj_solveM(model, data, inverse, np.eye(model.nv))
     v = _unit_velocities(to_mujoco, model, system, q)
-    if system.is_tree:  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
-        to_ours = np.linalg.inv(v.T)
-        return np.asarray(to_ours @ inverse @ to_ours.T)
-    return _in_outputs(system, q, v @ invert(inverse) @ v.T)
+    if not system.is_tree:  # the open tree's 𝓜 may be singular, as that of knees whose slides have no mass of their own
+        for row, unit in zip(matrix, np.eye(model.nv)):
+            mujoco.mj_mulM(model, data, row, unit)
+        return _in_outputs(system, q, v @ matrix @ v.T)
+    mujoco.mj_factorM(model, data)
+    mujoco.mj_solveM(model, data, matrix, np.eye(model.nv))
+    to_ours = np.linalg.inv(v.T)  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
+    return np.asarray(to_ours @ matrix @ to_ours.T)
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:

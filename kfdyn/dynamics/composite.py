@@ -36,6 +36,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
     (3.0, 9.0)
     """
     from kfdyn.estimation.model.blocks import Blocks
+    from kfdyn.estimation.model.state_space import expect_model
     from kfdyn.estimation.recursions.lyapunov import forward
 
     if hasattr(ss, "hinge_names"):
@@ -43,6 +44,7 @@ def composite_inertias(ss: StateSpace) -> Blocks:
             f"composite_inertias takes a model, not a system: composite_inertias(as_estimation({ss.name!r}, q)), since "
             "what a hinge carries depends on where it stands"
         )
+    expect_model(ss)
     phi, R = ss.phi.ragged, Blocks(ss.Q.flat.copy(), ss.n, ss.n)
     forward(ss.tree.order, ss.tree.parent, phi, phi, R.ragged, np.empty(ss.common.most_states**2))
     return R

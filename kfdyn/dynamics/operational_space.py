@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import DENSE, States
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
-from kfdyn.errors import ModelError
+from kfdyn.dynamics.solving.forest import DENSE, States
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System, jacobian
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.prepared import Model, model_of
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.prepared import Model, model_of
 from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ def operational_space_compliance(
     expect_system(system)
     names = [frames] if isinstance(frames, str) else list(frames) if isinstance(frames, Iterable) else [frames]
     if not all(isinstance(name, str) for name in names):
-        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {frames!r:.80}")
+        raise ModelError(f"frames must be names of bodies or frames of system {system.name!r}, got {shown(frames)}")
     located = [system.locate(name) for name in names]
     bodies = np.array([body for body, _, _ in located], dtype=np.int64)
     positions = np.array([position for _, _, position in located]).reshape(-1, 3)
@@ -153,6 +153,6 @@ COMPLIANCE = Solver(
     "operational_space_compliance",
     "kfdyn.dynamics.recursions.compliance",
     "COMPLIANCE",
-    coupled="kfdyn.dynamics.recursions.geared_control",
+    coupled="kfdyn.dynamics.recursions.coupled.geared_control",
     most=DENSE,
 )

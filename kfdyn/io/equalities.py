@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,20 +35,20 @@ def couplings_of(
     """One coupling for each hinge that others follow, through chains of followers; and notes on what is left free.
 
     ``movable`` are hinges of one dof; ``locked`` are fixed ones, whose followers stand still at their offset, and so do
-    those of :data:`NOTHING`. Polynomials that follow polynomials are composed.
+    those of :data:`NOTHING`. Polynomials that follow polynomials are nested, and composed where one is a line.
     """
     rule: dict[str, Mimic] = {}
-    groups: dict[str | None, dict[str, Array]] = {}
+    groups: dict[str | None, dict[str, Nested]] = {}
     lost, again = [], []
     for mimic in mimics:
         if mimic.hinge in movable:
             again += [mimic.hinge] * (mimic.hinge in rule)
             rule.setdefault(mimic.hinge, mimic)
     for name in rule:
-        of, function, seen = name, np.array([0.0, 1.0]), [name]
+        of, function, seen = name, Nested(()), [name]
         while of in rule:  # q(name) = function of q(of)
             step = rule[of]
-            function, of = _composed(function, np.array([step.offset, step.multiplier, *step.curve])), step.of
+            function, of = function.after(np.array([step.offset, step.multiplier, *step.curve])), step.of
             if of in seen:
                 loop = " -> ".join([*seen[seen.index(of) :], of])
                 raise ModelError(f"mimic joints follow each other in a circle: {loop}; let one of them be free")
@@ -61,10 +62,10 @@ def couplings_of(
     couplings = []
     for driver, followers in groups.items():
         if driver is None:
-            at_rest = [float(function[0]) for function in followers.values()]
+            at_rest = [float(function(np.zeros(()))) for function in followers.values()]
             couplings.append(Coupling(tuple(followers), np.zeros((len(followers), 0)), at_rest))
         else:
-            couplings.append(Coupling.by_functions(driver, followers))
+            couplings.append(Coupling.by_functions(driver, {name: f.simplest for name, f in followers.items()}))
     notes = [f"mimic joints move freely, what they follow has not one dof: {listed(lost)}"] if lost else []
     if again:
         notes.append(f"joints that follow several others follow the first alone: {listed(again)}")
@@ -78,6 +79,43 @@ def _composed(outer: Array, inner: Array) -> Array:
         out = np.convolve(out, inner)
         out[0] += x
     return out
+
+
+class Nested(NamedTuple):
+    """A polynomial of a polynomial of …, the outermost first, evaluated one in the other.
+
+    Their composition has the degree 4ⁿ and coefficients that cancel: of four Chebyshev polynomials T₄ it has no digit
+    left in [−1, 1]. It is made where one of two is a line, which leaves the degree as it is.
+    """
+
+    polynomials: tuple[Array, ...]
+
+    def after(self, inner: Array) -> Nested:
+        """Return this function of ``inner``."""
+        inner = inner[: max(2, int(np.flatnonzero(inner).max(initial=0)) + 1)]
+        if self.polynomials and min(len(self.polynomials[-1]), len(inner)) <= 2:
+            return Nested((*self.polynomials[:-1], _composed(self.polynomials[-1], inner)))
+        return Nested((*self.polynomials, inner))
+
+    @property
+    def simplest(self) -> Array | Nested:
+        """Coefficients where there is one polynomial, else itself: what a Coupling by functions takes."""
+        return self.polynomials[0] if len(self.polynomials) == 1 else self
+
+    def derivative(self, order: int) -> Callable[[Array], Array]:
+        """Return the derivative of so high an order, at most three, as a function."""
+        return partial(self.__call__, order=order)
+
+    def __call__(self, s: Array, order: int = 0) -> Array:
+        """f(s), or a derivative: Faà di Bruno's formula from the innermost outward."""
+        s = np.asarray(s, float)
+        x, x1, x2, x3 = s, np.ones(s.shape), np.zeros(s.shape), np.zeros(s.shape)
+        for c in self.polynomials[::-1]:
+            p = np.polynomial.Polynomial(c)
+            y1, y2, y3 = (p.deriv(k)(x) for k in (1, 2, 3))
+            x3 = y3 * x1**3 + 3 * y2 * x1 * x2 + y1 * x3
+            x, x1, x2 = p(x), y1 * x1, y2 * x1**2 + y1 * x2
+        return (x, x1, x2, x3)[order]
 
 
 class MjEqualities(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration, Imu
+from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
 from kfdyn.dynamics.sensors.in_motion import MotionSensor
-from kfdyn.dynamics.sensors.joint_kinds import JointAcceleration, JointTorque
+from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose

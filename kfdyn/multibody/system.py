@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError
-from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
-from kfdyn.multibody.layout import pack
-from kfdyn.multibody.lookup import Lookup
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.opened import Opened
-from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.parts_of_systems import (
+from kfdyn.errors import ModelError, as_list
+from kfdyn.multibody.calls.layout import pack
+from kfdyn.multibody.coordinates.expansion import Places, expansion_of
+from kfdyn.multibody.coordinates.lookup import Lookup
+from kfdyn.multibody.coordinates.opened import Opened
+from kfdyn.multibody.coordinates.random_states import drawn_of_tree, random_constrained
+from kfdyn.multibody.coordinates.topology import parents_first
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.origin import Origin
+from kfdyn.multibody.parts.parts_of_systems import (
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,
     numbered,
     placed_frames,
 )
-from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
-from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
@@ -73,6 +73,8 @@ class System(Lookup, Opened):
         The same bodies without couplings and loops.
     body_names, hinge_names : tuple of str
         One each per body.
+    dof_names : tuple of str
+        One for each entry of v.
     parent : (n_bodies,)
         Index of each body's parent, −1 at a root.
     armature, damping, stiffness, friction, lower, upper, speed, effort : (nv,)
@@ -179,7 +181,8 @@ class System(Lookup, Opened):
         couplings: Iterable[Coupling] = (),
         loops: Iterable[Loop] = (),
     ) -> None:
-        couplings, loops = tuple(couplings), tuple(loops)
+        couplings = as_list(couplings, f"system {name!r}: couplings", "write [kf.Coupling(...), ...]")
+        loops = as_list(loops, f"system {name!r}: loops", "write [kf.Loop(...), ...]")
         if couplings or loops:
             tree = System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
             self._constrain(tree, couplings, loops)
@@ -194,7 +197,7 @@ class System(Lookup, Opened):
         put("indefinite_inertia", indefinite_inertia)
         if isinstance(bodies, Body):
             raise ModelError(f"system {name!r}: bodies are a list, and body {bodies.name!r} is one; write [body]")
-        put("bodies", tuple(bodies))
+        put("bodies", as_list(bodies, f"system {name!r}: bodies", "write [kf.Body(...), ...]"))
         expect_rigid_bodies(name, self.bodies)
         put("n_bodies", len(self.bodies))
         put("gravity", read_only(gravity, (3,), f"system {name!r}: gravity"))
@@ -225,7 +228,7 @@ class System(Lookup, Opened):
         expect_loops(tree, loops)
         if loops:
             put("_base", self._of(tree, couplings, ()) if couplings else tree)
-        expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
+        expansion = self._base._expansion if loops and couplings else expansion_of(tree, couplings)
         same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
         for key in (*same, "mass", "frames", "origin", "is_specialised", "_frame", "_hinge"):
             put(key, getattr(tree, key))
@@ -294,6 +297,17 @@ class System(Lookup, Opened):
         return Places(self.layout.q_start, self.layout.v_start, tuple(body.hinge for body in self.bodies))
 
     @property
+    def dof_names(self) -> tuple[str, ...]:
+        """One for each entry of v: the hinge's name, or "base[2]" for one of several dofs."""
+        following = {name for c in self.couplings for name in c.hinges if name not in c.named}
+        names: list[str] = []
+        for name, body in zip(self.hinge_names, self.bodies):
+            if name not in following:
+                m = body.hinge.nv
+                names += [name] if m == 1 else [f"{name}[{i}]" for i in range(m)]
+        return tuple(names)
+
+    @property
     def without_loops(self) -> System:
         """The same bodies and couplings without loops, in the same coordinates."""
         return self if not self.loops else self._base
@@ -327,7 +341,8 @@ class System(Lookup, Opened):
         >>> held.nv, abs(kf.forward_dynamics(held, [0.5, 1.0], None, [1.0, 2.0])).max() < 1e-12
         (2, np.True_)
         """
-        every = (*self.loops, *loops)
+        given = as_list(loops, f"system {self.name!r}: loops", "write [kf.Loop(...), ...]")
+        every = (*self.loops, *given)
         return self._of(self.open_tree, self.couplings, every) if every else self
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> System:
@@ -342,7 +357,8 @@ class System(Lookup, Opened):
         -------
         System
         """
-        every = (*self.couplings, *couplings)
+        given = as_list(couplings, f"system {self.name!r}: couplings", "write [kf.Coupling(...), ...]")
+        every = (*self.couplings, *given)
         return self._of(self.open_tree, every, self.loops) if every else self
 
     def like(self, tree: System) -> System:

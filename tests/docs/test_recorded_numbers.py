@@ -198,10 +198,6 @@ def test_forms_of_the_filter():
         for n in (4, 6):
             took = found["seconds"][f"{shape}, n = {n}, m = 1"]
             assert 1.15 < took["score"] / took["smoother"] < 1.55, (shape, n)
-    assert "five to ten times the work of the serial filter" in " ".join(kf.parallel_filter.__doc__.split())
-    assert set(found["blocks"]) == {"2", "6"}
-    for took in found["blocks"].values():
-        assert 5 < took["in blocks"] / took["whole"] < 10
 
 
 def test_fits():

@@ -15,7 +15,6 @@ OF_A_MODEL = {
     "score": lambda x: kf.score(x, np.zeros(6)),
     "score of a batch": lambda x: kf.score(x, np.zeros((2, 6))),
     "smooth_batch": lambda x: kf.smooth_batch(x, np.zeros((2, 6))),
-    "parallel_filter": lambda x: kf.parallel_filter(x, np.zeros(6)),
     "innovations_factor": kf.innovations_factor,
     "inverse_element": lambda x: kf.inverse_element(x, 0, 0),
     "Operators": kf.Operators,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_models import random_case
 
-from kfdyn.estimation.model.arrays import Arrays
+from kfdyn.estimation.model.state_space import Arrays
 from kfdyn.estimation.recursions.state_space import MODEL
 from kfdyn.sweeps import Packed
 

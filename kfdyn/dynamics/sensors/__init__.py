@@ -4,7 +4,7 @@ The kinds are to be had as ``kf.sensors.JointTorque`` and so on; :func:`estimate
 :func:`place_sensors` as ``kf.estimate_dynamics``.
 """
 
-from kfdyn.dynamics.sensors.body_kinds import Accelerometer, AngularAcceleration, ExternalForce, ForceTorque, Imu
+from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, ExternalForce, ForceTorque, Imu
 from kfdyn.dynamics.sensors.estimate import estimate_dynamics
 from kfdyn.dynamics.sensors.from_data import FromData, from_data
 from kfdyn.dynamics.sensors.gradient import SensorGradient
@@ -20,7 +20,7 @@ from kfdyn.dynamics.sensors.in_motion import (
     Position,
     Velocity,
 )
-from kfdyn.dynamics.sensors.joint_kinds import (
+from kfdyn.dynamics.sensors.joint_sensors import (
     JointAcceleration,
     JointPrior,
     JointTorque,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.factor import Factor
-from kfdyn.dynamics.sensors.layout import Node
-from kfdyn.dynamics.sensors.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.factor import Factor
+from kfdyn.dynamics.sensors.elimination.layout import Node
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.solve import Load, solve
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.dynamics.sensors.sharing import coordinate_maps
-from kfdyn.dynamics.sensors.solve import Load, solve
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate

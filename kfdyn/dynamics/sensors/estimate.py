@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.problem import make_problem
-from kfdyn.dynamics.sensors.readings import load_of
-from kfdyn.dynamics.sensors.readout import read_out
+from kfdyn.dynamics.sensors.elimination.compiled_solve import at_once, means, remember
+from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
+from kfdyn.dynamics.sensors.elimination.readout import read_out
+from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
-from kfdyn.dynamics.sensors.solve import solve
-from kfdyn.dynamics.sensors.swift import at_once, means, remember
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.errors import SingularError, UnobservableError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 
 def estimate_dynamics(
@@ -63,6 +66,8 @@ def estimate_dynamics(
     ------
     UnobservableError
         If the sensors leave something undetermined, or exact readings say the same twice; it names what and the cure.
+        What rounding decides may be answered with a large standard deviation: look at ``std``. Of torques alone it is
+        refused, as by :func:`forward_dynamics`, where a dof has no inertia left in double precision.
 
     Notes
     -----
@@ -85,8 +90,15 @@ def estimate_dynamics(
     expect_system(system)
     known = at_once(system, q, v, sensors, readings, gravity)
     if known is not None:
-        return known
+        program, q, v, five = known
+        one = np.ndim(five[0]) == 1
+        made = DynamicsEstimate(
+            lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five, True
+        )
+        made._straight = system, program, q
+        return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
+    _expect_inertia(problem)
     out = DynamicsEstimate.empty(problem)
     for group, left in means(problem, out):
         for members, factor in problem.parts_of(group, left):
@@ -94,3 +106,16 @@ def estimate_dynamics(
             read_out(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
     remember(problem)
     return out
+
+
+def _expect_inertia(problem: Problem) -> None:
+    """Refuse coupled robots of which torques alone are read where their mass matrix is singular in double precision.
+
+    What couplings join is eliminated far from the hinges, where pivots do not tell rounding from inertia.
+    """
+    if not problem.system.couplings or not all(isinstance(sensor, JointTorque) for sensor in problem.sensors):
+        return
+    try:
+        States(problem.system, problem.lead, {"q": problem.q}).expect_invertible()
+    except SingularError as error:
+        raise UnobservableError(f"the sensors leave undetermined: {error}") from None

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.body_kinds import Accelerometer, ForceTorque, Imu
-from kfdyn.dynamics.sensors.joint_kinds import JointTorque
+from kfdyn.dynamics.sensors.body_sensors import Accelerometer, ForceTorque, Imu
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array, Sensor
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System

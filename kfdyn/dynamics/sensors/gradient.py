@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.factor import Factor
-from kfdyn.dynamics.sensors.marginals import marginals
-from kfdyn.dynamics.sensors.readings import load_of
+from kfdyn.dynamics.sensors.covariances import local_multipliers
+from kfdyn.dynamics.sensors.elimination.factor import Factor
+from kfdyn.dynamics.sensors.elimination.marginals import marginals
+from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.dynamics.sensors.solve import solve
-from kfdyn.dynamics.sensors.spread import local_multipliers
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import skew
 

@@ -8,19 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.covariances import standard_deviations_of
 from kfdyn.dynamics.sensors.dofs import expect_served
-from kfdyn.dynamics.sensors.gather import gather, unlike, unsuited
-from kfdyn.dynamics.sensors.general_position import in_general_position
-from kfdyn.dynamics.sensors.layout import Layout
-from kfdyn.dynamics.sensors.problem import Problem, make_problem
-from kfdyn.dynamics.sensors.readings import check_sensors
-from kfdyn.dynamics.sensors.readout import QUANTITIES
+from kfdyn.dynamics.sensors.elimination.gather import gather, in_general_position, unlike, unsuited
+from kfdyn.dynamics.sensors.elimination.layout import Layout
+from kfdyn.dynamics.sensors.elimination.problem import Problem, check_sensors, make_problem
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES
+from kfdyn.dynamics.sensors.elimination.unobservable import Undetermined, undetermined
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.dynamics.sensors.spread import standard_deviations_of
-from kfdyn.dynamics.sensors.undetermined import Undetermined, undetermined
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
 FOLLOWS = 1e-6

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.elimination.problem import check_sensors
 from kfdyn.dynamics.sensors.observability import Observability, observability
-from kfdyn.dynamics.sensors.readings import check_sensors
 from kfdyn.dynamics.sensors.sensor import Sensor
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 Target = str | tuple[str, str] | Callable[[Observability], float]
 
@@ -102,10 +102,9 @@ def place_sensors(
     (ForceTorque('elbow'),)
     """
     expect_system(system)
-    sensors, candidates = check_sensors(sensors), check_sensors(candidates, "candidate")
-    if not 0 < count <= len(candidates):
-        raise ModelError(f"cannot choose {count} of {len(candidates)} candidates")
-    have, left = list(sensors), list(candidates)
+    have, left = list(check_sensors(sensors)), list(check_sensors(candidates, "candidate"))
+    if not isinstance(count, int | np.integer) or not 0 < count <= len(left):
+        raise ModelError(f"cannot choose {shown(count)} of {len(left)} candidates")
     lost, rms, entries = _score(system, q, have, target)
     undetermined, sizes, chosen = [lost], [rms], []
     steps = []
@@ -128,6 +127,8 @@ def _score(system: System, q: ArrayLike, sensors: Sequence[Sensor], target: Targ
     if callable(target):
         value = float(target(seen))
         return int(not np.isfinite(value)), value if np.isfinite(value) else 0.0, 1
+    if not isinstance(target, str) and not (isinstance(target, tuple) and len(target) == 2):
+        raise ModelError(f'target must be a quantity as "a", ("tau", "elbow") or a function, got {shown(target)}')
     key, at = (target, None) if isinstance(target, str) else target
     std = seen.std(key)
     if at is not None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.sensors.problem import Problem
-from kfdyn.dynamics.sensors.readout import QUANTITIES, Checks
+from kfdyn.dynamics.sensors.elimination.problem import Problem
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks
 from kfdyn.dynamics.sensors.sensor import Array, Index
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
     from kfdyn.dynamics.sensors.gradient import SensorGradient
-    from kfdyn.dynamics.sensors.program import Program
     from kfdyn.multibody import System
 
 Part = str | tuple[str, str]
@@ -82,7 +82,7 @@ class DynamicsEstimate:
     @cached_property
     def checks(self) -> Checks:
         """Readings held against the estimate, with the leading axes as one; O(N) a state, when first asked for."""
-        from kfdyn.dynamics.sensors.checks import hold_against
+        from kfdyn.dynamics.sensors.elimination.compiled_solve import hold_against
 
         return hold_against(self)
 
@@ -129,7 +129,7 @@ class DynamicsEstimate:
 
     def std(self, what: str) -> Array:
         """Marginal standard deviations, of the shape of the quantity named: "a", "tau", ... ; O(N) for all at once."""
-        from kfdyn.dynamics.sensors.spread import standard_deviations
+        from kfdyn.dynamics.sensors.covariances import standard_deviations
 
         if what not in QUANTITIES:
             raise ModelError(f"no standard deviation of {what!r}; there are {', '.join(QUANTITIES)}")
@@ -151,7 +151,7 @@ class DynamicsEstimate:
         (..., m, n) array
             One pair of sweeps a row: O(nv N) for "a".
         """
-        from kfdyn.dynamics.sensors.spread import covariance
+        from kfdyn.dynamics.sensors.covariances import covariance
 
         return covariance(self, what, what if other is None else other)
 
@@ -162,7 +162,7 @@ class DynamicsEstimate:
         Computed from the multipliers, −m / std(m), so exact readings have them too; NaN where a reading is missing,
         0 where nothing else checks it.
         """
-        from kfdyn.dynamics.sensors.spread import normalised_residuals
+        from kfdyn.dynamics.sensors.covariances import normalised_residuals
 
         return normalised_residuals(self)
 

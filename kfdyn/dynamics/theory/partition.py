@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.parts import Parts, share_out, split_node
 from kfdyn.dynamics.theory.parted import Partition
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.dynamics.theory.parts import Parts, share_out, split_node
+from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.estimation.model.model_arguments import expect_model
+from kfdyn.estimation.model.state_space import expect_model
 
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[Sequence[int]] | None]
@@ -78,16 +78,18 @@ def partition_hinges(
     expect_model(ss)
     if correlated not in ("raise", "block", "decorrelate"):
         raise ModelError(f"correlated must be 'raise', 'block' or 'decorrelate', not {correlated!r}")
-    if groups is not None and not hasattr(groups, "__len__"):
-        raise ShapeError(f"groups must be a sequence over the nodes, got {groups!r:.60}")
+    if groups is not None and not isinstance(groups, Sequence | np.ndarray):
+        raise ShapeError(f"groups must be a sequence over the nodes, got {shown(groups)}")
     if groups is not None and len(groups) != len(ss):
         raise ShapeError(
             f"groups has {len(groups)} entries, but there are {len(ss)} nodes; give one (or None) for each"
         )
+    if not isinstance(transitions, Mapping | None):
+        raise ModelError(f"transitions must map nodes to arrays, as in {{2: [phi]}}, got {shown(transitions)}")
     given = {} if transitions is None else dict(transitions)
     for k in given:
-        if not 0 <= k < len(ss):
-            raise ModelError(f"transitions names node {k}, but there are only the nodes 0 to {len(ss) - 1}")
+        if not isinstance(k, int | np.integer) or not 0 <= k < len(ss):
+            raise ModelError(f"transitions names node {shown(k)}, but there are only the nodes 0 to {len(ss) - 1}")
     nodes = [
         split_node(
             ss,

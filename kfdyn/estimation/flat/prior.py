@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks
-from kfdyn.estimation.model.tree import Tree
-
-if TYPE_CHECKING:
-    from kfdyn.estimation.model.state_space import StateSpace
-
-
-def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray | None:
-    """Places of the flat states in a stacked state, increasing; None if there is none.
-
-    ``flat`` gives True or a mask for each node; False, or a mask of nothing else, says that the node has no such state.
-    """
-    if not isinstance(flat, Mapping):
-        raise ModelError(
-            "flat must map nodes to True or to masks of their states, as {3: True} or {3: [True, False]}; got "
-            f"{type(flat).__name__} {flat!r:.60}"
-        )
-    found = [np.zeros(0, dtype=np.int64)]
-    for k, mask in flat.items():
-        if not isinstance(k, int | np.integer) or not 0 <= k < len(tree):
-            raise TreeError(f"flat names node {k!r}; the nodes are 0 to {len(tree) - 1}")
-        which = np.asarray(mask)
-        if which.dtype != bool or which.shape not in ((), (int(n[k]),)):
-            raise ShapeError(
-                f"flat[{k}] must be True, or a mask with one bool for each of the {n[k]} states of "
-                f"{tree.label(int(k))}; got {which.dtype} of shape {which.shape}"
-            )
-        found.append(state[k] + np.flatnonzero(np.broadcast_to(which, (int(n[k]),))))
-    places = np.sort(np.concatenate(found))
-    return places if places.size else None
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.operators.covariances import Covariances
+from kfdyn.estimation.operators.model_operators import Operators
 
 
 class Columns(NamedTuple):
@@ -95,10 +67,6 @@ def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
     noise; s² is what the measurements could resolve at best if nothing else were unknown, so that it does not drown
     what the data say, in any units.
     """
-    from kfdyn.estimation.model.state_space import StateSpace
-    from kfdyn.estimation.operators.covariances import Covariances
-    from kfdyn.estimation.operators.model_operators import Operators
-
     assert ss.flat is not None
     plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)
     op = Operators(plain)
@@ -122,13 +90,3 @@ def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
     Q[ss.Q.offsets[nodes] + within * (ss.n[nodes] + 1)] += s[ss.flat] ** 2
     inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat)
     return inner, s
-
-
-def expect_proper(ss: StateSpace, what: str) -> None:
-    """Refuse a model with flat states where an infinite covariance has no meaning."""
-    if ss.flat is not None:
-        node = int(np.searchsorted(ss.arrays.state, ss.flat[0], side="right")) - 1
-        raise ModelError(
-            f"{ss.tree.label(node)} has a flat prior, so {what} would be infinite; kalman_filter, bryson_frazier and "
-            "score take flat priors, for the rest give the node a finite Q"
-        )

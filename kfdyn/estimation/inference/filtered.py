@@ -4,18 +4,57 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.inference.filter_sweep import sweep
-from kfdyn.estimation.inference.filter_words import FilterWords
-from kfdyn.estimation.inference.riccati import BoolArray, Riccati
+from kfdyn.estimation.inference.batching import count_rows
+from kfdyn.estimation.inference.factor import solve_D
+from kfdyn.estimation.inference.filter_covariances import BoolArray, Riccati
+from kfdyn.estimation.inference.filter_sweep import batch_of, sweep
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import finite_likelihood
-from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.state_space import StateSpace, described
+from kfdyn.estimation.operators.model_operators import Operators
 
+#: Results with more numbers than this are not stored on the way but swept again when asked for.
+STORED_NUMBERS = 2**22
 _LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class FilterWords:
+    """Properties by which a filter's z, z⁺, P, P⁺, ε and D are to be had by their words."""
+
+    @property
+    def predicted_state(self) -> Blocks:
+        """The word for :attr:`z`."""
+        return self.z  # type: ignore[attr-defined]
+
+    @property
+    def predicted_state_cov(self) -> Blocks:
+        """The word for :attr:`P`."""
+        return self.P  # type: ignore[attr-defined]
+
+    @property
+    def filtered_state(self) -> Blocks:
+        """The word for :attr:`z_plus`."""
+        return self.z_plus  # type: ignore[attr-defined]
+
+    @property
+    def filtered_state_cov(self) -> Blocks:
+        """The word for :attr:`P_plus`."""
+        return self.P_plus  # type: ignore[attr-defined]
+
+    @property
+    def innovations(self) -> FloatArray:
+        """The word for :attr:`eps`."""
+        return self.eps  # type: ignore[attr-defined]
+
+    @property
+    def innovations_cov(self) -> Blocks:
+        """The word for :attr:`D`."""
+        return self.D  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +171,6 @@ class Filtered(FilterWords):
         """Innovations with mean zero, ε − HPφ*η: these are white, with covariance D, for any η (THEORY section 3)."""
         if self.eta is None:
             return self.eps
-        from kfdyn.estimation.operators.model_operators import Operators
-
         op = Operators(self.covariances)
         rows = self.eta.reshape(-1, self.ss.n_states)
         mean = (op.H @ op.P @ op.phi.H).forward(rows).reshape(*self.eta.shape[:-1], self.ss.n_outputs)
@@ -144,8 +181,6 @@ class Filtered(FilterWords):
         """D⁻¹ of :attr:`eps_centered`."""
         if self.eta is None:
             return self.nu
-        from kfdyn.estimation.inference.factor import solve_D
-
         return solve_D(self.covariances, self.eps_centered)
 
     @cached_property
@@ -164,3 +199,23 @@ class Filtered(FilterWords):
     def kalman_gain(self) -> Blocks:
         """The word for :attr:`G`."""
         return self.G
+
+
+def filtered(cov: Riccati, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None) -> Filtered:
+    """Filter measurements by covariances that are known, in a model without flat states."""
+    ss, batch = cov.ss, batch_of(T, xi, eta)
+    small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
+    eps, nu, z, z_plus = sweep(cov, T, xi, eta, states=small)
+    filt = Filtered(ss, cov, T, xi, eta, eps, nu)
+    if small:
+        filt.__dict__["_states"] = (ss.state_blocks(z), ss.state_blocks(z_plus))
+    return filt
+
+
+def expect_filtered(filt: Any, function: str) -> None:
+    """Refuse what no filter has returned, where ``function`` is asked to go on from it."""
+    if not isinstance(filt, FilterWords):
+        raise ModelError(
+            f"{function} goes on from what a filter has found: filt must be the result of kf.kalman_filter(ss, T), "
+            f"got {described(filt)}"
+        )

@@ -4,29 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.errors import ShapeError
-from kfdyn.estimation.flat.prior import flat_states
-from kfdyn.estimation.model.arrays import Arrays, packed
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
 from kfdyn.estimation.model.chain import as_chain, told_of_edges
 from kfdyn.estimation.model.covariance_factors import Factors, squared
-from kfdyn.estimation.model.model_blocks import H_RULE, PHI_RULE, R_RULE, covariances, parent_sizes, sized, transitions
-from kfdyn.estimation.model.packing import BlockInput, pack
-from kfdyn.estimation.model.replacing import new_blocks
+from kfdyn.estimation.model.packing import BlockInput
 from kfdyn.estimation.model.repr import as_html, as_text
-from kfdyn.estimation.model.sizes import Common
-from kfdyn.estimation.model.stacked import Stacked
 from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.model.validation import (
+    covariances,
+    flat_states,
+    matrices,
+    parent_sizes,
+    stacked_vector,
+    transitions,
+)
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
+_PHI_RULE = "map its node's state to its parent's"
+_H_RULE = "have one column for each state of its node"
+_R_RULE = "be square with one row for each output of its node"
+_SAME = "have the size it has in the model that is replaced"
 
 
-class StateSpace(Stacked):
+class Arrays(NamedTuple):
+    """The model as flat read-only arrays, as the recursions take it; ``_at`` is where each block begins."""
+
+    order: IntArray
+    parent: IntArray
+    child_start: IntArray
+    children: IntArray
+    state: IntArray
+    output: IntArray
+    phi: FloatArray
+    phi_at: IntArray
+    H: FloatArray
+    H_at: IntArray
+    Q: FloatArray
+    Q_at: IntArray
+    R: FloatArray
+    R_at: IntArray
+
+
+class Common(NamedTuple):
+    """State and output size that all nodes share, None where they differ, and the largest ones."""
+
+    n: int | None
+    m: int | None
+    most_states: int
+    most_outputs: int
+
+    @classmethod
+    def of(cls, n: IntArray, m: IntArray) -> Common:
+        """Read off the sizes of all nodes."""
+        if not n.size:
+            return cls(None, None, 0, 0)
+        (least_n, most_n), (least_m, most_m) = ((int(s.min()), int(s.max())) for s in (n, m))
+        return cls(most_n if least_n == most_n else None, most_m if least_m == most_m else None, most_n, most_m)
+
+
+class StateSpace:
     """A linear-Gaussian model on a rooted forest, immutable and validated once.
 
     ::
@@ -88,10 +130,17 @@ class StateSpace(Stacked):
     StateSpace(3 nodes, states 6 (2 each), outputs 2 (0 to 2 each), R = 0)
     """
 
+    tree: Tree
+    n: IntArray
+    m: IntArray
+    n_states: int
+    n_outputs: int
     phi: Blocks
     H: Blocks
     Q: Blocks
     R: Blocks
+    arrays: Arrays
+    common: Common
     xi: FloatArray | None
     eta: FloatArray | None
     factors: Factors | None
@@ -119,17 +168,10 @@ class StateSpace(Stacked):
         (Q, Q_root), (R, R_root) = (squared(tree, *pair) for pair in (("Q", Q, Q_factor), ("R", R, R_factor)))
         if Q is None:
             raise ShapeError("give Q, the process covariances, or their factors Q_factor")
-        given = pack(tree, "Q", Q)
-        n = given.row_counts()
-        Q_flat = covariances(tree, "Q", given, n, "be square").spread()
-        given = pack(tree, "H", H)
-        m = given.row_counts()
-        H_flat = sized(tree, "H", given, m, n, H_RULE).spread()
-        if R is None:
-            R_flat = np.zeros(int((m * m).sum()))
-        else:
-            R_flat = covariances(tree, "R", pack(tree, "R", R), m, R_RULE).spread()
-        self._set(tree, n, m, transitions(tree, "phi", phi, n, PHI_RULE), H_flat, Q_flat, R_flat)
+        Q_flat, n = covariances(tree, "Q", Q, None, "be square")
+        H_flat, m = matrices(tree, "H", H, None, n, _H_RULE)
+        R_flat = np.zeros(int((m * m).sum())) if R is None else covariances(tree, "R", R, m, _R_RULE)[0]
+        self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE), H_flat, Q_flat, R_flat)
         self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
@@ -303,7 +345,16 @@ class StateSpace(Stacked):
         >>> other.Q[1], ss.Q[1], other.phi is ss.phi
         (array([[4.]]), array([[1.]]), True)
         """
-        new = new_blocks(self, phi, H, Q, R)
+        tree, n, m = self.tree, self.n, self.m
+        new: dict[str, Blocks] = {}
+        if phi is not None:
+            new["phi"] = transitions(tree, "phi", phi, n, _PHI_RULE)
+        if H is not None:
+            new["H"] = self.H.like(matrices(tree, "H", H, m, n, _SAME)[0])
+        if Q is not None:
+            new["Q"] = self.Q.like(covariances(tree, "Q", Q, n, _SAME, self.common.n)[0])
+        if R is not None:
+            new["R"] = self.R.like(covariances(tree, "R", R, m, _SAME, self.common.m)[0])
         return self._with(new, self._known("xi", xi), self._known("eta", eta))
 
     def _with(self, new: dict[str, Blocks], xi: FloatArray | None = None, eta: FloatArray | None = None) -> StateSpace:
@@ -327,6 +378,34 @@ class StateSpace(Stacked):
         other.__dict__.update(self.__dict__)
         other.__dict__.update(values)
         return other
+
+    def state_blocks(self, flat: FloatArray) -> Blocks:
+        """View a stacked state (..., Σn_k) node by node."""
+        return Blocks(flat, self.n, offsets=self.arrays.state)
+
+    def output_blocks(self, flat: FloatArray) -> Blocks:
+        """View a stacked output (..., Σm_k) node by node."""
+        return Blocks(flat, self.m, offsets=self.arrays.output)
+
+    def check_states(self, value: ArrayLike, name: str) -> FloatArray:
+        """Value as float64 (..., Σn_k), finite, else an error that names it."""
+        return stacked_vector(self.tree, value, name, self.arrays.state, "states")[0]
+
+    def check_outputs(self, value: ArrayLike, name: str, *, allow_nan: bool = False) -> FloatArray:
+        """Value as float64 (..., Σm_k), finite (or NaN where allowed), else an error that names it.
+
+        Where all N nodes have m outputs, (..., N, m) is taken as well, a row for each node.
+        """
+        return self.checked_outputs(value, name, allow_nan)[0]
+
+    def checked_outputs(self, value: ArrayLike, name: str, allow_nan: bool) -> tuple[FloatArray, bool]:
+        """What :meth:`check_outputs` returns, and whether a look has told that all of it is finite."""
+        if not isinstance(value, np.ndarray) or value.ndim != 1:
+            N, m = len(self.tree), self.common.m
+            if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
+                value = real_array(value, name)
+                value = value.reshape(*value.shape[:-2], N * m)
+        return stacked_vector(self.tree, value, name, self.arrays.output, "outputs", allow_nan)
 
     def _known(self, name: str, value: ArrayLike | None) -> FloatArray | None:
         """A known input, checked, as an array of the model's own."""
@@ -366,7 +445,11 @@ class StateSpace(Stacked):
         if self._table is None:
             with _TABLE_LOCK:
                 if self._table is None:
-                    self.__dict__["_table"] = packed(self.arrays, *self.common[2:])
+                    from kfdyn.estimation.recursions.state_space import MODEL
+
+                    _, _, n, m = self.common
+                    table = MODEL.packed(nodes=len(self), most=n, most_outputs=m, **self.arrays._asdict())
+                    self.__dict__["_table"] = table
         return self._table
 
 
@@ -392,3 +475,29 @@ def as_tree(parent: Tree | ArrayLike, names: Sequence[str] | None) -> Tree:
     if not isinstance(parent, Tree):
         return Tree(parent, names)
     return parent if names is None else Tree(parent.parent, names)
+
+
+def expect_model(ss: Any, name: str = "ss") -> None:
+    """Refuse what is no StateSpace; ``name`` is the argument's."""
+    if not isinstance(ss, StateSpace):
+        cure = "a robot becomes one by kf.as_estimation(system, q)"
+        if hasattr(ss, "root_cov"):
+            cure = "a tree that branches outward has smooth(y), which returns means, covariances, likelihood and score"
+        elif isinstance(getattr(ss, "ss", None), StateSpace):
+            cure = "this is a result, whose model is its attribute ss"
+        raise ModelError(f"{name} must be a kfdyn.StateSpace, got {described(ss)}; {cure}")
+
+
+def expect_proper(ss: StateSpace, what: str) -> None:
+    """Refuse a model with flat states where an infinite covariance has no meaning."""
+    if ss.flat is not None:
+        node = int(np.searchsorted(ss.arrays.state, ss.flat[0], side="right")) - 1
+        raise ModelError(
+            f"{ss.tree.label(node)} has a flat prior, so {what} would be infinite; kalman_filter, bryson_frazier and "
+            "score take flat priors, for the rest give the node a finite Q"
+        )
+
+
+def described(value: Any) -> str:
+    """A value in a message: its type, and the start of what it looks like in one line."""
+    return f"{type(value).__name__} {' '.join(repr(value).split()):.60}"

@@ -1,24 +1,94 @@
-"""Blocks that are packed, checked: their sizes, that they are finite, that they are covariances."""
+"""Check what a user gives for a model: sizes of blocks, finite numbers, covariances, stacked vectors, flat states."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
+from kfdyn.estimation.model.overflow import sum_is_finite
+from kfdyn.estimation.model.packing import BlockInput, Packed, pack, variances
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.model.turned import of_vectors, vector_deviations
-
-if TYPE_CHECKING:
-    from kfdyn.estimation.model.packing import Packed
 
 _MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
 _CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
 _TURNED_TOLERANCE = 2e-12  # of a vector's variances: a turned inertia, of which a body's moments may lose 1e-12 already
+
+
+def matrices(
+    tree: Tree, name: str, given: BlockInput, rows: IntArray | None, cols: IntArray, rule: str
+) -> tuple[FloatArray, IntArray]:
+    """Pack and check matrices of ``cols`` columns and, if given, ``rows`` rows; return them, flat, and their rows."""
+    packed = pack(tree, name, given)
+    rows = packed.row_counts() if rows is None else rows
+    expect_size(tree, name, packed, rows, cols, rule)
+    expect_finite(tree, name, packed)
+    return packed.spread(), rows
+
+
+def covariances(
+    tree: Tree, name: str, given: BlockInput, size: IntArray | None, rule: str, alike: int | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Pack and check covariances; return them, flat, and their sizes. ``alike`` is the size of all, if it is known."""
+    if size is None or alike == 1:
+        flat = variances(given, len(tree))
+        if flat is not None:
+            return flat, np.ones(flat.size, np.int64) if size is None else size
+    packed = pack(tree, name, given)
+    size = packed.row_counts() if size is None else size
+    expect_size(tree, name, packed, size, size, rule)
+    expect_finite(tree, name, packed)
+    expect_covariance(tree, name, packed)
+    return packed.spread(), size
+
+
+def transitions(tree: Tree, name: str, given: BlockInput, n: IntArray, rule: str) -> Blocks:
+    """Pack and check φ(p(k), k), which has no rows at a root; a block that many nodes share is stored once."""
+    above = parent_sizes(tree, n)
+    packed = pack(tree, name, given, skip_roots=n)
+    expect_size(tree, name, packed, above, n, rule)
+    expect_finite(tree, name, packed)
+    return Blocks(packed.flat, above, n, packed.starts())
+
+
+def parent_sizes(tree: Tree, n: IntArray) -> IntArray:
+    """State sizes of the parents, 0 at a root."""
+    if len(tree) and not (n != n[0]).any():
+        above = np.full(len(tree), n[0])
+    else:
+        above = n[tree.parent]
+    above[tree.parent < 0] = 0
+    return above
+
+
+def stacked_vector(
+    tree: Tree, value: ArrayLike, name: str, starts: IntArray, what: str, allow_nan: bool = False
+) -> tuple[FloatArray, bool]:
+    """Return stacked states or outputs (..., Σ) as float64, and whether one look has told that all of it is finite.
+
+    ``starts`` (N + 1,) is where each node begins; NaN is refused unless it is allowed, infinity always.
+    """
+    array, size = real_array(value, name), int(starts[-1])
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(
+            f"{name} has shape {array.shape}, but its last axis must stack the {size} {what} of the "
+            f"{len(tree)} nodes in node order: shape (..., {size})"
+        )
+    if sum_is_finite(array):
+        return array, True
+    bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        node = int(np.searchsorted(starts, at[-1], side="right")) - 1
+        cure = "; mark a missing measurement by NaN" if allow_nan else ""
+        raise ModelError(f"{name}{list(at)} ({tree.label(node)}) is {array[at]}, not a finite number{cure}")
+    return array, False
 
 
 def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want_cols: IntArray, rule: str) -> None:
@@ -143,3 +213,43 @@ def _units(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
         whole = vector_deviations(stack[turned])
         units[turned], tolerance[turned] = np.where(whole > 0, whole, 1.0), _TURNED_TOLERANCE
     return units, tolerance
+
+
+def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray | None:
+    """Places of the flat states in a stacked state, increasing; None if there is none.
+
+    ``flat`` gives True or a mask for each node; False, or a mask of nothing else, says that the node has no such state.
+    """
+    if not isinstance(flat, Mapping):
+        raise ModelError(
+            "flat must map nodes to True or to masks of their states, as {3: True} or {3: [True, False]}; got "
+            f"{type(flat).__name__} {flat!r:.60}"
+        )
+    found = [np.zeros(0, dtype=np.int64)]
+    for k, mask in flat.items():
+        if not isinstance(k, int | np.integer) or not 0 <= k < len(tree):
+            raise TreeError(f"flat names node {k!r}; the nodes are 0 to {len(tree) - 1}")
+        which = np.asarray(mask)
+        if which.dtype != bool or which.shape not in ((), (int(n[k]),)):
+            raise ShapeError(
+                f"flat[{k}] must be True, or a mask with one bool for each of the {n[k]} states of "
+                f"{tree.label(int(k))}; got {which.dtype} of shape {which.shape}"
+            )
+        found.append(state[k] + np.flatnonzero(np.broadcast_to(which, (int(n[k]),))))
+    places = np.sort(np.concatenate(found))
+    return places if places.size else None
+
+
+def expect_generator(rng: np.random.Generator) -> None:
+    """Refuse anything but a numpy Generator, legacy states and seeds included."""
+    if not isinstance(rng, np.random.Generator):
+        raise ModelError(f"rng must be a numpy Generator (np.random.default_rng(seed)), not {type(rng).__name__}")
+
+
+def draw_axes(n: int | None) -> tuple[int, ...]:
+    """Leading axes of n draws: (n,), or none for a single draw."""
+    if n is None:
+        return ()
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise ShapeError(f"n must be a number of draws, 0 or more (or None for a single draw), got {n!r}")
+    return (int(n),)

@@ -9,10 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
-from kfdyn.estimation.model.model_blocks import transitions
 from kfdyn.estimation.model.packing import BlockInput, pack
 from kfdyn.estimation.model.tree import Tree
-from kfdyn.estimation.model.validation import expect_finite, expect_size
+from kfdyn.estimation.model.validation import expect_finite, expect_size, transitions
 
 _RULE = "map its node's block of X to its parent's"
 

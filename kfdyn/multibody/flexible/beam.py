@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, shown
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape, expect_count
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
+# Sizes between these give frequencies, shapes and inertias of a beam that are doubles: EI/(ρA L⁴) is.
+LEAST, MOST = 1e-40, 1e40
 BENDING = {"y": 1.0, "z": -1.0}  # sign of the rotation: θ_z = dv/dx, θ_y = −dw/dx
 
 
@@ -73,16 +76,21 @@ def beam(
     >>> float((rod.frequencies[0] / (1.8751041**2 * (8.0 / 0.5) ** 0.5 / 2.0**2)).round(6))
     1.0
     """
-    if np.shape(bending) not in ((), (2,)):
-        raise ModelError(f"beam {name!r}: bending is one stiffness, or two, along y and along z, got {bending!r}")
-    along_y, along_z = np.broadcast_to(bending, (2,))
-    stiff = {"y": float(along_y), "z": float(along_z), "torsion": float(torsion), "stretch": float(stretch)}
-    for what, value in {"length": length, "density": density, **stiff}.items():
-        if not (np.isfinite(value) and (value > 0 or (what in stiff and value == 0))):
-            raise ModelError(f"beam {name!r}: {what} must be positive, got {value}")
-    if stiff["torsion"] and not gyration > 0:
-        raise ModelError(f"beam {name!r}: torsion needs the section's polar radius of gyration, gyration=")
     where = f"beam {name!r}"
+    both = as_floats(bending, f"{where}: bending")
+    if both.shape not in ((), (2,)):
+        raise ModelError(f"{where}: bending is one stiffness, or two, along y and along z, got {shown(bending)}")
+    length, density = _size(length, f"{where}: length"), _size(density, f"{where}: density")
+    stiff = {
+        key: _size(value, f"{where}: bending", True) for key, value in zip("yz", np.broadcast_to(both, 2).tolist())
+    }
+    stiff |= {
+        "torsion": _size(torsion, f"{where}: torsion", True),
+        "stretch": _size(stretch, f"{where}: stretch", True),
+    }
+    gyration = _size(gyration, f"{where}: gyration", True)
+    if stiff["torsion"] and not gyration:
+        raise ModelError(f"{where}: torsion needs the section's polar radius of gyration, gyration=")
     expect_count(elements, f"{where}: elements", 1)
     if not any(stiff.values()):
         raise ModelError(f"{where} has no stiffness to bend against; give bending, torsion or stretch")
@@ -117,6 +125,15 @@ def beam(
         np.stack([s.turn for s in shapes]), np.stack([s.bend for s in shapes]) if stiffening else None,
         shape_at=partial(sections.on_axis, name=name), **body,
     )  # fmt: skip
+
+
+def _size(value: Any, what: str, or_nothing: bool = False) -> float:
+    """One positive number, or 0 where ``or_nothing``, whose powers and products are doubles."""
+    array = as_floats(value, what)
+    if array.ndim or not (LEAST <= array <= MOST or (or_nothing and array == 0)):
+        rule = "0 or " * or_nothing + f"a number from {LEAST:g} to {MOST:g}"
+        raise ModelError(f"{what} must be {rule}, got {shown(value)}; check its unit")
+    return float(array)
 
 
 def _gauss_points(length: float, elements: int) -> tuple[Array, Array]:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.body import IDENTITY, Body, as_floats
+from kfdyn.errors import ModelError, ShapeError, shown
+from kfdyn.multibody.calls.overflow import LARGE
 from kfdyn.multibody.flexible.condensed import Condensed, condensed
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import skew
 
 Array = NDArray[np.float64]
@@ -180,6 +181,11 @@ class FlexibleBody:
             return np.einsum("...iak,i,...ial->...kl", A, self.mass, B, optimize=True)
         return np.einsum("...iak,ij,...jal->...kl", A, self.mass, B, optimize=True)
 
+    @property
+    def _slack(self) -> float:
+        """How near to a point is at the point."""
+        return SMALL * float(np.abs(self.points).max())
+
     @cached_property
     def condensed(self) -> Condensed:
         """A few points that weigh as all of them do: what dynamics sums over."""
@@ -190,7 +196,7 @@ class FlexibleBody:
         place = np.asarray(position, dtype=float)
         away = np.linalg.norm(self.points - place, axis=1)
         i = int(away.argmin())
-        if away[i] <= SMALL * (1.0 + float(np.abs(self.points).max())):
+        if away[i] <= self._slack:
             n = self.n_modes
             bend = np.zeros((3, n, n)) if self.bends is None else self.bends[i]
             return Shape(self.points[i], self.shapes[i], self.turns[i], bend)
@@ -219,7 +225,7 @@ class FlexibleBody:
                 f"{where}: modal mass is not positive definite (smallest eigenvalue {masses[0]:.3g}): modes depend on "
                 "each other, or there are too few points with mass for them"
             )
-        here = np.linalg.norm(self.points, axis=1) <= SMALL * (1.0 + float(np.abs(self.points).max()))
+        here = np.linalg.norm(self.points, axis=1) <= self._slack
         if here.any():
             moved = float(np.abs(self.shapes[here]).max())
             turned = float(np.abs(self.turns[here]).max())
@@ -235,8 +241,8 @@ class FlexibleBody:
         value = np.asarray(as_floats(damping, f"{where}: damping"))
         if value.ndim:
             return _square(value, n, f"{where}: damping", "it would feed the motion")
-        if not value >= 0:
-            raise ModelError(f"{where}: the damping ratio must not be negative, got {float(value)}")
+        if not 0 <= value <= LARGE:
+            raise ModelError(f"{where}: the damping ratio must be 0 or more, and no larger than {LARGE:g}, got {value}")
         from scipy.linalg import eigh
 
         squares, modes = eigh(self.stiffness, self.modal_mass)
@@ -264,5 +270,5 @@ def _square(value: ArrayLike, n: int, what: str, not_negative: str = "") -> Arra
 
 def expect_count(value: object, what: str, least: int = 0) -> None:
     """Refuse what is no whole number of at least ``least``."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise ModelError(f"{what} must be a whole number, {least} or more, got {value!r}")
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ModelError(f"{what} must be a whole number, {least} or more, got {shown(value)}")

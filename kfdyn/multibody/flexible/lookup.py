@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.errors import ModelError, TreeError
-from kfdyn.multibody.expansion import Expansion
+from kfdyn.errors import ModelError, TreeError, shown
+from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.flexible.joint import Motor
 
@@ -38,8 +38,8 @@ class FlexibleLookup:
     _expansion: Expansion
 
     def _number(self, name: str, names: tuple[str, ...], what: str) -> int:
-        if name not in names:
-            raise ModelError(f"system {self.name!r} has no {what} {name!r}; there are {', '.join(names)}")
+        if not isinstance(name, str) or name not in names:
+            raise ModelError(f"system {self.name!r} has no {what} {shown(name)}; there are {', '.join(names)}")
         return names.index(name)
 
     def body_index(self, name: str) -> int:

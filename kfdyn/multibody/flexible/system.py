@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
+from kfdyn.errors import ModelError, as_list
+from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
 from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
 from kfdyn.multibody.flexible.lookup import expect_names
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.parts_of_systems import expect_couplings, expect_loops
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.parts_of_systems import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning
@@ -99,7 +99,10 @@ class FlexibleSystem(FlexibleCoordinates):
         couplings: Iterable[Coupling] = (),
         loops: Iterable[Loop] = (),
     ) -> None:
-        self.bodies, gears = with_motors(tuple(bodies), tuple(couplings))
+        self.bodies, gears = with_motors(
+            as_list(bodies, f"system {name!r}: bodies", "write [kf.beam(...), kf.Body(...), ...]"),
+            as_list(couplings, f"system {name!r}: couplings", "write [kf.Coupling(...), ...]"),
+        )
         self.name, self.n_bodies = name, len(self.bodies)
         self.bent = bent = BentTree(self.bodies, gravity, frames or {}, name)
         self.flexible, self.attached, self.frames = bent.flexible, bent.attached, bent.frames
@@ -107,13 +110,13 @@ class FlexibleSystem(FlexibleCoordinates):
         self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
         self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
-        self._expansion = Expansion(self, ())
+        self._expansion: Expansion = Same(self)
         self._index()
         expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
             self.__dict__ = self._changed()._coupled(gears).__dict__
             self.__dict__["_built"] = False
-        self.loops = tuple(loops)
+        self.loops = as_list(loops, f"system {name!r}: loops", "write [kf.Loop(...), ...]")
         expect_loops(self, self.loops)
         self._finish()
 
@@ -202,7 +205,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     def with_loops(self, loops: Iterable[Loop]) -> FlexibleSystem:
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
-        given = tuple(loops)
+        given = as_list(loops, f"system {self.name!r}: loops", "write [kf.Loop(...), ...]")
         expect_loops(self, given)
         return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops)
 
@@ -211,7 +214,8 @@ class FlexibleSystem(FlexibleCoordinates):
 
         A rotor that a flexible joint carries joins the coupling of its hinge, as it does in the constructor.
         """
-        made = self.uncoupled._coupled(regeared(self.couplings, tuple(couplings), self.bodies))
+        given = as_list(couplings, f"system {self.name!r}: couplings", "write [kf.Coupling(...), ...]")
+        made = self.uncoupled._coupled(regeared(self.couplings, given, self.bodies))
         return made.with_loops(self.loops) if self.loops else made
 
     def _coupled(self, couplings: tuple[Coupling, ...]) -> FlexibleSystem:
@@ -270,7 +274,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
         A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.random_states import random_constrained
+        from kfdyn.multibody.coordinates.random_states import random_constrained
 
         rng = np.random.default_rng(rng)
         drawn = self.bent.drawn(rng, bent)

@@ -15,7 +15,7 @@ from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import Pose
-from kfdyn.multibody.prepared import gears_of
+from kfdyn.multibody.calls.prepared import gears_of
 from kfdyn.spatial import spatial_inertia
 
 TX, TY, TURN = [0.01, 0.2, -0.13, 0.04, 0.03], [0.0, -0.1, 0.11, 0.0, -0.02], [0.1, -0.7, 0.3, 0.15, 0.05]
@@ -206,6 +206,74 @@ def test_mjcf_models_against_a_dense_kkt_system(seed):
     close(kf.bias_forces(system, q, v), X.T @ (bias + kkt.M @ drift), 1e-11)
 
 
+def chained(coefficients):
+    """An MJCF chain in which every joint follows the one before it by the same polynomial."""
+    places = range(len(coefficients) + 1)
+    bodies = "".join(
+        f'<body name="b{i}" pos="0.1 0 0"><joint name="j{i}" axis="0 {i % 2} {1 - i % 2}"/>'
+        '<geom size="0.05" pos="0.1 0 0.02" mass="1"/>'
+        for i in places
+    )
+    rules = "".join(
+        f'<joint joint1="j{i + 1}" joint2="j{i}" polycoef="{" ".join(map(repr, c))}"/>'
+        for i, c in enumerate(coefficients)
+    )
+    ends = "</body>" * len(places)
+    return f"<mujoco><worldbody>{bodies}{ends}</worldbody><equality>{rules}</equality></mujoco>"
+
+
+def test_polynomials_of_polynomials_keep_their_digits():
+    """T₄ of T₄ of T₄ is T₆₄(cos θ) = cos 64θ; its coefficients reach 1e23, and their sum had no digit left."""
+    text = chained([[1.0, 0.0, -8.0, 0.0, 8.0]] * 3)
+    system, kkt = kf.load(text), Kkt(text)
+    turn = np.linspace(0.1, 3.0, 50)[:, None]
+    # a change of cos θ by its rounding changes cos 64θ by 64 sin 64θ/sin θ of it, which is the bound here
+    close(system.expand(np.cos(turn)), np.cos(turn * [1, 4, 16, 64]), 1e-12)
+    close(system.expansion(np.cos(turn))[..., 0], [1, 4, 16, 64] * np.sin(turn * [1, 4, 16, 64]) / np.sin(turn), 1e-11)
+    q, v, tau = np.array([0.3]), np.array([0.01]), np.array([0.2])
+    bias = kkt.at(system, q, v)
+    a = kf.forward_dynamics(system, q, v, tau)
+    close(kf.to_mujoco(system, kkt.model, q, v, a).a, kkt.solve(np.append(tau, np.zeros(3)) - bias), 1e-11)
+    found, h = kf.forward_dynamics_derivatives(system, q, v, tau), 1e-6
+
+    def slope(at):
+        return (8 * (at(h) - at(-h)) - at(2 * h) + at(-2 * h)) / (12 * h)
+
+    close(found.da_dq[0], slope(lambda x: kf.forward_dynamics(system, q + x, v, tau)), 1e-7)  # differences
+    close(found.da_dv[0], slope(lambda x: kf.forward_dynamics(system, q, v + x, tau)), 1e-7)
+    again = pickle.loads(pickle.dumps(system))
+    close(kf.forward_dynamics(again, q, v, tau), a, 1e-15)
+
+
+def test_polynomials_of_lines_stay_polynomials():
+    """A line leaves the degree as it is, so that compiled code still knows the function."""
+    line, bent = [0.2, -0.5, 0.0, 0.0, 0.0], [0.1, 0.3, 0.2, 0.0, 0.1]
+    system = kf.load(chained([line, bent, line]))
+    x = np.linspace(-1, 1, 11)
+    expected = [x]
+    for c in (line, bent, line):
+        expected.append(np.polyval(c[::-1], expected[-1]))
+    assert system._expansion.is_polynomial
+    close(system.expand(x[:, None]), np.stack(expected, axis=1), 1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:.*too close to singular:kfdyn.io.loaded.LoadWarning")  # MuJoCo on the open tree
+def test_mujoco_is_asked_where_slides_alone_would_have_no_inertia():
+    """Four slides of one body: the open tree's mass matrix is singular, and its inverse was MuJoCo's answer."""
+    slides = "".join(f'<joint name="s{i}" type="slide" axis="{a}"/>' for i, a in enumerate(("1 0 0", "0 1 0", "0 0 1")))
+    text = (
+        '<mujoco><worldbody><body name="thigh"><joint name="hip" axis="0 1 0"/><geom size="0.1" pos="0 0 -0.2"/>'
+        f'<body name="shank" pos="0 0 -0.4">{slides}<joint name="more" type="slide" axis="1 1 0"/>'
+        '<joint name="knee" axis="0 1 0"/><geom size="0.1" pos="0 0 -0.2"/></body></body></worldbody><equality>'
+        '<joint joint1="s0" joint2="knee" polycoef="0.01 0.1 0.02 0 0"/><joint joint1="s1" joint2="knee" '
+        'polycoef="0 0.05 0 0.01 0"/><joint joint1="s2" joint2="knee" polycoef="0 0 0.03 0 0"/>'
+        '<joint joint1="more" joint2="hip" polycoef="0 0.04 0.03 0 0"/></equality></mujoco>'
+    )
+    report = kf.cross_check(kf.load(text), [0.2, 0.4], samples=3000, seed=0)
+    assert report.passed
+    assert "𝓜⁻¹ of its text" in str(report)
+
+
 def test_a_batch_has_the_rows_of_its_states_and_plain_code_says_the_same():
     system, rng = planar(), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, 4, 3, 2))
@@ -341,6 +409,8 @@ def test_the_estimation_problem_and_its_samples():
     close(kf.forward_dynamics(pickle.loads(pickle.dumps(system)), q, v, tau), a, 1e-15)
     close(kf.forward_dynamics(kf.specialise(system), np.tile(q, (9, 1)), v, tau), np.tile(a, (9, 1)))
     assert ss.n_outputs == 2
+    # the rotor of a slide takes R Ẋv, which dynamics_filter leaves out of what is measured
+    close(kf.dynamics_filter(system, q, v, tau)[1].a, a)
     modes = kf.modes(system, q, rest=q)
     close(modes.stiffness, 0.5 * (modes.stiffness + modes.stiffness.T))
     by_q = kf.inverse_dynamics_derivatives(system, q, None, np.zeros(2)).dtau_dq

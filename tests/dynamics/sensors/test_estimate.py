@@ -8,7 +8,7 @@ import pytest
 from multibody_cases import forest, state
 
 import kfdyn as kf
-from kfdyn.dynamics.sensors.layout import make_layout
+from kfdyn.dynamics.sensors.elimination.layout import make_layout
 from kfdyn.errors import ModelError, ShapeError, UnobservableError
 
 S = kf.sensors

@@ -94,7 +94,7 @@ def test_what_is_no_sensor_is_named():
     q = [0.3, 0.4]
     for bad, match in (
         ([None], "0 is a NoneType, not one of"),
-        (None, "must be a list of"),
+        (None, "must be a list"),
         (good[0], "must be a list"),
     ):
         with pytest.raises(ModelError, match="sensors? " + match):

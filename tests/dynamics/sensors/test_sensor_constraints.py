@@ -8,7 +8,7 @@ from multibody_cases import forest, state
 from sensor_cases import S, random_cov
 
 import kfdyn as kf
-from kfdyn.dynamics.sensors.sharing import independent_rows
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import independent_rows
 from kfdyn.errors import UnobservableError
 from kfdyn.spatial import spatial_inertia
 
@@ -137,7 +137,7 @@ def closed(name):
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "stewart"])
 def test_loops_against_the_dense_gaussian(name):
     system, q, rng = closed(name)
-    J = np.asarray(kf.multibody.closure.constraint_jacobian(system, q))
+    J = np.asarray(kf.multibody.loops.closure.constraint_jacobian(system, q))
     null = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, tol=1e-9) :]
     v = rng.normal(size=len(null)) @ null
     chosen = independent_rows(system, q.tobytes())

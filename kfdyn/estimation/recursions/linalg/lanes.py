@@ -6,13 +6,13 @@ The order of operations is kept, and what is fused, so that a vector gets the sa
 from functools import cache
 from typing import Any, NamedTuple
 
-from kfdyn.estimation.recursions.linalg.matrices import Turned
+from kfdyn.estimation.recursions.linalg.matrices import Block, Turned
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, pieces, turned
 from kfdyn.sweeps.control_flow import down, if_, loop
 from kfdyn.sweeps.functions import fma
 from kfdyn.sweeps.memory import LINE
-from kfdyn.sweeps.trace_context import arithmetic
-from kfdyn.sweeps.values import not_, number, where
+from kfdyn.sweeps.trace_context import arithmetic, tracing
+from kfdyn.sweeps.values import from_lanes, lane, not_, now, number, where
 from kfdyn.sweeps.variables import local
 from kfdyn.sweeps.workspace import Workspace
 
@@ -24,6 +24,9 @@ ALONE = ()
 
 #: Vectors that one pass of a sweep carries side by side.
 LANES = 16
+
+#: Sums of one vector that run side by side.
+BESIDE = 8
 
 #: Rows that become lanes at a time, and lanes that become rows.
 SIDE = 4
@@ -131,11 +134,24 @@ class Numbers:
                 s = sign * _sum([A[i, j] for j in range(x.size)], given)
                 self[i] = s if base is None else base[i] + s
             return
-        for i in loop(A.shape[0]):
-            s = local(zero(self.batch.lanes))
+        rows, beside = A.shape[0], BESIDE if self.batch.lanes == 1 else 2
+        for i in loop(rows - rows % beside, step=beside):
+            self._combine(i, beside, A, x, base, sign)
+        for i in loop(rows, rows - rows % beside):
+            self._combine(i, 1, A, x, base, sign)
+
+    def _combine(self, i, count, A, x, base, sign):
+        """So many numbers of base ± A x from the i-th on, side by side: a sum waits for itself only."""
+        if count == BESIDE and tracing.builder is not None and isinstance(A, Block):
+            sums = _by_squares(A, i, x)
+        else:
+            sums = [local(zero(self.batch.lanes)) for _ in range(count)]
             for j in loop(A.shape[1]):
-                s.set(fma(A[i, j], x[j], s))
-            self[i] = sign * s if base is None else base[i] + sign * s
+                y = x[j]
+                for a, s in enumerate(sums):
+                    s.set(fma(A[i + a, j], y, s))
+        for a, s in enumerate(sums):
+            self[i + a] = sign * s if base is None else base[i + a] + sign * s
 
     @arithmetic(ALONE)
     def multiply_turned(self, A, x, base=None, sign=1.0):
@@ -151,16 +167,16 @@ class Numbers:
     def solve(self, L):
         """Become (L L*)⁻¹ of themselves, L lower triangular."""
         m = L.shape[0]
-        for i in loop(m):
-            s = local(self[i])
-            for j in loop(i):
-                s.set(fma(-L[i, j], self[j], s))
-            self[i] = (1.0 / L[i, i]) * s
-        for i in down(m):
-            s = local(self[i])
-            for j in loop(m, i + 1):
-                s.set(fma(-L[j, i], self[j], s))
-            self[i] = (1.0 / L[i, i]) * s
+        for j in loop(m):
+            y = (1.0 / L[j, j]) * self[j]
+            self[j] = y
+            for i in loop(m, j + 1):  # no number waits for another
+                self[i] = fma(-L[i, j], y, self[i])
+        for j in down(m):
+            y = (1.0 / L[j, j]) * self[j]
+            self[j] = y
+            for i in loop(j):
+                self[i] = fma(-L[j, i], y, self[i])
 
     def load(self, given, width, start=0, step=None):
         """Take columns from ``start`` on of the rows of the pass, which lie ``width`` apart.
@@ -225,3 +241,18 @@ def _sum(a, x):
     for b, y in zip(a[1:], x[1:]):
         s = fma(b, y, s)
     return s
+
+
+def _by_squares(A, i, x):
+    """The same sums for one vector: columns of A in registers, which are squares of it that are turned there."""
+    n, firsts = A.shape[1], range(0, BESIDE, SIDE)
+    sums = [local(zero(SIDE)) for _ in firsts]
+    for j in loop(n - n % SIDE, step=SIDE):
+        for first, s in zip(firsts, sums):
+            rows = [A.memory.part((i + first + a) * n + j).lanes(SIDE)[0] for a in range(SIDE)]
+            for l, column in enumerate(turned(rows, SIDE)):
+                s.set(fma(column, x[j + l], s))
+    for j in loop(n, n - n % SIDE):
+        for first, s in zip(firsts, sums):
+            s.set(fma(from_lanes([A[i + first + a, j] for a in range(SIDE)]), x[j], s))
+    return [lane(s, l) for s in map(now, sums) for l in range(SIDE)]

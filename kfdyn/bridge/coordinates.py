@@ -1,0 +1,266 @@
+"""How configurations move, in the arrays of any framework: by its own functions, so that it differentiates them itself.
+
+``xp`` is ``jax.numpy``, ``torch`` or ``numpy``. A hinge of angles and slides has as many entries in q as in v, and what
+is said here of quaternions (x, y, z, w) is of the others.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError
+from kfdyn.multibody import System
+from kfdyn.multibody.parts.hinge import Coordinates
+from kfdyn.spatial import skew
+
+# Below this square of half an angle series stand for quotients; so many terms leave less than a rounding error.
+_NEAR = 0.01
+_TERMS = 6
+# How far a bracket of unit twists may be from their span, which are rounded numbers.
+_CLOSED = 1e-9
+
+
+class Piece(NamedTuple):
+    """Entries of q and v: numbers that add (``kind`` 0), a ball, or a pose, which moves along ``rows``* v."""
+
+    kind: Coordinates
+    q: slice
+    v: slice
+    rows: NDArray[np.float64]
+
+
+@lru_cache(maxsize=256)
+def pieces(system: System) -> tuple[Piece, ...]:
+    """Entries of q and v of a system, in order."""
+    found, q, v, none = [], 0, 0, np.zeros((0, 6))
+    for body in system.bodies:
+        hinge = body.hinge
+        if hinge.coordinates is not Coordinates.SCREWS:
+            own = Piece(
+                hinge.coordinates, system.q_slice(body.hinge_name), system.v_slice(body.hinge_name), hinge.screws
+            )
+            if own.q.start > q:
+                found.append(Piece(Coordinates.SCREWS, slice(q, own.q.start), slice(v, own.v.start), none))
+            found.append(own)
+            q, v = own.q.stop, own.v.stop
+    if system.nq > q:
+        found.append(Piece(Coordinates.SCREWS, slice(q, system.nq), slice(v, system.nv), none))
+    return tuple(found)
+
+
+def is_flat(system: System) -> bool:
+    """Whether all entries of q are numbers that add, so that tangent coordinates are q's own."""
+    return all(piece.kind is Coordinates.SCREWS for piece in pieces(system))
+
+
+def integrate(xp: Any, system: System, q: Any, dv: Any) -> Any:
+    """q ⊕ dv (..., nq), as :func:`kfdyn.integrate`."""
+    out = []
+    for kind, at, of, rows in pieces(system):
+        here, d = q[..., at], dv[..., of]
+        if kind is Coordinates.SCREWS:
+            out.append(here + d)
+        elif kind is Coordinates.BALL:
+            cosine, sine, _ = _half_angle(xp, d)
+            out.append(_unit(xp, _product(xp, here, xp.concatenate([0.5 * sine * d, cosine], -1))))
+        else:
+            twist, was = _times(xp, rows, d), _unit(xp, here[..., 3:])
+            turn, way = twist[..., :3], twist[..., 3:]
+            cosine, sine, rest = _half_angle(xp, turn)
+            across = _cross(xp, turn, way)
+            moved = way + 0.5 * sine * sine * across + rest * _cross(xp, turn, across)
+            out.append(here[..., :3] + _rotate(xp, was, moved))
+            out.append(_unit(xp, _product(xp, was, xp.concatenate([0.5 * sine * turn, cosine], -1))))
+    return xp.concatenate(out, -1) if out else q
+
+
+def tangent(xp: Any, system: System, q: Any, dq: Any) -> Any:
+    """δ = E⁺dq (..., nv) of a change dq of q, E = ∂(q ⊕ δ)/∂δ at 0: for a unit quaternion 4E*, since E*E = ¼."""
+    if is_flat(system):
+        return dq
+    out = []
+    for kind, at, _, rows in pieces(system):
+        here, d = q[..., at], dq[..., at]
+        if kind is Coordinates.SCREWS:
+            out.append(d)
+        elif kind is Coordinates.BALL:
+            out.append(_turned(xp, here, d))
+        else:
+            back = _rotate(xp, _conjugate(xp, _unit(xp, here[..., 3:])), d[..., :3])
+            out.append(
+                _times(xp, np.linalg.pinv(rows), xp.concatenate([_turned(xp, here[..., 3:], d[..., 3:]), back], -1))
+            )
+    return xp.concatenate(out, -1)
+
+
+def cotangent(xp: Any, system: System, q: Any, g: Any) -> Any:
+    """E⁺*g (..., nq) of a gradient g (..., nv) in tangent coordinates: what a framework calls the gradient in q."""
+    if is_flat(system):
+        return g
+    out = []
+    for kind, at, of, rows in pieces(system):
+        here, d = q[..., at], g[..., of]
+        if kind is Coordinates.SCREWS:
+            out.append(d)
+        elif kind is Coordinates.BALL:
+            out.append(_unturned(xp, here, d))
+        else:
+            twist = _times(xp, np.linalg.pinv(rows).T, d)
+            out.append(_rotate(xp, _unit(xp, here[..., 3:]), twist[..., 3:]))
+            out.append(_unturned(xp, here[..., 3:], twist[..., :3]))
+    return xp.concatenate(out, -1)
+
+
+def velocity(xp: Any, system: System, q: Any, v: Any) -> Any:
+    """E v (..., nq): q̇ at unit quaternions."""
+    if is_flat(system):
+        return v
+    out = []
+    for kind, at, of, rows in pieces(system):
+        here, d = q[..., at], v[..., of]
+        if kind is Coordinates.SCREWS:
+            out.append(d)
+        elif kind is Coordinates.BALL:
+            out.append(0.5 * _product(xp, here, _pure(xp, d)))
+        else:
+            twist = _times(xp, rows, d)
+            out.append(_rotate(xp, _unit(xp, here[..., 3:]), twist[..., 3:]))
+            out.append(0.5 * _product(xp, here[..., 3:], _pure(xp, twist[..., :3])))
+    return xp.concatenate(out, -1)
+
+
+def gradient(xp: Any, system: System, q: Any, g: Any) -> Any:
+    """E*g (..., nv): the gradient in tangent coordinates of one g (..., nq) in q."""
+    if is_flat(system):
+        return g
+    out = []
+    for kind, at, _, rows in pieces(system):
+        here, d = q[..., at], g[..., at]
+        if kind is Coordinates.SCREWS:
+            out.append(d)
+        elif kind is Coordinates.BALL:
+            out.append(0.5 * _product(xp, _conjugate(xp, here), d)[..., :3])
+        else:
+            back = _rotate(xp, _conjugate(xp, _unit(xp, here[..., 3:])), d[..., :3])
+            turn = 0.5 * _product(xp, _conjugate(xp, here[..., 3:]), d[..., 3:])[..., :3]
+            out.append(_times(xp, rows.T, xp.concatenate([turn, back], -1)))
+    return xp.concatenate(out, -1)
+
+
+def expect_served(system: System) -> None:
+    """Refuse what the bridge does not serve."""
+    if type(system) is not System:
+        raise ModelError(f"the bridge takes a System of rigid bodies, got {type(system).__name__}")
+    _expect_derivatives(system)
+
+
+@lru_cache(maxsize=256)
+def _expect_derivatives(system: System) -> None:
+    """Refuse systems whose derivatives are not to be had."""
+    if system.loops:
+        raise ModelError(
+            f"system {system.name!r} has {system.constraints}, and the bridge serves trees and couplings; derivatives "
+            "of motions that loops constrain are not implemented: take kfdyn's own functions, without derivatives"
+        )
+    for body in system.bodies:
+        rows = body.hinge.screws
+        if body.hinge.coordinates is Coordinates.POSE and not _is_closed(rows):
+            raise ModelError(
+                f"hinge {body.hinge_name!r}: its pose leaves the directions of its hinge map when it moves, so that a "
+                "gradient in q does not follow from derivatives along v; take kf.forward_dynamics_derivatives, which "
+                "are in tangent coordinates, or a free hinge"
+            )
+
+
+def brackets(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ad of each row (m, 6, 6), [ω; v]: [[ω~, 0], [v~, ω~]]."""
+    ad = np.zeros((*rows.shape[:-1], 6, 6))
+    ad[..., :3, :3] = ad[..., 3:, 3:] = skew(rows[..., :3])
+    ad[..., 3:, :3] = skew(rows[..., 3:])
+    return ad
+
+
+def _is_closed(rows: NDArray[np.float64]) -> bool:
+    """Whether twists H* β are a group's: the bracket of two is another."""
+    made = brackets(rows) @ rows.T
+    return bool(np.abs(made - rows.T @ (np.linalg.pinv(rows.T) @ made)).max(initial=0.0) < _CLOSED)
+
+
+def _times(xp: Any, rows: NDArray[np.floating], x: Any) -> Any:
+    """Rows* x, the rows numbers of ours."""
+    own = x.new_tensor(rows) if hasattr(x, "new_tensor") else xp.asarray(rows, dtype=x.dtype)
+    return x @ own
+
+
+def _square(xp: Any, x: Any) -> Any:
+    return (x * x).sum(-1)[..., None]
+
+
+def _unit(xp: Any, q: Any) -> Any:
+    return q / xp.sqrt(_square(xp, q))
+
+
+def _pure(xp: Any, x: Any) -> Any:
+    return xp.concatenate([x, 0.0 * x[..., :1]], -1)
+
+
+def _cross(xp: Any, a: Any, b: Any) -> Any:
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    u, v, w = b[..., 0], b[..., 1], b[..., 2]
+    return xp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
+
+
+def _product(xp: Any, a: Any, b: Any) -> Any:
+    x, y, z, w = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
+    i, j, k, r = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
+    return xp.stack(
+        [
+            w * i + x * r + y * k - z * j,
+            w * j - x * k + y * r + z * i,
+            w * k + x * j - y * i + z * r,
+            w * r - x * i - y * j - z * k,
+        ],
+        -1,
+    )
+
+
+def _conjugate(xp: Any, q: Any) -> Any:
+    return xp.concatenate([-q[..., :3], q[..., 3:]], -1)
+
+
+def _rotate(xp: Any, unit: Any, x: Any) -> Any:
+    t = 2.0 * _cross(xp, unit[..., :3], x)
+    return x + unit[..., 3:] * t + _cross(xp, unit[..., :3], t)
+
+
+def _turned(xp: Any, q: Any, dq: Any) -> Any:
+    """Body-frame rotation of a change of a quaternion, whose length does not matter."""
+    return 2.0 * _product(xp, _conjugate(xp, q), dq)[..., :3] / _square(xp, q)
+
+
+def _unturned(xp: Any, q: Any, g: Any) -> Any:
+    """The adjoint of :func:`_turned`."""
+    return 2.0 * _product(xp, q, _pure(xp, g)) / _square(xp, q)
+
+
+def _half_angle(xp: Any, turn: Any) -> tuple[Any, Any, Any]:
+    """cos h, sin h/h and (1 − sin θ/θ)/θ² of half the angle θ of a rotation vector, smooth at 0."""
+    s = 0.25 * _square(xp, turn)
+    near = s < _NEAR
+    small, far = xp.where(near, s, 0.0 * s), xp.where(near, 0.0 * s + 1.0, s)
+    h = xp.sqrt(far)
+    cosine = xp.where(near, _series(small, 0), xp.cos(h))
+    sine = xp.where(near, _series(small, 1), xp.sin(h) / h)
+    return cosine, sine, xp.where(near, _series(4.0 * small, 3) / 6.0, 0.25 * (1.0 - sine * cosine) / far)
+
+
+def _series(s: Any, order: int) -> Any:
+    """Σ (−s)^k order!/(2k + order)!."""
+    total = 1.0 - s / ((2 * _TERMS + order - 1) * (2 * _TERMS + order))
+    for k in reversed(range(_TERMS - 1)):
+        total = 1.0 - s * total / ((2 * k + order + 1) * (2 * k + order + 2))
+    return total

@@ -1,0 +1,212 @@
+"""How surely: marginal standard deviations by one more scatter, and full covariances column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
+from kfdyn.dynamics.sensors.elimination.compiled_solve import deviations, served
+from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, coordinate_maps
+from kfdyn.dynamics.sensors.elimination.marginals import Local, marginals
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.solve import Load, solve
+from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.errors import ModelError
+
+if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.result import DynamicsEstimate, Part
+
+# A variance is a difference of two; what is left of it below this share of the first is rounding.
+NOTHING = 1e-13
+
+
+def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
+    """All five quantities' marginal standard deviations: by the compiled sweep, and of what it leaves by numpy."""
+    if est._straight is not None and not est._straight[1].carries:
+        fine, found = deviations(*est._straight)
+        if fine:
+            return {key: value.reshape(getattr(est, key).shape) for key, value in found.items()}
+    problem = est.problem
+    out = {key: np.empty_like(getattr(est, key)) for key in QUANTITIES}
+    known = served(problem) if est._swift else None
+    for group in problem.groups:
+        left = group.members
+        if known is not None:
+            fine, found = deviations(problem.system, known[1], problem.q)
+            answered = np.isfinite(found["a"]).all(1)
+            for key, value in found.items():
+                est.flat(out[key])[:] = value
+            left = group.members[~answered]
+        for members, factor in problem.parts_of(group, left):
+            for key, value in standard_deviations_of(factor).items():
+                est.flat(out[key])[members] = value
+    return out
+
+
+def standard_deviations_of(factor: Factor) -> dict[str, Array]:
+    """The same for the states of one factor."""
+    system, size = factor.layout.system, len(factor.terms.l)
+    of_dofs = {key: np.zeros((size, dofs_of(system).nv)) for key in ("a", "tau")}
+    of_bodies = {key: np.zeros((size, system.n_bodies, 6)) for key in QUANTITIES[2:]}
+    for local in marginals(factor):
+        if local.k == system.n_bodies:  # the world
+            continue
+        own = factor.layout.nodes[local.k].dofs
+        of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(local.tau)
+        for key, value in zip(QUANTITIES[2:], (local.alpha, local.f, local.external)):
+            of_bodies[key][:, local.k] = _root(value)[:, :6]
+    if system.couplings:
+        of_dofs = {key: _of_couplings(factor, key, value) for key, value in of_dofs.items()}
+    return of_dofs | of_bodies
+
+
+def _of_couplings(factor: Factor, key: str, of_tree: Array) -> Array:
+    """Deviations (B, nv) from those of the open tree; a coordinate that several hinges share takes a pair of sweeps."""
+    system, shared = factor.layout.system, factor.layout.system._expansion
+    out = np.empty((len(of_tree), system.nv))
+    out[:, shared.here_v] = of_tree[:, shared.plain_v]
+    own = np.asarray(shared.own_v)
+    source = np.zeros((len(of_tree), system.nv, len(own)))
+    source[:, own, range(len(own))] = 1.0
+    found = _respond(factor, key, source)[key][:, own]
+    out[:, own] = _root(found)
+    return out
+
+
+def _root(cov: Array) -> Array:
+    return np.sqrt(np.maximum(np.diagonal(cov, axis1=-2, axis2=-1), 0.0))
+
+
+def covariance(est: DynamicsEstimate, what: Part, other: Part) -> Array:
+    """Cross-covariance of two quantities, each all of it or at one hinge or body."""
+    (key, rows), (of, columns) = _entries(est, what), _entries(est, other)
+    lead, count = est.problem.lead, len(columns)
+    out = np.empty((*lead, len(rows), count))
+    if not out.size:
+        return out
+    for members, factor in est.problem.parts():
+        size = len(members)
+        source = np.zeros((size, est.flat(getattr(est, of))[0].size, count))
+        source[:, columns, np.arange(count)] = 1.0
+        answer = _respond(factor, of, source)
+        est.flat(out)[members] = answer[key].reshape(size, -1, count)[:, rows]
+    return out
+
+
+def _respond(factor: Factor, of: str, source: Array) -> dict[str, Array]:
+    """Means' response to a source −s*X in F, which is cov(·, X) s."""
+    layout = factor.layout
+    system, (size, _, count) = layout.system, source.shape
+    n, armature, maps = len(layout.nodes), dofs_of(system).armature, coordinate_maps(system)
+    by_body = None
+    if of not in ("a", "tau"):
+        by_body = np.zeros((size, n, factor.width, count))
+        by_body[:, : system.n_bodies, :6] = source.reshape(size, -1, 6, count)
+    elif maps is not None:
+        source = (maps[1].T if of == "a" else maps[0]) @ source
+    if of == "a":
+        return quantities(factor, solve(factor, Load(q=-source), count))
+    if of == "tau":
+        shift = np.zeros((size, n, factor.width, count))
+        for k, node in enumerate(layout.nodes):
+            shift[:, k] = factor.nodes[k].data.H.swapaxes(-1, -2) @ source[:, node.dofs]
+        return quantities(factor, solve(factor, Load(q=-armature[:, None] * source, shift=shift), count))
+    assert by_body is not None
+    if of == "body_accelerations":
+        return quantities(factor, solve(factor, Load(alpha=-by_body), count))
+    if of == "hinge_forces":
+        return quantities(factor, solve(factor, Load(shift=by_body), count))
+    lam, loose = np.zeros_like(by_body), {}
+    for k, node in enumerate(layout.nodes):
+        data = factor.nodes[k].data
+        spread = (data.P_spread @ data.cov) @ data.P_spread.swapaxes(-1, -2)
+        lam[:, k] = -(spread @ by_body[:, k])
+        if node.loose:
+            loose[k] = -(data.P_loose.swapaxes(-1, -2) @ by_body[:, k])
+    out = quantities(factor, solve(factor, Load(lam=lam, loose=loose), count))
+    out["external_forces"] = (
+        out["external_forces"] - lam[:, : system.n_bodies, :6]
+    )  # x = μ + ΣP*λ, and the source moves μ
+    return out
+
+
+def _entries(est: DynamicsEstimate, what: Part) -> tuple[str, Index]:
+    """Name of a quantity, and which of its entries, flattened."""
+    key, at = (what, None) if isinstance(what, str) else what
+    if key not in QUANTITIES:
+        raise ModelError(f"no covariance of {key!r}; there are {', '.join(QUANTITIES)}")
+    system = est.problem.system
+    total = np.arange(est.flat(getattr(est, key))[:1].size if est.problem.size else 0)
+    if at is None:
+        return key, total
+    if key in ("a", "tau"):
+        return key, total[dof_slice(system, at)]
+    k = system.body_index(at)
+    return key, total[6 * k : 6 * k + 6]
+
+
+def multiplier_covariances(factor: Factor) -> Iterator[tuple[int, Index, Array]]:
+    """Yield (sensor, entries, cov m) of every piece and force: −Z_mm, or R⁻¹ − R⁻¹ cov(prediction) R⁻¹."""
+    for local in marginals(factor):
+        yield from local_multipliers(factor, local)
+
+
+def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index, Array]]:
+    """The same at one node."""
+    node, own = factor.layout.nodes[local.k], factor.nodes[local.k]
+    at = 0
+    for piece in node.rows:
+        here = slice(at, at + len(piece.seen))
+        yield piece.sensor, piece.seen, local.m[:, here, here]
+        at = here.stop
+    for piece, (rows, weight) in zip(node.info, own.data.info):
+        cov = np.zeros_like(weight)
+        if rows.K is not None:
+            cov = rows.K @ local.alpha @ rows.K.swapaxes(-1, -2)
+        elif rows.e is not None:
+            cov = rows.e @ local.a @ rows.e.swapaxes(-1, -2)
+        yield piece.sensor, piece.seen, weight - weight @ cov @ weight
+    _, lam = spans(factor.width)
+    at = lam.stop
+    for push in node.loose:  # Σ⁻¹ − Σ⁻¹ cov(x) Σ⁻¹: of a wide force λ holds too few digits
+        here = slice(at, at + len(push.seen))
+        if not push.flat:
+            yield push.sensor, push.seen, push.weight - push.weight @ local.z[:, here, here] @ push.weight
+        at = here.stop
+    for join, cov in _joined(factor, local):
+        for piece, places in join.rows:
+            yield piece.sensor, piece.seen, -cov[:, places[:, None], places]
+        for piece, places in join.info:
+            weight = np.asarray(np.linalg.inv(piece.R), np.float64)
+            yield piece.sensor, piece.seen, weight - weight @ cov[:, places[:, None], places] @ weight
+    for push in node.spread:
+        P = factor.layout.sensors[push.sensor].wrench(factor.layout.system, factor.terms)[:, :, push.seen]  # type: ignore[attr-defined]
+        yield push.sensor, push.seen, -(P.swapaxes(-1, -2) @ local.z[:, lam, lam] @ P)
+
+
+def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:
+    """Covariances (B, ·, ·) of what couplings and loops have at a node, join by join; the last unknowns of it."""
+    node = factor.layout.nodes[local.k]
+    at = local.z.shape[-1] - sum(len(join.new) for join in node.joins)
+    for join in node.joins:
+        here = slice(at, at + len(join.new))
+        yield join, local.z[:, here, here]
+        at = here.stop
+
+
+def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
+    """−m / std(m) for every reading."""
+    out = [np.where(np.isnan(r), np.nan, 0.0) for r in est.residuals]
+    for members, factor in est.problem.parts():
+        for i, seen, cov in multiplier_covariances(factor):
+            m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
+            variance = np.diagonal(cov, axis1=-2, axis2=-1)
+            size = variance * factor.layout.of_readings[i][seen] ** 2
+            good = size > 1e3 * NOTHING * np.abs(size).max(-1, keepdims=True)
+            value = np.where(good, -m / np.sqrt(np.where(good, variance, 1.0)), 0.0)
+            est.flat(out[i])[np.ix_(members, seen)] = value
+    return out
