@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
-from kfdyn.multibody.layout import pack
-from kfdyn.multibody.lookup import Lookup
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.opened import Opened
-from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.parts_of_systems import (
+from kfdyn.multibody.calls.layout import pack
+from kfdyn.multibody.coordinates.expansion import Expansion, Places
+from kfdyn.multibody.coordinates.lookup import Lookup
+from kfdyn.multibody.coordinates.opened import Opened
+from kfdyn.multibody.coordinates.random_states import drawn_of_tree, random_constrained
+from kfdyn.multibody.coordinates.topology import parents_first
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.origin import Origin
+from kfdyn.multibody.parts.parts_of_systems import (
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,
     numbered,
     placed_frames,
 )
-from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
-from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]

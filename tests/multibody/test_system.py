@@ -210,7 +210,7 @@ def test_building_a_system_does_not_load_the_compiler():
 
 def test_a_rotation_is_projected_once():
     """What placement returns it returns again, bit by bit, of rotations typed with 6 to 16 digits."""
-    from kfdyn.multibody.body import placement
+    from kfdyn.multibody.parts.body import placement
 
     rng = np.random.default_rng(0)
     for digits in rng.integers(7, 17, 2000):

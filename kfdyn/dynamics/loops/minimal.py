@@ -13,7 +13,7 @@ from kfdyn.dynamics.loops.embedding import embedded_forest
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from kfdyn.estimation import InnovationsFactor, StateSpace

@@ -13,7 +13,7 @@ from kfdyn.dynamics.sensors.elimination import compiled_solve
 from kfdyn.dynamics.sensors.elimination.layout import make_layout
 from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.errors import UnobservableError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.prepared import model_of
 
 MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 

@@ -17,7 +17,7 @@ from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.multibody import System
-from kfdyn.multibody.kernel import FINE, Kernel
+from kfdyn.multibody.calls.kernel import FINE, Kernel
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate

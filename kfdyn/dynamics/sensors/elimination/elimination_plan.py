@@ -42,7 +42,7 @@ def make_program(layout: Layout, factor: Factor) -> Program | None:
     if not _served(layout, factor):
         return None
     from kfdyn.dynamics.recursions.sensing.tables import NODE
-    from kfdyn.multibody.prepared import model_of
+    from kfdyn.multibody.calls.prepared import model_of
 
     model = model_of(system)
     start = np.cumsum([0, *(sensor.size(system) for sensor in layout.sensors)])
