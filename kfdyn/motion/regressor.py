@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_pose, frame_velocity, jacobian
-from kfdyn.multibody.arguments import checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.flexible.rigid import expect_rigid
 from kfdyn.spatial import skew
 
