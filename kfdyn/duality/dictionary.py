@@ -275,7 +275,7 @@ def dictionary_table(rows: list[Row] | None = None, title: str = "") -> Table:
     table = Table(title=Text(printable(title or "The dictionary")), title_justify="left", title_style="bold")
     for column in ("", "estimation", "multibody dynamics", "control", *(("this robot",) if rows else ())):
         table.add_column(column)
-    for row in rows or [e.names for e in DICTIONARY]:
+    for row in rows or (entry.names for entry in DICTIONARY):
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
