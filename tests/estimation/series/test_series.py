@@ -190,7 +190,9 @@ def test_a_likelihood_takes_many_parameter_vectors():
     y = np.random.default_rng(8).normal(size=(3, 20)).cumsum(axis=1)
     y[0, 3] = y[1, 4] = np.nan
     model, thetas = S.local_level(), np.random.default_rng(0).uniform(0.1, 2.0, size=(5, 2))
-    as_forest = kf.likelihood(lambda theta: model.state_space(theta, 20), thetas, y)  # the engine, not the series' own way
+    as_forest = kf.likelihood(
+        lambda theta: model.state_space(theta, 20), thetas, y
+    )  # the engine, not the series' own way
     alone = kf.likelihood(lambda theta: model.state_space(theta, 20), thetas, y, gradient=False)
     assert_allclose(alone.llf, as_forest.llf, rtol=1e-13)
     llf, gradient = model.likelihood(y)(thetas)
