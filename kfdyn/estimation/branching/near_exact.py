@@ -8,16 +8,17 @@ and ρ is one as well. Such rows are solved with the noise of the branch that ca
 
 from __future__ import annotations
 
+import sys
 import warnings
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kfdyn.errors import LostDigitsWarning
-from kfdyn.estimation.branching.callers import caller, depth
-from kfdyn.estimation.inference.cancellation import TOLERABLE
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.precision.cancellation import TOLERABLE, is_of
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from kfdyn.estimation.branching.rows import Rows
 
 _EPS = float(np.finfo(float).eps)
+_HERE = __name__.rpartition(".")[0]
+_PACKAGE = _HERE.partition(".")[0]
 #: A row with less than this left of its noise is solved: half of the digits that the score may lose.
 STRONG = 1e-6
-_ROUNDS = 64
-_FAR = 1e5  # deviations of the noise that a row may read: ρ is then right to 1e-11
 
 
 def almost_exact(model: OutwardTree) -> BoolArray | None:
@@ -75,38 +76,6 @@ def noise_left(dual: Dual, rows: Rows) -> FloatArray:
     return least
 
 
-def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
-    """The dual model with all strong rows solved; the one given where there is none.
-
-    A round takes the rows that are strong now; what they leave on the parents may be strong in the next. Where rows
-    read many deviations of their noise, ρ = y − C x̂ cancels, and with it the forces; so they are read about x̂ then.
-    """
-    from kfdyn.estimation.branching.dual import solve_dual
-
-    fixed = np.zeros(len(model), dtype=bool)
-    if model.root_cov is None:
-        fixed[model.tree.roots] = True  # nothing is known there but the rows
-    first = almost_exact(model)
-    strong = np.zeros(len(model), dtype=bool) if first is None else first
-    onward = False
-    for _ in range(_ROUNDS):
-        more = _strong(dual, len(model)) & ~fixed & ~strong
-        if not more.any():
-            break
-        strong, onward = strong | more, True
-        dual = solve_dual(model, y, True, strong, onward)
-    if max((float(np.abs(rows.y).max(initial=0.0)) for rows in dual.noisy), default=0.0) < _FAR:
-        return dual
-    return solve_dual(model, y, True, strong if onward else None, onward, dual.mean.flat)
-
-
-def _strong(dual: Dual, size: int) -> BoolArray:
-    out = np.zeros(size, dtype=bool)
-    for rows in dual.noisy:
-        out[rows.at[noise_left(dual, rows) < STRONG]] = True
-    return out
-
-
 def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
     """Warn where fewer than five digits of the score are left; not if the package itself asks, as a fit does."""
     frame = caller()
@@ -128,3 +97,19 @@ def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
         LostDigitsWarning,
         stacklevel=depth(frame),
     )
+
+
+def caller() -> FrameType | None:
+    """The first frame that is none of this folder's; None if it is the package's."""
+    frame = sys._getframe(1)
+    while frame.f_back and (is_of(frame, _HERE) or is_of(frame, "functools")):
+        frame = frame.f_back
+    return None if is_of(frame, _PACKAGE) else frame
+
+
+def depth(frame: FrameType) -> int:
+    """How many calls up a frame is, for the caller of this function."""
+    count, at = 1, sys._getframe(1)
+    while at is not None and at is not frame:
+        count, at = count + 1, at.f_back  # type: ignore[assignment]
+    return count
