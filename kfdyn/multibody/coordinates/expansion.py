@@ -108,8 +108,6 @@ class Expansion:
 
     def positions(self, q: Array) -> Array:
         """Positions of all hinges (..., nq_tree) of q (..., nq)."""
-        if not self.couplings:
-            return q
         out = np.empty((*q.shape[:-1], self.tree.nq))
         out[..., self.plain_q] = q[..., self.here_q]
         out[..., self.coupled_q] = self.of_coordinates(q[..., self.own_q])
@@ -143,8 +141,6 @@ class Expansion:
 
     def rates(self, v: Array) -> Array:
         """X v (..., nv_tree) of v (..., nv)."""
-        if not self.couplings:
-            return v
         out = np.empty((*v.shape[:-1], self.tree.nv))
         out[..., self.plain_v] = v[..., self.here_v]
         out[..., self.coupled_v] = v[..., self.own_v] @ self.block.T
@@ -152,8 +148,6 @@ class Expansion:
 
     def forces(self, tau: Array) -> Array:
         """X*tau (..., nv) of generalised forces of the open tree (..., nv_tree)."""
-        if not self.couplings:
-            return tau
         out = np.empty((*tau.shape[:-1], self.nv))
         out[..., self.here_v] = tau[..., self.plain_v]
         out[..., self.own_v] = tau[..., self.coupled_v] @ self.block
@@ -165,15 +159,11 @@ class Expansion:
 
     def matrix(self, M: Array) -> Array:
         """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree), symmetric to the bit."""
-        if not self.couplings:
-            return M
         whole = np.swapaxes(self.forces(np.swapaxes(self.forces(M), -1, -2)), -1, -2)
         return 0.5 * (whole + np.swapaxes(whole, -1, -2))
 
     def contracted(self, q_tree: Array, coordinates: Array) -> Array:
         """The system's q (..., nq): plain hinges from the tree's, coupled coordinates from ``coordinates``."""
-        if not self.couplings:
-            return q_tree
         out = np.empty((*q_tree.shape[:-1], self.nq))
         out[..., self.here_q] = q_tree[..., self.plain_q]
         out[..., self.own_q] = coordinates
@@ -181,8 +171,6 @@ class Expansion:
 
     def kept(self, v_tree: Array, coordinates: Array) -> Array:
         """The system's v (..., nv): plain hinges from the tree's, coupled ones from ``coordinates``."""
-        if not self.couplings:
-            return v_tree
         out = np.empty((*v_tree.shape[:-1], self.nv))
         out[..., self.here_v] = v_tree[..., self.plain_v]
         out[..., self.own_v] = coordinates
@@ -290,6 +278,42 @@ class Expansion:
                     out[columns] = {"lower": low, "upper": high, "speed": fast}[key]
         out.flags.writeable = False
         return out
+
+
+class Same(Expansion):
+    """The way where nothing is coupled: coordinates are those of all hinges."""
+
+    def __init__(self, tree: System | FlexibleSystem) -> None:
+        super().__init__(tree, ())
+
+    def positions(self, q: Array) -> Array:
+        """As they are."""
+        return q
+
+    def rates(self, v: Array) -> Array:
+        """As they are."""
+        return v
+
+    def forces(self, tau: Array) -> Array:
+        """As they are."""
+        return tau
+
+    def matrix(self, M: Array) -> Array:
+        """As it is."""
+        return M
+
+    def contracted(self, q_tree: Array, coordinates: Array) -> Array:
+        """Those of the tree."""
+        return q_tree
+
+    def kept(self, v_tree: Array, coordinates: Array) -> Array:
+        """Those of the tree."""
+        return v_tree
+
+
+def expansion_of(tree: System | FlexibleSystem, couplings: Sequence[Coupling]) -> Expansion:
+    """The way from the coordinates that couplings leave to those of a tree."""
+    return Expansion(tree, couplings) if couplings else Same(tree)
 
 
 class Bent(Expansion):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.coordinates.expansion import Expansion, Places
+from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
@@ -110,7 +110,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
         self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
-        self._expansion = Expansion(self, ())
+        self._expansion: Expansion = Same(self)
         self._index()
         expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
