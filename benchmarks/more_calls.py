@@ -103,7 +103,8 @@ def kfdyn_without_peer(robot: Robot, s: States) -> dict[str, Peer]:
 
 def engine_calls(robot: Robot, s: States) -> dict[str, Peer]:
     """The same by filter and smoother on the assembled model: what kfdyn does where its fused sweeps have no answer."""
-    from kfdyn.dynamics import forest, hybrid, operational_space
+    from kfdyn.dynamics import hybrid, operational_space
+    from kfdyn.dynamics.solving import forest
 
     system, mask = robot.system, every_third(robot.system)
     bodies = np.array([system.locate(deepest(system))[0]])

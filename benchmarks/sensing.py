@@ -1,8 +1,8 @@
 """Dynamics from sensors, TALOS floating: 44 joint torques, no wrench on the base, 6 inertial units, 2 force sensors.
 
 Means and standard deviations of one state and of a batch, beside forward dynamics and, where iDynTree is installed,
-BERDY's estimator on the same robot with as many inertial units; and a Panda whose fingers are geared, which NumPy
-serves, beside one whose fingers are free.
+BERDY's estimator on the same robot with as many inertial units; and a Panda whose fingers are geared beside one whose
+fingers are free.
 """
 
 import time
@@ -41,8 +41,7 @@ def run(quick: bool) -> Report:
             "units, two force–torque sensors.",
             "BERDY: the sparse least squares of iDynTree on the same robot with as many accelerometers and gyroscopes, "
             "without covariances.",
-            "Panda: torques and an inertial unit at the hand. Couplings, loops, exact accelerometers and flat forces "
-            "are served by NumPy.",
+            "Panda: torques and an inertial unit at the hand. Loops, and bodies that bend, are served by NumPy.",
             "One thread; shortest processor time of many runs.",
         ],
         {"batch": size, "seconds": found},
@@ -79,7 +78,7 @@ def talos(size: int, budget: float) -> dict[str, tuple[float, float | None]]:
 
 
 def panda(budget: float) -> dict[str, tuple[float, float | None]]:
-    """Seconds for one state of a gripper arm, compiled with its fingers free and by NumPy with its fingers geared."""
+    """Seconds for one state of a gripper arm, with its fingers free and with its fingers geared."""
     found: dict[str, tuple[float, float | None]] = {}
     for name, mimic in (("Panda, fingers free, means", "free"), ("Panda, fingers geared, means", "obey")):
         robot = kf.load(packaged("example-robot-data", "panda.urdf"), mimic=mimic)

@@ -70,7 +70,7 @@ def sensing(found):
     seconds = found["seconds"]
     one, batch = seconds["TALOS, means"]
     one_std, batch_std = seconds["TALOS, with all standard deviations"]
-    numpy = seconds["Panda, fingers geared, means"][0] / seconds["Panda, fingers free, means"][0]
+    geared = seconds["Panda, fingers geared, means"][0] / seconds["Panda, fingers free, means"][0]
     text = (
         "TALOS on a floating base, with 44 joint torques, six inertial units and two force–torque sensors, takes "
         f"{digits(1e6 * one)} µs for the means of one state, and {digits(1e6 * batch)} µs per state in a batch; with "
@@ -80,8 +80,7 @@ def sensing(found):
         berdy = seconds["BERDY, means"][0]
         text += f" BERDY, the sparse least squares of iDynTree, takes {digits(1e3 * berdy)} ms without them."
     text += (
-        " What is not served there (couplings, loops, exact accelerometers, flat forces) is computed by NumPy: an arm "
-        f"with geared fingers takes some {digits(numpy)} times as long as one whose fingers are free "
+        f" An arm with geared fingers takes {digits(geared)} times as long as one whose fingers are free "
         "([benchmarks](benchmarks.md))."
     )
     return textwrap.fill(text, 120)

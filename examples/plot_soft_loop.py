@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.multibody.closure import constraint_drift
+from kfdyn.multibody.loops.closure import constraint_drift
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)

@@ -122,10 +122,16 @@ _NAMES_OF = {
         "to_pinocchio",
     ),
     "motion": (
+        "Goal",
         "MotionFiltered",
         "MotionModel",
+        "MotionPlan",
         "MotionSmoothed",
+        "Mpc",
+        "Reached",
         "StepDerivatives",
+        "inverse_kinematics",
+        "plan_motion",
         "step_derivatives",
     ),
     "multibody": (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import skew
 
 # Below this square of half an angle series stand for quotients; so many terms leave less than a rounding error.

@@ -45,9 +45,7 @@ def _(operation: Operation, given: Any, changes: Any) -> Any:
         for i, d in enumerate(changes)
     ]
     orders = [len(shape) for shape in operation.about.answers(operation)]
-    moved = [
-        sum(contracted(xp, matrix, d, order) for matrix, d in zip(by, ways)) for by, order in zip(matrices, orders)
-    ]
+    moved = [sum(contracted(matrix, d, order) for matrix, d in zip(by, ways)) for by, order in zip(matrices, orders)]
     return tuple(answers), tuple(moved)
 
 
@@ -73,8 +71,8 @@ def _(operation: Operation, given: Any, changes: Any) -> Any:
 
     def step(state: Any, along: Any) -> Any:
         (dq, dv), (dtau, by_q, by_v, by_tau, *carried) = state, along
-        dv = dv + h * (by_q @ dq[..., None] + by_v @ dv[..., None] + by_tau @ dtau[..., None])[..., 0]
-        dq = (carried[0] @ dq[..., None] + h * carried[1] @ dv[..., None])[..., 0] if carried else dq + h * dv
+        dv = dv + h * (contracted(by_q, dq, 1) + contracted(by_v, dv, 1) + contracted(by_tau, dtau, 1))
+        dq = contracted(carried[0], dq, 1) + h * contracted(carried[1], dv, 1) if carried else dq + h * dv
         return (dq, dv), (dq, dv)
 
     first = tangent(xp, system, given[0], changes[0]), changes[1]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, jacobian
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 

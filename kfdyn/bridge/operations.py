@@ -27,6 +27,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import frame_pose, jacobian, potential_energy
 
 Array = NDArray[np.float64]
+_DOUBLE = np.dtype(np.float64)
 _AT_REST = np.zeros(3)
 
 
@@ -50,9 +51,10 @@ class Operation(NamedTuple):
     def __call__(self, *given: Any) -> tuple[Any, ...]:
         """The answers in doubles, rounded to what was given."""
         arrays = [np.asarray(x) for x in given]
-        own = arrays[0].dtype
-        answers = self.about.value(self, *(np.asarray(x, np.float64) for x in arrays))
-        return tuple(np.asarray(x, own) for x in answers)
+        own, value = arrays[0].dtype, self.about.value
+        if own == _DOUBLE:
+            return tuple([np.asarray(x) for x in value(self, *arrays)])
+        return tuple([np.asarray(x, own) for x in value(self, *[np.asarray(x, _DOUBLE) for x in arrays])])
 
     @property
     def about(self) -> About:
@@ -112,7 +114,10 @@ def expect_sizes(sizes: dict[str, int], given: Sequence[Any]) -> None:
 
 def _states(*arrays: Array) -> list[Array]:
     """The same with common leading axes."""
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    leads = [x.shape[:-1] for x in arrays]
+    if leads.count(leads[0]) == len(leads):
+        return list(arrays)
+    lead = np.broadcast_shapes(*leads)
     return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays]
 
 
@@ -244,10 +249,8 @@ KNOWN: dict[str, About] = {
 }
 
 
-def contracted(xp: Any, matrix: Any, change: Any, order: int) -> Any:
+def contracted(matrix: Any, change: Any, order: int) -> Any:
     """What a matrix (..., *answer, n) makes of a change (..., n), ``order`` being the axes of the answer."""
-    return (
-        (matrix @ change[(..., *(None,) * max(order - 1, 0), slice(None), None)])[..., 0]
-        if order
-        else (matrix * change).sum(-1)
-    )
+    if not order:
+        return (matrix * change).sum(-1)
+    return (matrix @ change[(..., *(None,) * (order - 1), slice(None), None)])[..., 0]

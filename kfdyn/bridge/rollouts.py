@@ -9,7 +9,7 @@ from kfdyn.bridge.coordinates import brackets, pieces
 from kfdyn.bridge.operations import KNOWN, About, Operation, Shape
 from kfdyn.dynamics import forward_dynamics
 from kfdyn.multibody import integrate
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import skew
 
 Array = NDArray[np.float64]

@@ -11,6 +11,7 @@ from kfdyn.errors import ModelError
 from kfdyn.extras import needed
 
 xp = torch = needed("torch", "torch", "kfdyn.bridge.torch")
+forward_ad = torch.autograd.forward_ad
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:
@@ -26,21 +27,22 @@ def asarray(x: Any) -> Any:
 
 def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
     """What is given as tensors of one kind of floats, of the sizes that are wanted, with common leading axes."""
-    found = [asarray(x) for x in given]
+    found = [x if type(x) is torch.Tensor and x.is_floating_point() else asarray(x) for x in given]
     expect_sizes(sizes, found)
+    kind, leads = found[0].dtype, [x.shape[:-1] for x in found]
     for name, x in zip(sizes, found):
-        if x.device.type != "cpu":
+        if not x.is_cpu:
             raise ModelError(f"{name} is on {x.device}, and kfdyn computes on the CPU; take {name}.cpu()")
-    kind = found[0].dtype
-    for x in found[1:]:
-        kind = torch.promote_types(kind, x.dtype)
-    lead = torch.broadcast_shapes(*(x.shape[:-1] for x in found))
+        kind = kind if x.dtype is kind else torch.promote_types(kind, x.dtype)
+    if leads.count(leads[0]) == len(leads):
+        return [x if x.dtype is kind else x.to(kind) for x in found]
+    lead = torch.broadcast_shapes(*leads)
     return [x.to(kind).expand(*lead, x.shape[-1]) for x in found]
 
 
 def _evaluated(operation: Operation, *given: Any) -> tuple[Any, ...]:
-    answers = operation(*(x.numpy() for x in given))
-    return tuple(torch.from_numpy(x if x.flags.writeable else x.copy()) for x in answers)
+    answers = operation(*[x.numpy() for x in given])
+    return tuple([torch.from_numpy(x if x.flags.writeable else x.copy()) for x in answers])
 
 
 _Base: Any = torch.autograd.Function
@@ -79,7 +81,7 @@ class _Call(_Function):
             total = 0.0
             for by, g in zip(matrices, gradients):
                 lead, n = x.shape[:-1], by[i].shape[-1]
-                total = total + (g.reshape(*lead, 1, -1) @ by[i].reshape(*lead, -1, n))[..., 0, :]
+                total = total + _left(g.reshape(*lead, -1), by[i].reshape(*lead, -1, n))
             is_q = i < operation.about.configurations
             found.append(cotangent(torch, operation.model, given[0], total) if is_q else total)
         return None, *found
@@ -94,7 +96,7 @@ class _Call(_Function):
                 continue
             way = tangent(torch, operation.model, given[0], d) if i < operation.about.configurations else d
             for j, shape in enumerate(operation.about.answers(operation)):
-                moved[j] = moved[j] + contracted(torch, matrices[j][i], way, len(shape))
+                moved[j] = moved[j] + contracted(matrices[j][i], way, len(shape))
         return tuple(moved)
 
     @staticmethod
@@ -104,11 +106,10 @@ class _Call(_Function):
 
 def call(operation: Operation, *given: Any) -> tuple[Any, ...]:
     """The answers of an operation. Nothing is recorded where nobody will ask for derivatives."""
-    if torch.autograd.forward_ad._current_level < 0 and not (
-        torch.is_grad_enabled() and any(x.requires_grad for x in given)
-    ):
+    recorded = [x.requires_grad for x in given]
+    if forward_ad._current_level < 0 and not (True in recorded and torch.is_grad_enabled()):
         try:
-            return _evaluated(operation, *(x.detach() for x in given))
+            return _evaluated(operation, *(x.detach() if one else x for x, one in zip(given, recorded)))
         except RuntimeError:  # within a transformation a tensor has no memory of its own
             if not torch._C._functorch.peek_interpreter_stack():
                 raise
@@ -149,10 +150,10 @@ class _Rollout(_Function):
         dv, turned, moved = start if dv is None else dv, [dq], []
         moved.append(dv)
         for k in range(len(by[0])):
-            change = contracted(torch, by[0][k], dq, 1) + contracted(torch, by[1][k], dv, 1)
-            dv = dv + h * (change if dtau is None else change + contracted(torch, by[2][k], dtau[..., k, :], 1))
-            way = h * (contracted(torch, carried[1][k], dv, 1) if carried else dv)
-            dq = way + (contracted(torch, carried[0][k], dq, 1) if carried else dq)
+            change = contracted(by[0][k], dq, 1) + contracted(by[1][k], dv, 1)
+            dv = dv + h * (change if dtau is None else change + contracted(by[2][k], dtau[..., k, :], 1))
+            way = h * (contracted(carried[1][k], dv, 1) if carried else dv)
+            dq = way + (contracted(carried[0][k], dq, 1) if carried else dq)
             turned.append(dq)
             moved.append(dv)
         return velocity(torch, system, q_all, torch.stack(turned, -2)), torch.stack(moved, -2)

@@ -32,7 +32,7 @@ from kfdyn.duality.versions import versions
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.closure import expect_closed
+from kfdyn.multibody.loops.closure import expect_closed
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import KfdynError
 from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from rich.table import Table

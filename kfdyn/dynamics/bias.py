@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.inverse import by_engine
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import DENSE, States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
 from kfdyn.dynamics.simulation.feedback import gain_of
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import DENSE, States
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import (
     Pose,
@@ -31,9 +31,9 @@ from kfdyn.multibody import (
     frame_velocity,
     jacobian,
 )
-from kfdyn.multibody.arguments import checked, expect_system
-from kfdyn.multibody.configuration import REACH_TOLERANCE
-from kfdyn.multibody.prepared import frame_of, model_of
+from kfdyn.multibody.calls.arguments import checked, expect_system
+from kfdyn.multibody.calls.prepared import frame_of, model_of
+from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 from kfdyn.spatial import matrix_to_rotation_vector
 from kfdyn.spatial._arrays import check_rotation
 
@@ -280,7 +280,7 @@ class _OnTarget(Solver):
         return super().bound(system, (*arguments[:at], rotation, *arguments[at + 1 :]))
 
 
-_ROOM, _COUPLED = "kfdyn.dynamics.recursions.control", "kfdyn.dynamics.recursions.geared_control"
+_ROOM, _COUPLED = "kfdyn.dynamics.recursions.control", "kfdyn.dynamics.recursions.coupled.geared_control"
 
 COMPUTED_TORQUE = Solver(
     "computed_torque", _ROOM, "COMPUTED_TORQUE", coupled=_COUPLED, rest=False, most=DENSE, inverts=False

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.kernel import Answers
+from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.kernel import Answers
-from kfdyn.multibody.overflow import overflow
 
 Array = NDArray[np.float64]
 
@@ -246,13 +246,13 @@ class _Derivatives(Solver):
         return super()._written(out, answers)
 
 
-_COUPLED = "kfdyn.dynamics.recursions.geared"
+_COUPLED = "kfdyn.dynamics.recursions.coupled.geared"
 
 INVERSE = _Derivatives(
-    "inverse_dynamics_derivatives", "kfdyn.dynamics.recursions.derivatives_inverse", "INVERSE_DERIVATIVES",
+    "inverse_dynamics_derivatives", "kfdyn.dynamics.recursions.slopes.derivatives_inverse", "INVERSE_DERIVATIVES",
     coupled=_COUPLED, kinds=("geared",), explain=_overflown, inverts=False,
 )  # fmt: skip
 FORWARD = _Derivatives(
-    "forward_dynamics_derivatives", "kfdyn.dynamics.recursions.derivatives_forward", "FORWARD_DERIVATIVES",
+    "forward_dynamics_derivatives", "kfdyn.dynamics.recursions.slopes.derivatives_forward", "FORWARD_DERIVATIVES",
     coupled=_COUPLED, kinds=("geared",), explain=_by_engine,
 )  # fmt: skip

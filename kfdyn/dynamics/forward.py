@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.forest import DENSE, States, expect_method, hinge_without_inertia
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, hinge_without_inertia
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.results import filled
+from kfdyn.multibody.parts.body import as_floats
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Filtered, Smoothed
@@ -136,7 +136,7 @@ FORWARD = Solver(
     "forward_dynamics",
     "kfdyn.dynamics.recursions.forward",
     "FORWARD",
-    coupled="kfdyn.dynamics.recursions.geared",
+    coupled="kfdyn.dynamics.recursions.coupled.geared",
     explain=by_engine,
     most=DENSE,
 )

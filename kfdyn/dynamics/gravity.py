@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.inverse import inverse_dynamics
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 
 Array = NDArray[np.float64]

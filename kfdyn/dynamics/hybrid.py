@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import DENSE, States
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import DENSE, States
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.prepared import Model, model_of
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.prepared import Model, model_of
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -171,7 +171,7 @@ HYBRID = _Hybrid(
     "hybrid_dynamics",
     "kfdyn.dynamics.recursions.hybrid",
     "HYBRID",
-    coupled="kfdyn.dynamics.recursions.geared",
+    coupled="kfdyn.dynamics.recursions.coupled.geared",
     most=DENSE,
     inverts=False,
 )

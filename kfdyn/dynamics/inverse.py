@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.composite import composite_inertias
-from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import States, expect_method
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.results import filled
 
 Array = NDArray[np.float64]
 METHODS = ("newton_euler", "operators", "composite")

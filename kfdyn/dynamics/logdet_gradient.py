@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import DENSE, States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import DENSE, States, expect_method
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.results import filled
 
 Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
@@ -211,7 +211,7 @@ def _by_covariance(states: States, part: slice, out: Array) -> None:
     out[part] = Covariances(states.forest(part).ss).T.dense()
 
 
-_ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.geared"
+_ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.coupled.geared"
 
 MASS_MATRIX = Solver(
     "mass_matrix", _ROOM, "MASS_MATRIX", coupled=_ROOM, explain=_formed, inverts=False, minimal="mass_matrix"

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.forest import States, expect_method
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import States, expect_method
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.results import filled
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.results import filled
 
 Array = NDArray[np.float64]
 METHODS = ("innovations", "engine", "blocks", "columns")
@@ -126,6 +126,6 @@ MASS_MATRIX_INVERSE = Solver(
     "mass_matrix_inverse",
     "kfdyn.dynamics.recursions.mass_matrix_inverse",
     "MASS_MATRIX_INVERSE",
-    coupled="kfdyn.dynamics.recursions.geared",
+    coupled="kfdyn.dynamics.recursions.coupled.geared",
     explain=by_engine,
 )

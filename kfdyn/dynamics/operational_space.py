@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import DENSE, States
-from kfdyn.dynamics.kinds import own_way
-from kfdyn.dynamics.solver import Solver
+from kfdyn.dynamics.solving.forest import DENSE, States
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System, jacobian
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.prepared import Model, model_of
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.prepared import Model, model_of
 from kfdyn.spatial import rigid_transform
 
 Array = NDArray[np.float64]
@@ -153,6 +153,6 @@ COMPLIANCE = Solver(
     "operational_space_compliance",
     "kfdyn.dynamics.recursions.compliance",
     "COMPLIANCE",
-    coupled="kfdyn.dynamics.recursions.geared_control",
+    coupled="kfdyn.dynamics.recursions.coupled.geared_control",
     most=DENSE,
 )

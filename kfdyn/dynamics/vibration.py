@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
-from kfdyn.dynamics.forest import moved_by
 from kfdyn.dynamics.mass_matrix import mass_matrix
+from kfdyn.dynamics.solving.forest import moved_by
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from kfdyn.explore.scene import WORLD, Scene
 from kfdyn.explore.shapes import shapes_of
 from kfdyn.extras import needed
 from kfdyn.multibody import System, kinetic_energy, potential_energy
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible.rigid import expect_rigid
 
 if TYPE_CHECKING:

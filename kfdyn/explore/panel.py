@@ -12,7 +12,7 @@ import numpy as np
 from kfdyn.explore.moment import Mode, Moment, Numbers, movers
 from kfdyn.explore.pictures import correlation, heat_map, side_by_side
 from kfdyn.multibody import System
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 
 if TYPE_CHECKING:
     import viser

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.io.loaded import listed
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import checked, configuration, expect_system
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.hinge import RANK_TOLERANCE
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.hinge import RANK_TOLERANCE
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
 Array = NDArray[np.float64]

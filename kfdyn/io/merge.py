@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody import Body, Frame, Pose
-from kfdyn.multibody.body import IDENTITY
+from kfdyn.multibody.parts.body import IDENTITY
 from kfdyn.spatial import rigid_transform, transform_inertia
 
 Array = NDArray[np.float64]

@@ -15,9 +15,9 @@ from kfdyn.errors import ModelError
 from kfdyn.io.loaded import Loaded, Mimic
 from kfdyn.io.screws import Step, steps
 from kfdyn.multibody import Body, System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.coupling import told
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.parts.coupling import told
 from kfdyn.multibody.system import PER_DOF
 from kfdyn.spatial import inertia_parameters
 

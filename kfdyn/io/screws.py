@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError
 from kfdyn.io.urdf import planar_axes
 from kfdyn.multibody import Body
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import PER_DOF
 
 Array = NDArray[np.float64]

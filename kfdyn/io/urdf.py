@@ -18,7 +18,7 @@ from kfdyn.io.source import Source
 from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
 from kfdyn.io.urdf_tree import outward
 from kfdyn.multibody import Body, Coupling, Frame, Hinge, Pose, System
-from kfdyn.multibody.body import IDENTITY
+from kfdyn.multibody.parts.body import IDENTITY
 from kfdyn.spatial import (
     IndefiniteInertiaWarning,
     TriangleInequalityWarning,

@@ -4,6 +4,7 @@ from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "model": ("MotionModel",),
+    "plan": ("Goal", "MotionPlan", "Mpc", "Reached", "inverse_kinematics", "plan_motion"),
     "result": ("MotionFiltered", "MotionSmoothed"),
     "step": ("StepDerivatives", "step_derivatives"),
 }

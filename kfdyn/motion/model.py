@@ -17,7 +17,7 @@ from kfdyn.motion.readings import Readings
 from kfdyn.motion.result import MotionFiltered, MotionSmoothed
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
-from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.calls.arguments import configuration
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

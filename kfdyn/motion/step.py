@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, integrate, jacobian
-from kfdyn.multibody.arguments import checked, configuration, expect_system
-from kfdyn.multibody.armature import with_armature
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
 
 Array = NDArray[np.float64]

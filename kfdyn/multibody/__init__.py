@@ -2,9 +2,7 @@
 
 from kfdyn.multibody import models
 from kfdyn.multibody.absolute import absolute_angles
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.configuration import difference, integrate, random_configuration
-from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.coordinates.configuration import difference, integrate, random_configuration
 from kfdyn.multibody.energy import (
     center_of_mass,
     centroidal_momentum,
@@ -14,7 +12,6 @@ from kfdyn.multibody.energy import (
 )
 from kfdyn.multibody.flexible import FlexibleBody, FlexibleSystem, beam, from_finite_elements
 from kfdyn.multibody.frame_derivatives import frame_acceleration_derivatives, frame_velocity_derivatives
-from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.kinematics import (
     Pose,
     frame_acceleration,
@@ -24,10 +21,13 @@ from kfdyn.multibody.kinematics import (
     jacobian,
 )
 from kfdyn.multibody.links import LinkTerms, link_terms
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.rotor import Rotor, with_rotors
-from kfdyn.multibody.series_elastic import FlexibleJoint
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.hinge import Hinge
+from kfdyn.multibody.parts.origin import Origin
+from kfdyn.multibody.parts.rotor import Rotor, with_rotors
+from kfdyn.multibody.parts.series_elastic import FlexibleJoint
 from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
 from kfdyn.multibody.tangents import difference_derivatives, integrate_derivatives

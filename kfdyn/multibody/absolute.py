@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.hinge import Coordinates
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.kernel import Kernel, known
-from kfdyn.multibody.overflow import expect_finite, overflow
+from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.calls.kernel import Kernel, known
+from kfdyn.multibody.calls.overflow import expect_finite, overflow
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

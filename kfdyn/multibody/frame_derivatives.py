@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import checked, configuration, expect_system
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.kinematics import jacobian
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import checked, expect_system
-from kfdyn.multibody.kernel import Kernel
-from kfdyn.multibody.prepared import frame_of, model_of
+from kfdyn.multibody.calls.arguments import checked, expect_system
+from kfdyn.multibody.calls.kernel import Kernel
+from kfdyn.multibody.calls.prepared import frame_of, model_of
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

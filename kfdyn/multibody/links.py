@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.kernel import Kernel, known
-from kfdyn.multibody.overflow import expect_finite, overflow
-from kfdyn.multibody.prepared import in_own_frames
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.calls.kernel import Kernel, known
+from kfdyn.multibody.calls.overflow import expect_finite, overflow
+from kfdyn.multibody.calls.prepared import in_own_frames
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

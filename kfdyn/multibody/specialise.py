@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.system import System
 
 

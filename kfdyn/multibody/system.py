@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.body import IDENTITY, Body, Frame, read_only
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
-from kfdyn.multibody.layout import pack
-from kfdyn.multibody.lookup import Lookup
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.opened import Opened
-from kfdyn.multibody.origin import Origin
-from kfdyn.multibody.parts_of_systems import (
+from kfdyn.multibody.calls.layout import pack
+from kfdyn.multibody.coordinates.expansion import Places, expansion_of
+from kfdyn.multibody.coordinates.lookup import Lookup
+from kfdyn.multibody.coordinates.opened import Opened
+from kfdyn.multibody.coordinates.random_states import drawn_of_tree, random_constrained
+from kfdyn.multibody.coordinates.topology import parents_first
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.origin import Origin
+from kfdyn.multibody.parts.parts_of_systems import (
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,
     numbered,
     placed_frames,
 )
-from kfdyn.multibody.random_states import drawn_of_tree, random_constrained
 from kfdyn.multibody.system_text import as_html, as_text
-from kfdyn.multibody.topology import parents_first
 from kfdyn.spatial import TriangleInequalityWarning
 
 Array = NDArray[np.float64]
@@ -73,6 +73,8 @@ class System(Lookup, Opened):
         The same bodies without couplings and loops.
     body_names, hinge_names : tuple of str
         One each per body.
+    dof_names : tuple of str
+        One for each entry of v.
     parent : (n_bodies,)
         Index of each body's parent, −1 at a root.
     armature, damping, stiffness, friction, lower, upper, speed, effort : (nv,)
@@ -226,7 +228,7 @@ class System(Lookup, Opened):
         expect_loops(tree, loops)
         if loops:
             put("_base", self._of(tree, couplings, ()) if couplings else tree)
-        expansion = self._base._expansion if loops and couplings else Expansion(tree, couplings)
+        expansion = self._base._expansion if loops and couplings else expansion_of(tree, couplings)
         same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
         for key in (*same, "mass", "frames", "origin", "is_specialised", "_frame", "_hinge"):
             put(key, getattr(tree, key))
@@ -293,6 +295,17 @@ class System(Lookup, Opened):
     def places(self) -> Places:
         """Where the hinges of a tree are in q and v."""
         return Places(self.layout.q_start, self.layout.v_start, tuple(body.hinge for body in self.bodies))
+
+    @property
+    def dof_names(self) -> tuple[str, ...]:
+        """One for each entry of v: the hinge's name, or "base[2]" for one of several dofs."""
+        following = {name for c in self.couplings for name in c.hinges if name not in c.named}
+        names: list[str] = []
+        for name, body in zip(self.hinge_names, self.bodies):
+            if name not in following:
+                m = body.hinge.nv
+                names += [name] if m == 1 else [f"{name}[{i}]" for i in range(m)]
+        return tuple(names)
 
     @property
     def without_loops(self) -> System:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.arguments import checked, configuration, expect_system
-from kfdyn.multibody.configuration import difference
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
+from kfdyn.multibody.coordinates.configuration import difference
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
 from kfdyn.spatial import (
     normalize_quaternion,

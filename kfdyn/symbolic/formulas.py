@@ -11,7 +11,7 @@ import numpy as np
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.extras import needed
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.symbolic.nodes import solve
 from kfdyn.symbolic.robot import Inputs, Robot, robot, values
 from kfdyn.symbolic.tape import Tape, Term, operands

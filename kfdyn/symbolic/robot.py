@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.symbolic.tape import Tape, Term, cosine, sine
 from kfdyn.textbook.algebra import block, cross, tilde
 from kfdyn.textbook.sko import Model, scatter

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_pose
-from kfdyn.multibody.arguments import configuration
+from kfdyn.multibody.calls.arguments import configuration
 from kfdyn.multibody.links import open_terms
 
 if TYPE_CHECKING:

@@ -45,10 +45,10 @@ def test_functions_stand_where_the_page_says():
     """The life of a call: what a file is named for is in it."""
     for name, file in {
         "FORWARD = Solver(": "dynamics/forward.py",
-        "class Kernel": "multibody/kernel.py",
+        "class Kernel": "multibody/calls/kernel.py",
         "class Entry": "sweeps/entry.py",
-        "class Solver": "dynamics/solver.py",
-        "def own_way": "dynamics/kinds.py",
+        "class Solver": "dynamics/solving/solver.py",
+        "def own_way": "dynamics/solving/kinds.py",
         "def smooth_node": "estimation/recursions/node_update.py",
         "def smooth_covariance": "estimation/recursions/node_update.py",
         "def kalman_filter": "estimation/inference/filter.py",

@@ -5,7 +5,7 @@ import pytest
 from flexible_cases import inertia, random_flexible, state, tree
 
 import kfdyn as kf
-from kfdyn.multibody.closure import gaps
+from kfdyn.multibody.loops.closure import gaps
 from kfdyn.spatial import spatial_inertia
 
 

@@ -6,7 +6,7 @@ from multibody_cases import forest, state
 
 import kfdyn.dynamics as kd
 import kfdyn.multibody as mb
-from kfdyn.dynamics.forest import PART, States
+from kfdyn.dynamics.solving.forest import PART, States
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.spatial import spatial_inertia
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.dynamics.mass_matrix import MASS_MATRIX
 from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import SingularError
 from kfdyn.spatial import spatial_inertia
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.operational_space import COMPLIANCE as KERNEL
 from kfdyn.dynamics.operational_space import _by_engine, _frames
-from kfdyn.multibody.prepared import model_of
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.multibody.calls.prepared import model_of
 
 
 def configurations(system, rng, size):

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.forest import States
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.prepared import model_of
 from kfdyn.sweeps import entry as entries
 from kfdyn.sweeps import thread_pool
 

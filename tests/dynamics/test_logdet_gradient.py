@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.logdet_gradient import LOGDET_GRADIENT
 from kfdyn.dynamics.logdet_gradient import _by_blocks as by_blocks
 from kfdyn.dynamics.mass_matrix import VARIANCES
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ShapeError, SingularError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.prepared import model_of
 from kfdyn.spatial import spatial_inertia
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 import kfdyn.multibody as mb
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import inertia_parameters
 
 UNSUPPORTED = {"custom"}

@@ -6,7 +6,7 @@ from robot_agreement import apart, example_robots
 
 import kfdyn as kf
 import kfdyn.io as kio
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
+from kfdyn.multibody.loops.closure import constraint_drift, constraint_jacobian
 
 METHODS = ("cut", "embedding", "proximal")
 

@@ -9,8 +9,8 @@ from scipy.linalg import expm
 import kfdyn.multibody as mb
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import Hinge
-from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.models.random_bodies import KINDS, random_hinge, random_inertia
+from kfdyn.multibody.parts.hinge import Coordinates
 
 SIZES = {  # kind: (nq, nv)
     "fixed": (0, 0),

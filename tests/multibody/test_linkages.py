@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.multibody.closure import gaps
+from kfdyn.multibody.loops.closure import gaps
 from kfdyn.spatial import rotation_from_rpy
 
 

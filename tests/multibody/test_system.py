@@ -210,7 +210,7 @@ def test_building_a_system_does_not_load_the_compiler():
 
 def test_a_rotation_is_projected_once():
     """What placement returns it returns again, bit by bit, of rotations typed with 6 to 16 digits."""
-    from kfdyn.multibody.body import placement
+    from kfdyn.multibody.parts.body import placement
 
     rng = np.random.default_rng(0)
     for digits in rng.integers(7, 17, 2000):
@@ -221,3 +221,14 @@ def test_a_rotation_is_projected_once():
         np.testing.assert_array_equal(once, twice)
         assert np.abs(once @ once.T - np.eye(3)).max() < 1.1e-14
         assert np.abs(once - typed).max() < 10.0 ** (1 - digits) + 1e-14
+
+
+def test_every_entry_of_v_has_a_name():
+    """The hinge's own, numbered where it has several dofs; what follows another hinge has none."""
+    system = mb.models.free_flyer()
+    for name, body in zip(system.hinge_names, system.bodies):
+        own = system.dof_names[system.v_slice(name)]
+        assert own == ((name,) if body.hinge.nv == 1 else tuple(f"{name}[{i}]" for i in range(body.hinge.nv)))
+    arm = mb.models.puma560()
+    geared = arm.with_couplings([mb.Coupling(arm.hinge_names[1:3], [1.0, -0.5])])
+    assert geared.dof_names == (arm.hinge_names[0], arm.hinge_names[1], *arm.hinge_names[3:])

@@ -11,7 +11,7 @@ from theory_cases import motion, pinocchio_accelerations, with_inputs
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError, TreeError
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
+from kfdyn.multibody.loops.closure import constraint_drift, constraint_jacobian
 from kfdyn.textbook import r86, sko
 
 ANY = cases(min_nodes=1, max_nodes=7)

@@ -1,6 +1,6 @@
 """Flexible systems: the same engine with nodes that are larger than six (SKO 85, THEORY section 17).
 
-What they do in a way of their own (:mod:`kfdyn.dynamics.kinds`).
+What they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`).
 """
 
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, blocks, flexible_forest

@@ -10,27 +10,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
-from kfdyn.dynamics.forest import States, expect_method, told_place
 from kfdyn.dynamics.hybrid import marks
 from kfdyn.dynamics.inverse import expect_all_actuated
 from kfdyn.dynamics.operational_space import through_inverse
+from kfdyn.dynamics.solving.forest import States, expect_method, told_place
 from kfdyn.errors import SingularError
 from kfdyn.estimation import Operators, bryson_frazier, innovations_factor, kalman_filter
 from kfdyn.multibody import FlexibleSystem
-from kfdyn.multibody.arguments import batch
+from kfdyn.multibody.calls.arguments import batch
+from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.flexible.prepared import flexible_model_of
-from kfdyn.multibody.kernel import FINE, Kernel
-from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 
 
 def _kernel(module: str, name: str) -> Kernel:
-    return Kernel(f"kfdyn.dynamics.recursions.{module}", name, model=flexible_model_of)
+    return Kernel(f"kfdyn.dynamics.recursions.flexible.{module}", name, model=flexible_model_of)
 
 
-FLEXIBLE_FORWARD = _kernel("flexible", "FLEXIBLE_FORWARD")
+FLEXIBLE_FORWARD = _kernel("flexible_filter", "FLEXIBLE_FORWARD")
 FLEXIBLE_INVERSE = _kernel("flexible_inverse", "FLEXIBLE_INVERSE")
 FLEXIBLE_HYBRID = _kernel("flexible_hybrid", "FLEXIBLE_HYBRID")
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
-from kfdyn.multibody.coupling import told
-from kfdyn.multibody.expansion import Expansion
+from kfdyn.multibody.coordinates.expansion import Expansion
+from kfdyn.multibody.parts.coupling import told
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, integrate
-from kfdyn.multibody.closure import (
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.loops.closure import (
     CLOSED,
     LEFT_OPEN,
     close_loops,
@@ -21,7 +22,6 @@ from kfdyn.multibody.closure import (
     warn_left_open,
     worst_gap,
 )
-from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 

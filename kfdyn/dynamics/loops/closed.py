@@ -8,20 +8,20 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States, expect_method
 from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
 from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
 from kfdyn.dynamics.loops.reduced import by_embedding
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
-from kfdyn.dynamics.positive import solve_positive
-from kfdyn.dynamics.solver import expect_no_loops
+from kfdyn.dynamics.solving.forest import States, expect_method
+from kfdyn.dynamics.solving.positive import solve_positive
+from kfdyn.dynamics.solving.solver import expect_no_loops
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.closure import Ranked, loop_slices
-from kfdyn.multibody.kernel import Kernel, flattened, unanswered
-from kfdyn.multibody.loop_tables import loop_tables
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.loops.closure import Ranked, loop_slices
+from kfdyn.multibody.loops.loop_tables import loop_tables
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Systems with couplings: what they do in a way of their own (:mod:`kfdyn.dynamics.kinds`)."""
+"""Systems with couplings: what they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`)."""
 
 from kfdyn.dynamics.loops.embedding import embedded_forest as forest
 from kfdyn.dynamics.loops.prescribed import hybrid_of

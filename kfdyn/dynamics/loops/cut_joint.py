@@ -14,17 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.responses import responses
-from kfdyn.dynamics.positive import solve_positive, solve_semidefinite
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, kinetic_energy
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
-from kfdyn.multibody.loop_tables import loop_readings
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.loops.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
+from kfdyn.multibody.loops.loop_tables import loop_readings
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 

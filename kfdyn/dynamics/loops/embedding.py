@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.blocks import Blocks, body_blocks
 from kfdyn.dynamics.loops.aggregation import Node, Plan, plan
 from kfdyn.dynamics.loops.freedom import Freedom, Rows, freedom
+from kfdyn.dynamics.solving.blocks import Blocks, body_blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import System

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.loops.aggregation import Node, described
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System, integrate
-from kfdyn.multibody.closure import Ranked, column_units, expect_closed, loop_slices, row_units
-from kfdyn.multibody.loop_tables import loop_readings
+from kfdyn.multibody.loops.closure import Ranked, column_units, expect_closed, loop_slices, row_units
+from kfdyn.multibody.loops.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Systems with loops: what they do in a way of their own (:mod:`kfdyn.dynamics.kinds`)."""
+"""Systems with loops: what they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`)."""
 
 from kfdyn.dynamics.loops.closed import (
     compliance_of,

@@ -12,8 +12,8 @@ from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.loops.embedding import embedded_forest
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ShapeError
-from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from kfdyn.estimation import InnovationsFactor, StateSpace
@@ -140,17 +140,7 @@ def minimal_coordinates(
             chosen.append(node.own[free.independent])
             at += free.size
         independent = np.concatenate(chosen)
-    names = dict(enumerate(system.dof_names)) if isinstance(system, FlexibleSystem) else dict(_names(system))
+    names = system.dof_names
     return MinimalCoordinates(
         independent, tuple(names[int(i)] for i in independent), X, drift, X.T @ M @ X, X.T @ (c + M @ drift), ss
     )
-
-
-def _names(system: System):  # type: ignore[no-untyped-def]
-    following = {name for c in system.couplings for name in c.hinges if name not in c.named}
-    for name in system.hinge_names:
-        if name in following:
-            continue
-        own = system.v_slice(name)
-        for i in range(own.start, own.stop):
-            yield i, name if own.stop == own.start + 1 else f"{name}[{i - own.start}]"

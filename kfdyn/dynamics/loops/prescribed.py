@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.bias import bias_forces
-from kfdyn.dynamics.forest import States, hinges_without_inertia, moved_by, told_place
 from kfdyn.dynamics.mass_matrix import mass_matrix
+from kfdyn.dynamics.solving.forest import States, hinges_without_inertia, moved_by, told_place
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.closure import CONSISTENT, Ranked, column_units, row_units
-from kfdyn.multibody.loop_tables import loop_readings
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.loops.closure import CONSISTENT, Ranked, column_units, row_units
+from kfdyn.multibody.loops.loop_tables import loop_readings
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

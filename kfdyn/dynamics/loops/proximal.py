@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.assembly import as_forest
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.cut_joint import Cut
-from kfdyn.dynamics.positive import solve_positive
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.positive import solve_positive
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
-from kfdyn.multibody.closure import loop_slices
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.loops.closure import loop_slices
+from kfdyn.multibody.loops.loop import Loop
 
 Array = NDArray[np.float64]
 

@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.bias import bias_forces
-from kfdyn.dynamics.forest import DENSE, States, expect_method, told_place
 from kfdyn.dynamics.forward import by_engine
 from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described, plan
 from kfdyn.dynamics.mass_matrix import innovation_variances, mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
-from kfdyn.dynamics.positive import solve_positive
-from kfdyn.dynamics.solver import expect_no_loops
+from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, told_place
+from kfdyn.dynamics.solving.positive import solve_positive
+from kfdyn.dynamics.solving.solver import expect_no_loops
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import checked, configuration
-from kfdyn.multibody.expansion import Expansion
+from kfdyn.multibody.calls.arguments import checked, configuration
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.overflow import expect_finite
 
 Array = NDArray[np.float64]
 

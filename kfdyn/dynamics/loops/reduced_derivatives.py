@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.reduced import dense_forward, dense_inverse
-from kfdyn.multibody.expansion import Bent
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.coordinates.expansion import Bent
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.multibody import System
-from kfdyn.multibody.kernel import FINE, Kernel
-from kfdyn.multibody.loop_tables import LoopReadings, loop_tables
+from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.loops.loop_tables import LoopReadings, loop_tables
 
 Array = NDArray[np.float64]
 

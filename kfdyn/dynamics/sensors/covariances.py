@@ -26,7 +26,7 @@ NOTHING = 1e-13
 
 def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
     """All five quantities' marginal standard deviations: by the compiled sweep, and of what it leaves by numpy."""
-    if est._straight is not None:
+    if est._straight is not None and not est._straight[1].carries:
         fine, found = deviations(*est._straight)
         if fine:
             return {key: value.reshape(getattr(est, key).shape) for key, value in found.items()}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.forest import States
 from kfdyn.dynamics.sensors.elimination.compiled_solve import at_once, means, remember
 from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.elimination.readout import read_out
@@ -15,9 +14,10 @@ from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import SingularError, UnobservableError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 
 def estimate_dynamics(

@@ -18,7 +18,7 @@ from kfdyn.dynamics.sensors.elimination.unobservable import Undetermined, undete
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
 FOLLOWS = 1e-6

@@ -13,7 +13,7 @@ from kfdyn.dynamics.sensors.observability import Observability, observability
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 Target = str | tuple[str, str] | Callable[[Observability], float]
 

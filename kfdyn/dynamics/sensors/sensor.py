@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import System
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
 
 Array = NDArray[np.float64]

@@ -15,10 +15,10 @@ from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
-from kfdyn.multibody.arguments import checked
-from kfdyn.multibody.armature import with_armature
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.calls.arguments import checked
 from kfdyn.multibody.links import open_terms
+from kfdyn.multibody.parts.armature import with_armature
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
-from kfdyn.multibody.arguments import checked, configuration, expect_system
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 

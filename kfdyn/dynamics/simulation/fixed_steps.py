@@ -12,8 +12,8 @@ from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.on_loops import back_onto_loops
-from kfdyn.dynamics.simulation.rattle import rattle_step
-from kfdyn.dynamics.simulation.variational import symplectic_step
+from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step
+from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import FlexibleSystem
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.forest import DENSE
 from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
+from kfdyn.dynamics.solving.forest import DENSE
 from kfdyn.multibody import System
-from kfdyn.multibody.configuration import REACH_TOLERANCE
-from kfdyn.multibody.kernel import FINE, Kernel, known
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.kernel import FINE, Kernel, known
+from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-_GEARED = "kfdyn.dynamics.recursions.geared_march"
-MARCH = Kernel("kfdyn.dynamics.recursions.march", "MARCH", coupled=_GEARED, most=DENSE)
-ONE_STAGE = Kernel("kfdyn.dynamics.recursions.march", "ONE_STAGE", coupled=_GEARED)
+_GEARED = "kfdyn.dynamics.recursions.coupled.geared_march"
+MARCH = Kernel("kfdyn.dynamics.recursions.steps.march", "MARCH", coupled=_GEARED, most=DENSE)
+ONE_STAGE = Kernel("kfdyn.dynamics.recursions.steps.march", "ONE_STAGE", coupled=_GEARED)
 
 # Bodies times steps after which Python looks up, some 20 ms: for the bar, and for who interrupts.
 _PATIENCE = 100_000

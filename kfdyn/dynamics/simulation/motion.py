@@ -12,10 +12,10 @@ from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import hinge_forces
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.arguments import checked, configuration
-from kfdyn.multibody.armature import with_armature as with_armature
-from kfdyn.multibody.coupling import told
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.calls.arguments import checked, configuration
+from kfdyn.multibody.parts.armature import with_armature as with_armature
+from kfdyn.multibody.parts.coupling import told
+from kfdyn.multibody.parts.hinge import Coordinates
 
 Array = NDArray[np.float64]
 

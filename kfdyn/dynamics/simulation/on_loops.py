@@ -11,8 +11,8 @@ from kfdyn.dynamics.loops.assemble import project
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, frame_pose
-from kfdyn.multibody.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
-from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.loops.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
+from kfdyn.multibody.loops.loop import Loop
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
-from kfdyn.multibody.arguments import batch, checked, configuration, expect_system
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.arguments import expect_system
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.forest import expect_tree
+from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation import Blocks, StateSpace
 from kfdyn.estimation.inference.riccati import riccati

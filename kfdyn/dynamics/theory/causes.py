@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.forest import States, expect_tree
 from kfdyn.dynamics.mass_matrix import VARIANCES
+from kfdyn.dynamics.solving.forest import States, expect_tree
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.inference.riccati import Riccati, riccati

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.composite import composite_inertias
-from kfdyn.dynamics.forest import expect_tree
 from kfdyn.dynamics.forward import dynamics_filter
+from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System

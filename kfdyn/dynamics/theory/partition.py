@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.parts import Parts, share_out, split_node
 from kfdyn.dynamics.theory.parted import Partition
+from kfdyn.dynamics.theory.parts import Parts, share_out, split_node
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.estimation.model.state_space import expect_model

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.forest import expect_tree
+from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.multibody import FlexibleSystem, System
-from kfdyn.multibody.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system
 
 Array = NDArray[np.float64]
 

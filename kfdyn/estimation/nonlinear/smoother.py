@@ -57,7 +57,7 @@ def iterated_kalman_smoother(
         Known inputs: u[k] acts from step k to k+1, and readings of step k may see it.
     prior : (x0, P0), optional
         In place of the model's.
-    start : "extended", "unscented", "prior" or array (N, nx)
+    start : "extended", "unscented", "prior", array (N, nx), or a pair of it and noise (N−1, p)
         Where to linearise first: the means of a filter, x0 carried along, or a trajectory. Where there are several
         modes, this decides which is found: compare ``cost`` of several starts.
     robust : Huber, StudentT, "huber" or "student", optional
@@ -141,8 +141,13 @@ class _Search:
     def run(self, start: Any, covariances: bool, batched: bool) -> NonlinearSmoothed:
         """Iterate, and read the result off the last linear model."""
         problem = self.problem
+        noise = None
+        if isinstance(start, tuple) and len(start) == 2:
+            start, noise = start
         x = problem.start(start)
         w = np.zeros((problem.batch, problem.noises, problem.p))
+        if noise is not None:
+            w[:] = noise
         point = problem.linearise(x, w)
         costs = [problem.cost(point.at, w)]
         before, taken, why = np.full(problem.batch, np.inf), 0, ""

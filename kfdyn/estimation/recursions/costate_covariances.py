@@ -14,6 +14,7 @@ from kfdyn.estimation.recursions.linalg.matrices import (
     transposed_congruence,
 )
 from kfdyn.estimation.recursions.node_update import Straight, smooth_covariance
+from kfdyn.estimation.recursions.riccati.settled import Settling
 from kfdyn.estimation.recursions.state_space import MODEL, outward
 from kfdyn.sweeps import sweep
 from kfdyn.sweeps.control_flow import both, if_else, loop
@@ -52,7 +53,8 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
     scatter = Scatter(MODEL.at(model), covariances, found, wanted, work)
     vectorial = vectorial if sizes.tiled is None else True
     single = vectorial is None or sizes.n is not None  # elsewhere it is not worth the time to compile it
-    for node in outward(scatter.model, sizes):
+    nodes = outward(scatter.model, sizes)
+    for node in nodes if sizes.tiled is None else Settling(scatter, sizes).due(nodes):
         own = Weighed(scatter, node)
         own.arrive()
         for alone in if_else(both(node.m == 1, lambda own: own.seen[0], own)) if single else (False,):
@@ -79,7 +81,42 @@ class Scatter(Workspace):
     @staticmethod
     def layout(n, m):
         """Of at most n states and m outputs to a node."""
-        return {"plus": n * n, "half": 2 * n * n, "scratch": 3 * n * m + 2 * n + m}
+        return {"plus": n * n, "half": 2 * n * n, "scratch": 3 * n * m + 2 * n + m, "line": n}
+
+    # What :class:`~.riccati.settled.Settling` asks of a sweep.
+
+    def follows(self, before, node):
+        """Whether what a node is given comes from the one before it."""
+        return node.parent == before.k
+
+    def edge(self, before, node):
+        """The node whose φ leads from one to the other."""
+        return node.k
+
+    def given(self, node):
+        """H, P⁺, L, G and what is seen."""
+        known, n, m = self.known, node.n, node.m
+        blocks = (self.model.H, node.H_at, m * n), (known.P_plus, node.Q_at, n * n), (known.L, node.R_at, m * m)
+        return *blocks, (known.G, node.H_at, n * m), (known.seen, node.output, m)
+
+    def filled(self, node):
+        """Λ and what is wanted beside it."""
+        found, n, m = self.found, node.n, node.m
+        blocks = [(found.Lambda, node.Q_at, n * n)]
+        if self.wanted == SMOOTHED:
+            return *blocks, (found.S, node.Q_at, n * n)
+        blocks.append((found.C, node.R_at, m * m))
+        if self.wanted == SCORED:
+            blocks += [(found.phi, found.phi_at[node.k], n * n), (found.H, node.H_at, m * n)]
+        return blocks
+
+    def settled(self, node):
+        """Λ, and S if it is wanted."""
+        squares = (self.found.Lambda, self.found.S) if self.wanted == SMOOTHED else (self.found.Lambda,)
+        return [node.square(flat) for flat in squares]
+
+    def resume(self, node):
+        """Nothing: children ask their parent."""
 
 
 class Weighed:

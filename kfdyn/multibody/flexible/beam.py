@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, shown
-from kfdyn.multibody.body import as_floats
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape, expect_count
+from kfdyn.multibody.parts.body import as_floats
 
 Array = NDArray[np.float64]
 # Sizes between these give frequencies, shapes and inertias of a beam that are doubles: EI/(ρA L⁴) is.

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import TreeError
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.expansion import Places
+from kfdyn.multibody.coordinates.expansion import Places
 from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 
 Array = NDArray[np.float64]
@@ -176,7 +176,7 @@ class BentTree:
 
     def moved(self, q: Array, dv: Array) -> Array:
         """Hinges moved by their part of dv, modes by theirs, (..., nq)."""
-        from kfdyn.multibody.configuration import integrate
+        from kfdyn.multibody.coordinates.configuration import integrate
 
         lead = np.broadcast_shapes(q.shape[:-1], dv.shape[:-1])
         step = np.zeros((*lead, self.tree.nv))
@@ -189,7 +189,7 @@ class BentTree:
 
     def apart(self, q: Array, q2: Array) -> Array:
         """dv with ``moved(q, dv)`` = q2, (..., nv)."""
-        from kfdyn.multibody.configuration import difference
+        from kfdyn.multibody.coordinates.configuration import difference
 
         every = difference(self.tree, self.positions(q), self.positions(q2))
         out = np.zeros((*every.shape[:-1], self.nv))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError, shown
-from kfdyn.multibody.body import IDENTITY, Body, as_floats
+from kfdyn.multibody.calls.overflow import LARGE
 from kfdyn.multibody.flexible.condensed import Condensed, condensed
-from kfdyn.multibody.hinge import Hinge
-from kfdyn.multibody.overflow import LARGE
+from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import skew
 
 Array = NDArray[np.float64]

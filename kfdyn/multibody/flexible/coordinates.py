@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.body import as_floats
-from kfdyn.multibody.coupling import Coupling
+from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
-from kfdyn.multibody.overflow import expect_finite
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.coupling import Coupling
 
 Array = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from functools import partial
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body
-from kfdyn.multibody.coupling import Coupling
 from kfdyn.multibody.flexible.body import FlexibleBody
-from kfdyn.multibody.hinge import Hinge
-from kfdyn.multibody.rotor import Rotor, rotor_body
-from kfdyn.multibody.series_elastic import FlexibleJoint
+from kfdyn.multibody.parts.body import Body
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.hinge import Hinge
+from kfdyn.multibody.parts.rotor import Rotor, rotor_body
+from kfdyn.multibody.parts.series_elastic import FlexibleJoint
 
 
 class Motor(FlexibleBody):

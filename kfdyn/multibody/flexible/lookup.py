@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, TreeError, shown
-from kfdyn.multibody.expansion import Expansion
+from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.flexible.joint import Motor
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.multibody.calls.prepared import Model, prepare
 from kfdyn.multibody.flexible.system import FlexibleSystem
-from kfdyn.multibody.prepared import Model, prepare
 
 Array = NDArray[np.float64]
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.coupling import Coupling
-from kfdyn.multibody.expansion import Expansion, Places
+from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
 from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
 from kfdyn.multibody.flexible.lookup import expect_names
-from kfdyn.multibody.loop import Loop
-from kfdyn.multibody.parts_of_systems import expect_couplings, expect_loops
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.coupling import Coupling
+from kfdyn.multibody.parts.parts_of_systems import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning
@@ -110,7 +110,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
         self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
-        self._expansion = Expansion(self, ())
+        self._expansion: Expansion = Same(self)
         self._index()
         expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
@@ -274,7 +274,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
         A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.random_states import random_constrained
+        from kfdyn.multibody.coordinates.random_states import random_constrained
 
         rng = np.random.default_rng(rng)
         drawn = self.bent.drawn(rng, bent)

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body
-from kfdyn.multibody.hinge import Hinge
 from kfdyn.multibody.models.random_bodies import random_inertia, random_rotation, random_unit
+from kfdyn.multibody.parts.body import Body
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.hinge import Hinge
-from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.loops.loop import Loop
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
 

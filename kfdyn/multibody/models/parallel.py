@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.hinge import Hinge
-from kfdyn.multibody.loop import Loop
+from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.models.linkages import rod
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
 

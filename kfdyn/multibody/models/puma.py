@@ -7,8 +7,8 @@ from math import pi
 
 import numpy as np
 
-from kfdyn.multibody.body import Body
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.body import Body
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import TriangleInequalityWarning, rotation_from_rpy, spatial_inertia
 

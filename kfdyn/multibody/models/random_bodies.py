@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
 
 Array = NDArray[np.float64]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.body import Body
 from kfdyn.multibody.models.random_bodies import KINDS, random_hinge, random_inertia, random_rotation
+from kfdyn.multibody.parts.body import Body
 from kfdyn.multibody.system import System
 
 

@@ -7,8 +7,8 @@ from math import pi
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import rotate_inertia, rotation_from_rpy, shift_inertia, skew
 

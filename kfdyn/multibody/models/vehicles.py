@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.multibody.body import Body, Frame
-from kfdyn.multibody.hinge import Hinge
+from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
 

@@ -5,7 +5,7 @@ next one. Then Rz(a) Rx(alpha) Rz(b + q) leads from the parent's frame to it, wi
 Hartenberg's angles; the origin stays where it is). No answer depends on the choice of these frames.
 """
 
-from kfdyn.multibody.arguments import QUATERNION_TOLERANCE
+from kfdyn.multibody.calls.arguments import QUATERNION_TOLERANCE
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.batch.entry_codegen import finite

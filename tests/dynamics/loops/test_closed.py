@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian, gaps
+from kfdyn.multibody.loops.closure import constraint_drift, constraint_jacobian, gaps
 
 METHODS = ("cut", "embedding", "proximal")
 

@@ -13,10 +13,10 @@ import kfdyn as kf
 from kfdyn.dynamics.loops.closed import CUT_JOINT
 from kfdyn.dynamics.loops.cut_joint import cut_joint
 from kfdyn.errors import ModelError
-from kfdyn.multibody.closure import rows_that_hold_positions
 from kfdyn.multibody.kinematics import Pose
-from kfdyn.multibody.loop_tables import loop_readings, loop_tables
-from kfdyn.multibody.relative_motion import Moving, both_ends, gap, relative_rows
+from kfdyn.multibody.loops.closure import rows_that_hold_positions
+from kfdyn.multibody.loops.loop_tables import loop_readings, loop_tables
+from kfdyn.multibody.loops.relative_motion import Moving, both_ends, gap, relative_rows
 from kfdyn.sweeps.jit import Checks
 
 METHODS = ("cut", "embedding", "proximal")

@@ -5,7 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import ModelError
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian, gaps
+from kfdyn.multibody.loops.closure import constraint_drift, constraint_jacobian, gaps
 from kfdyn.spatial import spatial_inertia
 
 METHODS = ("filter", "cut", "embedding", "proximal")

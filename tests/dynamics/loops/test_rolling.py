@@ -133,7 +133,7 @@ def test_a_car_steers_on_a_circle():
     turn = 0.9
     R = L / np.tan(steer)
     v = np.array([turn * R, 0, turn, turn * R / r, turn * np.hypot(L, R) / r])
-    assert np.abs(kf.multibody.closure.constraint_jacobian(car, np.zeros(5)) @ v).max() < 1e-12
+    assert np.abs(kf.multibody.loops.closure.constraint_jacobian(car, np.zeros(5)) @ v).max() < 1e-12
     motion = kf.simulate(car, np.zeros(5), v, np.linspace(0, 2, 201))
     assert np.allclose(motion.q[:, 2], turn * motion.t, atol=1e-9)
     assert np.allclose(motion.q[:, :2], R * np.c_[np.sin(turn * motion.t), 1 - np.cos(turn * motion.t)], atol=1e-7)

@@ -12,8 +12,8 @@ from multibody_cases import skew
 
 import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.multibody.closure import constraint_drift, constraint_jacobian
-from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
+from kfdyn.multibody.loops.closure import constraint_drift, constraint_jacobian
+from kfdyn.multibody.loops.relative_motion import Moving, both_ends, relative_rows
 
 # A row of the KKT matrix below this is the rounding of zero, and is not scaled up: what it stands for is undetermined.
 ROUNDING = 1e-13

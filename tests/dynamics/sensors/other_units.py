@@ -7,7 +7,7 @@ import numpy as np
 
 import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 
 S = kf.sensors
 

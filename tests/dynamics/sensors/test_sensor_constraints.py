@@ -137,7 +137,7 @@ def closed(name):
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "stewart"])
 def test_loops_against_the_dense_gaussian(name):
     system, q, rng = closed(name)
-    J = np.asarray(kf.multibody.closure.constraint_jacobian(system, q))
+    J = np.asarray(kf.multibody.loops.closure.constraint_jacobian(system, q))
     null = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, tol=1e-9) :]
     v = rng.normal(size=len(null)) @ null
     chosen = independent_rows(system, q.tobytes())

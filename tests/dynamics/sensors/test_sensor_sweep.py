@@ -8,12 +8,12 @@ from sensor_cases import S, case
 import kfdyn as kf
 from kfdyn.dynamics.recursions.sensing.deviations import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
-from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
+from kfdyn.dynamics.recursions.sensing.tables import CARRIES, GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
 from kfdyn.dynamics.sensors.elimination import compiled_solve
 from kfdyn.dynamics.sensors.elimination.layout import make_layout
 from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.errors import UnobservableError
-from kfdyn.multibody.prepared import model_of
+from kfdyn.multibody.calls.prepared import model_of
 
 MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 
@@ -92,6 +92,66 @@ def test_every_kind_in_a_batch_with_missing_readings():
     system, q, v, sensors, readings = every_kind(batch=(3, 7))
     readings[2][..., 1] = readings[0][..., 2] = np.nan  # one pattern: the sweep serves one
     close(*both(system, q, v, sensors, readings), tol=1e-10)
+
+
+def carrying():
+    """Layouts in which something is carried inward: an exact motion, a flat force, the share of a coupling."""
+    arm = kf.models.stanford_arm()
+    ends = [S.Imu("link_6", 0.0), S.Accelerometer("link_4", 0.0), S.AngularAcceleration("link_5", [0.0, 1e-9, 0.0])]
+    for end in ends:
+        yield arm, [S.JointTorque(0.25, bias=0.2), end, S.Imu("link_3", 0.1), S.ExternalForce("link_5", 2.0)]
+    wide = S.ExternalForce("link_4", [np.inf, np.inf, 1.0], moment=False, axes="frame")
+    yield arm, [S.JointTorque(0.1), S.JointAcceleration(0.1), wide, S.ExternalForce("link_6", 1.0)]
+    yield arm, [S.JointAcceleration(0.0), S.ForceTorque("joint_2", 0.1), S.ExternalForce("link_6", np.inf)]
+    gears = (
+        kf.Coupling(arm.hinge_names[3:6], [[1.0, 0.0], [0.0, 1.0], [0.5, 2.0]]),
+        kf.Coupling(arm.hinge_names[1:3], [[1.0], [-0.5]], [0.0, 0.1]),
+    )
+    for couplings in (gears[:1], gears[1:], gears):
+        geared = kf.System(arm.bodies, couplings=couplings)
+        motor = S.MotorCurrent(0.1, 0.3, 20.0, geared.hinge_names[3])
+        yield geared, [S.JointTorque(0.25, rotor=False), S.Imu("link_6", 0.04), motor, S.JointPrior(3.0)]
+        yield geared, [S.JointAcceleration(0.0, geared.hinge_names[:2]), S.JointTorque(0.1), S.Imu("link_5", 0.1)]
+    tree = kf.models.random_tree(14, 1)
+    yield tree, [S.JointTorque(0.1), S.Accelerometer(tree.body_names[-1], 0.0), S.Imu(tree.body_names[7], 0.0)]
+
+
+@pytest.mark.parametrize("which", range(12))
+def test_what_a_hinge_cannot_decide_is_carried_inward_by_the_sweep(which):
+    """Against NumPy's elimination, which the dense joint Gaussian holds; the sweep answers all states but a few."""
+    system, sensors = list(carrying())[which]
+    rng = np.random.default_rng(which)
+    q = np.stack([system.random_configuration(rng) for _ in range(11)])
+    v = rng.normal(size=(11, system.nv))
+    readings = [rng.normal(size=(11, s.size(system))) for s in sensors]
+    fast, slow = both(system, q, v, sensors, readings)
+    close(fast, slow, tol=1e-9)
+    problem = fast.problem
+    program = problem.layout(problem.groups[0]).programs[0]
+    ways = program.parameters[5].reshape(-1, NODE.width)[1:, NODE.place("way")]
+    assert program.carries and CARRIES in ways
+    states = problem.q, problem.v, compiled_solve.clean_readings(problem), problem.gravity
+    fine, found = compiled_solve.run(system, program, *states)
+    assert fine or np.isnan(found.a).any(1).mean() < 0.2
+    at = int(np.flatnonzero(np.isfinite(found.a[:, 0]))[0])
+    one = kf.estimate_dynamics(system, q[at], v[at], sensors, [y[at] for y in readings])
+    np.testing.assert_array_equal(one.a, found.a[at])
+
+
+def test_every_pattern_of_missing_readings_goes_by_its_own_program():
+    system, q, v, sensors, readings = every_kind(batch=(40,))
+    rng = np.random.default_rng(5)
+    readings[2][rng.random(40) < 0.4, 1] = np.nan
+    readings[0][rng.random(40) < 0.4] = np.nan
+    compiled_solve._ready.clear()
+    est = kf.estimate_dynamics(system, q, v, sensors, readings)
+    groups = est.problem.groups
+    assert len(groups) == 4 and all(compiled_solve.program_of(est.problem, group) is not None for group in groups)
+    for i in range(0, 40, 7):
+        one = kf.estimate_dynamics(system, q[i], v[i], sensors, [y[i] for y in readings])
+        for key in MEANS:
+            np.testing.assert_array_equal(getattr(est, key)[i], getattr(one, key))
+        np.testing.assert_allclose(est.llf[i], one.llf, rtol=1e-9)
 
 
 def test_plain_python_computes_the_same():

@@ -11,10 +11,10 @@ from kfdyn.dynamics import as_estimation, bias_forces, mass_matrix
 from kfdyn.dynamics.simulation.integrators import euler_step, implicit_step, rk4_step
 from kfdyn.dynamics.simulation.motion import motion, with_armature
 from kfdyn.dynamics.simulation.simulate import simulate
-from kfdyn.dynamics.simulation.variational import lagrangian, symplectic_step
+from kfdyn.dynamics.simulation.symplectic.variational import lagrangian, symplectic_step
 from kfdyn.errors import KfdynError, SingularError
-from kfdyn.multibody.hinge import Coordinates
 from kfdyn.multibody.models.random_bodies import KINDS
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import spatial_inertia
 
 COORDINATES = tuple(kind for kind in KINDS if kind not in ("custom", "ball", "free"))

@@ -6,9 +6,9 @@ from scipy.linalg import expm
 
 import kfdyn as kf
 from kfdyn.duality.recursions.scatter import node_scatter
-from kfdyn.dynamics.recursions import lagrangian as sweeps
-from kfdyn.dynamics.simulation import variational
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.dynamics.recursions.steps import lagrangian as sweeps
+from kfdyn.dynamics.simulation.symplectic import variational
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.sweeps.jit import Checks
 
 

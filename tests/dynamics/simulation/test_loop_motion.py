@@ -5,7 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import ModelError
-from kfdyn.multibody.closure import constraint_jacobian, gaps
+from kfdyn.multibody.loops.closure import constraint_jacobian, gaps
 
 
 def test_four_bar_keeps_energy_and_closure():

@@ -15,7 +15,7 @@ from kfdyn.dynamics.simulation.fixed_steps import step_by_step
 from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.sweeps.jit import Checks
 
 METHODS = ("rk4", "euler", "implicit")

@@ -7,7 +7,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import KfdynError, ModelError
-from kfdyn.multibody.closure import constraint_jacobian, gaps
+from kfdyn.multibody.loops.closure import constraint_jacobian, gaps
 from kfdyn.spatial import spatial_inertia
 
 

@@ -13,7 +13,7 @@ from kfdyn.dynamics.simulation.adaptive import rates
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.simulate import ADAPTIVE, FIXED_STEP, simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.multibody.hinge import Coordinates
+from kfdyn.multibody.parts.hinge import Coordinates
 
 G, TIGHT = 9.81, {"rtol": 1e-12, "atol": 1e-13}
 

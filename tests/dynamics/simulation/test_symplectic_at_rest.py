@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.implicit_equations import settle
-from kfdyn.multibody.closure import gaps
+from kfdyn.dynamics.simulation.symplectic.implicit_equations import settle
+from kfdyn.multibody.loops.closure import gaps
 
 
 def held(system, q, kp, kd):

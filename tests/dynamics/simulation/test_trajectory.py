@@ -5,7 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import ShapeError
-from kfdyn.multibody.closure import gaps
+from kfdyn.multibody.loops.closure import gaps
 
 T = np.linspace(0, 0.5, 51)
 

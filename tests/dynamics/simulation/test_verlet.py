@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation import variational
 from kfdyn.dynamics.simulation.motion import motion
-from kfdyn.multibody.prepared import model_of
+from kfdyn.dynamics.simulation.symplectic import variational
+from kfdyn.multibody.calls.prepared import model_of
 
 SPRUNG = ("revolute", "prismatic", "ball", "helical")
 

@@ -65,13 +65,17 @@ class Sensing(Swept):
                     if simple:
                         self._eliminate_pair(unknowns)
                     else:
-                        unknowns.eliminate()
+                        self.eliminate(unknowns)
                 for _ in if_(body.parent != 0):
                     message.leave(body)
                     if quiet:
                         for _ in if_(node.way == tables.QUIET):
                             message.pass_unknown(body)
         return now(self.least)
+
+    def eliminate(self, unknowns):
+        """Of a node in general."""
+        unknowns.eliminate()
 
     def _eliminate_pair(self, unknowns):
         """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""

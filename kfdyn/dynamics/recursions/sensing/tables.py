@@ -10,22 +10,25 @@ from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.records import Record
 
-#: Kinds of rows: generalised force of a dof, its acceleration, a component of a force at a frame.
-TORQUE, ACCELERATION, FORCE = 0, 1, 2
+#: Kinds of rows: generalised force of a dof, its acceleration; a component of a force, or of a motion, at a frame.
+TORQUE, ACCELERATION, FORCE, MOTION = 0, 1, 2, 3
 
 #: How a node is eliminated: by its order, whatever it has; one dof with one row of its own; the same where nothing is
 #: known of accelerations there or outboard (J = 0, A symmetric), and where that holds for its parent, too.
-GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
+#: −1 where unknowns are carried inward, arrive, or are joined.
+CARRIES, GENERAL, PAIR, QUIET, QUIET_PARENT = -1, 0, 1, 2, 3
 
 #: A node's part of the program, by body t: first and last of its rows, of what is known of its own dofs, of readings of
 #: its acceleration and of its pushes; where its unknowns and its order of elimination begin, where 𝒦⁻¹ is kept, where
-#: the covariance of its rows and the constants of its acceleration's readings are; and how it is eliminated.
+#: the covariance of its rows and the constants of its acceleration's readings are; how it is eliminated; its
+#: row of WIDE.
 NODE = Record(
     rows=int, rows_end=int, own=int, own_end=int, seen=int, seen_end=int, push=int, push_end=int, unknowns=int,
-    inverse=int, R=int, inform=int, way=int,
+    inverse=int, R=int, inform=int, way=int, wide=int,
 )  # fmt: skip
 
-#: A row: kind; its dof; which reading; where its row of S in the body's axes is, if it reads a force.
+#: A row: kind; its dof; which reading; where its row of S in the body's axes is, if it reads a force;
+#: of a motion its row of K, and what ω brings by the products xx, xy, xz, yy, yz, zz.
 ROW = Record(kind=int, at=int, reading=int, S=int)
 
 #: What is known of a dof's acceleration in information form: one reading; its weights with the others of its piece
@@ -34,6 +37,17 @@ OWN = Record(dof=int, reading=int, first=int, count=int, weight=int)
 
 #: A push: one component of an external force; ``of`` 0–5 at a frame in its axes, 6–11 in the world's; else alike.
 PUSH = Record(of=int, frame=int, reading=int, first=int, count=int, weight=int)
+
+#: A node where unknowns are carried: how many there are before q̈ and m (``left``), how many of all are eliminated
+#: (``gone``) and carried on (``kept``); ``order``: their rows in this order, the eliminated, the kept. Where values,
+#: the message of the kept and their X are, constants of (u, u); first and last of its loads, flat forces and children.
+WIDE = Record(
+    left=int, gone=int, kept=int, order=int, values=int, store=int, beside=int, inner=int, load=int, load_end=int,
+    loose=int, loose_end=int, child=int, child_end=int,
+)  # fmt: skip
+
+#: γ of unknown ``to`` has −weight times a reading; a flat force is unknown ``to``; a child, and where its T is.
+LOAD, LOOSE, CHILD = Record(to=int, reading=int, weight=int), Record(to=int, push=int), Record(wide=int, T=int)
 
 FRAME = Record(R=Mat3, p=Vec3)
 

@@ -86,7 +86,7 @@ class Unknowns:
                 for c in loop(count):
                     line[count + 12 + c] = 0.0
                 line[count + 12 + which] = 1.0
-        self._solve(wide)
+        self._solve(wide, count)
         for i in loop(count):
             s.keep_solved(node.unknowns + i, [matrix[wide * i + count + c] for c in range(right)])
         if not s.means:
@@ -160,17 +160,17 @@ class Unknowns:
         if s.means:
             line[self.count + 12] = dot(r, self.message.vector(LAMBDA)) - row.y[one.reading]
 
-    def _solve(self, wide):
-        """Gauss and Jordan on lines of so many numbers: what stands behind 𝒦 is multiplied by 𝒦⁻¹."""
+    def _solve(self, wide, count):
+        """Gauss and Jordan on ``count`` lines of ``wide`` numbers: what stands behind 𝒦 is multiplied by 𝒦⁻¹."""
         matrix = self.s.matrix
-        for p in loop(self.count):
+        for p in loop(count):
             pivot = matrix.part(wide * p)
             d = pivot[p]
             self._watch(p, d)
             inverse = 1.0 / d
             for c in loop(wide, p + 1):
                 pivot[c] = pivot[c] * inverse
-            for i in loop(self.count):
+            for i in loop(count):
                 for _ in if_(i != p):
                     line = matrix.part(wide * i)
                     factor = line[p]

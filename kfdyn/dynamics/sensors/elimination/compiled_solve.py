@@ -12,18 +12,25 @@ import numpy as np
 from kfdyn.dynamics.sensors.elimination.elimination_plan import Program, make_program
 from kfdyn.dynamics.sensors.elimination.factor import Factor, NodeFactor, node_data
 from kfdyn.dynamics.sensors.elimination.gather import in_general_position
+from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps
 from kfdyn.dynamics.sensors.elimination.problem import AT_ONCE, Group, Problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
+from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.multibody import System
-from kfdyn.multibody.kernel import FINE, Kernel
+from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody.calls.kernel import FINE, Kernel
 
 if TYPE_CHECKING:
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
 SENSE = Kernel("kfdyn.dynamics.recursions.sensing.means", "SENSE")
+SENSE_CARRIED = Kernel("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRIED")
 DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
+
+
+# Rounding of a pseudo-inverse of couplings.
+ROUNDING = 1e-14
 
 
 class Means(NamedTuple):
@@ -46,6 +53,8 @@ class Means(NamedTuple):
 
 def program_of(problem: Problem, group: Group) -> Program | None:
     """The program of a group's layout, made in general position; None if it does not serve."""
+    if isinstance(problem.system, FlexibleSystem) or problem.system.loops:
+        return None
     layout = problem.layout(group)
     if not layout.programs:
         factor = in_general_position(layout)
@@ -57,13 +66,53 @@ def run(
     system: System, program: Program, q: Array, v: Array, y: Array, g: Array, checks: bool = False
 ) -> tuple[bool, Means]:
     """Run the sweep over rows (B, ·): whether all have an answer, and what; with ``checks``, all that these need."""
-    size, n = len(y), system.n_bodies
+    size, n, tree, maps = len(y), system.n_bodies, system.open_tree, _shares(system)
+    if maps is not None:
+        q, v = system.expand(q), maps[0].times(v)
     told = (n if program.pushed else 0, *((n, program.n_rows, program.n_unknowns) if checks else (0, 0, 0)))
-    dofs, bodies = (size, system.nv), (size, n, 6)
+    dofs, bodies = (size, tree.nv), (size, n, 6)
     shapes = [dofs, dofs, bodies, bodies, (size, told[0], 6), (size, told[1], 6), (size, told[2]), (size, told[3])]
     out = Means(*together(shapes))
-    fine = SENSE(system, size, *program.parameters, *told, q, v, y, g, *out) == FINE
+    if program.carries:
+        y = np.concatenate([y, np.zeros((size, 1))], axis=1)
+    entry = SENSE_CARRIED if program.carries else SENSE
+    fine = entry(tree, size, *program.parameters, *told, q, v, y, g, *out) == FINE
+    if maps is not None:
+        out = out._replace(a=maps[1].times(out.a), tau=maps[2].times(out.tau))
     return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
+
+
+class Shares(NamedTuple):
+    """A matrix of couplings by its rows: those that copy one coordinate, and the others term by term."""
+
+    plain: Index
+    source: Index
+    mixed: list[tuple[int, list[tuple[int, float]]]]
+
+    @staticmethod
+    def of(A: Array) -> Shares:
+        """Of a matrix; what rounding has left of zeros and ones is taken off."""
+        A = np.where(np.abs(A) < ROUNDING, 0.0, np.where(np.abs(A - 1) < ROUNDING, 1.0, A))
+        copied = (np.count_nonzero(A, axis=1) == 1) & (A.sum(1) == 1)
+        plain = np.flatnonzero(copied)
+        mixed = [(int(r), [(int(i), float(A[r, i])) for i in np.flatnonzero(A[r])]) for r in np.flatnonzero(~copied)]
+        return Shares(plain, A[plain].argmax(1), mixed)
+
+    def times(self, x: Array) -> Array:
+        """xA*, x (B, n): the same bits in any batch, which BLAS does not promise."""
+        out = np.zeros((len(x), len(self.plain) + len(self.mixed)))
+        out[:, self.plain] = x[:, self.source]
+        for r, terms in self.mixed:
+            for i, factor in terms:
+                out[:, r] += factor * x[:, i]
+        return out
+
+
+@lru_cache(maxsize=64)
+def _shares(system: System) -> tuple[Shares, Shares, Shares] | None:
+    """Of X, which gives the open tree's rates; of what reads coordinates off these; and of X*, which gives forces."""
+    maps = coordinate_maps(system)
+    return None if maps is None else (Shares.of(maps[0]), Shares.of(maps[1]), Shares.of(maps[0].T))
 
 
 def deviations(system: System, program: Program, q: Array) -> tuple[bool, dict[str, Array]]:
@@ -85,26 +134,33 @@ def together(shapes: list[tuple[int, ...]]) -> list[Array]:
 
 
 def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
-    """Fill the means by the sweep; the states that are left, by group. One group at most is served."""
-    known = served(problem)
-    if known is None:
+    """Fill the means by the sweep; the states that are left, by group."""
+    if not problem.size or not problem.system.nv:
         return [(group, group.members) for group in problem.groups]
-    group, program = known
-    fine, found = run(problem.system, program, problem.q, problem.v, clean_readings(problem), problem.gravity)
-    for key, value in zip(QUANTITIES, found.five):
-        setattr(out, key, value.reshape(getattr(out, key).shape))
-    left = np.flatnonzero(np.isnan(found.a).any(1)) if not fine else group.members[:0]
-    out._swift = True
-    return [(group, left)] if left.size else []
+    y, rest, served_all = clean_readings(problem), [], True
+    for group in problem.groups:
+        program, members = program_of(problem, group), group.members
+        if program is None:
+            rest.append((group, members))
+            served_all = False
+            continue
+        at = slice(None) if len(problem.groups) == 1 else members
+        fine, found = run(problem.system, program, problem.q[at], problem.v[at], y[at], problem.gravity[at])
+        for key, value in zip(QUANTITIES, found.five):
+            out.flat(getattr(out, key))[at] = value
+        if not fine:
+            rest.append((group, members[np.isnan(found.a).any(1)]))
+    out._swift = served_all and len(problem.groups) == 1
+    return rest
 
 
 def served(problem: Problem) -> tuple[Group, Program] | None:
-    """The group and the program, if there is one group and the sweep serves it."""
-    if len(problem.groups) != 1 or not problem.size or not problem.system.nv or not problem.system.is_tree:
+    """The group and the program, if there is one group and all sweeps serve it."""
+    if len(problem.groups) != 1 or not problem.size or not problem.system.nv:
         return None
     (group,) = problem.groups
     program = program_of(problem, group)
-    return None if program is None else (group, program)
+    return None if program is None or program.carries else (group, program)
 
 
 def clean_readings(problem: Problem) -> Array:
@@ -172,12 +228,14 @@ def _known(system: System, sensors: Sequence[Sensor]) -> _Known | None:
 
 def remember(problem: Problem) -> None:
     """Let the next call with the same sensors go straight into the sweep."""
-    if len(problem.groups) != 1 or not problem.sensors or not problem.system.is_tree:
+    if len(problem.groups) != 1 or not problem.sensors or problem.system.loops:
         return
     (group,) = problem.groups
     if not all(all(part) for part in group.pattern):
         return
     system, sensors = problem.system, problem.sensors
+    if system.couplings and all(isinstance(sensor, JointTorque) for sensor in sensors):
+        return  # each state is asked whether its mass matrix is singular
     layout = problem.layout(group)
     if layout.programs and layout.programs[0] is not None:
         if len(_ready) >= 64:

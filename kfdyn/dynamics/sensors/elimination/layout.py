@@ -99,8 +99,8 @@ class Layout:
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
     ``of_readings`` are the sizes (size,) of what each sensor reads where α and λ have their natural scales.
-    ``waiting`` are unknowns that are carried until they are joined with others; without couplings and loops there are
-    none, and otherwise the world is a node, too, the last one. ``programs`` is what the compiled sweep runs, or
+    ``waiting`` are unknowns that are carried until they are joined with others; where some are joined at the world that
+    is a node, too, the last one. ``programs`` is what the compiled sweep runs, or
     None where it does not serve.
     """
 
@@ -184,7 +184,8 @@ def make_layout(
     if is_open(system):
         return Layout(system, sensors, nodes, dofs.order, units, *known, pattern=pattern)
     nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
-    return Layout(system, sensors, nodes, (n, *dofs.order), units, *known, waiting, pattern, loop_rows)
+    order = dofs.order if len(nodes) == n else (n, *dofs.order)
+    return Layout(system, sensors, nodes, order, units, *known, waiting, pattern, loop_rows)
 
 
 def _shared(
@@ -194,12 +195,9 @@ def _shared(
     of_coupling: list[tuple[list[Piece], list[Piece]]],
     loop_rows: tuple[tuple[int, ...], ...],
 ) -> tuple[tuple[Node, ...], frozenset[Tag]]:
-    """The world as a node after all others; couplings and loops, where they enter and where they are joined."""
+    """Couplings and loops, where they enter and where they are joined; the world comes last if any are joined there."""
     n = system.n_bodies
-    roots = tuple(k for k in range(n) if system.parent[k] < 0)
-    nv = dofs_of(system).nv
-    out = [node._replace(parent=n) if node.parent < 0 else node for node in nodes]
-    out.append(Node(n, -1, roots, slice(nv, nv), (), (), (), ()))
+    out = list(nodes)
     joins: list[tuple[int, Join]] = []
     for c, coupling in enumerate(system.couplings):
         bodies = [system.hinge_index(name) for name in coupling.hinges]
@@ -213,6 +211,10 @@ def _shared(
         for k, (side, _) in zip(at, sides):
             out[k] = out[k]._replace(ends=(*out[k].ends, End(i, side, rows)))
         joins.append((meeting_place(system, at), join_loop(i, len(rows), [side for side, _ in sides])))
+    if any(place == n for place, _ in joins):
+        roots, nv = tuple(k for k in range(n) if system.parent[k] < 0), dofs_of(system).nv
+        out = [node._replace(parent=n) if node.parent < 0 else node for node in out]
+        out.append(Node(n, -1, roots, slice(nv, nv), (), (), (), ()))
     for place, join in joins:
         out[place] = out[place]._replace(joins=(*out[place].joins, join))
     return tuple(out), frozenset(tag for _, join in joins for tag in join.old)

@@ -19,9 +19,9 @@ from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.errors import ModelError
 from kfdyn.estimation import Tree
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.closure import Ranked
-from kfdyn.multibody.coupling import told
-from kfdyn.multibody.relative_motion import Moving, both_ends, relative_rows
+from kfdyn.multibody.loops.closure import Ranked
+from kfdyn.multibody.loops.relative_motion import Moving, both_ends, relative_rows
+from kfdyn.multibody.parts.coupling import told
 
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
 #: ("m", coupling, i), ("nu" or "mu", loop, i); anything else is decided wherever it can be.

@@ -19,8 +19,8 @@ from kfdyn.dynamics.sensors.elimination.unobservable import undetermined
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.errors import ModelError, ShapeError, as_list
 from kfdyn.multibody import LinkTerms, System
-from kfdyn.multibody.arguments import batch, checked, configuration
-from kfdyn.multibody.body import as_floats
+from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.parts.body import as_floats
 
 # States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
 AT_ONCE = 256

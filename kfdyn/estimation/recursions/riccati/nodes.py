@@ -20,7 +20,38 @@ class Gather(Workspace):
     @staticmethod
     def layout(n, m):
         """Of at most n states and m outputs to a node."""
-        return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m)}
+        return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m), "line": n + m}
+
+    # What :class:`~.settled.Settling` asks of a sweep.
+
+    def follows(self, before, node):
+        """Whether all that a node gathers comes from the one before it."""
+        start = self.model.child_start
+        return (before.parent == node.k) & (start[node.k + 1] - start[node.k] == 1)
+
+    def edge(self, before, node):
+        """The node whose φ leads from one to the other."""
+        return before.k
+
+    def given(self, node):
+        """H, Q, R and what is seen."""
+        model, n, m = self.model, node.n, node.m
+        blocks = (model.Q, node.Q_at, n * n), (model.H, node.H_at, m * n), (model.R, node.R_at, m * m)
+        return *blocks, (self.found.seen, node.output, m)
+
+    def filled(self, node):
+        """P, P⁺, D, L, G."""
+        found, n, m = self.found, node.n, node.m
+        squares = [(flat, node.Q_at, n * n) for flat in (found.P, found.P_plus)]
+        return *squares, *((flat, node.R_at, m * m) for flat in (found.D, found.L)), (found.G, node.H_at, n * m)
+
+    def settled(self, node):
+        """P, P⁺ and D."""
+        return node.square(self.found.P), node.square(self.found.P_plus), node.among(self.found.D)
+
+    def resume(self, node):
+        """Add what a node that was copied passes on."""
+        Measured(self, node).pass_on(node.square(self.found.P_plus), None)
 
 
 class Measured:

@@ -6,6 +6,7 @@ matrix for its variance, or as many as it has rows once R is decorrelated; where
 
 from kfdyn.estimation.recursions.node_update import filter_node
 from kfdyn.estimation.recursions.riccati.nodes import Gather, Scalar, Together, Unseen
+from kfdyn.estimation.recursions.riccati.settled import Settling
 from kfdyn.estimation.recursions.riccati.tiled import Tiled
 from kfdyn.estimation.recursions.riccati.univariate import Univariate
 from kfdyn.estimation.recursions.state_space import MODEL, inward
@@ -33,7 +34,8 @@ def gather_covariances(sizes, how, model, covariances, work):
     """
     gather = Gather(MODEL.at(model), covariances, work)
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
-    for node in inward(gather.model, sizes, until=gather.failed):
+    nodes = inward(gather.model, sizes, until=gather.failed)
+    for node in nodes if sizes.tiled is None else Settling(gather, sizes).due(nodes):
         for alone in (
             if_else(both(node.m == 1, lambda node: covariances.seen[node.output], node)) if single else (False,)
         ):

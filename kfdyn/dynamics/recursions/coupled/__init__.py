@@ -1,0 +1,1 @@
+"""Recursions in the coordinates that couplings leave."""

@@ -1,0 +1,1 @@
+"""Recursions over bodies that bend."""

@@ -1,0 +1,1 @@
+"""The variational step, with and without loops."""

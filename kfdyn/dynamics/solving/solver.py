@@ -1,0 +1,92 @@
+"""A quantity of dynamics: a compiled recursion, kinds of systems that know better, and an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.errors import ModelError
+from kfdyn.multibody import System
+from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
+from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.flexible import expect_rigid
+
+Array = NDArray[np.float64]
+
+
+class Solver(Kernel):
+    """A quantity of dynamics, compiled, and what answers or explains where compiled code does not.
+
+    What the module of a kind has under the name of the quantity goes before the explanation (:mod:`.kinds`).
+
+    Parameters
+    ----------
+    quantity : str
+        Its name, that of the public function.
+    module, name, how
+        Those of a :class:`~kfdyn.multibody.calls.kernel.Kernel`.
+    inverts : bool
+        Whether a singular mass matrix leaves it without an answer.
+    minimal : str
+        What tells it in minimal coordinates, where loops make it depend on a choice of these.
+    rigid : bool
+        Whether it is for rigid bodies alone.
+    """
+
+    states = States
+    ignores_loops = False
+
+    def __init__(
+        self,
+        quantity: str,
+        module: str,
+        name: str,
+        *,
+        inverts: bool = True,
+        minimal: str = "",
+        rigid: bool = False,
+        **how: Any,
+    ) -> None:
+        super().__init__(module, name, **how)
+        self.quantity, self.inverts, self.minimal, self.rigid = quantity, inverts, minimal, rigid
+
+    def other(self, system: System) -> Callable[..., Any] | None:
+        """The way that this kind of system has of its own."""
+        if self.rigid:
+            expect_rigid(system, self.quantity)
+        own = own_way(system, self.quantity)
+        if own is None and self.minimal:
+            expect_no_loops(system, self.quantity, self.minimal)
+        return own
+
+    def mended(self, states: Any, answers: Answers | None, declined: Any, explain: Explain) -> Answers:
+        """The answers with those of the explanation in rows (size,) that are declined; all are where none is known.
+
+        Only those rows are explained: it takes a hundred times as long, and all others keep their bits whoever else is
+        in the batch.
+        """
+        system, rows = states.system, None if declined is None else np.flatnonzero(declined)
+        few = states if rows is None or len(rows) == states.size else states.only(rows)
+        found = (own_way(system, f"explain_{self.quantity}") or explain)(few)
+        if self.inverts:
+            few.expect_invertible()
+        good = [expect_finite(system, own, what, **few.arrays) for what, own in found.items()]
+        if answers is None:
+            return tuple(good)
+        for answer, own in zip(answers, good):
+            answer[rows] = own
+        return answers
+
+
+def expect_no_loops(system: System, function: str, word: str) -> None:
+    """Refuse loops where an answer depends on which coordinates are independent; ``word`` is where it is told."""
+    if system.loops:
+        raise ModelError(
+            f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
+            f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"
+        )

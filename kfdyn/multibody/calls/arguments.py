@@ -1,0 +1,104 @@
+"""Check q, v and their like at the door, broadcast their leading axes, and hand them on flat."""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfdyn.errors import ModelError, ShapeError, shown
+from kfdyn.multibody.parts.body import as_floats
+from kfdyn.multibody.parts.hinge import Coordinates
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
+
+Array = NDArray[np.float64]
+
+# Looser than an integrator's drift over a step, far tighter than a quaternion typed or scaled wrongly.
+QUATERNION_TOLERANCE = 1e-6
+
+
+class Batch(NamedTuple):
+    """Leading axes, and each argument with them flattened to one, shape (size, ...), contiguous."""
+
+    lead: tuple[int, ...]
+    arrays: tuple[Array, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return math.prod(self.lead)
+
+
+def expect_system(system: Any) -> None:
+    """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
+    if not hasattr(system, "is_tree") or isinstance(system, type):
+        read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
+        raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
+
+
+def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
+    """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
+    array = as_floats(value, what)
+    if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
+        wanted = "(..., " + ", ".join(map(str, tail)) + ")"
+        told = system.listed(what) if tail in ((system.nq,), (system.nv,)) else ""
+        raise ShapeError(f"{what} must have shape {wanted} for system {system.name!r}, got {array.shape}{told}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = np.argwhere(~finite)[0]
+        raise ModelError(
+            f"{what} has entries that are not finite (system {system.name!r}); the first is that at "
+            f"[{', '.join(map(str, where))}], {array[tuple(where)]}"
+        )
+    return array
+
+
+def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
+    """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
+    expect_system(system)
+    array = checked(system, q, (system.nq,), what)
+    if not system.is_tree:
+        with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+            every = system.positions(array)
+        configuration(system.open_tree, every, what)
+        return array
+    layout = system.layout
+    turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
+    if turned.size:
+        columns = layout.q_start[turned + 1][:, None] + np.arange(-4, 0)
+        size = np.sqrt((array[..., columns] ** 2).sum(-1))
+        wrong = np.abs(size - 1) > QUATERNION_TOLERANCE
+        if wrong.any():
+            where = np.argwhere(wrong)[0]
+            hinge = system.hinge_names[turned[where[-1]]]
+            raise ModelError(
+                f"hinge {hinge!r}: the quaternion (x, y, z, w) in {what} has length "
+                f"{size[tuple(where)]:.9g}, not 1; normalise it, start from system.neutral(), or move it "
+                "with integrate()"
+            )
+    return array
+
+
+def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
+    """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
+    leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    distinct = set(leads.values())
+    try:
+        lead = distinct.pop() if len(distinct) == 1 else np.broadcast_shapes(*leads.values())
+    except ValueError:
+        told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
+        raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
+    size = math.prod(lead)
+    flat = []
+    for a, tail in arguments.values():
+        rest = a.shape[a.ndim - tail :]
+        whole = a if a.shape == lead + rest else np.broadcast_to(a, lead + rest)
+        array = np.ascontiguousarray(whole).reshape((size, *rest)).view()
+        array.flags.writeable = False  # always: a sweep is compiled again for a writeable one
+        flat.append(array)
+    return Batch(lead, tuple(flat))

@@ -1,0 +1,171 @@
+"""A system as compiled code finds it: bodies numbered, their frames turned, places handed out; once for each system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.layout import Layout
+from kfdyn.multibody.calls.link_table import link_table
+from kfdyn.multibody.calls.numbering import close_branches, hand_out_slots, numbered
+from kfdyn.multibody.parts.hinge import Coordinates
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
+    from kfdyn.sweeps.specialise import Specials
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Numbers that a sweep may want for each body, dof and slot: forward dynamics and what needs less find room enough.
+_OF_BODY, _OF_DOF, _OF_SLOT, _LANES = 48, 16, 32, 8
+# The same for each pair of dofs of a tree with couplings, whose matrices are kept beside those they are made of.
+_OF_PAIR = 4
+
+_preparing = Lock()
+
+
+@dataclass(frozen=True)
+class Model:
+    """What an :class:`~kfdyn.sweeps.entry.Entry` wants of a system; ``specials`` are its own, if it has any."""
+
+    address: int
+    size: int
+    tables: dict[str, Any]
+    place: Index
+    kept: Any
+    frames: dict[str, tuple[int, Index, Array, Array]]
+    own_frames: list[Model]
+    placed: dict[bytes, tuple[int, Index, Array, Index]]
+    left_inverse: Array
+    specials: Specials | None
+
+
+def model_of(system: System) -> Model:
+    """The system as entries find it, made when first asked for: behind one address a table of addresses.
+
+    One number instead of a Layout, since each array that Python hands to compiled code costs time. Behind it is what
+    the sweeps would otherwise work out of the layout in every call, and room to work in.
+    """
+    if not system.address:
+        with _preparing:
+            if not system.address:
+                made = prepare(system)
+                system.keep(made.address, made)
+    return cast(Model, system._kept[0])
+
+
+def in_own_frames(system: System) -> Model:
+    """The system with its bodies' frames as they are, no hinge being taken for simpler than any other.
+
+    Slower, and free of the rounding that turned frames bring: what is 0 or 1 by construction is so to the bit.
+    """
+    model = model_of(system)
+    if not model.own_frames:
+        with _preparing:
+            if not model.own_frames:
+                model.own_frames.append(prepare(system, turned=False))
+    return model.own_frames[0]
+
+
+def gears_of(system: System) -> Model:
+    """A system with couplings as entries find it: its open tree, and X. It is found behind ``system.gears``.
+
+    Where hinges follow polynomials, behind ``system.cams``.
+    """
+    if not (system.gears or system.cams):
+        tree, coordinates = model_of(system.open_tree), model_of(system.coordinates)
+        with _preparing:
+            if not (system.gears or system.cams):
+                made = prepare_gears(system, tree, coordinates)
+                system.keep(made.address, made)
+    return cast(Model, system._kept[0])
+
+
+def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
+    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own.
+
+    ``left_inverse`` of what it makes is that of its own coordinates.
+    """
+    from kfdyn.multibody.recursions.geared import CAMS, GEARED
+    from kfdyn.sweeps.records import address_of
+    from kfdyn.sweeps.specialise import Specials
+
+    nv, table = tree.tables["nv"], CAMS if system.is_curved else GEARED
+    own = np.empty(tree.tables["floats"] + _LANES * _OF_PAIR * nv * nv)
+    tables = {name: tree.tables[name] for name in table.fields if name in tree.tables}
+    tables |= {"busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
+    tables |= system._expansion.rows()._asdict()
+    if system.is_curved:
+        tables |= system._expansion.polynomials()._asdict()
+    tables |= {f"own_{name}": coordinates.tables[name] for name in ("n", "index", "real", "screws")}
+    specials = None if tree.specials is None else Specials(tree.specials.size, tables)
+    return replace(
+        tree, address=table.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials,
+        left_inverse=coordinates.left_inverse,
+    )  # fmt: skip
+
+
+def prepare(system: System, turned: bool = True) -> Model:
+    """Number the bodies, turn their frames, hand out slots, and pack it all (see ``recursions/robot.py``)."""
+    from kfdyn.multibody.recursions.robot import INDEX, LINK, ROBOT
+    from kfdyn.sweeps.records import address_of
+    from kfdyn.sweeps.specialise import Specials
+
+    layout, n = system.layout, system.n_bodies
+    index, entries = numbered(layout, turned)
+    snaps = close_branches(index)
+    slots = hand_out_slots(index)
+    real = link_table(layout, index)
+    kinds = INDEX.filled(n + 1, np.int64, **{name: index[name] for name in INDEX.fields})
+    links = LINK.filled(n + 1, **real)
+    own = np.empty(8 + _LANES * (_OF_BODY * (n + 1) + _OF_DOF * system.nv + _OF_SLOT * (slots + 1)))
+    tables: dict[str, Any] = {
+        "n": n, "nq": system.nq, "nv": system.nv, "slots": slots, "snaps": snaps, "index": kinds, "real": links,
+        "screws": layout.screws, "armature": layout.armature, "entries": entries, "busy": np.zeros(1, np.int64),
+        "workspace": address_of(own), "floats": own.size, "gravity": system.gravity,
+    }  # fmt: skip
+    address = ROBOT.packed(**tables)
+    tables["frames"] = real["frame"].reshape(-1, 3, 3)
+    place = np.empty(n, np.int64)
+    place[index["body"][1:]] = np.arange(1, n + 1)
+    specials = Specials(max(n, system.nv), tables) if turned and system.is_specialised else None
+    return Model(address, n, tables, place, own, {}, [], {}, _left_inverses(layout), specials)
+
+
+def _left_inverses(layout: Layout) -> Array:
+    """Rows (nv, 6) of H^-*, which give back the dv of a twist H* dv."""
+    rows = layout.screws.copy()
+    for k in np.flatnonzero(layout.coordinates == Coordinates.POSE):
+        own = slice(layout.v_start[k], layout.v_start[k + 1])
+        rows[own] = np.linalg.pinv(layout.screws[own]).T
+    return rows
+
+
+def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
+    """How long the path from a root to a frame is, its bodies, and the frame's place and turn in the last of them.
+
+    Bodies and frames as they are in the tables, which have turned the bodies' own frames. The system, or its open tree
+    if it is none, is prepared then.
+    """
+    try:
+        return system._kept[0].frames[frame]  # type: ignore[attr-defined]
+    except (AttributeError, KeyError, TypeError):  # for the first time, or no tree, or no name
+        expect_system(system)
+        system = system.open_tree
+        model = model_of(system)
+    known = model.frames.get(frame) if isinstance(frame, str) else None
+    if known is None:
+        body, rotation, position = system.locate(frame)
+        path = [body]
+        while (k := int(system.parent[path[-1]])) >= 0:
+            path.append(k)
+        own = model.tables["frames"][model.place[body]]
+        known = (len(path), model.place[path[::-1]], own.T @ position, own.T @ rotation)
+        model.frames[frame] = known
+    return known

@@ -1,0 +1,1 @@
+"""Closed loops and contacts: what they are, what their rows say, and whether they are closed."""

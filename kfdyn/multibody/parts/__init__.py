@@ -1,0 +1,1 @@
+"""What a system is made of: bodies, hinges, rotors, couplings."""

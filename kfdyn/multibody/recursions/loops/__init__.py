@@ -1,0 +1,1 @@
+"""Recursions over the rows of loops."""

@@ -1,0 +1,140 @@
+"""Plans: rolled out by simulate, stationary by differences, with gains that lead back; inverse kinematics."""
+
+import numpy as np
+import pytest
+
+import kfdyn as kf
+from kfdyn.errors import KfdynError, ModelError, ShapeError
+
+S = kf.sensors
+
+
+def rolled(system, q, v, dt, torques):
+    """States under torques, an array or a law of (k, q, v), by the step of simulate."""
+    path = [(np.asarray(q, float), np.asarray(v, float))]
+    for k in range(len(torques) if hasattr(torques, "__len__") else torques.steps):
+        run = kf.simulate(system, *path[-1], [0.0, dt], torques[k], method="euler")
+        path.append((run.q[-1], run.v[-1]))
+    return path
+
+
+@pytest.mark.parametrize(("model", "steps", "near"), [("puma560", 60, 1e-12), ("double_pendulum", 100, 1e-10)])
+def test_rest_to_rest_exactly(model, steps, near):
+    """Rolled out without feedback; two seconds of a pendulum that stands up magnify rounding by a thousand."""
+    arm, dt = getattr(kf.models, model)(), 0.02
+    q0, q1, still = np.full(arm.nv, -0.3), np.linspace(0.2, 0.6, arm.nv), np.zeros(arm.nv)
+    goals = [kf.Goal(S.JointPosition(0.0), q1, at=steps), kf.Goal(S.JointVelocity(0.0), still)]
+    plan = kf.plan_motion(arm, dt, steps, q0, still, goals, torque_cov=np.full(arm.nv, 100.0))
+    assert plan.converged, plan.message
+    path = rolled(arm, q0, still, dt, plan.tau)
+    np.testing.assert_allclose(path[-1][0], q1, rtol=0, atol=near)
+    np.testing.assert_allclose(path[-1][1], still, rtol=0, atol=10 * near)
+    np.testing.assert_allclose([q for q, _ in path], plan.q, rtol=0, atol=10 * near)
+    assert plan.gains.shape == (steps, arm.nv, 2 * arm.nv) and "converged" in repr(plan)
+    np.testing.assert_allclose(plan.linear.u, 0, atol=1e-6 * np.abs(plan.tau).max())  # its own optimum
+    # The feedback law leads a robot that starts elsewhere to the same end, to second order.
+    q, v = q0 + 0.01, still + 0.02
+    for k in range(steps):
+        run = kf.simulate(arm, q, v, [0.0, dt], plan.control(k, q, v), method="euler")
+        q, v = run.q[-1], run.v[-1]
+    assert np.abs(q - q1).max() < 1e-5 and np.abs(v).max() < 1e-4
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_no_torque_is_better(floating):
+    """Soft goals on positions, poses and the mass centre: the cost of rollouts is stationary, by differences."""
+    system = kf.models.free_flyer() if floating else kf.models.puma560()
+    dt, steps, nv, rng = 0.05, 5, system.nv, np.random.default_rng(2)
+    q0, v0 = system.random_configuration(rng), 0.1 * rng.normal(size=nv)
+    frame = system.body_names[-1]
+    there = kf.integrate(system, q0, 0.2 * rng.normal(size=nv))
+    at = kf.frame_pose(system, there, frame)
+    W = np.full(nv, 400.0)
+    goals = [
+        kf.Goal(S.Position(frame, 1e-3), at.position),
+        kf.Goal(S.Orientation(frame, 1e-2), kf.spatial.matrix_to_quaternion(at.rotation), at=3),
+        kf.Goal(S.CenterOfMass(1e-2), kf.center_of_mass(system, there), at=4),
+        kf.Goal(S.JointVelocity(0.1), np.zeros(nv), at="always"),
+    ]
+    plan = kf.plan_motion(system, dt, steps, q0, v0, goals, torque_cov=W, tolerance=1e-10)
+    assert plan.converged, plan.message
+
+    def cost(tau):
+        path = rolled(system, q0, v0, dt, tau)
+        total = 0.5 * (tau**2 / W).sum() + 0.5 * sum((v**2).sum() / 0.1 for _, v in path[1:])
+        total += 0.5 * ((kf.frame_pose(system, path[-1][0], frame).position - at.position) ** 2).sum() / 1e-3
+        R = kf.frame_pose(system, path[3][0], frame).rotation
+        total += 0.5 * (kf.spatial.matrix_to_rotation_vector(R.T @ at.rotation) ** 2).sum() / 1e-2
+        return (
+            total + 0.5 * ((kf.center_of_mass(system, path[4][0]) - kf.center_of_mass(system, there)) ** 2).sum() / 1e-2
+        )
+
+    best = cost(plan.tau)
+    assert best == pytest.approx(plan.cost, rel=1e-9)
+    for _ in range(6):
+        d = rng.normal(size=plan.tau.shape)
+        up, down = cost(plan.tau + 0.01 * d), cost(plan.tau - 0.01 * d)
+        assert up > best and down > best
+        assert abs(up - down) < 1e-3 * (up + down - 2 * best)  # the slope, beside the curvature
+
+
+def test_a_hinge_without_a_motor_and_a_swing_up():
+    """An acrobot: torque at the elbow alone, from hanging to upright, rolled out."""
+    bot, dt, steps = kf.models.double_pendulum(), 0.02, 150
+    goals = [kf.Goal(S.JointPosition(1e-2), [np.pi, 0.0]), kf.Goal(S.JointVelocity(1e-2), [0.0, 0.0])]
+    plan = kf.plan_motion(bot, dt, steps, [0.0, 0.0], [0.0, 0.0], goals, torque_cov=[0.0, 400.0], iterations=400)
+    assert plan.converged, plan.message
+    assert (plan.tau[:, 0] == 0).all() and (plan.gains[:, 0] == 0).all()
+    path = rolled(bot, [0.0, 0.0], [0.0, 0.0], dt, plan.tau)
+    np.testing.assert_allclose(path[-1][0], [np.pi, 0.0], rtol=0, atol=0.15)  # goals of 0.1, which effort pulls at
+    np.testing.assert_allclose(path[-1][0], plan.q[-1], rtol=0, atol=1e-6)  # rounding grows on the way up
+
+
+def test_receding_horizon_holds_against_a_wrong_start():
+    arm, dt = kf.models.puma560(), 0.02
+    target = np.array([0.3, -0.5, 0.4, 0.0, 0.2, 0.1])
+    goals = [kf.Goal(S.JointPosition(1e-4), target, at="always"), kf.Goal(S.JointVelocity(1e-2), np.zeros(6))]
+    hold = kf.Mpc(arm, dt, 20, goals, torque_cov=np.full(6, 1e4))
+    q, v = target + 0.1, np.zeros(6)
+    for _ in range(60):
+        run = kf.simulate(arm, q, v, [0.0, dt], hold.step(q, v), method="euler")
+        q, v = run.q[-1], run.v[-1]
+    assert np.abs(q - target).max() < 5e-3 and np.abs(v).max() < 1e-2
+
+
+def test_inverse_kinematics():
+    """Exact positions and poses are met; what is free stays near the start; what is out of reach is said."""
+    arm, rng = kf.models.puma560(), np.random.default_rng(0)
+    for _ in range(10):
+        there = arm.random_configuration(rng)
+        at = kf.frame_pose(arm, there, "link_6")
+        pose = np.concatenate([at.position, kf.spatial.matrix_to_quaternion(at.rotation)])
+        near = kf.integrate(arm, there, 0.2 * rng.normal(size=6))
+        found = kf.inverse_kinematics(arm, [kf.Goal(S.Pose("link_6", 1e-8), pose)], near)
+        assert found.converged, found.message
+        reached = kf.frame_pose(arm, found.q, "link_6")
+        np.testing.assert_allclose(reached.position, at.position, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(reached.rotation, at.rotation, rtol=0, atol=1e-8)
+        exact = kf.inverse_kinematics(arm, [kf.Goal(S.Position("link_6", 0.0), at.position)], near)
+        assert exact.converged and np.abs(exact.residuals[0]).max() < 1e-10
+    far = kf.inverse_kinematics(arm, [kf.Goal(S.Position("link_6", 1e-4), [9.0, 0.0, 0.0])], np.full(6, 0.1))
+    assert np.linalg.norm(far.residuals[0]) > 5
+
+
+def test_what_cannot_be_is_named():
+    arm, zero = kf.models.puma560(), np.zeros(6)
+    plan = (arm, 0.02, 10, zero, zero)
+    with pytest.raises(ModelError, match="a plan needs at least one goal"):
+        kf.plan_motion(*plan, [], torque_cov=1.0)
+    with pytest.raises(ModelError, match=r"goals must be kf.Goal\(sensor, value, at=...\), got tuple"):
+        kf.plan_motion(*plan, [(1, 2)], torque_cov=1.0)
+    with pytest.raises(ShapeError, match=r"at must be 'always' or a step 0 to 10, got 11"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero, at=11)], torque_cov=1.0)
+    with pytest.raises(ModelError, match="step 0 is the start"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero, at=0)], torque_cov=1.0)
+    with pytest.raises(ShapeError, match=r"its value must be \(6,\), got shape \(5,\)"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), np.zeros(5))], torque_cov=1.0)
+    with pytest.raises(ModelError, match="a goal needs a sensor of positions or velocities"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointTorque(0.0), zero)], torque_cov=1.0)
+    with pytest.raises(KfdynError, match=r"determine|already|exact|singular"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero)] * 2, torque_cov=1.0)
