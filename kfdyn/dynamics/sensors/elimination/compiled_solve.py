@@ -12,6 +12,7 @@ import numpy as np
 from kfdyn.dynamics.sensors.elimination.elimination_plan import Program, make_program
 from kfdyn.dynamics.sensors.elimination.factor import Factor, NodeFactor, node_data
 from kfdyn.dynamics.sensors.elimination.gather import in_general_position
+from kfdyn.dynamics.sensors.elimination.layout import Pattern
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps
 from kfdyn.dynamics.sensors.elimination.problem import AT_ONCE, Group, Problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
@@ -29,6 +30,8 @@ SENSE_CARRIED = Kernel("kfdyn.dynamics.recursions.sensing.carried", "SENSE_CARRI
 DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.deviations", "DEVIATE")
 
 
+# Nodes of all programs that are kept, of which readings missing in many patterns need many: about a kilobyte each.
+NODES = 50_000
 # Rounding of a pseudo-inverse of couplings.
 ROUNDING = 1e-14
 
@@ -53,13 +56,20 @@ class Means(NamedTuple):
 
 def program_of(problem: Problem, group: Group) -> Program | None:
     """The program of a group's layout, made in general position; None if it does not serve."""
-    if isinstance(problem.system, FlexibleSystem) or problem.system.loops:
+    system = problem.system
+    if isinstance(system, FlexibleSystem) or system.loops or not system.nv:
         return None
-    layout = problem.layout(group)
-    if not layout.programs:
+    key = system, problem.sensors, group.pattern
+    if key not in _programs:
+        if len(_programs) * (system.n_bodies + 1) > NODES:
+            _programs.clear()
+        layout = problem.layout(group)
         factor = in_general_position(layout)
-        layout.programs.append(None if factor is None else make_program(layout, factor))
-    return layout.programs[0]
+        _programs[key] = None if factor is None else make_program(layout, factor)
+    return _programs[key]
+
+
+_programs: dict[tuple[System, tuple[Sensor, ...], Pattern], Program | None] = {}
 
 
 def run(
@@ -135,8 +145,8 @@ def together(shapes: list[tuple[int, ...]]) -> list[Array]:
 
 def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
     """Fill the means by the sweep; the states that are left, by group."""
-    if not problem.size or not problem.system.nv:
-        return [(group, group.members) for group in problem.groups]
+    if not problem.size:
+        return []
     y, rest, served_all = clean_readings(problem), [], True
     for group in problem.groups:
         program, members = program_of(problem, group), group.members
@@ -156,7 +166,7 @@ def means(problem: Problem, out: DynamicsEstimate) -> list[tuple[Group, Index]]:
 
 def served(problem: Problem) -> tuple[Group, Program] | None:
     """The group and the program, if there is one group and all sweeps serve it."""
-    if len(problem.groups) != 1 or not problem.size or not problem.system.nv:
+    if len(problem.groups) != 1 or not problem.size:
         return None
     (group,) = problem.groups
     program = program_of(problem, group)
@@ -236,11 +246,11 @@ def remember(problem: Problem) -> None:
     system, sensors = problem.system, problem.sensors
     if system.couplings and all(isinstance(sensor, JointTorque) for sensor in sensors):
         return  # each state is asked whether its mass matrix is singular
-    layout = problem.layout(group)
-    if layout.programs and layout.programs[0] is not None:
+    program = program_of(problem, group)
+    if program is not None:
         if len(_ready) >= 64:
             _ready.clear()
-        known = _Known(layout.programs[0], sizes_of(system, sensors), _bias(system, sensors), (system, sensors))
+        known = _Known(program, sizes_of(system, sensors), _bias(system, sensors), (system, sensors))
         _ready[(id(system), *map(id, sensors))] = known
 
 

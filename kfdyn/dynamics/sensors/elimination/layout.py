@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,8 +100,7 @@ class Layout:
     in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
     ``of_readings`` are the sizes (size,) of what each sensor reads where α and λ have their natural scales.
     ``waiting`` are unknowns that are carried until they are joined with others; where some are joined at the world that
-    is a node, too, the last one. ``programs`` is what the compiled sweep runs, or
-    None where it does not serve.
+    is a node, too, the last one.
     """
 
     system: System
@@ -117,7 +116,6 @@ class Layout:
     waiting: frozenset[Tag] = frozenset()
     pattern: Pattern = ()
     loop_rows: tuple[tuple[int, ...], ...] = ()
-    programs: list[Any] = field(default_factory=list)
 
 
 @lru_cache(maxsize=64)
