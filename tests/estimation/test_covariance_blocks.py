@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.estimation.model.validation import _CLEARLY_POSITIVE as PART
-from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
+from kfdyn.estimation.recursions.linalg.covariances import clearly_noisy, clearly_positive
 
 
 def asked(blocks, plain=False):
@@ -45,3 +46,38 @@ def test_it_passes_what_is_positive_and_nothing_else(seed, plain):
     zero_variance = good.copy()
     zero_variance[0, 0] = 0.0
     assert instead(zero_variance) == 0
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_clear_where_the_dense_matrix_says_so(seed, plain):
+    """Of random nodes, none, or one without noise in some direction, or one with next to nothing beside P."""
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 5, 6), rng.integers(0, 4, 6)
+    n[2], m[2] = 4, 2
+    H = [rng.normal(size=(b, a)) for a, b in zip(n, m)]
+    H[1], m[1], n[0], m[0] = np.zeros((2, n[1])), 2, 3, 1
+    H[0] = rng.normal(size=(1, 3))
+    Q, R, P = ([covariance(rng, k) for k in sizes] for sizes in (n, m, n))
+
+    def clear():
+        ragged = (
+            Blocks(np.concatenate([b.ravel() for b in blocks]), rows, cols).ragged
+            for blocks, rows, cols in ((H, m, n), (Q, n, n), (R, m, m))
+        )
+        look = clearly_noisy.plain if plain else clearly_noisy
+        return look(
+            *ragged, np.concatenate([b.ravel() for b in P]), 1e-8, np.empty(int(m.max()) * int(m.max() + n.max()))
+        )
+
+    for k in range(6):
+        Q[k], R[k], P[k] = np.eye(n[k]), np.eye(m[k]), np.eye(n[k])
+    assert clear() == 1
+    R[2] = np.zeros((2, 2))
+    assert clear() == 1  # H Q H* is regular
+    H[2][1] = 2.0 * H[2][0]
+    assert clear() == 0
+    R[2] = np.diag([1.0, 0.0])
+    assert clear() == 1
+    P[0] *= 1e12
+    assert clear() == 0

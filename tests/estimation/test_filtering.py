@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.dense import dense_filter, dense_posterior
-from kfdyn.estimation.inference import filter as filter_module
+from kfdyn.estimation.inference import filtered
 
 methods = st.sampled_from(["block", "univariate"])
 
@@ -162,7 +162,7 @@ def test_large_results_are_swept_when_asked_for(case, batch):
     T = case.T + np.random.default_rng(0).normal(size=(*batch, case.T.size))
     stored = run(case, T)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filter_module, "STORED_NUMBERS", 0)
+        patch.setattr(filtered, "STORED_NUMBERS", 0)
         later = run(case, T)
     assert "_states" in stored.__dict__
     assert "_states" not in later.__dict__
@@ -173,10 +173,10 @@ def test_large_results_are_swept_when_asked_for(case, batch):
     assert later.z is later.z
 
 
-@pytest.mark.parametrize("stored", [0, filter_module.STORED_NUMBERS])
+@pytest.mark.parametrize("stored", [0, filtered.STORED_NUMBERS])
 def test_results_do_not_change_with_the_callers_arrays(stored, monkeypatch):
     """What is computed later is computed from what was given, whatever became of the caller's arrays."""
-    monkeypatch.setattr(filter_module, "STORED_NUMBERS", stored)
+    monkeypatch.setattr(filtered, "STORED_NUMBERS", stored)
     case = random_case(4, 4)
     T, xi, eta = case.T.copy(), case.xi.copy(), case.eta.copy()
     filt = kf.kalman_filter(case.ss, T, xi, eta)

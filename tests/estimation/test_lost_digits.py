@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import kfdyn as kf
 from kfdyn.errors import LostDigitsWarning, SingularError
-from kfdyn.estimation.inference.cancellation import lost_digits
 from kfdyn.estimation.inference.riccati import riccati
+from kfdyn.estimation.precision.cancellation import lost_digits
 
 STEPS = 12
 TREND = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
@@ -113,7 +113,7 @@ def test_every_call_tells():
 
 
 def test_what_was_found_is_kept(monkeypatch):
-    from kfdyn.estimation.inference import cancellation as module
+    from kfdyn.estimation.precision import cancellation as module
 
     looked = []
     monkeypatch.setattr(module, "lost_digits", lambda cov, look=lost_digits: looked.append(cov) or look(cov))

@@ -9,8 +9,7 @@ from random_models import cases, close, fast, few, random_case
 import kfdyn as kf
 from kfdyn.errors import ModelError
 from kfdyn.estimation.dense import dense_posterior
-from kfdyn.estimation.inference import filter as filter_module
-from kfdyn.estimation.inference import smoother
+from kfdyn.estimation.inference import filtered, smoothed
 
 methods = st.sampled_from(["block", "univariate"])
 
@@ -180,8 +179,8 @@ def test_large_results_are_swept_when_asked_for(case, batch):
     filt = kf.kalman_filter(case.ss, T, case.xi, case.eta)
     stored = kf.bryson_frazier(case.ss, filt)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(smoother, "STORED_NUMBERS", 0)
-        patch.setattr(filter_module, "STORED_NUMBERS", 0)
+        patch.setattr(smoothed, "STORED_NUMBERS", 0)
+        patch.setattr(filtered, "STORED_NUMBERS", 0)
         again = kf.kalman_filter(case.ss, T, case.xi, case.eta)
         later = kf.bryson_frazier(case.ss, again)
     assert "_states" in stored.__dict__

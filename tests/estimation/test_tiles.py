@@ -8,7 +8,7 @@ from random_models import close, random_covariance, random_matrix
 
 import kfdyn as kf
 from kfdyn.estimation import dense
-from kfdyn.estimation.inference.riccati import matrix_sizes
+from kfdyn.estimation.inference.filter_covariances import matrix_sizes
 from kfdyn.estimation.recursions.linalg import tiles
 from kfdyn.sweeps import if_else, sweep
 

@@ -13,7 +13,8 @@ from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.dynamics.solving.forest import States, expect_tree
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.inference.filter_covariances import Riccati
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.state_space import expect_model
 from kfdyn.multibody import System
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation import Blocks, StateSpace
-from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.inference.filter_covariances import Riccati
+from kfdyn.estimation.inference.riccati import riccati
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
-from kfdyn.estimation.inference.cancellation import is_of
+from kfdyn.estimation.precision.cancellation import is_of
 
 _HERE = __name__.rpartition(".")[0]
 _PACKAGE = _HERE.partition(".")[0]

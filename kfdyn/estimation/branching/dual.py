@@ -19,14 +19,16 @@ import numpy as np
 
 from kfdyn.errors import SingularError
 from kfdyn.estimation.branching.exact import Branches, Solved, solve_exact
-from kfdyn.estimation.branching.near_exact import almost_exact
+from kfdyn.estimation.branching.near_exact import STRONG, almost_exact, noise_left
 from kfdyn.estimation.branching.rows import Rows, split_rows
-from kfdyn.estimation.inference.cancellation import lost_digits
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.riccati import BoolArray
-from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.inference.filter_covariances import BoolArray
+from kfdyn.estimation.inference.riccati import riccati
+from kfdyn.estimation.inference.smoothed import Smoothed
+from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.precision.cancellation import lost_digits
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.model import OutwardTree
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 _PASSES = 4
 _CONVERGED = 1e-9  # of the mean: the next pass would change the 17th digit
 _BY_ROOTS = 1e-10  # relative error of the covariances beyond which their roots are filtered
+_ROUNDS = 64
+_FAR = 1e5  # deviations of the noise that a row may read: ρ is then right to 1e-11
 _SEEN = 1e-13  # of the information on a flat root, each state in its own units: less is rounding
 
 
@@ -262,8 +266,6 @@ def name_direction(model: OutwardTree, ss: StateSpace, error: SingularError) -> 
 
 def _closed(ss: StateSpace, root: int) -> FloatArray:
     """The information P(root) of a model whose root is too poorly known to be filtered: its hinge left out."""
-    from kfdyn.estimation.inference.riccati import riccati
-
     others = [k for k in range(len(ss)) if k != root]
     H, R = (np.concatenate([b[k].ravel() for k in others] or [np.zeros(0)]) for b in (ss.H, ss.R))
     m = np.where(np.arange(len(ss)) == root, 0, ss.m)
@@ -288,3 +290,33 @@ def expect_resolved(ss: StateSpace, root: int, P: FloatArray, always: bool = Fal
         "give root_cov, or an observation that sees it",
         root,
     )
+
+
+def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
+    """The dual model with all strong rows solved; the one given where there is none.
+
+    A round takes the rows that are strong now; what they leave on the parents may be strong in the next. Where rows
+    read many deviations of their noise, ρ = y − C x̂ cancels, and with it the forces; so they are read about x̂ then.
+    """
+    fixed = np.zeros(len(model), dtype=bool)
+    if model.root_cov is None:
+        fixed[model.tree.roots] = True  # nothing is known there but the rows
+    first = almost_exact(model)
+    strong = np.zeros(len(model), dtype=bool) if first is None else first
+    onward = False
+    for _ in range(_ROUNDS):
+        more = _strong(dual, len(model)) & ~fixed & ~strong
+        if not more.any():
+            break
+        strong, onward = strong | more, True
+        dual = solve_dual(model, y, True, strong, onward)
+    if max((float(np.abs(rows.y).max(initial=0.0)) for rows in dual.noisy), default=0.0) < _FAR:
+        return dual
+    return solve_dual(model, y, True, strong if onward else None, onward, dual.mean.flat)
+
+
+def _strong(dual: Dual, size: int) -> BoolArray:
+    out = np.zeros(size, dtype=bool)
+    for rows in dual.noisy:
+        out[rows.at[noise_left(dual, rows) < STRONG]] = True
+    return out

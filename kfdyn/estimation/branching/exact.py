@@ -25,7 +25,7 @@ import numpy as np
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.branching.factors import factor_of
 from kfdyn.estimation.branching.rows import Rows
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.model.tree import Tree
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 _RANK = 1e-14  # of a correlation matrix, for each row: a smaller eigenvalue is rounding

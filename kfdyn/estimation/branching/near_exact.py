@@ -15,9 +15,9 @@ import numpy as np
 
 from kfdyn.errors import LostDigitsWarning
 from kfdyn.estimation.branching.callers import caller, depth
-from kfdyn.estimation.inference.cancellation import TOLERABLE
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.precision.cancellation import TOLERABLE
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _EPS = float(np.finfo(float).eps)
 #: A row with less than this left of its noise is solved: half of the digits that the score may lose.
 STRONG = 1e-6
-_ROUNDS = 64
-_FAR = 1e5  # deviations of the noise that a row may read: ρ is then right to 1e-11
 
 
 def almost_exact(model: OutwardTree) -> BoolArray | None:
@@ -73,38 +71,6 @@ def noise_left(dual: Dual, rows: Rows) -> FloatArray:
     small = np.flatnonzero(~(least > STRONG))
     least[small] = np.linalg.eigvalsh(N[small])[:, 0]
     return least
-
-
-def resolved(model: OutwardTree, y: FloatArray, dual: Dual) -> Dual:
-    """The dual model with all strong rows solved; the one given where there is none.
-
-    A round takes the rows that are strong now; what they leave on the parents may be strong in the next. Where rows
-    read many deviations of their noise, ρ = y − C x̂ cancels, and with it the forces; so they are read about x̂ then.
-    """
-    from kfdyn.estimation.branching.dual import solve_dual
-
-    fixed = np.zeros(len(model), dtype=bool)
-    if model.root_cov is None:
-        fixed[model.tree.roots] = True  # nothing is known there but the rows
-    first = almost_exact(model)
-    strong = np.zeros(len(model), dtype=bool) if first is None else first
-    onward = False
-    for _ in range(_ROUNDS):
-        more = _strong(dual, len(model)) & ~fixed & ~strong
-        if not more.any():
-            break
-        strong, onward = strong | more, True
-        dual = solve_dual(model, y, True, strong, onward)
-    if max((float(np.abs(rows.y).max(initial=0.0)) for rows in dual.noisy), default=0.0) < _FAR:
-        return dual
-    return solve_dual(model, y, True, strong if onward else None, onward, dual.mean.flat)
-
-
-def _strong(dual: Dual, size: int) -> BoolArray:
-    out = np.zeros(size, dtype=bool)
-    for rows in dual.noisy:
-        out[rows.at[noise_left(dual, rows) < STRONG]] = True
-    return out
 
 
 def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from kfdyn.errors import LostDigitsWarning, ModelError, SingularError
 from kfdyn.estimation.branching.callers import caller, depth
 from kfdyn.estimation.branching.square_root_dual import solve_by_roots
-from kfdyn.estimation.inference.cancellation import TOLERABLE
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.precision.cancellation import TOLERABLE
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.model import OutwardTree
@@ -90,9 +90,6 @@ def _warn(post: OutwardPosterior, differences: Callable[[OutwardPosterior, _Othe
 
 def _in_other_units(post: OutwardPosterior) -> _Other:
     """Solve the tree with its nodes, traits and observations in reverse, and in other units."""
-    from kfdyn.estimation.branching.model import OutwardTree
-    from kfdyn.estimation.branching.posterior import OutwardPosterior
-
     model = post.model
     state, output = (1.0 + np.sqrt(2.0 + _within(sizes)) % 1.0 for sizes in (model.n, model.m))  # no powers of two
     A, W, C, R = (_places(model, name) for name in "AWCR")
@@ -107,10 +104,10 @@ def _in_other_units(post: OutwardPosterior) -> _Other:
     if model.root_cov is not None:
         k = int(np.flatnonzero(parent < 0)[0])  # all roots have one prior
         root_mean, root_cov = Blocks(mean, model.n[::-1])[k], blocks[1][k]
-    other = OutwardTree(parent, *blocks, root_mean, root_cov, mean=mean)
+    other = type(model)(parent, *blocks, root_mean, root_cov, mean=mean)
     y = np.ascontiguousarray((post.y * output)[..., ::-1])
     table = y.reshape(math.prod(y.shape[:-1]), y.shape[-1])
-    return _Other(OutwardPosterior(other, y, solve_by_roots(other, table, as_given=True)), state, output)
+    return _Other(type(post)(other, y, solve_by_roots(other, table, as_given=True)), state, output)
 
 
 def _within(sizes: IntArray) -> FloatArray:

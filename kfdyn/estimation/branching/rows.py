@@ -9,7 +9,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.branching.factors import Variances, triangle_of, variances
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.model.tree import Tree
 

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.estimation.branching.dual import resolved
 from kfdyn.estimation.branching.exact import Solved
 from kfdyn.estimation.branching.flat_root import balanced, strong_at_roots
-from kfdyn.estimation.branching.near_exact import STRONG, resolved, warn_of_lost_score
+from kfdyn.estimation.branching.near_exact import STRONG, warn_of_lost_score
 from kfdyn.estimation.branching.posterior_sensitivity import force_state_covariances
 from kfdyn.estimation.branching.rows import Rows
 from kfdyn.estimation.branching.square_root_dual import RootedDual, solve_by_roots

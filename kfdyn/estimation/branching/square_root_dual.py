@@ -34,7 +34,7 @@ from kfdyn.estimation.branching.near_exact import almost_exact
 from kfdyn.estimation.branching.posterior_sensitivity import posterior_covariances
 from kfdyn.estimation.branching.rows import Rows, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.riccati import BoolArray
+from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.inference.square_root import RootRiccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filtered import Filtered
-from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.inference.smoothed import Smoothed
+from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.model.state_space import StateSpace
 

@@ -8,7 +8,6 @@ one batch, and the whitened innovations e + Xδ are fitted by orthogonal factors
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -16,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.flat.phase import Phase, phase_of
+from kfdyn.estimation.flat.phase import Phase, phase_of, whitened
 from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
-from kfdyn.estimation.inference.factor import InnovationsFactor
-from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.filtered import Filtered, FilterWords
-from kfdyn.estimation.inference.riccati import BoolArray, Method, Riccati
+from kfdyn.estimation.inference.filter_covariances import BoolArray, Method, Riccati
+from kfdyn.estimation.inference.filtered import Filtered, FilterWords, filtered
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.model.overflow import finite_likelihood
 from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.operators.block_operators import block_diagonal, congruence
 
 _RESOLVED = 1e-12  # of what a component would be seen with at best: below is rounding
 
@@ -147,9 +146,7 @@ class FlatFiltered(FilterWords):
     @cached_property
     def eps(self) -> FloatArray:
         """Innovations ε = T − H z, (..., Σm_k); 0 where T is missing."""
-        from kfdyn.estimation.operators.model_operators import Operators
-
-        H = Operators(self.finite.ss).H
+        H = block_diagonal(self.ss.H)
         z = self.z.flat
         seen = H.forward(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], -1)
         return np.where(self.observed, np.nan_to_num(self.T) - seen, 0.0)
@@ -157,38 +154,33 @@ class FlatFiltered(FilterWords):
     @cached_property
     def D(self) -> Blocks:
         """Finite part of the innovations covariance H P H* + R, (m_k, m_k)."""
-        from kfdyn.estimation.operators.covariances import congruence
-
         return congruence(self.ss.H, self.P, self.ss.R.flat)
 
     @cached_property
     def D_inf(self) -> Blocks:
         """Part H P_inf H* of the innovations covariance that is multiplied by κ → ∞."""
-        from kfdyn.estimation.operators.covariances import congruence
-
         return congruence(self.ss.H, self.P_inf, np.zeros_like(self.ss.R.flat))
 
 
 def flat_filter(
-    ss: StateSpace, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None, method: Method
+    ss: StateSpace,
+    seen: BoolArray | None,
+    T: FloatArray,
+    xi: FloatArray | None,
+    eta: FloatArray | None,
+    method: Method,
 ) -> FlatFiltered:
     """Filter a model with flat priors; called by :func:`kalman_filter` with arguments that are checked."""
     if "flat" not in ss._cache:
         ss._cache["flat"] = finite_model(ss)
     inner, scale = ss._cache["flat"]
     layout = columns_of(ss)
-    finite = kalman_filter(inner, T, xi, eta, method=method)
+    cov = riccati(inner, seen, method)
+    finite = filtered(cov, T, xi, eta)
     nothing = np.where(finite.observed, 0.0, np.nan)
-    columns = kalman_filter(inner, nothing, layout.rows(ss.n_states), method=method)
+    columns = filtered(cov, nothing, layout.rows(ss.n_states), None)
     fit = _fit(ss, finite, columns, layout, scale)
     return FlatFiltered(ss, finite, columns, layout, scale, fit)
-
-
-def whitened(filt: Filtered) -> FloatArray:
-    """D^-½ ε of the centred innovations, one row for each batch entry."""
-    factor = InnovationsFactor(filt.covariances)
-    white = factor._lower(filt.eps_centered, inverse=True, transposed=False)
-    return white.reshape(math.prod(white.shape[:-1]), white.shape[-1])
 
 
 def _fit(ss: StateSpace, finite: Filtered, columns: Filtered, layout: Columns, scale: FloatArray) -> Fit:

@@ -9,10 +9,13 @@ where P_s, z_s belong to the finite model with variances s² in place of infinit
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from kfdyn.estimation.inference.factor import InnovationsFactor
+from kfdyn.estimation.inference.filtered import Filtered
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 if TYPE_CHECKING:
@@ -34,8 +37,6 @@ class Phase(NamedTuple):
 
 def phase_of(filt: FlatFiltered) -> Phase:
     """Collect the information on δ from the leaves to the roots. O(N d³), in Python; done when first asked for."""
-    from kfdyn.estimation.flat.filtering import whitened
-
     ss, layout = filt.ss, filt.layout
     tree, d = ss.tree, layout.most
     X, e = whitened(filt.columns).T, whitened(filt.finite)
@@ -81,3 +82,10 @@ def _limit(M: FloatArray, b: FloatArray, s: FloatArray) -> tuple[FloatArray, Flo
     inverse = seen @ np.linalg.solve(seen.T @ M @ seen, seen.T)
     onto = null @ null.T
     return b @ inverse, inverse - onto * s**2 @ onto, null
+
+
+def whitened(filt: Filtered) -> FloatArray:
+    """D^-½ ε of the centred innovations, one row for each batch entry."""
+    factor = InnovationsFactor(filt.covariances)
+    white = factor._lower(filt.eps_centered, inverse=True, transposed=False)
+    return white.reshape(math.prod(white.shape[:-1]), white.shape[-1])

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from kfdyn.errors import ModelError
 from kfdyn.estimation.flat.smoothing import FlatSmoothed, spread
-from kfdyn.estimation.inference.score import Score
+from kfdyn.estimation.inference.gradient import Score
+from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 
@@ -61,3 +63,31 @@ def _add(known: Blocks, left: FloatArray, left_at: IntArray, right: FloatArray, 
             x = right[right_at[nodes][:, None] + np.arange(c)]
             out.flat[out.places(nodes, r * c)] = (block + y @ x.transpose(0, 2, 1)).reshape(nodes.size, -1)
     return out
+
+
+def score_of(smooth: Smoothed) -> Score:
+    """Score of what is smoothed already.
+
+    Parameters
+    ----------
+    smooth : Smoothed
+        Result of :func:`bryson_frazier`, with covariances or without.
+
+    Returns
+    -------
+    Score
+        As :func:`score` returns it.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> one = [[1.0]]
+    >>> ss = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=one, steps=2)
+    >>> score_of(kf.bryson_frazier(ss, kf.kalman_filter(ss, [3.0, 1.0]))).xi.round(6)
+    array([ 1.4, -0.2])
+    """
+    if not isinstance(smooth, Smoothed):
+        raise ModelError(f"the score is read off a Smoothed, as bryson_frazier returns it, not {type(smooth).__name__}")
+    if smooth.ss.flat is not None:
+        return FlatScore(smooth)  # type: ignore[arg-type]
+    return Score(smooth)

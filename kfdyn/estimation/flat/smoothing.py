@@ -9,8 +9,8 @@ import numpy as np
 
 from kfdyn.estimation.flat.filtering import FlatFiltered
 from kfdyn.estimation.inference.factor import InnovationsFactor
-from kfdyn.estimation.inference.riccati import SmoothedCovariances
-from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.inference.filter_covariances import SmoothedCovariances
+from kfdyn.estimation.inference.smoothed import Smoothed, smoothed
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 
@@ -79,7 +79,7 @@ class FlatSmoothed(Smoothed):
 
 def flat_smoother(filt: FlatFiltered, covariances: bool) -> FlatSmoothed:
     """Smooth the finite model for T and for the columns; called by :func:`bryson_frazier`."""
-    finite, columns = (bryson_frazier(f.ss, f, covariances) for f in (filt.finite, filt.columns))
+    finite, columns = (smoothed(f, covariances) for f in (filt.finite, filt.columns))
     a = restored(filt, finite.a, columns.a, filt.layout.of_output)
     return FlatSmoothed(filt, a, covariances, filt, finite, columns)  # type: ignore[arg-type]
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.estimation.inference.draw_arguments import draw_axes, expect_generator
-from kfdyn.estimation.inference.filter_sweep import sweep as sweep_states
-from kfdyn.estimation.inference.riccati import Method, Riccati, riccati
-from kfdyn.estimation.inference.smoother import sweep as sweep_costates
+from kfdyn.estimation.inference.filter_covariances import Method, Riccati
+from kfdyn.estimation.inference.filter_sweep import sweep, sweep_back
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
+from kfdyn.estimation.model.validation import draw_axes, expect_generator
+from kfdyn.estimation.operators.block_operators import block_diagonal
+from kfdyn.estimation.operators.model_operators import Operators
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +54,10 @@ class InnovationsFactor:
     def solve(self, T: ArrayLike) -> FloatArray:
         """𝓜⁻¹ T, shape (..., Σm_k): one filter gather, one smoother scatter (SKO "mass-inverse")."""
         _, nu = self._innovations(T)
-        return sweep_costates(self.covariances, nu, None, None)[0]
+        return sweep_back(self.covariances, nu, None, None)[0]
 
     def matvec(self, a: ArrayLike) -> FloatArray:
         """𝓜 a, shape (..., Σm_k): a scatter of co-states and a gather of states (Newton–Euler)."""
-        from kfdyn.estimation.operators.model_operators import Operators
-
         a = self._observed(self.ss.check_outputs(a, "a"))
         found = self._observed(Operators(self.covariances).output_cov.forward(a))
         expect_finite_blocks(self.ss.tree, "𝓜a", self.ss.output_blocks(found), self.ss.tree.order)
@@ -70,8 +70,6 @@ class InnovationsFactor:
 
     def unwhiten(self, e: ArrayLike) -> FloatArray:
         """C e = (1 + HφK) L e, shape (..., Σm_k): the inverse of :meth:`whiten`."""
-        from kfdyn.estimation.operators.model_operators import Operators
-
         eps = self._lower(self._observed(self.ss.check_outputs(e, "e")), inverse=False, transposed=False)
         return self._observed(Operators(self.covariances).factor.forward(eps))
 
@@ -85,7 +83,7 @@ class InnovationsFactor:
         In dynamics these are thermal joint velocities in units of √kT.
         """
         nu = self._lower(self._observed(self._normal(rng, n)), inverse=True, transposed=True)
-        return sweep_costates(self.covariances, nu, None, None)[0]
+        return sweep_back(self.covariances, nu, None, None)[0]
 
     def quadratic(self, T: ArrayLike) -> float | FloatArray:
         """T*𝓜⁻¹T = Σ ε*D⁻¹ε, one number for each vector."""
@@ -117,7 +115,7 @@ class InnovationsFactor:
         return self.covariances.inverse_blocks
 
     def _innovations(self, T: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        return sweep_states(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]
+        return sweep(self.covariances, self.ss.check_outputs(T, "T"), None, None, states=False)[:2]
 
     def _normal(self, rng: np.random.Generator, n: int | None) -> FloatArray:
         expect_generator(rng)
@@ -167,9 +165,7 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
 def apply_lower(cov: Riccati, x: FloatArray, *, inverse: bool, transposed: bool) -> FloatArray:
     """L x, L* x, L⁻¹ x or L⁻* x for the block-diagonal Cholesky factor L of D; x is (..., Σm_k)."""
     if not inverse:
-        from kfdyn.estimation.operators.model_operators import Operators
-
-        L = Operators(cov).block_diagonal(cov.D_factor)
+        L = block_diagonal(cov.D_factor)
         return L.backward(x) if transposed else L.forward(x)
     from kfdyn.estimation.recursions.inverse_columns import divide_by_lower
 

@@ -6,16 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.inference.batching import count_rows
-from kfdyn.estimation.inference.cancellation import TOLERABLE, warn_of_lost_digits
-from kfdyn.estimation.inference.filter_sweep import batch_of, sweep
-from kfdyn.estimation.inference.filtered import Filtered
-from kfdyn.estimation.inference.riccati import BoolArray, Method, riccati
+from kfdyn.estimation.flat.filtering import flat_filter
+from kfdyn.estimation.inference.filter_covariances import BoolArray, Method
+from kfdyn.estimation.inference.filtered import Filtered, filtered
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
-
-#: Results with more numbers than this are not stored on the way but swept again when asked for.
-STORED_NUMBERS = 2**22
+from kfdyn.estimation.precision.cancellation import TOLERABLE, warn_of_lost_digits
 
 
 def kalman_filter(
@@ -84,21 +81,13 @@ def kalman_filter(
         _nonzero(ss.eta if eta is None else _owned(eta, ss.check_states(eta, "eta"))),
     )
     if ss.flat is not None:
-        from kfdyn.estimation.flat.filtering import flat_filter
-
-        return flat_filter(ss, measured, known[0], known[1], method)  # type: ignore[return-value]
+        return flat_filter(ss, seen, measured, known[0], known[1], method)  # type: ignore[return-value]
     covariances = riccati(ss, seen, method)
     if method != "square_root":
         loss = covariances.__dict__.get("loss")  # None where nobody has looked yet
         if loss is None or loss.error > TOLERABLE:
             warn_of_lost_digits(covariances, level=2)
-    batch = batch_of(measured, *known)
-    small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
-    eps, nu, z, z_plus = sweep(covariances, measured, known[0], known[1], states=small)
-    filt = Filtered(ss, covariances, measured, known[0], known[1], eps, nu)
-    if small:
-        filt.__dict__["_states"] = (ss.state_blocks(z), ss.state_blocks(z_plus))
-    return filt
+    return filtered(covariances, measured, known[0], known[1])
 
 
 def _owned(given: ArrayLike, array: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.inference.batching import as_rows, count_rows, over_rows, step_of
-from kfdyn.estimation.inference.riccati import Riccati
+from kfdyn.estimation.inference.filter_covariances import Riccati
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks, sum_is_finite
 
@@ -67,3 +67,32 @@ def sweep(
         expect_finite_blocks(ss.tree, "z⁺", ss.state_blocks(z_plus), ss.tree.order)
         expect_finite_blocks(ss.tree, "ν", ss.output_blocks(nu), ss.tree.order)
     return eps, nu, z, z_plus
+
+
+def sweep_back(
+    cov: Riccati, nu: FloatArray, eta: FloatArray | None, z_plus: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """a, λ⁺, λ, x̂ of a batch of residuals ν; the last three are empty where the filter's z⁺ is not given."""
+    from kfdyn.estimation.recursions.vector_pass import Scatter, SmoothedRows, smooth_costates
+
+    ss = cov.ss
+    batch = nu.shape[:-1]
+    rows = count_rows(batch)
+    nu_rows = as_rows(nu)
+    eta_rows = np.empty(0) if eta is None else as_rows(eta, batch)
+    z_rows = as_rows(np.empty(0) if z_plus is None else z_plus)
+    a = np.empty(nu_rows.size)
+    plus, costate, x = (np.empty(z_rows.size) for _ in range(3))
+    eta_step = -1 if eta is None else step_of(eta_rows, ss.n_states, rows)
+    swept = SmoothedRows(nu_rows, eta_rows, eta_step, int(z_plus is not None), z_rows, a, plus, costate, x)
+    over_rows(
+        rows,
+        Scatter.size(ss.n_states, ss.n_outputs, ss.common.most_states),
+        lambda lanes, share: smooth_costates(lanes, cov.sizes, ss.address, cov.flats, swept, share),
+    )
+    stored = (*((0,) if z_plus is None else batch), ss.n_states)
+    result = a.reshape(nu.shape), plus.reshape(stored), costate.reshape(stored), x.reshape(stored)
+    for name, flat in (("λ", result[2]), ("x̂", result[3])):
+        expect_finite_blocks(ss.tree, name, ss.state_blocks(flat), ss.tree.order[::-1])
+    expect_finite_blocks(ss.tree, "a", ss.output_blocks(result[0]), ss.tree.order[::-1])
+    return result

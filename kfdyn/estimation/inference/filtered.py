@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.inference.filter_sweep import sweep
-from kfdyn.estimation.inference.riccati import BoolArray, Riccati
+from kfdyn.estimation.inference.batching import count_rows
+from kfdyn.estimation.inference.factor import solve_D
+from kfdyn.estimation.inference.filter_covariances import BoolArray, Riccati
+from kfdyn.estimation.inference.filter_sweep import batch_of, sweep
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import finite_likelihood
 from kfdyn.estimation.model.state_space import StateSpace, described
+from kfdyn.estimation.operators.model_operators import Operators
 
+#: Results with more numbers than this are not stored on the way but swept again when asked for.
+STORED_NUMBERS = 2**22
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -166,8 +171,6 @@ class Filtered(FilterWords):
         """Innovations with mean zero, ε − HPφ*η: these are white, with covariance D, for any η (THEORY section 3)."""
         if self.eta is None:
             return self.eps
-        from kfdyn.estimation.operators.model_operators import Operators
-
         op = Operators(self.covariances)
         rows = self.eta.reshape(-1, self.ss.n_states)
         mean = (op.H @ op.P @ op.phi.H).forward(rows).reshape(*self.eta.shape[:-1], self.ss.n_outputs)
@@ -178,8 +181,6 @@ class Filtered(FilterWords):
         """D⁻¹ of :attr:`eps_centered`."""
         if self.eta is None:
             return self.nu
-        from kfdyn.estimation.inference.factor import solve_D
-
         return solve_D(self.covariances, self.eps_centered)
 
     @cached_property
@@ -198,6 +199,17 @@ class Filtered(FilterWords):
     def kalman_gain(self) -> Blocks:
         """The word for :attr:`G`."""
         return self.G
+
+
+def filtered(cov: Riccati, T: FloatArray, xi: FloatArray | None, eta: FloatArray | None) -> Filtered:
+    """Filter measurements by covariances that are known, in a model without flat states."""
+    ss, batch = cov.ss, batch_of(T, xi, eta)
+    small = ss.n_states * count_rows(batch) <= STORED_NUMBERS
+    eps, nu, z, z_plus = sweep(cov, T, xi, eta, states=small)
+    filt = Filtered(ss, cov, T, xi, eta, eps, nu)
+    if small:
+        filt.__dict__["_states"] = (ss.state_blocks(z), ss.state_blocks(z_plus))
+    return filt
 
 
 def expect_filtered(filt: Any, function: str) -> None:

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.inference.cancellation import warn_of_the_worst
-from kfdyn.estimation.inference.filter import Filtered, kalman_filter
-from kfdyn.estimation.inference.riccati import Method
-from kfdyn.estimation.inference.score import Score, score_of
-from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.flat.score import score_of
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.filter_covariances import Method
+from kfdyn.estimation.inference.filtered import Filtered
+from kfdyn.estimation.inference.gradient import Score
+from kfdyn.estimation.inference.smoothed import Smoothed
+from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
+from kfdyn.estimation.precision.cancellation import warn_of_the_worst
 
 
 def patterns(T: FloatArray) -> list[IntArray]:

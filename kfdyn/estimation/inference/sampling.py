@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.inference.draw_arguments import draw_axes, expect_generator
 from kfdyn.estimation.inference.filter_sweep import sweep
 from kfdyn.estimation.inference.filtered import Filtered, expect_filtered
 from kfdyn.estimation.inference.smoother import bryson_frazier
@@ -15,7 +14,7 @@ from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.model.covariance_factors import noise_roots
 from kfdyn.estimation.model.packing import Packed
 from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
-from kfdyn.estimation.model.validation import expect_covariance
+from kfdyn.estimation.model.validation import draw_axes, expect_covariance, expect_generator
 from kfdyn.estimation.operators.model_operators import Operators
 
 

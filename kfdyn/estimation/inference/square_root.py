@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kfdyn.estimation.inference.batching import as_rows, count_rows, over_rows
-from kfdyn.estimation.inference.riccati import (
+from kfdyn.estimation.inference.filter_covariances import (
     BoolArray,
     Riccati,
     SmoothedCovariances,
@@ -48,6 +48,7 @@ class RootRiccati(Riccati):
     """
 
     roots: Any = field(repr=False, default=None)
+    by_roots: ClassVar[bool] = True
 
     @cached_property
     def P_root(self) -> Blocks:

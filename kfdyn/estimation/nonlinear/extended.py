@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
-from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import Update, innovation, predicted, symmetric, update
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 
 class Belief(NamedTuple):

@@ -13,7 +13,7 @@ from kfdyn.estimation.model.blocks import FloatArray
 
 if TYPE_CHECKING:
     from kfdyn.estimation.inference.filtered import Filtered
-    from kfdyn.estimation.inference.smoother import Smoothed
+    from kfdyn.estimation.inference.smoothed import Smoothed
     from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 

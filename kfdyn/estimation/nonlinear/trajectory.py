@@ -8,7 +8,8 @@ import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.smoother import Smoothed, bryson_frazier
+from kfdyn.estimation.inference.smoothed import Smoothed
+from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
-from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import symmetric, update
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 _MEAN_STEPS, _MEAN_TOLERANCE = 30, 1e-13
 

@@ -11,9 +11,11 @@ from typing import Protocol
 import numpy as np
 
 from kfdyn.estimation.inference.factor import InnovationsFactor
-from kfdyn.estimation.inference.riccati import Riccati, riccati
+from kfdyn.estimation.inference.filter_covariances import Riccati
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
+from kfdyn.estimation.operators.block_operators import closed_loop, congruence, lower_inverse
 from kfdyn.estimation.operators.lyapunov import BackwardLyapunov, ForwardLyapunov, Transitions
 
 
@@ -119,13 +121,7 @@ class Covariances:
     @cached_property
     def psi(self) -> Transitions:
         """The closed-loop steps φ(p(k), k) τ̄(k) = φ − K H."""
-        from kfdyn.estimation.recursions.linalg.products import node_products
-
-        ss, K = self.ss, self.riccati.K
-        phi = ss.phi.packed()
-        KH = phi.like(np.empty_like(phi.flat))
-        node_products(K.ragged, ss.H.ragged, KH.ragged)
-        return Transitions(ss.tree, phi.like(phi.flat - KH.flat))
+        return Transitions(self.ss.tree, closed_loop(self.riccati))
 
     @cached_property
     def x(self) -> ForwardLyapunov:
@@ -225,25 +221,6 @@ class Covariances:
         """ψ(i⁻, j⁺) G(j): what a unit measurement at j brings to its ancestor i, before i's own update."""
         p = int(self.ss.tree.parent[j])
         return self.psi(i, p) @ self.riccati.K[j]
-
-
-def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
-    """Blocks H(k) Y(k) H*(k) + R(k), vectorised over nodes of equal size."""
-    out = Blocks(added.copy(), H.rows, H.rows)
-    for nodes, h in H.grouped():
-        count, m, n = h.shape
-        y = inner.flat[inner.places(nodes, n * n)].reshape(count, n, n)
-        out.flat[out.places(nodes, m * m)] += (h @ y @ h.transpose(0, 2, 1)).reshape(count, m * m)
-    return out
-
-
-def lower_inverse(L: FloatArray) -> FloatArray:
-    """L⁻¹ of lower triangles (..., m, m), row by row: pivots would set the rounding of moments by forces."""
-    inverse = np.zeros_like(L)
-    for i, unit in enumerate(np.eye(L.shape[-1])):
-        known = L[..., i : i + 1, :i] @ inverse[..., :i, :]
-        inverse[..., i, :] = (unit - known[..., 0, :]) / L[..., i, i, None]
-    return inverse
 
 
 def _masked(ss: StateSpace, blocks: Blocks, observed: np.ndarray) -> Blocks:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
-import numpy as np
-
-from kfdyn.errors import ShapeError
-from kfdyn.estimation.inference.batching import as_rows, count_rows, over_rows
-from kfdyn.estimation.inference.riccati import Riccati, common_sizes, riccati
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
+from kfdyn.estimation.inference.filter_covariances import Riccati
+from kfdyn.estimation.inference.filter_sweep import sweep, sweep_back
+from kfdyn.estimation.inference.riccati import riccati
+from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
-from kfdyn.estimation.operators.operator import Operator, Rows, identity
-from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
+from kfdyn.estimation.operators.block_operators import block_diagonal, one_step, swept
+from kfdyn.estimation.operators.operator import Operator, identity
 
 
 class Operators:
@@ -57,25 +54,18 @@ class Operators:
         given = G, int(closed), int(strict)
         return Operator(
             (ss.n_states, ss.n_states),
-            lambda x: _swept(ss, x, given, inward=True),
-            lambda x: _swept(ss, x, given, inward=False),
+            lambda x: swept(ss, x, given, inward=True),
+            lambda x: swept(ss, x, given, inward=False),
         )
 
     def block_diagonal(self, blocks: Blocks) -> Operator:
         """Block-diagonal operator of unbatched matrix blocks."""
-        if blocks.cols is None:
-            raise ShapeError("a block-diagonal operator is made of matrices, not of vectors")
-        rows, cols = offsets_of(blocks.rows), offsets_of(blocks.cols)
-        return _of_blocks(blocks.ragged, (int(rows[-1]), int(cols[-1])), rows, cols)
+        return block_diagonal(blocks)
 
     @cached_property
     def E_phi(self) -> Operator:
         """ℰ_φ: φ(p(k),k) at (p(k),k), nilpotent."""
-        ss, order, start = self.ss, self.ss.tree.order, self.ss.arrays.state
-        steps, parent = ss.phi.ragged, np.maximum(ss.tree.parent, 0)  # a root's block has no rows
-        arrays = (numbers[order] for numbers in (steps.at, steps.rows, steps.cols))  # sums as in every gather
-        shape = ss.n_states, ss.n_states
-        return _of_blocks(Ragged(steps.flat, *arrays), shape, start[parent[order]], start[order])
+        return one_step(self.ss)
 
     @cached_property
     def phi(self) -> Operator:
@@ -180,67 +170,10 @@ class Operators:
     @cached_property
     def output_cov_inverse(self) -> Operator:
         """𝓜⁻¹ = (1 − HψK)* D⁻¹ (1 − HψK), as one filter gather and one smoother scatter."""
-        from kfdyn.estimation.inference.factor import InnovationsFactor
+        cov = self.covariances
 
-        solve = InnovationsFactor(self.covariances).solve
+        def solve(T: FloatArray) -> FloatArray:
+            nu = sweep(cov, self.ss.check_outputs(T, "T"), None, None, states=False)[1]
+            return sweep_back(cov, nu, None, None)[0]
+
         return Operator((self.ss.n_outputs, self.ss.n_outputs), solve, solve)
-
-
-def states_of(ss: StateSpace, x: FloatArray) -> FloatArray:
-    """φ Q x for vectors (..., Σn_k), in one gather."""
-    return _swept(ss, x, (ss.H.flat, 0, 0), inward=True, weighted=True)
-
-
-def costates_of(ss: StateSpace, x: FloatArray) -> FloatArray:
-    """φ* x for vectors (..., Σn_k), in one scatter."""
-    return _swept(ss, x, (ss.H.flat, 0, 0), inward=False)
-
-
-def _swept(
-    ss: StateSpace, x: FloatArray, given: tuple[FloatArray, int, int], *, inward: bool, weighted: bool = False
-) -> FloatArray:
-    """A x or A* x, see :mod:`kfdyn.estimation.recursions.linalg.products`; ``given`` are G, closed and strict."""
-    products, weigh = _products()
-    y = np.empty(x.size)
-    product = products.Product(as_rows(x), y, *given)
-    tags = (common_sizes(ss), weigh if weighted else None) if inward else (common_sizes(ss),)
-    kernel = products.gather if inward else products.scatter
-    over_rows(
-        count_rows(x.shape[:-1]),
-        products.Flow.size(ss.n_states, ss.common.most_states, ss.common.most_outputs),
-        lambda lanes, share: kernel(lanes, *tags, ss.address, product, share),
-    )
-    return y.reshape(x.shape)
-
-
-@cache
-def _products() -> Any:
-    """The module of the sweeps, and a tag: an import at each call would take as long as a short product."""
-    from kfdyn.estimation.recursions.linalg import products
-    from kfdyn.sweeps import Tag
-
-    return products, Tag(1)
-
-
-def _of_blocks(blocks: Ragged, shape: tuple[int, int], rows: IntArray, cols: IntArray) -> Operator:
-    """The operator with block k of a Ragged at (rows[k], cols[k]) for every k, and zeros elsewhere."""
-    products, _ = _products()
-    work = products.pair_size(max(int(sizes.max(initial=0)) for sizes in (blocks.rows, blocks.cols)))
-
-    def run(turned: bool) -> Rows:
-        to, source = (cols, rows) if turned else (rows, cols)
-        height, width = shape[::-1] if turned else shape
-
-        def rows_of(x: FloatArray) -> FloatArray:
-            y = np.zeros((*x.shape[:-1], height))
-            known, found = Parts(as_rows(x), source, width), Parts(y.reshape(-1), to, height)
-            over_rows(
-                count_rows(x.shape[:-1]),
-                work,
-                lambda lanes, share: products.add_products(lanes, blocks, known, found, int(turned), share),
-            )
-            return y
-
-        return rows_of
-
-    return Operator(shape, run(False), run(True))

@@ -15,9 +15,9 @@ import numpy as np
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation.inference.factor import apply_lower
 from kfdyn.estimation.inference.filter_sweep import sweep as filter_sweep
+from kfdyn.estimation.inference.filter_sweep import sweep_back as smoother_sweep
 from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.inference.score import score
-from kfdyn.estimation.inference.smoother import sweep as smoother_sweep
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree

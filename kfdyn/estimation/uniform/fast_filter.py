@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.inference import filter_sweep, smoother
-from kfdyn.estimation.inference.riccati import Riccati, common_sizes
+from kfdyn.estimation.inference import filter_sweep
+from kfdyn.estimation.inference.filter_covariances import Riccati, common_sizes
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import finite_likelihood
 from kfdyn.estimation.model.state_space import StateSpace, expect_model, expect_proper
@@ -101,7 +101,7 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
         xi = xi + op.Q.forward(op.phi.backward(ss.eta))
     known = _known(ss, gains, order)
     eps, nu, z, _ = filter_sweep.sweep(known, given, xi, None, states=True)
-    a = smoother.sweep(known, nu, None, None)[0]
+    a = filter_sweep.sweep_back(known, nu, None, None)[0]
     costate = op.phi.backward(op.H.backward(a))  # λ = φ*H*a
     with np.errstate(over="ignore"):  # told of by name
         llf = finite_likelihood(np.float64(-0.5 * ((eps * nu).sum() + gains.logdet + ss.n_outputs * np.log(2 * np.pi))))

@@ -42,3 +42,52 @@ def clearly_positive(flat, sizes, part, work):
                             wrong.set(where(most == 0.0, wrong, 1))
         doubtful.set(where(wrong == 0, -1, k))
     return where(doubtful < 0, 1, 0)
+
+
+@sweep
+def clearly_noisy(H, Q, R, P, part, work):
+    """1 where the noise W = HQH* + R of every node is regular beyond doubt beside HPH* + R, else 0.
+
+    Beyond doubt: W_aa is above that part of R_aa + Σ_i H_ai² P_ii, and pivots of W are above that part of W_aa. ``P``
+    has the layout of Q; ``work`` holds m² + nm numbers of the largest node. n²m + nm² + m³/3 flops a node.
+    """
+    doubtful = local(-1)
+    for k in loop(H.rows.size, until=doubtful):
+        m, n = H.rows[k], H.cols[k]
+        h, q, r, p = H.block(k), Q.block(k), R.block(k), P.matrix(Q.at[k], n, n)
+        W, QH, variance = (
+            work.matrix(0, m, m),
+            work.matrix(m * m, n, m),
+            work.matrix(m * m, 1, m),
+        )  # one after the other
+        wrong, total = local(0), local(0.0)
+        for i in loop(n):
+            for a in loop(m):
+                total.set(0.0)
+                for j in loop(n):
+                    total.set(total + q[i, j] * h[a, j])
+                QH[i, a] = total
+        for a in loop(m):
+            for b in loop(a + 1):
+                total.set(r[a, b])
+                for i in loop(n):
+                    total.set(total + h[a, i] * QH[i, b])
+                W[a, b] = total
+        for a in loop(m):
+            total.set(r[a, a])
+            for i in loop(n):
+                total.set(total + h[a, i] * h[a, i] * p[i, i])
+            wrong.set(where(W[a, a] > part * total, wrong, 1))
+            variance[0, a] = W[a, a]
+        for a in loop(m):
+            pivot = W[a, a]
+            for positive in if_else(pivot > part * variance[0, a]):
+                if positive:
+                    for i in loop(m, start=a + 1):
+                        factor = W[i, a] / pivot
+                        for j in loop(i + 1, start=a + 1):
+                            W[i, j] = W[i, j] - factor * W[j, a]
+                else:
+                    wrong.set(1)
+        doubtful.set(where(wrong == 0, -1, k))
+    return where(doubtful < 0, 1, 0)

@@ -14,7 +14,7 @@ import numpy as np
 from kfdyn.errors import LostDigitsWarning
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.inference.riccati import BoolArray, Riccati
+    from kfdyn.estimation.inference.filter_covariances import BoolArray, Riccati
 
 _PACKAGE = __name__.partition(".")[0]
 _EPS = float(np.finfo(float).eps)
@@ -128,14 +128,12 @@ def warn_of_the_worst(covs: Sequence[Riccati], level: int, label: Callable[[int,
 
 def _warn(cov: Riccati, label: str, level: int) -> None:
     """Tell of ``cov.loss``, ``level`` calls up; of roots only a score tells, which loses digits all the same."""
-    from kfdyn.estimation.inference.square_root import RootRiccati
-
     loss = cov.loss
     digits = min(round(math.log10(loss.error / _EPS)), 16)
     where = f"{label}, where a variance of {cov.P[loss.node].diagonal().max():.1g} meets measurements that leave little"
     error = f"a relative error of about {min(loss.error, 1.0):.0e}"
     cure = "give a smaller prior covariance, or none (a flat prior: StateSpace.chain without P0, or flat=)"
-    if isinstance(cov, RootRiccati):
+    if cov.by_roots:
         said = (
             f"score.phi and score.H lose about {digits} of their 16 digits at {where} of it, and have {error}; {cure}"
         )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
-from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
+from kfdyn.estimation.operators.block_operators import block_diagonal, closed_loop, congruence, lower_inverse, one_step
+from kfdyn.estimation.recursions.linalg.covariances import clearly_noisy, clearly_positive
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.inference.riccati import BoolArray, Method, Riccati
+    from kfdyn.estimation.inference.filter_covariances import BoolArray, Method, Riccati
 
 _EPS = float(np.finfo(float).eps)
 # So many ε of what an error is estimated from may be lost. Of 20,000 random singular models, some have 1e4 of it and
@@ -42,17 +43,15 @@ def output_below_rounding(cov: Riccati, method: Method) -> int | None:
     asked = _without_noise(cov)
     if not asked.any():
         return None
-    from kfdyn.estimation.operators.covariances import Covariances, congruence, lower_inverse
-    from kfdyn.estimation.operators.model_operators import Operators
     from kfdyn.estimation.recursions.lyapunov import forward
 
-    op, steps = Operators(cov), Covariances(cov).psi.steps.ragged
+    steps = closed_loop(cov).ragged
     phi, G, H = (blocks.like(np.abs(blocks.flat)) for blocks in (ss.phi, cov.G, ss.H))
     s = np.sqrt(np.maximum((cov.P if method == "univariate" else cov.P_plus).diagonals(), 0.0))
     limit = (_OF_ROOTS * _EPS) ** -2 if method == "square_root" else 1.0 / (_SAFETY * _EPS)
     q, r = (_errors(cov, name, limit) for name in ("Q", "R"))
-    s = s + op.block_diagonal(G).forward(op.block_diagonal(H).forward(s) + np.sqrt(r))
-    X = q + Operators(ss._with({"phi": phi})).E_phi.forward(s) ** 2
+    s = s + block_diagonal(G).forward(block_diagonal(H).forward(s) + np.sqrt(r))
+    X = q + one_step(ss._with({"phi": phi})).forward(s) ** 2
     E = ss.Q.like(_on_diagonals(ss.Q, X))
     forward(ss.tree.order, ss.tree.parent, steps, steps, E.ragged, np.empty(ss.common.most_states**2))
     V = congruence(ss.H, E, _on_diagonals(ss.R, r))
@@ -74,11 +73,9 @@ def output_below_rounding(cov: Riccati, method: Method) -> int | None:
 
 def _errors(cov: Riccati, name: str, limit: float) -> FloatArray:
     """Variances of Q or R, stacked; larger by so much as a root that was taken of a singular block is less exact."""
-    from kfdyn.estimation.inference.square_root import RootRiccati
-
     blocks: Blocks = getattr(cov.ss, name)
     found = blocks.diagonals()
-    if not isinstance(cov, RootRiccati) or getattr(cov.ss.factors, name, None) is not None:
+    if not cov.by_roots or getattr(cov.ss.factors, name, None) is not None:
         return found
     start = offsets_of(blocks.rows)
     for nodes, own in blocks.grouped():
@@ -101,16 +98,16 @@ def _on_diagonals(like: Blocks, values: FloatArray) -> FloatArray:
 
 def _without_noise(cov: Riccati) -> BoolArray:
     """Which nodes have noise HQH* + R of their own that is singular, or next to nothing beside what is known before."""
-    from kfdyn.estimation.operators.covariances import congruence
-    from kfdyn.estimation.operators.model_operators import Operators
-
     ss, asked = cov.ss, np.zeros(len(cov.ss), dtype=bool)
     R, m = ss.R, ss.m
     if ss.common.m == 1 and R.flat.min(initial=np.inf) > 0.0:
         return asked
-    if (R.diagonals() > 0.0).all() and clearly_positive(R.flat, m, _PIVOT, np.empty(ss.common.most_outputs**2)):
+    n, most = ss.common.most_states, ss.common.most_outputs
+    if n and clearly_noisy(ss.H.ragged, ss.Q.ragged, R.ragged, cov.P.flat, _PIVOT, np.empty(most * (most + n))):
         return asked
-    size = R.diagonals() + Operators(cov).block_diagonal(ss.H.like(ss.H.flat**2)).forward(cov.P.diagonals())
+    if (R.diagonals() > 0.0).all() and clearly_positive(R.flat, m, _PIVOT, np.empty(most**2)):
+        return asked
+    size = R.diagonals() + block_diagonal(ss.H.like(ss.H.flat**2)).forward(cov.P.diagonals())
     unit = ss.output_blocks(np.sqrt(np.where(size > 0.0, size, 1.0)))
     for nodes, own in congruence(ss.H, ss.Q, R.flat).grouped():
         one = unit.flat[unit.places(nodes, own.shape[1])]
