@@ -12,9 +12,10 @@ HERE = Path(__file__).parent
 
 DICTIONARY = """# Dictionary and identities
 
-One linear-Gaussian problem, two readings. `kfdyn dictionary` prints the first table, with the numbers of a robot if one
-is given; `kfdyn identities` evaluates the second. Both come from the tables in `kfdyn.duality`, and so does this page
-(`python docs/duality_pages.py`).
+One linear-quadratic problem, three readings. `kfdyn dictionary` prints the first table, with the numbers of a robot if
+one is given; `kfdyn identities` evaluates the second. Both come from the tables in `kfdyn.duality`, and so does this
+page (`python docs/duality_pages.py`). The column of control is the problem of `kfdyn.lqr`, p the step before k; a test
+executes each of its rows, and [](control.md) says how to read them.
 
 ## Dictionary
 

@@ -81,3 +81,9 @@ def test_a_cycle_by_an_import_inside_a_function_is_found(tmp_path):
     assert imports_of(file, names) == {"room.two"}
     graph = {"room.one": {"room.two"}, "room.two": {"room.one"}, "room.three": {"room.one"}}
     assert [name for name in graph if name in reached(name, graph)] == ["room.one", "room.two"]
+
+
+def test_no_folder_has_more_than_fifteen_files():
+    """But for those named here, which are taken off when they are sorted."""
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in {path.parent for path in ROOT.rglob("*.py")}}
+    assert {folder.name for folder, count in counts.items() if count > 15} == {"duality", "io"}

@@ -1,4 +1,4 @@
-"""``kfdyn dictionary``: estimation in one column, multibody dynamics in the other."""
+"""``kfdyn dictionary``: estimation, multibody dynamics and control, a column each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kfdyn.cli.robots import add_robot, add_state, naming_hinges, open_robot, re
 from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
 
-ABOUT = "the two-column dictionary of estimation and dynamics, with a robot's numbers if one is given"
+ABOUT = "the dictionary of estimation, dynamics and control, with a robot's numbers if one is given"
 EXAMPLES = (
     "kfdyn dictionary",
     "kfdyn dictionary builtin:puma560 --q neutral",

@@ -63,7 +63,7 @@ class Report:
         Smallest relative error in 𝓜⁻¹ that these samples would reject.
     names : tuple of str
         Names of the outputs.
-    dictionary : tuple of (symbol, estimation, dynamics, number)
+    dictionary : tuple of (symbol, estimation, dynamics, control, number)
         The dictionary with the robot's numbers; empty for a bare model.
     q, v : tuple of float, or None
         The state that was checked; with ``seed``, ``samples`` and ``versions`` all that is needed to repeat it.
@@ -100,7 +100,7 @@ class Report:
     convergence: Array = field(repr=False)
     detectable: Detectable | None = None
     names: tuple[str, ...] = field(repr=False, default=())
-    dictionary: tuple[tuple[str, str, str, str], ...] = field(repr=False, default=())
+    dictionary: tuple[tuple[str, str, str, str, str], ...] = field(repr=False, default=())
     q: tuple[float, ...] | None = None
     v: tuple[float, ...] | None = None
     claimed: dict[str, tuple[str, Limits | None]] = field(default_factory=dict)

@@ -28,7 +28,7 @@ _PLACES = {
     "operators.model_operators": ("Operators",),
     "branching.batch": ("OutwardBatch",),
     "branching.model": ("OutwardTree",),
-    "branching.phylogeny": ("Phylogeny",),
+    "branching.phylogenies.phylogeny": ("Phylogeny",),
     "branching.posterior": ("OutwardPosterior",),
     "branching.score": ("OutwardScore",),
     "inference.missing_data": ("ScoreBatch", "SmoothedBatch", "smooth_batch"),

@@ -15,6 +15,8 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.control.lqr import lqr
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
+from kfdyn.motion.limited import Bounds
+from kfdyn.motion.limited import search as search_within
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 from kfdyn.multibody import System
@@ -84,6 +86,8 @@ class MotionPlan:
         The plan as a smoothed motion: torques are its disturbances.
     effort : ndarray, shape (nv, nv)
         The covariance of torques that weighs them.
+    within : LinearPlan or None
+        The last linear problem of a plan with limits.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class MotionPlan:
 
     post: MotionSmoothed = field(repr=False)
     effort: Array = field(repr=False)
+    within: LinearPlan | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         steps, cost = len(self.tau), self.cost
@@ -151,6 +156,8 @@ class MotionPlan:
     @cached_property
     def linear(self) -> LinearPlan:
         """The plan linearised along itself, as :func:`kfdyn.lqr` solves it: its optimum is to stay where it is."""
+        if self.within is not None:
+            return self.within
         model, x, w = self.post.model, self.post.x, self.post.noise
         steps, n = len(w), model.n
         k = np.arange(steps + 1)
@@ -175,6 +182,9 @@ class MotionPlan:
 
     @cached_property
     def _root(self) -> Array:
+        if self.within is not None:
+            root = np.diag(np.sqrt(np.diag(self.effort)))
+            return root[:, root.any(axis=0)]
         values, vectors = np.linalg.eigh(self.effort)
         keep = values > 1e-14 * values.max()
         return vectors[:, keep] * np.sqrt(values[keep])
@@ -230,6 +240,9 @@ def plan_motion(
     goals: Sequence[Goal],
     torque_cov: ArrayLike,
     *,
+    torque_limits: Any = None,
+    velocity_limits: Any = None,
+    position_limits: Any = None,
     start: ArrayLike | MotionPlan | None = None,
     search: str | None = "line",
     iterations: int = 100,
@@ -259,6 +272,9 @@ def plan_motion(
         What to reach and when.
     torque_cov : number, (nv,) or (nv, nv)
         W: variances of torques, the squares of what is "much"; 0 for a hinge without a motor.
+    torque_limits, velocity_limits, position_limits : True, number, array (nv,), or pair (lower, upper), optional
+        True: those of the system, from its file. A number or an array is a limit in both directions; inf for none. W
+        must be diagonal then.
     start : array (steps + 1, nq + nv) or MotionPlan, optional
         States to linearise at first, which need not be a motion; the robot at rest at q0 if not given.
     search : {"line", "damped", None}
@@ -319,11 +335,38 @@ def plan_motion(
         first[0, system.nq :] = np.asarray(v0, np.float64)
     else:
         first = start
+    Q = model.Q if model.Q.ndim == 2 else model.Q[0]
+    bounds = Bounds.of(system, torque_limits, velocity_limits, position_limits)
+    if bounds is not None:
+        return _within(model, readings, prior, first, bounds, Q, iterations, tolerance)
     post: Any = iterated_kalman_smoother(
         model, readings, prior=prior, start=first, search=search, iterations=iterations, tolerance=tolerance,
         covariances=False,
     )  # fmt: skip
-    return MotionPlan(post, model.Q if model.Q.ndim == 2 else model.Q[0])
+    return MotionPlan(post, Q)
+
+
+def _within(
+    model: MotionModel, readings: list[Array], prior: Any, first: Any, bounds: Bounds, W: Array, most: int, near: float
+) -> MotionPlan:
+    """Plan within limits."""
+    if np.count_nonzero(W - np.diag(np.diag(W))):
+        raise ModelError("limits beside a torque_cov that is not diagonal are not served; give variances")
+    y = model.check_readings(readings)[0][0]
+    w = np.zeros((len(y) - 1, model.p))
+    if isinstance(first, tuple):
+        first, w = first
+    x = np.array(first, np.float64)
+    x[0] = model.check_prior(prior).x0
+    found = search_within(model, y, x, w, bounds, np.diag(np.sqrt(np.diag(W))), most, near)
+    nothing: Any = None
+    post = MotionSmoothed(
+        model=model, x=found.x, cov=None, costate=found.costate, noise=found.w, noise_cov=None,
+        readings=found.readings, residuals=found.residuals, weights=None, llf=float("nan"), converged=found.converged,
+        message=found.message, iterations=found.iterations, cost=np.array(found.cost), filt=nothing, smooth=nothing,
+        _base=found.x,
+    )  # fmt: skip
+    return MotionPlan(post, W, found.linear)
 
 
 class Mpc:

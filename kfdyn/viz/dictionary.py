@@ -1,4 +1,4 @@
-"""The dictionary as a page: estimation on the left, dynamics on the right, a robot's numbers beside them."""
+"""The dictionary as a page: estimation, dynamics and control, a robot's numbers beside them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     (0.01, 8, "", 0),
-    (0.07, 34, "estimation", 1),
-    (0.36, 42, "multibody dynamics", 2),
-    (0.69, 44, "this robot", 3),
+    (0.06, 27, "estimation", 1),
+    (0.26, 34, "multibody dynamics", 2),
+    (0.50, 30, "control", 3),
+    (0.72, 40, "this robot", 4),
 )
 
 
-def draw_dictionary(rows: Sequence[tuple[str, str, str, str]], title: str = "") -> Figure:
-    """Draw (symbol, estimation, dynamics, number) rows as one page; rows without a number are left out."""
+def draw_dictionary(rows: Sequence[tuple[str, str, str, str, str]], title: str = "") -> Figure:
+    """Draw (symbol, estimation, dynamics, control, number) rows as one page; rows without a number are left out."""
     from matplotlib.figure import Figure
 
-    shown = [row for row in rows if row[3]]
+    shown = [row for row in rows if row[-1]]
     lines = [[wrap(row[at], width) or [""] for _, width, _, at in _COLUMNS] for row in shown]
     heights = [0.75 * max(len(cell) for cell in row) + 0.6 for row in lines]
     total = sum(heights) + 3

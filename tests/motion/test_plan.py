@@ -90,6 +90,52 @@ def test_a_hinge_without_a_motor_and_a_swing_up():
     np.testing.assert_allclose(path[-1][0], plan.q[-1], rtol=0, atol=1e-6)  # rounding grows on the way up
 
 
+def test_limits_against_slsqp():
+    """A pendulum that must swing to its goal with less torque than it would like: SciPy optimises the rollouts."""
+    from scipy.optimize import minimize
+
+    bob, dt, steps = kf.models.pendulum(), 0.1, 14
+    goals = [kf.Goal(S.JointPosition(1e-4), [1.2]), kf.Goal(S.JointVelocity(1e-3), [0.0])]
+    free = kf.plan_motion(bob, dt, steps, [0.0], [0.0], goals, torque_cov=[9.0])
+    most = 0.93 * np.abs(free.tau).max()
+    plan = kf.plan_motion(bob, dt, steps, [0.0], [0.0], goals, torque_cov=[9.0], torque_limits=most)
+    assert plan.converged and np.abs(plan.tau).max() <= most * (1 + 1e-12) and free.cost < plan.cost
+
+    def cost(tau):
+        q, v = rolled(bob, [0.0], [0.0], dt, tau[:, None])[-1]
+        return 0.5 * (tau**2).sum() / 9.0 + 0.5 * (q[0] - 1.2) ** 2 / 1e-4 + 0.5 * v[0] ** 2 / 1e-3
+
+    judge = minimize(
+        cost,
+        plan.tau[:, 0] * 0.98,
+        method="SLSQP",
+        bounds=[(-most, most)] * steps,
+        options={"ftol": 1e-13, "maxiter": 400},
+    )
+    assert plan.cost == pytest.approx(cost(plan.tau[:, 0]), rel=1e-9)
+    assert plan.cost <= judge.fun * (1 + 1e-7)
+    np.testing.assert_allclose(plan.tau[:, 0], judge.x, rtol=0, atol=2e-3 * most)  # of a flat minimum, by differences
+
+
+def test_limits_of_velocity_and_those_that_do_not_press():
+    arm, dt, steps, still = kf.models.puma560(), 0.02, 60, np.zeros(6)
+    there = np.array([0.8, -0.6, 0.5, 0.3, 0.4, 0.2])
+    goals = [kf.Goal(S.JointPosition(0.0), there), kf.Goal(S.JointVelocity(0.0), still)]
+    task = (arm, dt, steps, still, still, goals, np.full(6, 100.0))
+    free, wide = kf.plan_motion(*task), kf.plan_motion(*task, torque_limits=1e4, velocity_limits=np.full(6, 50.0))
+    np.testing.assert_allclose(wide.tau, free.tau, rtol=0, atol=1e-8 * np.abs(free.tau).max())
+    slow = kf.plan_motion(*task, velocity_limits=0.9)
+    assert slow.converged and np.abs(slow.v).max() < 0.9 * (1 + 1e-9) and slow.cost > free.cost
+    path = rolled(arm, still, still, dt, slow.tau)
+    np.testing.assert_allclose(path[-1][0], there, rtol=0, atol=1e-10)
+    with pytest.raises(ModelError, match="no plan keeps all limits"):
+        kf.plan_motion(*task, torque_limits=20.0)
+    with pytest.raises(ShapeError, match="torque_limits must be True, a number"):
+        kf.plan_motion(*task, torque_limits=np.ones(5))
+    with pytest.raises(ModelError, match="a lower limit is above its upper one"):
+        kf.plan_motion(*task, velocity_limits=(1.0, -1.0))
+
+
 def test_receding_horizon_holds_against_a_wrong_start():
     arm, dt = kf.models.puma560(), 0.02
     target = np.array([0.3, -0.5, 0.4, 0.0, 0.2, 0.1])

@@ -8,16 +8,17 @@ and ρ is one as well. Such rows are solved with the noise of the branch that ca
 
 from __future__ import annotations
 
+import sys
 import warnings
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kfdyn.errors import LostDigitsWarning
-from kfdyn.estimation.branching.callers import caller, depth
 from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.precision.cancellation import TOLERABLE
+from kfdyn.estimation.precision.cancellation import TOLERABLE, is_of
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kfdyn.estimation.branching.rows import Rows
 
 _EPS = float(np.finfo(float).eps)
+_HERE = __name__.rpartition(".")[0]
+_PACKAGE = _HERE.partition(".")[0]
 #: A row with less than this left of its noise is solved: half of the digits that the score may lose.
 STRONG = 1e-6
 
@@ -94,3 +97,19 @@ def warn_of_lost_score(model: OutwardTree, dual: Dual) -> None:
         LostDigitsWarning,
         stacklevel=depth(frame),
     )
+
+
+def caller() -> FrameType | None:
+    """The first frame that is none of this folder's; None if it is the package's."""
+    frame = sys._getframe(1)
+    while frame.f_back and (is_of(frame, _HERE) or is_of(frame, "functools")):
+        frame = frame.f_back
+    return None if is_of(frame, _PACKAGE) else frame
+
+
+def depth(frame: FrameType) -> int:
+    """How many calls up a frame is, for the caller of this function."""
+    count, at = 1, sys._getframe(1)
+    while at is not None and at is not frame:
+        count, at = count + 1, at.f_back  # type: ignore[assignment]
+    return count

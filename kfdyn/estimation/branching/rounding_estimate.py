@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kfdyn.errors import LostDigitsWarning, ModelError, SingularError
-from kfdyn.estimation.branching.callers import caller, depth
+from kfdyn.estimation.branching.near_exact import caller, depth
 from kfdyn.estimation.branching.square_root_dual import solve_by_roots
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.precision.cancellation import TOLERABLE

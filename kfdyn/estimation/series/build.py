@@ -21,8 +21,7 @@ from kfdyn.estimation.inference.score import score
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
-from kfdyn.estimation.series.component import Bound, Matrices, Part
-from kfdyn.estimation.series.component_sum import added
+from kfdyn.estimation.series.component import Bound, Matrices, Part, added
 from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, resolve
 from kfdyn.estimation.series.diffuse_scale import Widths
 

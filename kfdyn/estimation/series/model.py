@@ -16,8 +16,7 @@ from kfdyn.estimation.fitting.transforms import pairs_of
 from kfdyn.estimation.model.blocks import FloatArray, real_array
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.series.build import Builder
-from kfdyn.estimation.series.component import Bound, Matrices, Part
-from kfdyn.estimation.series.component_sum import added
+from kfdyn.estimation.series.component import Bound, Matrices, Part, added
 from kfdyn.estimation.series.input_data import (
     expect_rows,
     expect_rows_to_be_series,

@@ -274,14 +274,14 @@ class Kernel:
         if type(q) is not ndarray or not q.ndim:
             return None, False
         lead = q.shape[:-1]
+        given = list(arguments)
         for i, name in self._replaced:
-            if arguments[i] is None and (name != "v" or self.rest):
-                standing = system.gravity if name == "gravity" else np.zeros((*lead, system.nv))
-                arguments = (*arguments[:i], standing, *arguments[i + 1 :])
+            if given[i] is None and (name != "v" or self.rest):
+                given[i] = system.gravity if name == "gravity" else np.zeros((*lead, system.nv))
         answers = self._room(system, lead, arguments, out)
         if answers is None:
             return None, False
-        status = self(system, math.prod(lead) if lead else 1, *arguments, *answers)
+        status = self(system, math.prod(lead) if lead else 1, *given, *answers)
         return (None if status < 0 else answers), status == FINE
 
     def bound(self, system: System, arguments: tuple[Any, ...]) -> States:

@@ -27,6 +27,7 @@ class Opened:
 
     __slots__ = ()
 
+    flexible: Any = None  #: of a FlexibleSystem the bodies that bend, by name
     bodies: tuple[Body, ...]
     is_tree: bool
     name: str

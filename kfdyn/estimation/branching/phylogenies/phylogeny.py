@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.estimation.branching.model import OutwardTree
-from kfdyn.estimation.branching.newick import read_newick
-from kfdyn.estimation.branching.transitions import pulled, stationary
+from kfdyn.estimation.branching.phylogenies.newick import read_newick
+from kfdyn.estimation.branching.phylogenies.transitions import pulled, stationary
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.model.tree import Tree
 
