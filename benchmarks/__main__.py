@@ -6,6 +6,7 @@ from pathlib import Path
 
 PARTS = {
     "engine": "filter and smoother against statsmodels and filterpy",
+    "sizes": "blocks of one to two hundred states, beside NumPy's plain filter and statsmodels",
     "scaling": "time and memory up to a million nodes",
     "batch": "100,000 right-hand sides on one tree",
     "startup": "import, first call, later calls",

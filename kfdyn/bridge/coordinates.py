@@ -10,45 +10,38 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.parts.hinge import Coordinates
-from kfdyn.spatial import skew
 
 # Below this square of half an angle series stand for quotients; so many terms leave less than a rounding error.
 _NEAR = 0.01
 _TERMS = 6
-# How far a bracket of unit twists may be from their span, which are rounded numbers.
-_CLOSED = 1e-9
 
 
 class Piece(NamedTuple):
-    """Entries of q and v: numbers that add (``kind`` 0), a ball, or a pose, which moves along ``rows``* v."""
+    """Entries of q and v: numbers that add (``kind`` 0), a ball, or a pose."""
 
     kind: Coordinates
     q: slice
     v: slice
-    rows: NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
 def pieces(system: System) -> tuple[Piece, ...]:
     """Entries of q and v of a system, in order."""
-    found, q, v, none = [], 0, 0, np.zeros((0, 6))
+    found, q, v = [], 0, 0
     for body in system.bodies:
         hinge = body.hinge
         if hinge.coordinates is not Coordinates.SCREWS:
-            own = Piece(
-                hinge.coordinates, system.q_slice(body.hinge_name), system.v_slice(body.hinge_name), hinge.screws
-            )
+            own = Piece(hinge.coordinates, system.q_slice(body.hinge_name), system.v_slice(body.hinge_name))
             if own.q.start > q:
-                found.append(Piece(Coordinates.SCREWS, slice(q, own.q.start), slice(v, own.v.start), none))
+                found.append(Piece(Coordinates.SCREWS, slice(q, own.q.start), slice(v, own.v.start)))
             found.append(own)
             q, v = own.q.stop, own.v.stop
     if system.nq > q:
-        found.append(Piece(Coordinates.SCREWS, slice(q, system.nq), slice(v, system.nv), none))
+        found.append(Piece(Coordinates.SCREWS, slice(q, system.nq), slice(v, system.nv)))
     return tuple(found)
 
 
@@ -60,7 +53,7 @@ def is_flat(system: System) -> bool:
 def integrate(xp: Any, system: System, q: Any, dv: Any) -> Any:
     """q ⊕ dv (..., nq), as :func:`kfdyn.integrate`."""
     out = []
-    for kind, at, of, rows in pieces(system):
+    for kind, at, of in pieces(system):
         here, d = q[..., at], dv[..., of]
         if kind is Coordinates.SCREWS:
             out.append(here + d)
@@ -68,8 +61,7 @@ def integrate(xp: Any, system: System, q: Any, dv: Any) -> Any:
             cosine, sine, _ = _half_angle(xp, d)
             out.append(_unit(xp, _product(xp, here, xp.concatenate([0.5 * sine * d, cosine], -1))))
         else:
-            twist, was = _times(xp, rows, d), _unit(xp, here[..., 3:])
-            turn, way = twist[..., :3], twist[..., 3:]
+            turn, way, was = d[..., :3], d[..., 3:], _unit(xp, here[..., 3:])
             cosine, sine, rest = _half_angle(xp, turn)
             across = _cross(xp, turn, way)
             moved = way + 0.5 * sine * sine * across + rest * _cross(xp, turn, across)
@@ -83,7 +75,7 @@ def tangent(xp: Any, system: System, q: Any, dq: Any) -> Any:
     if is_flat(system):
         return dq
     out = []
-    for kind, at, _, rows in pieces(system):
+    for kind, at, _ in pieces(system):
         here, d = q[..., at], dq[..., at]
         if kind is Coordinates.SCREWS:
             out.append(d)
@@ -91,9 +83,7 @@ def tangent(xp: Any, system: System, q: Any, dq: Any) -> Any:
             out.append(_turned(xp, here, d))
         else:
             back = _rotate(xp, _conjugate(xp, _unit(xp, here[..., 3:])), d[..., :3])
-            out.append(
-                _times(xp, np.linalg.pinv(rows), xp.concatenate([_turned(xp, here[..., 3:], d[..., 3:]), back], -1))
-            )
+            out += [_turned(xp, here[..., 3:], d[..., 3:]), back]
     return xp.concatenate(out, -1)
 
 
@@ -102,16 +92,15 @@ def cotangent(xp: Any, system: System, q: Any, g: Any) -> Any:
     if is_flat(system):
         return g
     out = []
-    for kind, at, of, rows in pieces(system):
+    for kind, at, of in pieces(system):
         here, d = q[..., at], g[..., of]
         if kind is Coordinates.SCREWS:
             out.append(d)
         elif kind is Coordinates.BALL:
             out.append(_unturned(xp, here, d))
         else:
-            twist = _times(xp, np.linalg.pinv(rows).T, d)
-            out.append(_rotate(xp, _unit(xp, here[..., 3:]), twist[..., 3:]))
-            out.append(_unturned(xp, here[..., 3:], twist[..., :3]))
+            out.append(_rotate(xp, _unit(xp, here[..., 3:]), d[..., 3:]))
+            out.append(_unturned(xp, here[..., 3:], d[..., :3]))
     return xp.concatenate(out, -1)
 
 
@@ -120,16 +109,15 @@ def velocity(xp: Any, system: System, q: Any, v: Any) -> Any:
     if is_flat(system):
         return v
     out = []
-    for kind, at, of, rows in pieces(system):
+    for kind, at, of in pieces(system):
         here, d = q[..., at], v[..., of]
         if kind is Coordinates.SCREWS:
             out.append(d)
         elif kind is Coordinates.BALL:
             out.append(0.5 * _product(xp, here, _pure(xp, d)))
         else:
-            twist = _times(xp, rows, d)
-            out.append(_rotate(xp, _unit(xp, here[..., 3:]), twist[..., 3:]))
-            out.append(0.5 * _product(xp, here[..., 3:], _pure(xp, twist[..., :3])))
+            out.append(_rotate(xp, _unit(xp, here[..., 3:]), d[..., 3:]))
+            out.append(0.5 * _product(xp, here[..., 3:], _pure(xp, d[..., :3])))
     return xp.concatenate(out, -1)
 
 
@@ -138,7 +126,7 @@ def gradient(xp: Any, system: System, q: Any, g: Any) -> Any:
     if is_flat(system):
         return g
     out = []
-    for kind, at, _, rows in pieces(system):
+    for kind, at, _ in pieces(system):
         here, d = q[..., at], g[..., at]
         if kind is Coordinates.SCREWS:
             out.append(d)
@@ -147,7 +135,7 @@ def gradient(xp: Any, system: System, q: Any, g: Any) -> Any:
         else:
             back = _rotate(xp, _conjugate(xp, _unit(xp, here[..., 3:])), d[..., :3])
             turn = 0.5 * _product(xp, _conjugate(xp, here[..., 3:]), d[..., 3:])[..., :3]
-            out.append(_times(xp, rows.T, xp.concatenate([turn, back], -1)))
+            out += [turn, back]
     return xp.concatenate(out, -1)
 
 
@@ -167,33 +155,12 @@ def _expect_derivatives(system: System) -> None:
             "of motions that loops constrain are not implemented: take kfdyn's own functions, without derivatives"
         )
     for body in system.bodies:
-        rows = body.hinge.screws
-        if body.hinge.coordinates is Coordinates.POSE and not _is_closed(rows):
+        if body.hinge.coordinates is Coordinates.POSE and not np.array_equal(body.hinge.screws, np.eye(6)):
             raise ModelError(
-                f"hinge {body.hinge_name!r}: its pose leaves the directions of its hinge map when it moves, so that a "
-                "gradient in q does not follow from derivatives along v; take kf.forward_dynamics_derivatives, which "
-                "are in tangent coordinates, or a free hinge"
+                f"hinge {body.hinge_name!r}: a custom hinge has fewer directions than its pose, so that a gradient in "
+                "q does not follow from derivatives along v; take kf.forward_dynamics_derivatives, which are in "
+                "tangent coordinates, or another hinge"
             )
-
-
-def brackets(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ad of each row (m, 6, 6), [ω; v]: [[ω~, 0], [v~, ω~]]."""
-    ad = np.zeros((*rows.shape[:-1], 6, 6))
-    ad[..., :3, :3] = ad[..., 3:, 3:] = skew(rows[..., :3])
-    ad[..., 3:, :3] = skew(rows[..., 3:])
-    return ad
-
-
-def _is_closed(rows: NDArray[np.float64]) -> bool:
-    """Whether twists H* β are a group's: the bracket of two is another."""
-    made = brackets(rows) @ rows.T
-    return bool(np.abs(made - rows.T @ (np.linalg.pinv(rows.T) @ made)).max(initial=0.0) < _CLOSED)
-
-
-def _times(xp: Any, rows: NDArray[np.floating], x: Any) -> Any:
-    """Rows* x, the rows numbers of ours."""
-    own = x.new_tensor(rows) if hasattr(x, "new_tensor") else xp.asarray(rows, dtype=x.dtype)
-    return x @ own
 
 
 def _square(xp: Any, x: Any) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.bridge.motion_of_columns import expect_constant_couplings, jacobian_derivatives
 from kfdyn.dynamics import (
     forward_dynamics,
     forward_dynamics_derivatives,
@@ -24,7 +23,7 @@ from kfdyn.dynamics import (
     mass_matrix_logdet_gradient,
 )
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import frame_pose, jacobian, potential_energy
+from kfdyn.multibody import System, frame_pose, frame_velocity_derivatives, jacobian, potential_energy
 
 Array = NDArray[np.float64]
 _DOUBLE = np.dtype(np.float64)
@@ -164,6 +163,21 @@ def _itself(derivatives: str) -> Rule:
     return rule
 
 
+def _jacobian_derivatives(op: Operation, q: Array) -> Sequence[Array]:
+    """J and ∂J/∂q (..., 6, nv, nv): its columns are velocities at unit rates."""
+    by = frame_velocity_derivatives(op.model, q[..., None, :], np.eye(op.model.nv), op.more).dV_dq
+    return jacobian(op.model, q, op.more), np.moveaxis(by, -3, -2)
+
+
+def expect_constant_couplings(system: System) -> None:
+    """Refuse hinges that follow others by functions."""
+    if system.is_curved:
+        raise ModelError(
+            f"system {system.name!r} has hinges that follow others by functions, and derivatives of its Jacobians are "
+            "not implemented; take those of system.open_tree"
+        )
+
+
 def _jacobian_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
     """∂J/∂q, where couplings are constant."""
     expect_constant_couplings(op.model)
@@ -244,7 +258,7 @@ KNOWN: dict[str, About] = {
     "derivatives_of_jacobian": About(
         _q,
         lambda op: [(6, op.model.nv), (6, op.model.nv, op.model.nv)],
-        lambda op, q: jacobian_derivatives(op.model, q, op.more),
+        _jacobian_derivatives,
     ),
 }
 

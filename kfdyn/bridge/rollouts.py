@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.bridge.coordinates import brackets, pieces
 from kfdyn.bridge.operations import KNOWN, About, Operation, Shape
 from kfdyn.dynamics import forward_dynamics
-from kfdyn.multibody import integrate
-from kfdyn.multibody.parts.hinge import Coordinates
-from kfdyn.spatial import skew
+from kfdyn.multibody import integrate, integrate_derivatives
 
 Array = NDArray[np.float64]
 ROLLOUT, TRANSPORT = "rollout", "transport"
-# Terms of a series that are less are left out.
-_NOTHING = 1e-18
 
 
 def rolled_out(op: Operation, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
@@ -41,31 +36,9 @@ def _answers(op: Operation) -> list[Shape]:
 
 
 def transport(op: Operation, step: Array) -> tuple[Array, Array]:
-    """∂(q ⊕ w)/∂q and ∂(q ⊕ w)/∂w (..., nv, nv) at steps w (..., nv), in tangent coordinates.
-
-    ::
-
-        δ⁺ = exp(−ad w) δ + Σ (−ad w)^k/(k + 1)! δw        at balls and poses, 1 elsewhere
-    """
-    system = op.model
-    by_q = np.broadcast_to(np.eye(system.nv), (*step.shape, system.nv)).copy()
-    by_step = by_q.copy()
-    for kind, _, own, rows in pieces(system):
-        if kind is Coordinates.SCREWS:
-            continue
-        w = step[..., own]
-        if kind is Coordinates.BALL:
-            ad = skew(w)
-        else:
-            ad = brackets(w @ rows)
-            ad = np.linalg.pinv(rows.T) @ ad @ rows.T
-        sum_, term, k = np.broadcast_to(np.eye(ad.shape[-1]), ad.shape).copy(), np.eye(ad.shape[-1]), 1
-        while k < 3 or np.abs(term).max(initial=0.0) > _NOTHING:
-            k += 1
-            term = -(term @ ad) / k
-            sum_ += term
-        by_q[..., own, own], by_step[..., own, own] = np.eye(ad.shape[-1]) - ad @ sum_, sum_
-    return by_q, by_step
+    """∂(q ⊕ w)/∂q and ∂(q ⊕ w)/∂w (..., nv, nv) at steps w (..., nv), in tangent coordinates."""
+    first, second = integrate_derivatives(op.model, op.model.neutral(), step)
+    return first, second
 
 
 KNOWN[TRANSPORT] = About(

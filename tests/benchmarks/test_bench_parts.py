@@ -80,7 +80,8 @@ def test_what_is_recorded_is_what_the_page_shows(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "part", ["dynamics", "calls", "steps", "operations", "bodies", "compilation", "rebuilding", "forms", "fits"]
+    "part",
+    ["dynamics", "calls", "steps", "operations", "bodies", "compilation", "rebuilding", "forms", "fits", "sizes"],
 )
 def test_a_part_runs_at_small_size(part, tmp_path, monkeypatch):
     from importlib import import_module

@@ -106,6 +106,8 @@ def of_gears(system, q, tau):
     yield lambda: kf.mass_matrix_inverse(system, q)
     yield lambda: kf.mass_matrix_logdet(system, q)
     yield lambda: kf.operational_space_compliance(system, q, system.body_names[-1])
+    yield lambda: kf.hybrid_dynamics(system, q, None, tau, tau, prescribed=np.zeros(system.nv, bool))
+    yield lambda: kf.forward_dynamics_derivatives(system, q, None, tau)
     yield lambda: kf.dynamics_filter(system, q, None, tau)
 
 
@@ -125,6 +127,33 @@ def test_point_masses_on_a_line_have_no_answer_wherever_rounding_falls(kind, pos
         for call in of_gears(system, q, tau):
             with pytest.raises(SingularError):
                 call()
+
+
+@pytest.mark.parametrize(("kind", "pose"), [("ball", 579), ("gimbal", 628)])
+def test_what_rounds_beside_gears_is_what_an_axis_carries(kind, pose):
+    """An axis that feels little of a mass: its diagonal entry is a difference, and says too little of its rounding."""
+    rng = np.random.default_rng(2000)
+    for _ in range(pose + 1):
+        system = on_a_line(kind, rng)
+        system.random_configuration(rng), rng.normal(size=system.nv)
+        system = geared(system, rng)
+        q, tau = system.random_configuration(rng), rng.normal(size=system.nv)
+    for lead in ((), (3,)):
+        for call in list(of_gears(system, np.broadcast_to(q, (*lead, len(q))), tau))[: -1 if lead else None]:
+            with pytest.raises(SingularError):
+                call()
+
+
+def test_what_is_prescribed_beside_gears_needs_no_inertia():
+    """The ball of a point mass has no answer, but where its motion is given the gear beside it has one."""
+    rng = np.random.default_rng(4)
+    system = geared(on_a_line("ball", rng), rng)
+    q, tau, a = system.random_configuration(rng), rng.normal(size=4), rng.normal(size=4)
+    held = np.array([False, True, True, True])
+    forces, found = kf.hybrid_dynamics(system, q, None, tau, a, prescribed=held)
+    np.testing.assert_array_equal(found[held], a[held])
+    np.testing.assert_allclose(forces[~held], tau[~held])
+    np.testing.assert_allclose(kf.inverse_dynamics(system, q, None, found), forces, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("cov", [0.0, 0.1])

@@ -34,6 +34,7 @@ class Diagonal(Swept):
         for i, h in self.rows(body):
             f = whole @ h
             self.own(i, h.dot(f) + self.robot.armature[i])
+            self.bear(i, h, whole)
             self.walk(body, i, f)
         for _ in if_(body.parent != 0):
             seen, out, base = whole.shifted(self.bodies[body.t].l), self.sums[body.leaves], self.sums[body.base]
@@ -42,6 +43,9 @@ class Diagonal(Swept):
     def own(self, i, value):
         """Add 𝓜(i, i)."""
         self.total.set(self.total.get() + value)
+
+    def bear(self, i, h, whole):
+        """Nothing that anybody asks for."""
 
     def walk(self, body, i, f):
         """Nowhere."""
@@ -77,6 +81,20 @@ class Composites(Diagonal):
             state.set(moment, self.bodies[other.t].l)
 
 
+class Loads(Composites):
+    """The workspace of the mass matrix, and of the loads that say what is rounding in it."""
+
+    def __init__(self, robot, row, work):
+        super().__init__(robot, row, work)
+        self.loads = self.take(robot.nv)
+
+    def bear(self, i, h, whole):
+        """|ω|² tr J + |v|² m + armature of dof i: an axis through a mass may feel little of what rounds."""
+        J = whole.J.s
+        turned, slid = (J[0] + J[3] + J[5]) * h.w.dot(h.w), whole.m * h.v.dot(h.v)
+        self.loads[i] = turned + slid + self.robot.armature[i]
+
+
 def trace(sweep):
     """Σ 𝓜(i, i) = Σ h ℛ h* + r (SKO "trace"). O(N)."""
     sweep.total = loop_vars(zeros(sweep.robot).x)
@@ -95,7 +113,14 @@ def mass_matrix(sweep):
     sweep.row.matrix.copy(sweep.entries, robot.nv * robot.nv)
 
 
+def loaded_mass_matrix(sweep):
+    """𝓜, and for each dof how large the numbers are that its diagonal entry is a sum of."""
+    mass_matrix(sweep)
+    sweep.row.load.copy(sweep.loads, sweep.robot.nv)
+
+
 MASS_MATRIX = entry(mass_matrix, Composites, [Q], [Given("matrix", ("nv", "nv"))], unroll=12)
+LOADED_MASS_MATRIX = entry(loaded_mass_matrix, Loads, [Q], [Given("matrix", ("nv", "nv")), Given("load", ("nv",))])
 TRACE = entry(trace, Diagonal, [Q], [Given("trace", ())])
 
 GEARED_MASS_MATRIX, CURVED_MASS_MATRIX = for_couplings(MASS_MATRIX, __name__)

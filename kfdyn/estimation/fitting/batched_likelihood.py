@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.fitting.objective import STEP, Build, Derivative, _along, by_differences, by_pattern, stacked
+from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.score import score
 from kfdyn.estimation.model.blocks import FloatArray, IntArray, real_array
 from kfdyn.estimation.model.overflow import finite_likelihood
@@ -39,16 +40,18 @@ class Likelihoods(NamedTuple):
 
 
 def likelihood(
-    build: Build, thetas: ArrayLike, T: ArrayLike, *, derivative: Derivative | None = None, gradient: bool = True
+    build: Any, thetas: ArrayLike, T: ArrayLike, *, derivative: Derivative | None = None, gradient: bool = True
 ) -> Likelihoods:
-    """Evaluate the log-likelihood of many parameter vectors, and its gradient, in one sweep over a forest.
+    """Evaluate the log-likelihood of many parameter vectors, and its gradient.
 
     For ensembles, samplers and surfaces: B copies of the model's tree stand side by side, each with its own parameters.
+    A model of :mod:`kfdyn.series` knows a quicker way, which is taken for each vector.
 
     Parameters
     ----------
     build : callable
-        ``build(theta) -> StateSpace``, as for :func:`fit`; all models have the same tree and sizes.
+        ``build(theta) -> StateSpace``, as for :func:`fit`; all models have the same tree and sizes. Or a model of a
+        series: then ``T`` is what its ``likelihood`` takes.
     thetas : array, shape (B, p)
         Parameter vectors.
     T : array, shape (..., Σm_k), or (..., N, m) where all N nodes have m outputs
@@ -88,13 +91,17 @@ def likelihood(
     given = np.atleast_2d(given)
     if given.ndim != 2 or not len(given) or empty:
         raise ShapeError(f"thetas must have shape (B, p) with at least one row, got {np.shape(thetas)}")
+    if hasattr(build, "likelihood"):
+        found = build.likelihood(T, gradient=gradient)(given)
+        return Likelihoods(*found) if gradient else Likelihoods(found, None)
     models = [build(theta) for theta in given]
     forest = _side_by_side(models)
     B = len(models)
     llf = np.full(B, float(getattr(build, "constant", 0.0)))
     slopes = np.zeros(given.shape)
     for part in by_pattern(stacked(models[0], T)):
-        g = score(forest, np.tile(part, B))
+        tiled = np.tile(part, B)
+        g: Any = score(forest, tiled) if gradient else SimpleNamespace(ss=forest, filt=kalman_filter(forest, tiled))
         with np.errstate(over="ignore", invalid="ignore"):  # told of by name
             llf += finite_likelihood(_each(g, B))
         if gradient:

@@ -210,7 +210,8 @@ class SeriesModel:
         Returns
         -------
         callable
-            ``theta -> (llf, gradient)``, or ``theta -> llf``: what samplers and other optimisers call.
+            ``theta -> (llf, gradient)``, or ``theta -> llf``: what samplers and other optimisers call. Of many vectors
+            theta (B, p) it returns arrays, (B,) and (B, p).
 
         Examples
         --------
@@ -230,14 +231,19 @@ class SeriesModel:
         groups = list(by_pattern(T))
         build = Builder(self, T.shape[-1] // self.outputs)
 
-        def both(theta: ArrayLike) -> tuple[float, FloatArray]:
+        def both(theta: ArrayLike) -> Any:
+            if np.ndim(theta) == 2:
+                found = [both(row) for row in np.asarray(theta)]
+                return np.array([llf for llf, _ in found]), np.array([g for _, g in found]).reshape(np.shape(theta))
             given = self._theta(theta)
             with np.errstate(all="ignore"):  # told of by name
                 found = [build.evaluate(given, part) for part in groups]
             llf = float(finite_likelihood(np.float64(sum(value for value, _ in found))))
             return llf, sum((slope for _, slope in found), np.zeros(given.size))
 
-        def alone(theta: ArrayLike) -> float:
+        def alone(theta: ArrayLike) -> Any:
+            if np.ndim(theta) == 2:
+                return np.array([alone(row) for row in np.asarray(theta)])
             given = self._theta(theta)
             with np.errstate(all="ignore"):
                 return float(finite_likelihood(np.float64(sum(build.value(given, part) for part in groups))))

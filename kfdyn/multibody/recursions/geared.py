@@ -39,6 +39,9 @@ LARGEST = float_info.max
 #: Results that are symmetric matrices.
 SYMMETRIC = ("matrix", "by_a")
 
+#: And what is a diagonal of one, of which nothing else is known or wanted.
+DIAGONAL = ("load",)
+
 _OWN = {"nq": "own_nq", "nv": "own_nv"}
 
 
@@ -130,6 +133,13 @@ class Expansion:
                 for r in range(count):
                     out[r * own + column] += ratio * J[r * nv + i]
 
+    def diagonal(self, squares, out):
+        """The diagonal of X*MX, of a diagonal M."""
+        clear(out, self.robot.own_nv)
+        for i in loop(self.robot.nv):
+            for column, ratio in self.terms(self.robot.nq + i):
+                out[column] += (ratio * ratio) * squares[i]
+
     def matrix(self, M, out, symmetric):
         """X*MX, symmetric to the bit where M is: entries that mirror each other get what they get at the same time.
 
@@ -219,6 +229,8 @@ class Around(Workspace):
                 numbers, out = self.kept[about.name], self.narrowed[about.name]
                 if about.tail == ("nv", "nv"):
                     self.X.matrix(numbers, out, about.name in SYMMETRIC)
+                elif about.name in DIAGONAL:
+                    self.X.diagonal(numbers, out)
                 else:
                     self.X.rows(numbers, _product(about.tail[:-1]), out)
                 getattr(self.row, about.name).copy(out, _product(about.tail, self.robot.own_nv))

@@ -186,6 +186,25 @@ def test_likelihood_as_a_function():
     assert value == pytest.approx(sum(each), rel=1e-12) and gradient.shape == (2,)
 
 
+def test_a_likelihood_takes_many_parameter_vectors():
+    y = np.random.default_rng(8).normal(size=(3, 20)).cumsum(axis=1)
+    y[0, 3] = y[1, 4] = np.nan
+    model, thetas = S.local_level(), np.random.default_rng(0).uniform(0.1, 2.0, size=(5, 2))
+    as_forest = kf.likelihood(
+        lambda theta: model.state_space(theta, 20), thetas, y
+    )  # the engine, not the series' own way
+    alone = kf.likelihood(lambda theta: model.state_space(theta, 20), thetas, y, gradient=False)
+    assert_allclose(alone.llf, as_forest.llf, rtol=1e-13)
+    llf, gradient = model.likelihood(y)(thetas)
+    for found in (kf.likelihood(model, thetas, y), (llf, gradient)):
+        assert_allclose(found[0], as_forest.llf, rtol=1e-12)
+        assert_allclose(found[1], as_forest.score, rtol=1e-7)  # of differences of the model
+    assert (kf.likelihood(model, thetas, y, gradient=False).llf == model.likelihood(y, gradient=False)(thetas)).all()
+    assert model.likelihood(y)(np.zeros((0, 2)))[1].shape == (0, 2)
+    with pytest.raises(kf.errors.ShapeError, match="theta must have one number"):
+        kf.likelihood(model, thetas[:, :1], y)
+
+
 def test_the_sweeps_of_a_likelihood_run_as_they_stand(monkeypatch):
     """Every index checked, on Python's floats: gaps, several series, seasons."""
     model, y = S.local_trend() + S.seasonal(4), np.stack([PASSENGERS[:30], 0.5 * PASSENGERS[30:60]])

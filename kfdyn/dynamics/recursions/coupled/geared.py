@@ -7,10 +7,10 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 """
 
 from kfdyn.dynamics.recursions import hybrid
-from kfdyn.dynamics.recursions.articulated import ROUNDING, SECOND_GAIN, everything
+from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
 from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
-from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
+from kfdyn.dynamics.recursions.mass_matrix import LOADED_MASS_MATRIX
 from kfdyn.dynamics.recursions.slopes.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, curved, geared, own
 from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
@@ -29,8 +29,8 @@ class Weighed(Workspace):
         super().__init__(robot, row, work)
         self.n = robot.own_nv
         self.diagonal, self.inverse = self.take(self.n), self.take(self.n * self.n)
-        self.matrix, self.parts = Kept(None), []
-        self.mass = self.around(MASS_MATRIX, matrix=self.matrix)
+        self.matrix, self.noise, self.parts = Kept(None), Kept(None), []
+        self.mass = self.around(LOADED_MASS_MATRIX, matrix=self.matrix, load=self.noise)
 
     def around(self, recursion, **others):
         """The recursion of an entry of trees, on a row with some columns changed, in a part of this workspace."""
@@ -50,24 +50,17 @@ class Weighed(Workspace):
 
     def factor_matrix(self, fine, x=None):
         """The same of the matrix as it stands, if it is fine; pivots take the place of the diagonal."""
-        n, matrix, least = self.n, self.matrix, loop_vars(fine)
-        heaviest = loop_vars(everything(self.robot, 0.0))
-        smallest, shrunk = (loop_vars(everything(self.robot, 1.0)) for _ in range(2))
-        for j in loop(n):
-            entry = matrix[j * n + j]
-            self.diagonal[j] = entry
-            heaviest.set(where(entry > heaviest.get(), entry, heaviest.get()))
+        n, matrix, noise, least = self.n, self.matrix, self.noise, loop_vars(fine)
 
         def inverted(j, pivot):
-            """Rounding is a part of what stood there, more after one that shrank; an entry may be rounding itself."""
-            stood, before = self.diagonal[j], smallest.get()
-            part = pivot / stood
-            margin = minimum(pivot * shrunk.get() - ROUNDING * stood, stood - ROUNDING * heaviest.get())
-            least.set(minimum(least.get(), where(pivot <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
-            shrunk.set(minimum(minimum(shrunk.get(), part), SECOND_GAIN * part * before))
-            smallest.set(minimum(before, part))
+            """A row that is taken from another passes its rounding on with the square of the gain."""
+            margin, inverse = pivot - ROUNDING * noise[j], 1.0 / pivot
+            least.set(minimum(least.get(), where(margin <= LARGEST, margin, -1.0)))  # beyond doubles nothing is known
             self.diagonal[j] = pivot
-            return 1.0 / pivot
+            for i in loop(n, j + 1):
+                gain = matrix[i * n + j] * inverse
+                noise[i] += (gain * gain) * noise[j]
+            return inverse
 
         factor(matrix, n, inverted, x)
         return least.get()
@@ -120,11 +113,12 @@ class Prescribed(Weighed):
                 yield i, given
 
     def leave_out(self, i):
-        """Row and column i of X*𝓜X are those of a unit matrix."""
+        """Row and column i of X*𝓜X are those of a unit matrix, exactly."""
         n, matrix = self.n, self.matrix
         for j in loop(n):
             put_both(matrix, n, i, j, everything(self.robot, 0.0))
         matrix[i * n + i] = everything(self.robot, 1.0)
+        self.noise[i] = everything(self.robot, 0.0)
 
 
 class Differentiated(Driven):
