@@ -293,7 +293,7 @@ def identify(
         The robot, its sensors and noise; its values are where the search begins. A tree without couplings.
     readings : sequence of arrays (N, size)
         One a sensor, as the smoother takes them: NaN is missing, None a silent sensor. Several logs of one length:
-        (logs, N, size).
+        (logs, N, size), under one prior that is not flat.
     tau : (N−1, nv), or (N, nv) where sensors feel accelerations
         Torques that were ordered.
     parameters : sequence of str
@@ -361,6 +361,10 @@ class _Search:
         self.rows, self.batched = model.check_readings(readings)
         self.inputs = model.check_inputs(None, len(self.rows), self.rows.shape[1], tau=tau)
         self.checked = model.check_prior(prior)
+        if self.batched and self.checked.flat.any():
+            raise ModelError(
+                "several logs need a prior that is not flat; give prior=(q0, v0, P0) with finite variances"
+            )
 
     def smooth(self, z: Array, start: Any) -> tuple[MotionSmoothed, float]:
         """Smoothed motion and its log-likelihood, the sum over logs."""

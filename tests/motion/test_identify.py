@@ -195,6 +195,27 @@ def test_a_mass_and_a_damper_are_found_and_saved(tmp_path):
     assert "lower/mass" in found.summary() and not found.unidentified
 
 
+def test_logs_together_have_the_sum_of_their_likelihoods():
+    """Two logs in one call: gradient and likelihood are sums, and both logs tell more than one."""
+    N, names = 60, ["lower/mass", "force_noise"]
+    tau, model = driven(N), moves_of(two_rods(), prior=([0.3, -0.2], [0.0, 0.0], 0.01))
+    logs = [drawn(model, N, np.random.default_rng(seed), tau, [0.3, -0.2, 0, 0]) for seed in (7, 8)]
+    both = [np.stack(pair) for pair in zip(*logs)]
+
+    def at_start(readings):
+        search = _Search(Parameters(model, names), readings, tau[:-1], None, 1, 1e-9)
+        post, llf = search.smooth(search.parameters.start, "extended")
+        return llf, search.held(post).gradient(search.parameters.start)
+
+    alone, together = [at_start(log) for log in logs], at_start(both)
+    assert together[0] == pytest.approx(alone[0][0] + alone[1][0], rel=1e-9)
+    np.testing.assert_allclose(together[1], alone[0][1] + alone[1][1], rtol=1e-6, atol=1e-5)
+    found, *each = (kf.identify(model, log, tau[:-1], names[:1]) for log in (both, *logs))  # noise levels known
+    assert found.converged
+    assert all(found.stderr[0] < one.stderr[0] for one in each)
+    assert np.abs(found.params[0] - 0.8) < 3.5 * found.stderr[0]
+
+
 def test_wrist_of_an_arm():
     """Mass of the PUMA's last link, and a damper of its wrist."""
     with warnings.catch_warnings():
@@ -292,6 +313,8 @@ def test_bad_input_is_named():
         kf.identify(moves, readings, tau[:-1, :1], ["lower/mass"])
     with pytest.raises(ModelError, match=r"takes a kf\.MotionModel"):
         kf.identify(two_rods(), readings, tau[:-1], ["lower/mass"])
+    with pytest.raises(ModelError, match="several logs need a prior"):
+        kf.identify(moves, [np.stack([y, y]) for y in readings], tau[:-1], ["lower/mass"])
     with pytest.raises(ModelError, match="tolerance must be positive"):
         kf.identify(moves, readings, tau[:-1], ["lower/mass"], tolerance=0.0)
     exact = kf.MotionModel(two_rods(), 0.01, [S.JointPosition(0.0, name="exact")], force_noise=[1.0, 1.0])
