@@ -122,6 +122,7 @@ _NAMES_OF = {
         "to_pinocchio",
     ),
     "motion": (
+        "Identified",
         "Goal",
         "MotionFiltered",
         "MotionModel",
@@ -130,9 +131,11 @@ _NAMES_OF = {
         "Mpc",
         "Reached",
         "StepDerivatives",
+        "identify",
         "inverse_kinematics",
         "plan_motion",
         "step_derivatives",
+        "torque_regressor",
     ),
     "multibody": (
         "Body",

@@ -95,6 +95,18 @@ def test_what_is_said_of_mujoco():
     assert importlib.util.find_spec("mujoco.rollout") is not None
 
 
+def test_nobody_of_the_columns_smooths_or_plans_motions():
+    """By their own names: a smoother, a regulator or a planner would be called one."""
+    for peer, column in (("pinocchio", "Pinocchio"), ("mujoco", "MuJoCo")):
+        module = pytest.importorskip(peer)
+        names = {name.lower() for name in dir(module)}
+        for word in ("smoother", "kalman", "lqr", "riccati", "ddp", "optimalcontrol"):
+            assert not [name for name in names if word in name], (peer, word)
+        assert row("smoothing a robot")[column] == row("optimal control")[column] == "no"
+    assert row("smoothing a robot")["kfdyn"] == row("optimal control")["kfdyn"] == "yes"
+    assert callable(kf.MotionModel) and callable(kf.lqr) and callable(kf.plan_motion)
+
+
 def test_what_is_said_of_the_smoothers():
     """A position known exactly, a constant speed: filterpy's smoother inverts a singular matrix, others do not."""
     filterpy = pytest.importorskip("filterpy.kalman")

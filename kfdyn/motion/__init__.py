@@ -3,8 +3,10 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
+    "identification": ("Identified", "identify"),
     "model": ("MotionModel",),
     "plan": ("Goal", "MotionPlan", "Mpc", "Reached", "inverse_kinematics", "plan_motion"),
+    "regressor": ("inertial_parameters", "torque_regressor"),
     "result": ("MotionFiltered", "MotionSmoothed"),
     "step": ("StepDerivatives", "step_derivatives"),
 }

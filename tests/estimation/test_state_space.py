@@ -553,3 +553,20 @@ def test_a_mean_of_step_0_needs_its_covariance():
     for source, prior in (("H", {}), ("P0", {"P0": np.eye(2)}), ("x0", {"x0": [0.0, 0.0], "P0": np.eye(2)})):
         with pytest.raises(ShapeError, match=rf"F has blocks of shape \(3, 3\), but {source} says n = 2"):
             kf.StateSpace.chain(F, np.ones((1, 2)), np.eye(2), ONE, steps=4, **prior)
+
+
+def test_singular_covariances_are_checked_without_their_eigenvalues(monkeypatch):
+    """A filter of motions builds such a model at every iteration; eigenvalues only tell which block is wrong."""
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(80, 12, 6))
+    blocks = {"F": np.eye(12), "H": np.eye(3, 12), "Q": B @ B.swapaxes(1, 2), "R": np.eye(3)}
+
+    def refuse(*_):
+        raise AssertionError("asked for eigenvalues")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np.linalg, "eigvalsh", refuse)
+        kf.StateSpace.chain(**blocks, x0=np.zeros(12), P0=np.eye(12))
+    blocks["Q"][41] -= 1e-6 * np.eye(12)
+    with pytest.raises(kf.errors.ModelError, match=r"Q.41. is not positive semi-definite \(lowest eigenvalue -1e-06"):
+        kf.StateSpace.chain(**blocks, x0=np.zeros(12), P0=np.eye(12))

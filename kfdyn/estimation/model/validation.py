@@ -176,26 +176,32 @@ def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelErro
 def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
 
-    Elimination on all of them at once finds the positive definite ones; eigenvalues decide about the others only, for
-    they cost several times as much.
+    One factorisation of all of them, raised by what rounding may make of 0, tells whether there is any. If so,
+    eigenvalues tell which, of those that elimination does not find to be positive definite.
     """
     n = stack.shape[1]
-    left = stack.copy()
-    doubtful = np.zeros(len(stack), dtype=bool)
-    floor = _CLEARLY_POSITIVE * np.diagonal(stack, axis1=1, axis2=2)
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is doubtful already
+    wrong = np.zeros(len(stack), dtype=bool)
+    with np.errstate(all="ignore"):  # of what is doubtful
+        unit, tolerance = _units(stack)
+        scaled = stack / (unit[:, :, None] * unit[:, None, :])
+        try:
+            np.linalg.cholesky(scaled + tolerance[:, None, None] * np.eye(n))
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            return wrong
+        left = stack.copy()
+        doubtful = np.zeros(len(stack), dtype=bool)
+        floor = _CLEARLY_POSITIVE * np.diagonal(stack, axis1=1, axis2=2)
         for i in range(n):
             pivot = left[:, i, i]
             bad = ~(pivot > floor[:, i])
             doubtful |= bad
             factor = left[:, i + 1 :, i] / np.where(bad, 1.0, pivot)[:, None]
             left[:, i + 1 :, i + 1 :] -= factor[:, :, None] * left[:, None, i, i + 1 :]
-    wrong = np.zeros(len(stack), dtype=bool)
     asked = np.flatnonzero(doubtful)
     if asked.size:
-        unit, tolerance = _units(stack[asked])
-        lowest = np.linalg.eigvalsh(stack[asked] / (unit[:, :, None] * unit[:, None, :]))[:, 0]
-        wrong[asked] = lowest < -tolerance
+        wrong[asked] = np.linalg.eigvalsh(scaled[asked])[:, 0] < -tolerance[asked]
     return wrong
 
 

@@ -426,3 +426,18 @@ def test_what_a_fit_has_is_listed():
     assert {"params", "llf", "stderr", "summary", "forecast", "components"} <= set(dir(fit))
     assert all(hasattr(fit, name) for name in dir(fit))
     np.testing.assert_allclose(kf.series.coefficients_of([0.5, -0.2]), [0.6, -0.2], rtol=1e-14)
+
+
+def test_a_likelihood_keeps_no_covariance_of_every_step():
+    """With 120 seasons over ten years those would be 280 MB."""
+    import tracemalloc
+
+    model, y = S.local_level() + S.seasonal(120), np.random.default_rng(0).normal(size=1200)
+    ask = model.likelihood(y)
+    ask([1.0, 0.5, 0.1])  # compiled by now
+    tracemalloc.start()
+    try:
+        ask([0.9, 0.5, 0.1])
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,293 @@
+"""Parameters of a motion: regressors against Pinocchio, gradients against differences, estimates against the truth."""
+
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import kfdyn as kf
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.motion import inertial_parameters
+from kfdyn.motion.identification import _Search
+from kfdyn.motion.parameters import LogCholesky, Parameters
+from kfdyn.spatial import spatial_inertia
+
+S = kf.sensors
+ABOUT_Y = kf.Hinge.revolute([0, 1, 0])
+
+
+def two_rods(masses=(1.2, 0.8), damping=(0.05, 0.02)):
+    """A double pendulum of bodies with all ten numbers; inertias scale with their masses."""
+    upper = spatial_inertia(masses[0], [0.02, 0.01, -0.5], masses[0] / 1.2 * np.diag([0.05, 0.06, 0.03]))
+    lower = spatial_inertia(masses[1], [0.0, 0.03, -0.4], masses[1] / 0.8 * np.diag([0.04, 0.05, 0.02]))
+    below = {"parent": "upper", "position": [0, 0, -1], "hinge_name": "elbow"}
+    return kf.System(
+        [
+            kf.Body("upper", upper, ABOUT_Y, hinge_name="shoulder", damping=damping[0]),
+            kf.Body("lower", lower, ABOUT_Y, damping=damping[1], **below),
+        ],
+        name="two rods",
+    )
+
+
+def moves_of(system, force_noise=0.04, **options):
+    sensors = [S.JointPosition(1e-6, name="encoders"), S.Gyroscope(system.body_names[-1], 1e-4, name="gyro")]
+    options = {"damping": True} | options
+    return kf.MotionModel(system, 0.01, sensors, force_noise=np.full(system.nv, force_noise), **options)
+
+
+def drawn(model, N, rng, tau, x0):
+    """A log of the model itself."""
+    w = rng.normal(size=(N, model.p)) @ np.linalg.cholesky(model.Q).T
+    x = [np.asarray(x0, float)]
+    for k in range(N - 1):
+        x.append(model.advance(x[-1][None], w[k : k + 1], tau[k : k + 1], np.array([k]))[0])
+    y = model.read(np.array(x), w, tau, np.arange(N))
+    y = y + rng.normal(size=y.shape) @ np.linalg.cholesky(model.R).T
+    return [y[:, own] for own in model.seen.points_of]
+
+
+def driven(N):
+    t = 0.01 * np.arange(N)
+    return np.stack([6 * np.sin(3 * t), 3 * np.cos(5 * t)], axis=1)
+
+
+# --- the torque regressor
+
+
+@pytest.mark.parametrize("make", [kf.models.puma560, kf.models.free_flyer, lambda: kf.models.random_tree(8, seed=3)])
+def test_regressor_times_parameters_is_inverse_dynamics(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system = make()
+    rng = np.random.default_rng(0)
+    q = np.stack([system.random_configuration(rng) for _ in range(4)]).reshape(2, 2, -1)
+    v, a = rng.normal(size=(2, 2, 2, system.nv))
+    Y = kf.torque_regressor(system, q, v, a)
+    assert Y.shape == (2, 2, system.nv, 10 * system.n_bodies)
+    expected = kf.inverse_dynamics(system, q, v, a)
+    found = Y @ inertial_parameters(system).ravel() + system.armature * a
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+    np.testing.assert_allclose(kf.torque_regressor(system, q[1, 0], v[1, 0], a[1, 0]), Y[1, 0], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["puma560", "free_flyer"])
+def test_regressor_is_that_of_pinocchio(name, monkeypatch):
+    pin = pytest.importorskip("pinocchio")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "external"))
+    from pinocchio_models import pinocchio_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system = getattr(kf.models, name)()
+    rng, theirs = np.random.default_rng(1), pinocchio_model(system)
+    q, v, a = system.random_configuration(rng), rng.normal(size=system.nv), rng.normal(size=system.nv)
+    expected = pin.computeJointTorqueRegressor(theirs.model, theirs.data, theirs.q(q), theirs.v(v), theirs.v(a))
+    Y = kf.torque_regressor(system, q, v, a)
+    np.testing.assert_allclose(Y, expected[theirs.v_index], rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+# --- parameters
+
+
+def test_log_cholesky_is_onto_itself_and_always_has_positive_mass():
+    ten = inertial_parameters(two_rods())[1]
+    own = LogCholesky(ten, "lower")
+    np.testing.assert_allclose(own.ten(own.start), ten, rtol=0, atol=1e-15)
+    for z in np.random.default_rng(2).normal(size=(50, 10)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kf.System([kf.Body("any", _six(own.ten(z)), ABOUT_Y)])  # warns of the triangle inequality, and refuses
+
+
+def _six(ten):
+    from kfdyn.motion.regressor import inertia_of
+
+    return inertia_of(ten)
+
+
+@pytest.mark.parametrize("method", ["euler", *(pytest.param(m, marks=pytest.mark.slow) for m in ("implicit", "rk4"))])
+def test_gradient_is_that_of_the_likelihood_with_the_motion_held(method):
+    """Against Richardson's differences of the likelihood; accelerometers, a drifting bias and a gap among the readings.
+
+    1e-6 and not 1e-8, since the changes of the linearised model are central differences themselves.
+    """
+    rng, N = np.random.default_rng(5), 40
+    sensors = [
+        S.JointPosition(1e-6, name="encoders"), S.Gyroscope("lower", 1e-4, name="gyro"),
+        S.Accelerometer("lower", 0.02, name="head"),
+    ]  # fmt: skip
+    system = two_rods(masses=(1.0, 1.0))
+    moves = kf.MotionModel(
+        system, 0.01, sensors, force_noise=[0.04, 0.09], damping=True, method=method, biases={"gyro": (1e-4, 1e-8)}
+    )
+    tau = driven(N)
+    readings = drawn(
+        kf.MotionModel(two_rods(), 0.01, sensors, [0.04, 0.09], damping=True), N, rng, tau, [0.3, -0.2, 0, 0]
+    )
+    readings[1][7] = np.nan
+    parameters = Parameters(
+        moves,
+        ["*/damping", "upper/mass", "lower/inertia", "*/armature", "gravity", "force_noise", "*/cov", "head/bias"],
+    )
+    search = _Search(parameters, readings, tau, None, 1, 1e-9)
+    z = parameters.start + 0.03
+    held = search.held(search.smooth(z, "extended")[0])
+    found = held.gradient(z)
+
+    def richardson(e):
+        table = [(held.llf(z + h * e) - held.llf(z - h * e)) / (2 * h) for h in 0.02 / 2.0 ** np.arange(5)]
+        for order in range(1, 5):
+            table = [(4**order * b - a) / (4**order - 1) for a, b in pairwise(table)]
+        return table[0]
+
+    expected = np.array([richardson(e) for e in np.eye(z.size)])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+
+
+# --- estimates
+
+
+def test_linear_model_is_fitted_as_kf_fit_does():
+    """A cart on a slide: mass, damper and both noise levels from the engine's own fit of the chain."""
+    slide = kf.Hinge.prismatic([1, 0, 0])
+    cart = kf.System([kf.Body("cart", np.diag([0, 0, 0, 2.0, 2.0, 2.0]), slide, damping=0.5)])
+    rng, dt, N = np.random.default_rng(0), 0.1, 120
+    tau = 3 * np.sin(0.3 * np.arange(N))[:, None]
+    prior = ([0.0], [0.0], [0.5, 0.7])
+    moves = kf.MotionModel(cart, dt, [S.JointPosition(0.01, name="ruler")], [0.3], damping=True, prior=prior)
+    y = drawn(moves, N, rng, tau, [0.1, 0.2])[0]
+    found = kf.identify(moves, [y], tau[:-1], ["cart/mass", "cart/damping", "force_noise", "ruler/cov"])
+
+    def build(theta):
+        m, d, W, R = theta
+        F = np.array([[1.0, dt * (1 - dt * d / m)], [0.0, 1 - dt * d / m]])
+        B = np.array([[dt**2 / m], [dt / m]])
+        return kf.StateSpace.chain(
+            F, np.array([[1.0, 0.0]]), W * B @ B.T, [[R]], [0.0, 0.0], np.diag([0.5, 0.7]), inputs=tau[:-1] @ B.T,
+            steps=N,
+        )  # fmt: skip
+
+    fit = kf.fit(build, [2.0, 0.5, 0.3, 0.01], y.ravel(), bounds=[(0, None)] * 4)
+    assert found.converged, found.message
+    assert (np.abs(found.params - fit.params) < 2e-4 * fit.stderr).all()  # the search ends at 5e-5 standard errors
+    np.testing.assert_allclose(found.stderr, fit.stderr, rtol=1e-3)  # informations by differences
+    assert found.llf == pytest.approx(fit.llf, abs=1e-7)
+
+
+def test_a_mass_and_a_damper_are_found_and_saved(tmp_path):
+    rng, N = np.random.default_rng(1), 250
+    tau = driven(N)
+    readings = drawn(moves_of(two_rods()), N, rng, tau, [0.3, -0.2, 0, 0])
+    guess = two_rods(masses=(1.2, 0.5), damping=(0.0, 0.02))
+    found = kf.identify(moves_of(guess), readings, tau[:-1], ["shoulder/damping", "lower/mass"])
+    assert found.converged, found.message
+    assert found.names == ("shoulder/damping", "lower/mass")
+    error = (found.params - [0.05, 0.8]) / found.stderr
+    assert (np.abs(error) < 3).all() and (found.stderr < [0.01, 0.005]).all()
+    assert found.system.bodies[1].inertia[3, 3] == pytest.approx(found.params[1], rel=1e-14)
+    assert found.system.damping[0] == pytest.approx(found.params[0], rel=1e-14)
+    again = kf.load(kf.save_urdf(found.system))
+    assert again.mass == pytest.approx(found.system.mass, rel=1e-12)
+    assert "lower/mass" in found.summary() and not found.unidentified
+
+
+def test_wrist_of_an_arm():
+    """Mass of the PUMA's last link, and a damper of its wrist."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arm = kf.models.puma560()
+    last, hinge = arm.body_names[-1], arm.hinge_names[-2]
+    rng, N = np.random.default_rng(4), 150
+    t = 0.01 * np.arange(N)
+    swing = 3 * np.sin(np.outer(t, 3 + np.arange(6)))
+    q0 = np.array([0.1, -0.5, 0.4, 0.2, 0.6, -0.3])
+    tau = kf.gravity_torques(arm, q0) + swing * [5, 5, 3, 0.3, 0.3, 0.1]
+    true_damping = np.array([0, 0, 0, 0, 0.3, 0.0])
+    readings = drawn(moves_of(arm, 1e-3, damping=true_damping), N, rng, tau, np.concatenate([q0, np.zeros(6)]))
+    truth = arm.bodies[-1].inertia[3, 3]
+    light = Parameters(moves_of(arm), [f"{last}/mass"])
+    start = light.model(np.log([0.5 * truth])).system
+    found = kf.identify(moves_of(start, 1e-3, damping=False), readings, tau[:-1], [f"{last}/mass", f"{hinge}/damping"])
+    assert found.converged, found.message
+    error = (found.params - [truth, 0.3]) / found.stderr
+    assert (np.abs(error) < 3).all(), found.summary()
+    assert (found.stderr < [0.5 * truth / 3, 0.1]).all()  # the log did tell them from the first values
+
+
+def test_what_the_log_cannot_tell_is_named():
+    """In a plane only I_yy and the first moments in it act, and mass of the outer body counts with the inner one's."""
+    rng, N = np.random.default_rng(3), 80
+    tau = driven(N)
+    readings = drawn(moves_of(two_rods()), N, rng, tau, [0.3, -0.2, 0, 0])
+    found = kf.identify(moves_of(two_rods()), readings, tau[:-1], ["*/inertia"])
+    assert found.converged, found.message
+    told = set(found.unidentified)
+    assert len(told) == 14  # of 20; base parameters: h_x, h_z, I_yy of both, mass of the outer with the inner's
+    assert {"+1 lower/h_y", "+1 lower/I_xx", "+1 upper/m", "+1 upper/I_zz"} <= told
+    (mixed,) = (text for text in told if "lower/m" in text)
+    assert "upper/h_z" in mixed and "upper/I_yy" in mixed
+    known = [name for name, error in zip(found.names, found.stderr) if np.isfinite(error)]
+    assert known == ["upper/h_x", "lower/h_x", "lower/h_z", "lower/I_yy"]
+    J = inertial_parameters(found.system)
+    z = (J - inertial_parameters(two_rods())).ravel()[[1, 11, 13, 16]]
+    assert (np.abs(z) < 3.5 * found.stderr[np.isfinite(found.stderr)]).all()
+
+
+@pytest.mark.slow
+def test_intervals_cover_as_often_as_they_say():
+    """Fifty logs: 95 % intervals of a mass, a damper and the noise within the binomial range."""
+    runs, N, hits, errors = 50, 120, [], []
+    tau = driven(N)
+    for seed in range(runs):
+        readings = drawn(moves_of(two_rods()), N, np.random.default_rng(100 + seed), tau, [0.3, -0.2, 0, 0])
+        names = ["shoulder/damping", "elbow/damping", "lower/mass"]
+        found = kf.identify(moves_of(two_rods()), readings, tau[:-1], names)
+        assert found.converged, found.message
+        free = ~found.at_bound
+        error = np.where(free, (found.params - [0.05, 0.02, 0.8]) / np.where(free, found.stderr, 1.0), -2.0)
+        errors.append(error)
+        hits.append(np.abs(error) < 1.96)
+    low, high = binom.ppf([0.001 / 6, 1 - 0.001 / 6], runs, 0.95)
+    counts = np.sum(hits, axis=0)
+    assert ((counts >= low) & (counts <= high)).all(), counts
+    assert (np.abs(np.mean(errors, axis=0)) < 0.2 + 3 / np.sqrt(runs)).all()
+
+
+# --- what is refused
+
+
+def test_bad_input_is_named():
+    tau = driven(20)
+    moves = moves_of(two_rods())
+    readings = drawn(moves, 20, np.random.default_rng(0), tau, [0.3, -0.2, 0, 0])
+    for names, said in (
+        (["lower/wieght"], "names no parameter"), ([], "parameters is empty"),
+        (["lower/mass", "lower/inertia"], "leave 'lower/mass' out"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=said):
+            kf.identify(moves, readings, tau[:-1], names)
+    with pytest.raises(ShapeError, match="must be a list"):
+        kf.identify(moves, readings, tau[:-1], "lower/mass")
+    with pytest.raises(ShapeError, match="tau must be"):
+        kf.identify(moves, readings, tau[:-1, :1], ["lower/mass"])
+    with pytest.raises(ModelError, match=r"takes a kf\.MotionModel"):
+        kf.identify(two_rods(), readings, tau[:-1], ["lower/mass"])
+    with pytest.raises(ModelError, match="tolerance must be positive"):
+        kf.identify(moves, readings, tau[:-1], ["lower/mass"], tolerance=0.0)
+    exact = kf.MotionModel(two_rods(), 0.01, [S.JointPosition(0.0, name="exact")], force_noise=[1.0, 1.0])
+    with pytest.raises(ModelError, match="is 0 in the model"):
+        kf.identify(exact, readings[:1], tau[:-1], ["exact/cov"])
+
+
+def test_inertias_that_no_positive_mass_has_are_named_before_they_are_fitted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arm = kf.models.puma560()
+    with pytest.raises(ModelError, match=r"'link_3': principal moments .* no positive mass"):
+        Parameters(moves_of(arm), ["link_3/inertia"])
+    with pytest.raises(ModelError, match=r"'lower': principal moments .* a plane, a line or a point"):
+        Parameters(moves_of(kf.models.double_pendulum()), ["lower/inertia"])
