@@ -238,6 +238,22 @@ def test_what_the_log_cannot_tell_is_named():
 
 
 @pytest.mark.slow
+def test_inertia_friction_noise_and_biases_at_once():
+    """Nineteen numbers from a first guess that is far off; six of them the plane does not show."""
+    rng, N = np.random.default_rng(1), 200
+    tau = driven(N)
+    readings = drawn(moves_of(two_rods()), N, rng, tau, [0.3, -0.2, 0, 0])
+    guess = moves_of(two_rods(masses=(1.2, 0.6), damping=(0.0, 0.02)))
+    names = ["*/damping", "lower/inertia", "encoders/cov", "gyro/*", "force_noise"]
+    found = kf.identify(guess, readings, tau[:-1], names)
+    assert found.converged, found.message
+    truth = [0.05, 0.02, *inertial_parameters(two_rods())[1], 1e-6, 1e-4, 0, 0, 0, 0.04, 0.04]
+    known = np.isfinite(found.stderr)
+    assert known.sum() == 13 and len(found.unidentified) == 6
+    assert (np.abs(found.params - truth)[known] < 3.5 * found.stderr[known]).all(), found.summary()
+
+
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
     """Fifty logs: 95 % intervals of a mass, a damper and the noise within the binomial range."""
     runs, N, hits, errors = 50, 120, [], []
