@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+import collections.abc as _abc
+import typing as _typing
 
-T = TypeVar("T")
+_T = _typing.TypeVar("_T")
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -13,7 +13,7 @@ def shown(value: object, most: int = 60) -> str:
     return " ".join(repr(value).split())[:most]
 
 
-def as_list(value: Iterable[T], what: str, cure: str) -> tuple[T, ...]:
+def as_list(value: _abc.Iterable[_T], what: str, cure: str) -> tuple[_T, ...]:
     """Return the entries of a list, or refuse what is none; ``cure`` says what to write."""
     try:
         return tuple(value)

@@ -62,6 +62,13 @@ class MotionFiltered(_Moves, NonlinearFiltered):
     ----------
     model, x, cov, x_predicted, cov_predicted, eps, nu, D, observed, llf, kind
         As in :class:`NonlinearFiltered`; x is (q, v), then biases and wrenches.
+
+    Examples
+    --------
+    >>> import numpy as np, kfdyn as kf
+    >>> swing = kf.MotionModel(kf.models.pendulum(), 0.01, [kf.sensors.JointPosition(1e-4)], force_noise=[0.01])
+    >>> kf.extended_kalman_filter(swing, [np.zeros((5, 1))], prior=([0.0], [0.0], [1.0, 1.0])).v.shape
+    (5, 1)
     """
 
     model: Any = field(repr=False)

@@ -26,6 +26,15 @@ class Element(NamedTuple):
         The map (n_out, n_in), its offset (n_out,) and covariance (n_out, n_out).
     J, h
         Information (n_in, n_in) and (n_in,) that the measurements of these steps have on x.
+
+    Examples
+    --------
+    A level that is kept, and seen with variance 1:
+
+    >>> import numpy as np
+    >>> one, zero = np.eye(1), np.zeros((1, 1))
+    >>> element(one, one, zero, one, np.zeros(1), np.array([3.0])).J
+    array([[1.]])
     """
 
     A: Array
@@ -38,7 +47,29 @@ class Element(NamedTuple):
 def element(phi: Array, H: Array, Q: Array, R: Array, xi: Array, T: Array) -> Element:
     """Return the element of one step x = φ x_in + w, w ~ N(ξ, Q), that is measured as T = H x + r, r ~ N(0, R).
 
-    ``phi`` is (n, n_in), ``H`` (m, n). W = H Q H* + R must be regular. The first step has n_in = 0.
+    Parameters
+    ----------
+    phi : array, shape (n, n_in)
+        Transition; n_in is 0 at the first step.
+    H : array, shape (m, n)
+        Output map.
+    Q, R : array, shape (n, n), (m, m)
+        Covariances; W = H Q H* + R must be regular.
+    xi : array, shape (n,)
+        Mean of w.
+    T : array, shape (m,)
+        Measurement.
+
+    Returns
+    -------
+    Element
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.eye(1)
+    >>> element(np.zeros((1, 0)), one, one, one, np.zeros(1), np.array([3.0])).b
+    array([1.5])
     """
     W_inverse = inverse(H @ Q @ H.T + R, "H Q H* + R")
     g = Q @ H.T @ W_inverse
@@ -49,7 +80,27 @@ def element(phi: Array, H: Array, Q: Array, R: Array, xi: Array, T: Array) -> El
 
 
 def combine(first: Element, second: Element) -> Element:
-    """Return the element of ``first`` followed by ``second``."""
+    """Return the element of ``first`` followed by ``second``.
+
+    Parameters
+    ----------
+    first, second : Element
+        Neighbours.
+
+    Returns
+    -------
+    Element
+
+    Examples
+    --------
+    A level measured twice, 3 and 4, with variance 1 and a prior of variance 1:
+
+    >>> import numpy as np
+    >>> one, zero = np.eye(1), np.zeros(1)
+    >>> begin = element(np.zeros((1, 0)), one, one, one, zero, np.array([3.0]))
+    >>> combine(begin, element(one, one, 0 * one, one, zero, np.array([4.0]))).b.round(6)
+    array([2.333333])
+    """
     n = len(first.b)
     ahead = solve(np.eye(n) + first.C @ second.J, np.column_stack([first.A, first.C, first.b + first.C @ second.h]))
     XA, XC, Xb = ahead[:, : -n - 1], ahead[:, -n - 1 : -1], ahead[:, -1]
@@ -68,6 +119,23 @@ def scan(elements: list[Element]) -> list[Element]:
 
     In a round every element is combined with the one 1, 2, 4, … places before it; all of them at once, if there are as
     many processors.
+
+    Parameters
+    ----------
+    elements : list of Element
+        One for each step.
+
+    Returns
+    -------
+    list of Element
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one, zero = np.eye(1), np.zeros(1)
+    >>> begin = element(np.zeros((1, 0)), one, one, one, zero, np.array([3.0]))
+    >>> [e.C.item() for e in scan([begin, element(one, one, one, one, zero, zero)])]
+    [0.5, 0.6]
     """
     out, apart = list(elements), 1
     while apart < len(out):

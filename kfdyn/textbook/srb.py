@@ -15,7 +15,23 @@ from kfdyn.textbook.algebra import Array, block, cross, identity, solve, tilde, 
 
 
 def constraint_rows(H: Array) -> Array:
-    """N (n − m, n) with N H* = 0 for the joint map H (m, n): what a hinge does not allow, by elimination."""
+    """N (n − m, n) with N H* = 0 for the joint map H (m, n): what a hinge does not allow, by elimination.
+
+    Parameters
+    ----------
+    H : array, shape (m, n)
+        Joint map, of full rank.
+
+    Returns
+    -------
+    array, shape (n − m, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> constraint_rows(np.array([[1.0, 2.0]])) @ np.array([1.0, 2.0])
+    array([0.])
+    """
     H = np.array(H)
     m, n = H.shape
     pivots: list[int] = []
@@ -81,7 +97,29 @@ def hinge_as_constraints(M: Array, b: Array, H: Array, eta: Array, force: Array)
 
 
 def particle_rates(place: Any, p1: Array, p2: Array, u: Array) -> Array:
-    """B (3, 9) with ẋ = B q̇ for the particle x = p1 + a d + b u + c d × u, d = p2 − p1, q = (p1, p2, u)."""
+    """B (3, 9) with ẋ = B q̇ for the particle x = p1 + a d + b u + c d × u, d = p2 − p1, q = (p1, p2, u).
+
+    Parameters
+    ----------
+    place : three numbers
+        a, b and c.
+    p1, p2, u : array, shape (3,)
+        The coordinates.
+
+    Returns
+    -------
+    array, shape (3, 9)
+
+    Examples
+    --------
+    The particle at p1 moves with it:
+
+    >>> import numpy as np
+    >>> particle_rates((0, 0, 0), np.zeros(3), np.eye(3)[0], np.eye(3)[1])[:, :3]
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     (a, b, c), d, one = place, p2 - p1, identity(3, p1)
     return np.concatenate([(1 - a) * one + c * tilde(u), a * one - c * tilde(u), b * one + c * tilde(d)], axis=1)
 

@@ -26,7 +26,14 @@ class Seen(NamedTuple):
 
 
 class MotionSensor(Sensor):
-    """Base of the sensors that see positions and velocities. The covariance is that of the reading's tangent."""
+    """Base of the sensors that see positions and velocities. The covariance is that of the reading's tangent.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> isinstance(kf.sensors.Position("bob", 1e-4), MotionSensor)
+    True
+    """
 
     def sites(self, system: System) -> list[Site]:
         """None: at one instant positions and velocities are given."""

@@ -110,6 +110,8 @@ def extended_kalman_filter(
         Known inputs: u[k] acts from step k to k+1, and readings of step k may see it.
     prior : (x0, P0), optional
         In place of the model's.
+    **inputs
+        Other names for known inputs: ``tau`` of a :class:`kfdyn.MotionModel`.
 
     Returns
     -------

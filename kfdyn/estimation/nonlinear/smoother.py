@@ -73,6 +73,8 @@ def iterated_kalman_smoother(
         Whether to compute covariances at the end.
     method : {"block", "univariate", "square_root"}
         The engine's, see :func:`kalman_filter`.
+    **inputs
+        Other names for known inputs: ``tau`` of a :class:`kfdyn.MotionModel`.
 
     Returns
     -------

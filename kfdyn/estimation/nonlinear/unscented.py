@@ -184,6 +184,8 @@ def unscented_kalman_filter(
         As in :func:`extended_kalman_filter`.
     points : SigmaPoints, optional
         Weights; the default is positive ones. ``SigmaPoints(1, 0, 0)`` makes it the cubature filter.
+    **inputs
+        Other names for known inputs: ``tau`` of a :class:`kfdyn.MotionModel`.
 
     Returns
     -------
