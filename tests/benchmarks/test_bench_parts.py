@@ -46,11 +46,16 @@ def test_numbers_count_each_operation_once():
 
 
 def test_operations_grow_with_links_as_the_textbook_s_do():
-    """Linear for the sweeps: twice the links, twice the operations of a link; the textbook's are fewer or alike."""
+    """Linear for the sweeps: twice the links, twice the operations of a link; the textbook's are fewer or alike.
+
+    The bound on rounding of forward dynamics keeps the largest gain, and a product with one that is 0 or 1 is not
+    counted: a few operations more or fewer in a thousand, by the numbers of the chain.
+    """
     for call in ("forward dynamics", "inverse dynamics"):
         short, middle, long = (operations.counts(kf.models.chain(n), call) for n in (5, 10, 15))
-        assert long[0] - middle[0] == middle[0] - short[0]
-        assert long[1] - middle[1] == middle[1] - short[1]
+        for of in (0, 1):
+            first, second = middle[of] - short[of], long[of] - middle[of]
+            assert second == first if call == "inverse dynamics" else abs(second - first) < 0.005 * first
         slope = operations.TEXTBOOK[call][0](2) - operations.TEXTBOOK[call][0](1)
         assert (middle[0] - short[0]) / 5 < 1.3 * slope
 
