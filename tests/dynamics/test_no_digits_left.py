@@ -156,6 +156,18 @@ def test_what_is_prescribed_beside_gears_needs_no_inertia():
     np.testing.assert_allclose(kf.inverse_dynamics(system, q, None, found), forces, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["three axes", "an axis and a universal", "a ball on an arm"])
+def test_torques_alone_do_not_tell_what_has_no_inertia(kind):
+    """Of 600 such robots 14 were answered, by rounding."""
+    rng = np.random.default_rng(1)
+    for cov in (0.0, 0.1):
+        for _ in range(60):
+            system = on_a_line(kind, rng)
+            q, tau = system.random_configuration(rng), rng.normal(size=system.nv)
+            with pytest.raises(UnobservableError):
+                kf.estimate_dynamics(system, q, None, [kf.sensors.JointTorque(cov)], [tau])
+
+
 @pytest.mark.parametrize("cov", [0.0, 0.1])
 def test_torques_alone_do_not_tell_what_gears_leave_without_inertia(cov):
     """Four axes through one point, two of them on a gear, carry a point mass: of 50 robots 4 were answered."""

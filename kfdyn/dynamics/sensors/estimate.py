@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.sensors.elimination.compiled_solve import at_once, means, remember
-from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
+from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.dynamics.sensors.elimination.readout import read_out
 from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
@@ -91,6 +92,7 @@ def estimate_dynamics(
     known = at_once(system, q, v, sensors, readings, gravity)
     if known is not None:
         program, q, v, five = known
+        _expect_inertia(system, q, sensors)
         one = np.ndim(five[0]) == 1
         made = DynamicsEstimate(
             lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five, True
@@ -98,7 +100,7 @@ def estimate_dynamics(
         made._straight = system, program, q
         return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
-    _expect_inertia(problem)
+    _expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     out = DynamicsEstimate.empty(problem)
     for group, left in means(problem, out):
         for members, factor in problem.parts_of(group, left):
@@ -108,14 +110,19 @@ def estimate_dynamics(
     return out
 
 
-def _expect_inertia(problem: Problem) -> None:
-    """Refuse coupled robots of which torques alone are read where their mass matrix is singular in double precision.
+def _expect_inertia(system: System, q: ArrayLike, sensors: Sequence[Sensor]) -> None:
+    """Refuse robots of which torques alone are read where their mass matrix is singular in double precision.
 
-    What couplings join is eliminated far from the hinges, where pivots do not tell rounding from inertia.
+    Their accelerations are those of forward dynamics, whose bound on rounding decides here too: pivots of the
+    elimination do not tell rounding from inertia.
     """
-    if not problem.system.couplings or not all(isinstance(sensor, JointTorque) for sensor in problem.sensors):
+    if not all(isinstance(sensor, JointTorque) for sensor in sensors):
         return
     try:
-        States(problem.system, problem.lead, {"q": problem.q}).expect_invertible()
+        if system.couplings:
+            q = np.asarray(q, np.float64)
+            States(system, q.shape[:-1], {"q": q.reshape(-1, system.nq)}).expect_invertible()
+        elif type(system) is System and system.is_tree and system.nv:
+            forward_dynamics(system, q, None, np.zeros(system.nv))
     except SingularError as error:
         raise UnobservableError(f"the sensors leave undetermined: {error}") from None
