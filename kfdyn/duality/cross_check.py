@@ -22,14 +22,14 @@ from kfdyn.duality.parties import (
     peer_parties,
 )
 from kfdyn.duality.quantities import QUANTITIES, Claim, claims, component_names
-from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range
+from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range, no_inverse
 from kfdyn.duality.report import Report
 from kfdyn.duality.rounding import EPS, rounding_bound
 from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
 from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
 from kfdyn.duality.theirs import Named, beside_exact, take_claims
 from kfdyn.duality.versions import versions
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.loops.closure import expect_closed
@@ -148,7 +148,12 @@ def cross_check(
             f"singular; give at least {largest}, better {20 * largest}"
         )
     expect_range(ss)
-    own, bound = claims(ss), rounding_bound(ss)
+    try:
+        own, bound = claims(ss), rounding_bound(ss)
+    except SingularError as error:
+        if error.node is None:
+            raise
+        raise no_inverse(ss, error.node, "the filter has no digit left there") from None
     names = component_names(ss)
     if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
         names = system.dof_names

@@ -44,10 +44,13 @@ def expect_inverse(ss: StateSpace, bound: float) -> None:
     """
     if bound <= _NO_DIGIT:
         return
-    k = int(np.argmax(condition_by_node(ss)))
+    raise no_inverse(ss, int(np.argmax(condition_by_node(ss))), f"rounding may move 𝓜⁻¹ by {100 * bound:.0f} %")
+
+
+def no_inverse(ss: StateSpace, k: int, lost: str) -> SingularError:
+    """The error of a mass matrix that node k leaves without an inverse."""
     who = f"hinge {ss.tree.names[k]!r}" if ss.tree.names else f"node {k}"
-    lost = f"rounding may move 𝓜⁻¹ by {100 * bound:.0f} %"
-    raise SingularError(
+    return SingularError(
         f"{who}: in this configuration 𝓜 is singular to double precision ({lost}), so there is nothing to confirm: "
         "it moves next to no mass of its own. Give its body an inertia or it an armature, or try another configuration",
         k,

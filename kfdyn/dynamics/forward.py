@@ -195,7 +195,7 @@ def dynamics_filter(
     T = as_floats(tau, "tau")
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
-    locked = np.asarray(np.isnan(T).reshape(-1, system.nv).any(axis=0))
+    locked = np.asarray(np.isnan(T).any(axis=tuple(range(T.ndim - 1))))
     if system.couplings or system.loops:
         from kfdyn.dynamics.loops.embedding import output_forces
 

@@ -20,6 +20,7 @@ from kfdyn.motion.limited import search as search_within
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
 
 Array = NDArray[np.float64]
 
@@ -313,6 +314,7 @@ def plan_motion(
     >>> plan.converged, bool(np.abs(plan.q[-1] - 0.3).max() < 1e-9)
     (True, True)
     """
+    expect_system(system)
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ShapeError(f"steps must be a whole number of at least 1, got {steps!r}")
     listed = [goals] if isinstance(goals, Goal) else list(goals)
@@ -513,6 +515,7 @@ def inverse_kinematics(
     >>> found.converged, bool(np.abs(kf.frame_pose(arm, found.q, "link_6").position - target).max() < 1e-9)
     (True, True)
     """
+    expect_system(system)
     nv = system.nv
     model = MotionModel(system, 1.0, [goal.sensor for goal in goals], np.ones(nv))
     readings = [np.asarray(goal.value, np.float64)[None] for goal in goals]

@@ -8,6 +8,7 @@ arm, evaluates its constants, and finds common subexpressions, all while the rec
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Term:
         if isinstance(other, Term):
             i, j = sorted((self.at, other.at))
             return Term(self.tape, self.coefficient * other.coefficient, self.tape.write(("mul", i, j)))
-        if not isinstance(other, int | float | np.number):
+        if not isinstance(other, int | float | np.number | Fraction):
             return NotImplemented  # an array, or a vector, which knows how
         return Term(self.tape, self.coefficient * float(other), self.at) if other else 0
 

@@ -144,7 +144,7 @@ def test_bound_holds_against_fifty_digits(case):
             assert gap.max(initial=0.0) < bound
 
 
-@pytest.mark.parametrize("delta", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("delta", [1.0, 1e-2, 1e-4, 1e-5])  # at 1e-6 the model is refused as singular
 def test_bound_follows_the_condition_of_the_mass_matrix(delta):
     """Two hinges about one axis, the outer one's inertia δ² of the inner one's: 𝓜 = [[1 + δ², δ²], [δ², δ²]].
 

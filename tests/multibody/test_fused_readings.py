@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import kfdyn.multibody as mb
 from kfdyn.errors import ModelError
+from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps import entry as entries
 from kfdyn.sweeps import loop, sincos, sweep
@@ -45,7 +46,7 @@ def poses(system, q):
         body = system.bodies[k]
         pose = out[int(system.parent[k])] @ placed(body.rotation, body.position)
         own = q[system.q_slice(body.hinge_name)]
-        if body.hinge.coordinates == mb.hinge.Coordinates.SCREWS:
+        if body.hinge.coordinates == Coordinates.SCREWS:
             for screw, angle in zip(body.hinge.screws, own):
                 twist = np.zeros((4, 4))
                 twist[:3, :3], twist[:3, 3] = skew(screw[:3]), screw[3:]

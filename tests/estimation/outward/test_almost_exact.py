@@ -156,10 +156,10 @@ def test_noises_of_1e_20_among_branches_of_1e_14(seed):
 
 def test_a_guess_that_the_score_is_lost_is_said_and_not_in_the_midst_of_a_fit(monkeypatch):
     """No tree is known any more whose rows stay strong; were there one, it would be told."""
-    from kfdyn.estimation.branching import near_exact
+    from kfdyn.estimation.branching import dual, near_exact
 
     monkeypatch.setattr(near_exact, "noise_left", lambda dual, rows: np.full(rows.at.size, 1e-13))
-    monkeypatch.setattr(near_exact, "_ROUNDS", 0)
+    monkeypatch.setattr(dual, "_ROUNDS", 0)
     tree, y = kf.Phylogeny.from_newick("((A:1,B:1)AB:1,C:2);"), [1.0, 2.0, 4.0]
     with pytest.warns(LostDigitsWarning, match=r"the score loses about 13 of its 16 digits at node \d") as told:
         _ = tree.brownian(error=1.0).smooth(y).score
