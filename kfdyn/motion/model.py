@@ -136,18 +136,6 @@ class MotionModel(NonlinearModel):
         for place_of in (self.bias_places, self.wrench_places):
             names += [f"{name}[{i}]" for name, place in place_of.items() for i in range(place.stop - place.start)]
 
-        def step(x: Array, w: Array, u: Array, k: Index) -> Array:
-            return self.advance(x, w, u, k)
-
-        if self.seen.sees_noise:
-
-            def observe(x: Array, w: Array, u: Array, k: Index) -> Array:
-                return self.read(x, w, u, k)
-        else:
-
-            def observe(x: Array, k: Index) -> Array:  # type: ignore[misc]
-                return self.read(x, np.zeros((len(x), nv + self._extra)), None, k)
-
         points = self.seen.points
         manifold: dict[str, Any] = {}
         if points.blocks:
@@ -159,7 +147,8 @@ class MotionModel(NonlinearModel):
         if self.stepper.points.blocks:
             manifold |= {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
         x0, P0 = self._start(prior)
-        super().__init__(step, observe, Q, self.seen.R, x0, P0, state_names=names, **manifold)
+        observe = self._observed if self.seen.sees_noise else self._seen_at_rest
+        super().__init__(self._stepped, observe, Q, self.seen.R, x0, P0, state_names=names, **manifold)
 
     @staticmethod
     def _walk(
@@ -208,6 +197,17 @@ class MotionModel(NonlinearModel):
             known = ["q", "v", *self.bias_places, *self.wrench_places]
             raise ModelError(f"there is no {of!r}; there are {', '.join(map(repr, known))}")
         return slice(place.start - nq + nv, place.stop - nq + nv)
+
+    # Methods, not functions of __init__, so that a model can be pickled.
+
+    def _stepped(self, x: Array, w: Array, u: Array, k: Index) -> Array:
+        return self.advance(x, w, u, k)
+
+    def _observed(self, x: Array, w: Array, u: Array, k: Index) -> Array:
+        return self.read(x, w, u, k)
+
+    def _seen_at_rest(self, x: Array, k: Index) -> Array:
+        return self.read(x, np.zeros((len(x), self.system.nv + self._extra)), None, k)
 
     # --- the manifold of states
 

@@ -1,5 +1,8 @@
 """Smoothed motions against dense least squares by Pinocchio and SciPy, linear algebra, and their own statistics."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -168,6 +171,17 @@ def test_a_payload_is_a_wrench_that_nobody_ordered():
     assert post.converged
     gap = post.wrenches["link_6"][-1][3:] - weight[3:]
     assert np.abs(gap).max() < 1.0 and (np.abs(gap) < 4 * post.std("link_6")[-1][3:]).all()
+
+
+def test_a_model_and_its_answer_can_be_sent_to_another_process():
+    arm = kf.models.double_pendulum()
+    for sensors in ([S.JointPosition(1e-4)], [S.JointPosition(1e-4), S.Accelerometer("lower", 0.1)]):
+        moves = kf.MotionModel(arm, 0.01, sensors, force_noise=np.ones(2))
+        y = [np.zeros((6, sensor.size(arm))) for sensor in sensors]
+        prior = (np.zeros(2), np.zeros(2), 0.1)
+        want = kf.iterated_kalman_smoother(moves, y, prior=prior)
+        for again in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+            assert np.array_equal(kf.iterated_kalman_smoother(again(moves), y, prior=prior).x, want.x)
 
 
 def test_what_cannot_be_is_named():
