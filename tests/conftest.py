@@ -1,8 +1,26 @@
 """A notebook is run as at a reader's, and yet the same at everybody's."""
 
+import sys
 import tempfile
 
+import numpy as np
 import pytest
+
+JAX_SETTINGS = (("jax_enable_x64", True, False), ("jax_disable_most_optimizations", True, False))
+
+
+@pytest.fixture(autouse=True)
+def _jax_in_doubles(request):
+    """In the bridge's tests alone; and what is run once is not to be compiled with care."""
+    jax = sys.modules.get("jax")
+    if jax is None or request.path.parent.name != "bridge":
+        yield
+        return
+    for setting, here, _ in JAX_SETTINGS:
+        jax.config.update(setting, here)
+    yield
+    for setting, _, elsewhere in JAX_SETTINGS:
+        jax.config.update(setting, elsewhere)
 
 
 @pytest.fixture
@@ -32,3 +50,9 @@ def run_notebook(monkeypatch):
             ).execute()
 
     return run
+
+
+@pytest.fixture
+def rng():
+    """Numbers that are the same every time."""
+    return np.random.default_rng(20)

@@ -100,12 +100,12 @@ def estimate_dynamics(
         made._straight = system, program, q
         return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
-    _expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     out = DynamicsEstimate.empty(problem)
     for group, left in means(problem, out):
         for members, factor in problem.parts_of(group, left):
             own = [reading[members] for reading in problem.readings]
             read_out(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
+    _expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     remember(problem)
     return out
 
