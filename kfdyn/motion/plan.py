@@ -190,7 +190,7 @@ class MotionPlan:
         keep = values > 1e-14 * values.max()
         return vectors[:, keep] * np.sqrt(values[keep])
 
-    @property
+    @cached_property
     def gains(self) -> Array:
         """Feedback gains (steps, nv, 2 nv): what τ(k) gains by a deviation of (q, v) at step k, in tangents."""
         return np.asarray(self._root @ self.linear.gains)

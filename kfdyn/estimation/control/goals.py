@@ -227,17 +227,16 @@ def feedback_terms(ss: StateSpace, rows: Rows, answers: Filtered) -> list[Array]
     With one linear weight a row the cost to go is ½ y*P⁺y + y*Z⁺μ − ½ μ*Θμ; the multipliers that meet the rows follow
     the state y, and the control follows them. Where fewer controls are left than a goal has rows, least squares.
     """
-    filt = answers
     theta = np.zeros((len(ss), len(rows.node), len(rows.node)))
     output, parent = ss.arrays.output, ss.tree.parent
     for k in ss.tree.order.tolist():  # children before parents
-        eps, nu = (part[:, output[k] : output[k + 1]] for part in (filt.eps, filt.nu))
+        eps, nu = (part[:, output[k] : output[k + 1]] for part in (answers.eps, answers.nu))
         theta[k] += eps @ nu.T
         if parent[k] >= 0:
             theta[parent[k]] += theta[k]
     out = []
     for k in range(len(ss)):
         unit, inverse = _inverse(theta[k], np.max(np.diagonal(theta[k])) * np.ones(len(rows.node)))
-        nu = filt.nu[:, output[k] : output[k + 1]]
-        out.append((nu * unit[:, None]).T @ inverse @ (filt.z_plus[k] * unit[:, None]))
+        nu = answers.nu[:, output[k] : output[k + 1]]
+        out.append((nu * unit[:, None]).T @ inverse @ (answers.z_plus[k] * unit[:, None]))
     return out
