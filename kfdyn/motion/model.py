@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear import arguments
@@ -19,7 +20,6 @@ from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
 from kfdyn.multibody.calls.arguments import configuration
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

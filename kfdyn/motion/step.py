@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, integrate, jacobian
@@ -16,8 +17,6 @@ from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
-
-Array = NDArray[np.float64]
 
 METHODS = ("euler", "implicit", "rk4")
 
