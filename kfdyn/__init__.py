@@ -84,6 +84,7 @@ _NAMES_OF = {
         "ScoreBatch",
         "SigmaPoints",
         "StateSpace",
+        "StateSpaceBatch",
         "StudentT",
         "Tree",
         "adjoint_mismatch",

@@ -39,6 +39,8 @@ _PLACES = {
     "inference.smoothed": ("Smoothed",),
     "inference.smoother": ("bryson_frazier",),
     "model.state_space": ("StateSpace",),
+    "batches.model": ("StateSpaceBatch",),
+    "batches.results": ("FilteredModels", "ScoredModels", "SmoothedModels"),
     "model.tree": ("Tree",),
 }
 

@@ -108,7 +108,11 @@ def told_of_edges() -> Iterator[None]:
     try:
         yield
     except KfdynError as error:
-        told = re.sub(r"^Q of node (\d+)", lambda m: f"Q[{int(m[1]) - 1}]" if int(m[1]) else "P0", str(error))
+        told = re.sub(
+            r"^(model \d+: )?Q of node (\d+)",
+            lambda m: (m[1] or "") + (f"Q[{int(m[2]) - 1}]" if int(m[2]) else "P0"),
+            str(error),
+        )
         raise type(error)(told) from None
 
 

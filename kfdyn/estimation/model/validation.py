@@ -131,7 +131,7 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
         if wrong.size:
             raise _not_semidefinite(tree, name, packed.node(int(wrong[0])), flat[wrong[0]])
         return
-    if sizes.size >= _MANY and _clearly_positive(flat, sizes):
+    if sizes.size >= _MANY and clearly_covariances(flat, sizes):
         return
     blocks = Blocks(flat, sizes, sizes)
     for nodes, stack in blocks.grouped():
@@ -158,7 +158,7 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
             raise _not_semidefinite(tree, name, k, lowest)
 
 
-def _clearly_positive(flat: FloatArray, sizes: IntArray) -> bool:
+def clearly_covariances(flat: FloatArray, sizes: IntArray) -> bool:
     """Whether all blocks are exactly symmetric and positive definite beyond doubt: one compiled look, no verdict."""
     from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
 

@@ -120,6 +120,12 @@ class Column:
         for i in loop(self.size):
             self[i] = 0.0
 
+    def keep(self, condition):
+        """All becomes 0 in lanes where the condition does not hold; a number alone is asked for where it does."""
+        if self.count > 1:
+            for i in loop(self.size):
+                self[i] = where(condition, self[i], 0.0)
+
     def row(self):
         """All in small_blocks."""
         return Row.load(self.memory, 0, self.size)
