@@ -12,7 +12,7 @@ from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, real_array
 from kfdyn.estimation.model.chain import told_of_edges
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
-from kfdyn.estimation.model.validation import clearly_covariances
+from kfdyn.estimation.model.validation import surely_covariances
 
 _NAMES = ("phi", "H", "Q", "R")
 
@@ -265,7 +265,7 @@ def _packed(like: StateSpace, name: str, given: Any) -> Blocks:
     if array is not None and array.shape[1:] == (len(like), *shape):
         array = real_array(array, name)
         flat = np.array(array if name != "phi" else array[:, like.tree.parent >= 0]).reshape(len(array), -1)
-        sure = name in ("phi", "H") or clearly_covariances(flat.reshape(-1), np.tile(own.rows, len(array)))
+        sure = name in ("phi", "H") or surely_covariances(flat.reshape(-1), np.tile(own.rows, len(array)))
         if sure and np.isfinite(flat).all():
             return own.packed().like(flat)
     found = []

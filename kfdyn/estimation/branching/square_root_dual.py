@@ -38,7 +38,7 @@ from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.inference.square_root import RootRiccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
-from kfdyn.estimation.model.covariance_factors import Factors
+from kfdyn.estimation.model.covariance_factors import Factor, Factors
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
@@ -199,5 +199,5 @@ def state_space_with_leaves(model: OutwardTree, branches: Branches, noisy: list[
     Q += [np.repeat(np.eye(rows.C.shape[1])[None], rows.at.size, axis=0).ravel() for rows in noisy]
     root = np.concatenate(Q)
     ss = StateSpace.trusted(Tree(parent, names), n, m, np.concatenate(phi), H, root, R)
-    ss.__dict__.update(factors=Factors(root, None))
+    ss.__dict__.update(factors=Factors(Factor(ss.Q.like(root)), None))
     return ss

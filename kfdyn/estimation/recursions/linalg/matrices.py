@@ -80,7 +80,12 @@ class Turned:
     """The transpose of a matrix, as one looks at it."""
 
     def __init__(self, A):
-        self.A, self.shape, self.count = A, (A.shape[1], A.shape[0]), A.count
+        self.A, self.shape = A, (A.shape[1], A.shape[0])
+
+    @property
+    def count(self):
+        """How many lanes each number has."""
+        return self.A.count
 
     def __getitem__(self, place):
         return self.A[place[1], place[0]]
