@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.control.lqr import lqr
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.motion.model import MotionModel
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 _HALVINGS = 12
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear import arguments
@@ -19,7 +20,6 @@ from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
 from kfdyn.multibody.calls.arguments import configuration
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -48,8 +48,10 @@ class MotionModel(NonlinearModel):
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
         The step, that of :func:`kfdyn.simulate`. "implicit" is MuJoCo's Euler step with damping.
-    damping, stiffness : bool or (nv,)
-        True: those of the system; off if not given, as in ``simulate``.
+    damping, stiffness, friction : bool or (nv,)
+        True: those of the system; off if not given, as in ``simulate``. Coulomb friction is −μ tanh(v/v₀).
+    friction_speed : float
+        v₀.
     rest : (nq,), optional
         Where springs are at rest.
     gravity : (3,), optional
@@ -97,13 +99,17 @@ class MotionModel(NonlinearModel):
         method: str = "euler",
         damping: bool | ArrayLike = False,
         stiffness: bool | ArrayLike = False,
+        friction: bool | ArrayLike = False,
+        friction_speed: float = 0.01,
         rest: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         biases: Mapping[Any, tuple[Any, Any]] | None = None,
         wrenches: Mapping[str, tuple[Any, Any]] | None = None,
         prior: tuple[Any, Any, Any] | None = None,
     ) -> None:
-        self.stepper = Stepper(system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()))
+        self.stepper = Stepper(
+            system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()), friction, friction_speed
+        )
         self.system, self.dt = system, self.stepper.dt
         self.seen = Readings(system, sensors)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, Extended, joint, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows, finite
 from kfdyn.estimation.nonlinear.recursions import linearly_corrected
@@ -20,8 +20,6 @@ from kfdyn.motion import recursions
 
 if TYPE_CHECKING:
     from kfdyn.motion.model import MotionModel
-
-Array = NDArray[np.float64]
 
 
 class Picked:

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import MotionSensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.control.lqr import lqr
@@ -21,8 +22,6 @@ from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-
-Array = NDArray[np.float64]
 
 
 class Goal(NamedTuple):

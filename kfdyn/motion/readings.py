@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
@@ -17,8 +18,6 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
 from kfdyn.multibody.tangents import Block, Points
 from kfdyn.spatial import skew
-
-Array = NDArray[np.float64]
 
 
 class Felt(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion import recursions
@@ -17,8 +18,6 @@ from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
-
-Array = NDArray[np.float64]
 
 METHODS = ("euler", "implicit", "rk4")
 _BEYOND = 1e50  # no robot is there
@@ -83,6 +82,10 @@ class Stepper:
         ``system.gravity`` if not given.
     wrenches : sequence of str
         Bodies or frames at which a force [moment; force], world axes, acts beside the generalised force.
+    friction : bool or (nv,)
+        Coulomb friction μ, regularised: −μ tanh(v/v₀). True: that of the system.
+    friction_speed : float
+        v₀.
     """
 
     def __init__(
@@ -95,6 +98,8 @@ class Stepper:
         rest: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         wrenches: Sequence[str] = (),
+        friction: bool | ArrayLike = False,
+        friction_speed: float = 0.01,
     ) -> None:
         expect_system(system)
         if isinstance(system, FlexibleSystem):
@@ -112,6 +117,10 @@ class Stepper:
         self.points = Points.of(system)
         self.gravity = None if gravity is None else checked(system, gravity, (3,), "gravity")
         self.B, self.K = _per_dof(system, damping, "damping"), _per_dof(system, stiffness, "stiffness")
+        self.mu = _per_dof(system, friction, "friction")
+        if not (np.ndim(friction_speed) == 0 and 0.0 < friction_speed < np.inf):
+            raise ModelError(f"friction_speed must be a positive number, got {friction_speed!r}")
+        self.slow = float(friction_speed)
         turning = np.ones(system.nv, bool)
         turning[self.points._tangents] = False
         if (self.K[turning] != 0).any():
@@ -120,6 +129,7 @@ class Stepper:
             )
         drag = self.B + self.dt * self.K if method == "implicit" else self.B
         self.drag, self.sprung = (drag if drag.any() else None), bool(self.K.any())
+        self.rubs = bool(self.mu.any())
         self.rest = system.neutral() if rest is None else configuration(system, rest)
         for frame in wrenches:
             system.locate(frame)
@@ -137,6 +147,8 @@ class Stepper:
     def _forces(self, q: Array, v: Array, tau: Array, wrench: Array | None) -> Array:
         """Generalised forces of motors, dampers, springs and wrenches."""
         total = tau if self.drag is None else tau - self.drag * v
+        if self.rubs:
+            total = total - self.mu * np.tanh(v / self.slow)
         if self.sprung:
             total = total - self.K * self.points.minus(q, np.broadcast_to(self.rest, q.shape))
         for i, frame in enumerate(self.wrenches):
@@ -181,6 +193,8 @@ class Stepper:
         a_q, a_v, a_tau = self._slopes(q, v, forces)
         if self.drag is not None:
             a_v = a_v - a_tau * self.drag
+        if self.rubs:
+            a_v = a_v - a_tau * (self.mu / self.slow / np.cosh(np.minimum(np.abs(v / self.slow), 350.0)) ** 2)[:, None]
         if self.sprung:
             a_q = a_q - a_tau * self.K
         a_f = None
@@ -195,7 +209,7 @@ class Stepper:
 
     def linear_acceleration_of_one(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
         """The same for one state (nq,), (nv,) without wrenches: a, ∂a/∂q, ∂a/∂v, ∂a/∂τ."""
-        if self.drag is not None or self.sprung:
+        if self.drag is not None or self.sprung or self.rubs:
             a, a_q, a_v, a_tau, _ = self.linear_acceleration(q[None], v[None], tau[None])
             return a[0], a_q[0], a_v[0], a_tau[0]
         try:
@@ -298,7 +312,7 @@ def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:
 
 
 def _per_dof(system: System, given: bool | ArrayLike, name: str) -> Array:
-    """Damping or stiffness of each dof, (nv,)."""
+    """Damping, stiffness or friction of each dof, (nv,)."""
     if given is False or given is None:
         return np.zeros(system.nv)
     array = np.asarray(getattr(system, name) if given is True else given, np.float64)
@@ -319,6 +333,8 @@ def step_derivatives(
     stiffness: bool | ArrayLike = False,
     rest: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    friction: bool | ArrayLike = False,
+    friction_speed: float = 0.01,
 ) -> StepDerivatives:
     """Take one step of ``kf.simulate`` from many states, with its exact Jacobians.
 
@@ -343,6 +359,10 @@ def step_derivatives(
         Where springs are at rest; neutral if not given.
     gravity : (3,), optional
         ``system.gravity`` if not given.
+    friction : bool or (nv,)
+        Coulomb friction μ, regularised: −μ tanh(v/v₀). True: that of the system.
+    friction_speed : float
+        v₀.
 
     Returns
     -------
@@ -360,7 +380,9 @@ def step_derivatives(
     array([[0.005],
            [0.05 ]])
     """
-    stepper = Stepper(system, dt, method, damping, stiffness, rest, gravity)
+    stepper = Stepper(
+        system, dt, method, damping, stiffness, rest, gravity, friction=friction, friction_speed=friction_speed
+    )
     arrays: list[Any] = [
         configuration(system, q), checked(system, v, (system.nv,), "v"), checked(system, tau, (system.nv,), "tau"),
     ]  # fmt: skip

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.coordinates.configuration import difference
@@ -21,8 +22,6 @@ from kfdyn.spatial import (
     quaternion_to_matrix,
     skew,
 )
-
-Array = NDArray[np.float64]
 
 CONJUGATE = np.array([-1.0, -1.0, -1.0, 1.0])
 _MOST_TERMS = 80
