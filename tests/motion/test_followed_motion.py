@@ -30,7 +30,14 @@ def readings(model, N, seed=0):
 
 @pytest.mark.parametrize("kind", ["extended", "unscented"])
 @pytest.mark.parametrize(
-    "more", [{}, {"method": "implicit", "damping": 0.3}, {"damping": 0.2, "stiffness": 3.0}, {"gravity": [0, 0, 0]}, {"friction": 0.2}]
+    "more",
+    [
+        {},
+        {"method": "implicit", "damping": 0.3},
+        {"damping": 0.2, "stiffness": 3.0},
+        {"gravity": [0, 0, 0]},
+        {"friction": 0.2},
+    ],
 )
 def test_the_short_way_is_the_long_way(kind, more, monkeypatch):
     arm = kf.models.puma560()
