@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.quantities import Claim
 from kfdyn.duality.stream import Moments, Plan, stream
-
-Array = NDArray[np.float64]
 
 
 def collect(plan: Plan, samples: int, client: Any, a: Claim, progress: bool | None) -> tuple[Moments, Array]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kfdyn.duality.collect import collect
 from kfdyn.duality.dictionary import fill
@@ -33,8 +33,6 @@ from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.loops.closure import expect_closed
-
-Array = NDArray[np.float64]
 
 
 class Client(Protocol):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
@@ -16,8 +17,6 @@ from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-Array = NDArray[np.float64]
 
 
 class Robot(NamedTuple):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.outcomes import Outcome
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.stream import Sums, block_index
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test
 from kfdyn.estimation.consistency.entry_score import entry_score
-
-Array = NDArray[np.float64]
 
 
 def mean_entries_test(

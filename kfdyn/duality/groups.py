@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.model.turned import of_vectors
 
-Array = NDArray[np.float64]
 Starts = NDArray[np.int64]
 
 _ROUNDED = 1e-12  # how exactly a rigid body's steps show what they are

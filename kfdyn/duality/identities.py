@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.duality.natural_units import in_natural_units
 from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.symbols import Symbols
 from kfdyn.estimation import StateSpace, kalman_filter
 
-Array = NDArray[np.float64]
 Residual = Callable[[Symbols], float]
 
 #: A residual above this is no rounding, for models whose covariances have conditions below 1e6; for others see

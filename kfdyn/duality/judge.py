@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.entry_tests import entries_test, mean_entries_test, standardised_errors
 from kfdyn.duality.innovation_tests import nees_test, nis_tests, whiteness_tests
 from kfdyn.duality.outcomes import Finding, Group, Judgement, Outcome
@@ -17,8 +17,6 @@ from kfdyn.duality.stream import Moments, Plan, Sums
 from kfdyn.errors import ModelError
 from kfdyn.estimation.consistency.moments import whitened_covariance_test, whitened_mean_test
 from kfdyn.estimation.consistency.whitening import Whitening, whitening
-
-Array = NDArray[np.float64]
 
 
 def judge(

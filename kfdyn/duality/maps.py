@@ -9,13 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.estimation import Operator, Operators, StateSpace
 from kfdyn.estimation.inference.factor import apply_lower
 from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.estimation.model.covariance_factors import square_root
 from kfdyn.estimation.operators.covariances import Covariance
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

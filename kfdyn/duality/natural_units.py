@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.groups import group_norm, spread, unit_groups
 from kfdyn.estimation import Covariances, StateSpace
-
-Array = NDArray[np.float64]
 
 
 class NaturalUnits(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.duality.invert import inverse as invert
 from kfdyn.duality.maps import Gram
 from kfdyn.duality.natural_units import natural_units
@@ -19,8 +20,6 @@ from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

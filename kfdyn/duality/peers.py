@@ -6,16 +6,14 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.invert import inverse as invert
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
 from kfdyn.io.mjcf import compile_mjcf
 from kfdyn.io.source import Source
 from kfdyn.multibody import Origin, System
-
-Array = NDArray[np.float64]
 
 
 class Answer(NamedTuple):

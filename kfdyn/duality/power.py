@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.roots import root_limit
 from kfdyn.estimation.consistency.entry_score import entry_score
 from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
-
-Array = NDArray[np.float64]
 
 _CORRELATIONS = np.linspace(-1.0, 1.0, 401)
 _HALVINGS = 60

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.duality.quantities import Claim
 from kfdyn.duality.rounding import EPS, ROUNDINGS, condition_by_node
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation import StateSpace
-
-Array = NDArray[np.float64]
 
 _NO_DIGIT = 0.1  # part of 𝓜⁻¹ that rounding may move: beyond it not one digit can be confirmed
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
 from kfdyn.duality.outcomes import Finding, Group, Outcome
 from kfdyn.duality.parties import Party
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
-
-Array = NDArray[np.float64]
 
 
 _SHOWN = 64  # coordinates that a verdict prints; JSON has all

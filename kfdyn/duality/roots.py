@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-
-Array = NDArray[np.float64]
 
 _DEEP = 45.0  # e-foldings of the density after which nothing is left of a tail
 _POINTS = 1025

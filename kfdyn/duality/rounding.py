@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.groups import Starts, group_gains, group_norm, group_norms, spread, unit_groups
 from kfdyn.estimation import Covariances, InnovationsFactor, StateSpace
 from kfdyn.estimation.model.blocks import Blocks
-
-Array = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
 #: Constant of the bound: roundings along a path from leaf to root, and of six-dimensional products.

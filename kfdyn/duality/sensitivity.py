@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.power import pair_error, root_error, variance_error, whole_error
-
-Array = NDArray[np.float64]
 
 
 class Detectable(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.maps import Given
 from kfdyn.duality.outcomes import Outcome
 from kfdyn.duality.quantities import Claim
@@ -14,8 +14,6 @@ from kfdyn.duality.roots import roots_test
 from kfdyn.duality.stream import Sums
 from kfdyn.estimation.consistency import largest_entry_test
 from kfdyn.estimation.consistency.whitening import Whitening
-
-Array = NDArray[np.float64]
 
 
 def sharpest_tests(

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.duality.quantities import QUANTITIES, claims, sample
 from kfdyn.estimation import StateSpace
-
-Array = NDArray[np.float64]
 
 #: Dimensions up to which a scatter matrix is kept whole, of states and of outputs (𝓜⁻¹ is worth more time).
 DENSE_STATES, DENSE_OUTPUTS = 640, 1024

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.inverse import by_engine
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 def bias_forces(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
 from kfdyn.dynamics.solving.forest import States
@@ -18,8 +19,6 @@ from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Answers
 from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.flexible import expect_rigid
-
-Array = NDArray[np.float64]
 
 
 class ForwardDerivatives(NamedTuple):

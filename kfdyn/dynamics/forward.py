@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, hinge_without_inertia
 from kfdyn.dynamics.solving.kinds import own_way
@@ -19,8 +20,6 @@ from kfdyn.multibody.parts.body import as_floats
 
 if TYPE_CHECKING:
     from kfdyn.estimation import Filtered, Smoothed
-
-Array = NDArray[np.float64]
 
 
 def forward_dynamics(

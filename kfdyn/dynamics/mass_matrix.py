@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method
 from kfdyn.dynamics.solving.kinds import own_way
@@ -15,7 +16,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.results import filled
 
-Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.mass_matrix import mass_matrix
@@ -16,8 +17,6 @@ from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.parts.body import as_floats
-
-Array = NDArray[np.float64]
 
 
 class Modes(NamedTuple):

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody import System
 
-Array = NDArray[np.float64]
 MOST_TRIANGLES = 60_000  # of one shape: what a browser turns without stuttering
 
 

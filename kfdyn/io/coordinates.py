@@ -14,8 +14,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.io.loaded import listed
 from kfdyn.multibody import System
@@ -24,8 +25,6 @@ from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import RANK_TOLERANCE
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
-
-Array = NDArray[np.float64]
 
 W_FIRST, W_LAST = [3, 0, 1, 2], [1, 2, 3, 0]  # (x, y, z, w) -> (w, x, y, z), and back
 SWAPPED = np.eye(6)[[3, 4, 5, 0, 1, 2]]  # [angular; linear] <-> [linear; angular]

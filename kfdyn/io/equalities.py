@@ -7,15 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.io.loaded import Mimic, listed
 from kfdyn.io.mjcf_bodies import W_LAST, MjBodies, MjNames
 from kfdyn.multibody import Coupling, Frame, Loop, Pose
 from kfdyn.spatial import quaternion_to_matrix
-
-Array = NDArray[np.float64]
 
 #: What a hinge follows that is locked where it is.
 NOTHING = ""

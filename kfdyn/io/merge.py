@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody import Body, Frame, Pose
 from kfdyn.multibody.parts.body import IDENTITY
 from kfdyn.spatial import rigid_transform, transform_inertia
-
-Array = NDArray[np.float64]
 
 
 class Merged(NamedTuple):

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.io.merge import Merged
 from kfdyn.multibody import Body, Frame, Hinge, Pose
 from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
-
-Array = NDArray[np.float64]
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 W_LAST = [1, 2, 3, 0]  # (w, x, y, z) -> (x, y, z, w)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.io.coordinates import Kind, Pair, Pairing, State, expect_model_of
 from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 QUATERNIONS = {FREE: 7, BALL: 4}
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.io.loaded import Loaded, Mimic
 from kfdyn.io.screws import Step, steps
@@ -20,8 +21,6 @@ from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.parts.coupling import told
 from kfdyn.multibody.system import PER_DOF
 from kfdyn.spatial import inertia_parameters
-
-Array = NDArray[np.float64]
 
 LARGEST = float(np.finfo(float).max)  # what other tools read and write where there is no limit
 # Characters that XML 1.0 cannot hold, not even escaped.

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.io.urdf import planar_axes
 from kfdyn.multibody import Body
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import PER_DOF
-
-Array = NDArray[np.float64]
 
 UNIT = 1e-12  # of lengths that must be 1 or 0 but for rounding
 

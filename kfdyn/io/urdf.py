@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.io.equalities import couplings_of
 from kfdyn.io.loaded import Loaded, Mimic, indefinite_notes, listed
@@ -26,8 +27,6 @@ from kfdyn.spatial import (
     spatial_inertia,
     validate_inertia,
 )
-
-Array = NDArray[np.float64]
 
 FLOATING_BASE = "floating_base"
 ROUNDING = 1e-12  # of the largest moment

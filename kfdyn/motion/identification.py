@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.score import score
@@ -18,8 +19,6 @@ from kfdyn.estimation.nonlinear.trajectory import Linearised, Trajectory
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.parameters import Parameters
 from kfdyn.motion.result import MotionSmoothed
-
-Array = NDArray[np.float64]
 
 _STEP = 1e-4  # of free numbers, for the model's linearisation: leaves 1e-9 of cubic terms and 1e-12 of rounding
 _INFORMATION_STEP = 1e-3  # of free numbers, for differences of the gradient

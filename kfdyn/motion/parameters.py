@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import mass_matrix
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion.model import MotionModel
@@ -18,8 +18,6 @@ from kfdyn.motion.readings import Readings
 from kfdyn.motion.regressor import TEN, inertia_of, ten_of
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody.system import rebuilt
-
-Array = NDArray[np.float64]
 
 _DEFINITE = 1e-9  # of the largest second moment: below it the mass lies in a plane, on a line or in a point
 _TINY = 1e-30  # an imaginary step

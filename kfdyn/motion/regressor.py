@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_pose, frame_velocity, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.flexible.rigid import expect_rigid
 from kfdyn.spatial import skew
-
-Array = NDArray[np.float64]
 
 #: Names of the ten numbers, in their order: mass, first moments m c, and moments of inertia about the body's origin.
 TEN = ("m", "h_x", "h_y", "h_z", "I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
@@ -16,7 +16,6 @@ from kfdyn.multibody.parts.hinge import Coordinates
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Axes whose directions differ by less are meant to be parallel: files give angles with some ten digits.
 PARALLEL = 1e-9

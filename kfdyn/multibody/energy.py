@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import batch, checked, configuration
 from kfdyn.multibody.calls.kernel import Kernel, known
@@ -14,8 +15,6 @@ from kfdyn.multibody.calls.overflow import expect_finite, overflow
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:

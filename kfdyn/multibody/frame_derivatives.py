@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.kinematics import jacobian
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 class VelocityDerivatives(NamedTuple):

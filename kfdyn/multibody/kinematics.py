@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import checked, expect_system
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.prepared import frame_of, model_of
@@ -15,7 +16,6 @@ from kfdyn.multibody.calls.prepared import frame_of, model_of
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

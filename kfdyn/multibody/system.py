@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.calls.layout import pack
 from kfdyn.multibody.coordinates.expansion import Places, expansion_of
@@ -31,7 +32,6 @@ from kfdyn.multibody.parts.parts_of_systems import (
 from kfdyn.multibody.system_text import as_html, as_text
 from kfdyn.spatial import TriangleInequalityWarning
 
-Array = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)
 #: Where kinds of systems that compiled code knows keep the address of what was prepared.
 SLOTS = {"tree": "address", "geared": "gears", "curved": "cams"}

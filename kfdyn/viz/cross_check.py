@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.viz.style import COLORS
 from kfdyn.viz.text import literal
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 BLUE, ORANGE, GREY = COLORS["blue"], COLORS["orange"], COLORS["grey"]
 _LABELLED = 16  # outputs up to which each gets its name on the axis

@@ -30,7 +30,9 @@ def their_problem(system, tmp_path, dt, steps, x0, target, motors, torque_var, g
     effort = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, len(motors)))
     run.addCost("effort", effort, 1.0 / (torque_var * dt))  # it weighs running costs by dt
     end.addCost(
-        "goal", crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, target, len(motors))), 1 / goal_var
+        "goal",
+        crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, target, len(motors))),
+        1 / goal_var,
     )
     actions = [
         crocoddyl.IntegratedActionModelEuler(

@@ -193,9 +193,13 @@ def test_what_cannot_be_is_named():
     with pytest.raises(ModelError, match=r"q0\[0\] = 0 is outside of position_limits 1 to 2"):
         kf.plan_motion(*plan, goals, 1.0, position_limits=(1.0, 2.0))
     with pytest.raises(ModelError, match=r"no plan keeps all limits: torque of joint_\d [≤≥] -?3 at step"):
-        kf.plan_motion(arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, torque_limits=3.0)
+        kf.plan_motion(
+            arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, torque_limits=3.0
+        )
     with pytest.raises(ModelError, match=r"no plan keeps all limits: v\[joint_\d\] ≤ 0.2 at step"):
-        kf.plan_motion(arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, velocity_limits=0.2)
+        kf.plan_motion(
+            arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, velocity_limits=0.2
+        )
     with pytest.raises(ModelError, match="tolerance positive"):
         kf.plan_motion(*plan, goals, 1.0, tolerance=0.0)
 

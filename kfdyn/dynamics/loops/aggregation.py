@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.coupling import told
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

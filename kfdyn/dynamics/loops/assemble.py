@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
@@ -22,8 +23,6 @@ from kfdyn.multibody.loops.closure import (
     warn_left_open,
     worst_gap,
 )
-
-Array = NDArray[np.float64]
 
 
 class Impact(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
 from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
 from kfdyn.dynamics.loops.reduced import by_embedding
@@ -22,8 +23,6 @@ from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_tables
-
-Array = NDArray[np.float64]
 
 #: Accelerations, forces and ranks of a tree with loops. The loops' rows are filtered as forces and change the
 #: innovations before the one scatter (THEORY section 12). Not decided are states whose rows are neither clearly

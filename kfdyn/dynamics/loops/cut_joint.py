@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.responses import responses
 from kfdyn.dynamics.solving.forest import States
@@ -25,8 +26,6 @@ from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.loops.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
 from kfdyn.multibody.loops.loop_tables import loop_readings
 from kfdyn.multibody.parts.body import as_floats
-
-Array = NDArray[np.float64]
 
 # Eigenvalues of the scaled Ω + R below this are zero: they are squares, and rounding leaves some 1e-15 of them.
 RANK = 1e-12

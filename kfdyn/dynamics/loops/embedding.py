@@ -16,16 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.aggregation import Node, Plan, plan
 from kfdyn.dynamics.loops.freedom import Freedom, Rows, freedom
 from kfdyn.dynamics.solving.blocks import Blocks, body_blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

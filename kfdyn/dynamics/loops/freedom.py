@@ -8,13 +8,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.aggregation import Node, described
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System, integrate
 from kfdyn.multibody.loops.closure import Ranked, column_units, expect_closed, loop_slices, row_units
 from kfdyn.multibody.loops.loop_tables import loop_readings
-
-Array = NDArray[np.float64]
 
 # Radians or so: how far nearby is.
 NEARBY = 1e-4

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.loops.embedding import embedded_forest
 from kfdyn.dynamics.mass_matrix import mass_matrix
@@ -17,8 +18,6 @@ from kfdyn.multibody.calls.arguments import expect_system
 
 if TYPE_CHECKING:
     from kfdyn.estimation import InnovationsFactor, StateSpace
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.solving.forest import States, hinges_without_inertia, moved_by, told_place
@@ -14,7 +15,6 @@ from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.loops.closure import CONSISTENT, Ranked, column_units, row_units
 from kfdyn.multibody.loops.loop_tables import loop_readings
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.forward import by_engine
 from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
@@ -30,8 +31,6 @@ from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.flexible import expect_rigid
-
-Array = NDArray[np.float64]
 
 
 def explain_mass_matrix(states: States, method: str = "composite") -> dict[str, Array]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import difference
 from kfdyn.multibody.flexible import expect_rigid
-
-Array = NDArray[np.float64]
 
 #: position, rate and acceleration of a hinge at time t
 Course = Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
@@ -20,7 +21,6 @@ from kfdyn.multibody.links import open_terms
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
 
-Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
 
 

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
-
-Array = NDArray[np.float64]
 
 
 class References(NamedTuple):

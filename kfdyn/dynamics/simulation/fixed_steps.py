@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
@@ -16,8 +16,6 @@ from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step
 from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import FlexibleSystem
-
-Array = NDArray[np.float64]
 
 
 def _symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:

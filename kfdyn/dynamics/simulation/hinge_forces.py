@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: Time in which a stop of the default stiffness brings its hinge to rest, s.

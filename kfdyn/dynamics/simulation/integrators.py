@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.multibody import System, integrate
-
-Array = NDArray[np.float64]
 
 
 class Step(NamedTuple):

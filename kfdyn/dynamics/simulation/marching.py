@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.solving.forest import DENSE
@@ -19,7 +20,6 @@ from kfdyn.multibody.calls.kernel import FINE, Kernel, known
 from kfdyn.multibody.calls.prepared import model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _GEARED = "kfdyn.dynamics.recursions.coupled.geared_march"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import hinge_forces
@@ -16,8 +17,6 @@ from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.parts.armature import with_armature as with_armature
 from kfdyn.multibody.parts.coupling import told
 from kfdyn.multibody.parts.hinge import Coordinates
-
-Array = NDArray[np.float64]
 
 
 def motion(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.assemble import project
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System, frame_pose
 from kfdyn.multibody.loops.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
 from kfdyn.multibody.loops.loop import Loop
-
-Array = NDArray[np.float64]
 
 
 def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array]:

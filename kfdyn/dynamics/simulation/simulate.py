@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
 from kfdyn.dynamics.simulation.driven import Course
 from kfdyn.dynamics.simulation.driven import driven as follow
@@ -24,8 +25,6 @@ from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.parts.body import as_floats
-
-Array = NDArray[np.float64]
 
 ADAPTIVE = get_args(Solver)
 

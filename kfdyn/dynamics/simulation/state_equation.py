@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
@@ -13,8 +14,6 @@ from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
-
-Array = NDArray[np.float64]
 
 
 def state_derivative(system: System, x: ArrayLike, u: ArrayLike | None = None) -> Array:

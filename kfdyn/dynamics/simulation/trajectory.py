@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import System, center_of_mass
-
-Array = NDArray[np.float64]
 
 # Of the energies, in ε: what sums over some bodies and steps leave.
 ROUNDING = 32 * np.finfo(float).eps

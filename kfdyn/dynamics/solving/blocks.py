@@ -6,14 +6,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.multibody import LinkTerms
 from kfdyn.multibody.links import open_terms
 from kfdyn.spatial import skew
-
-Array = NDArray[np.float64]
 
 
 class Blocks(NamedTuple):

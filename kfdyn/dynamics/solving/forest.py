@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import forest_of
 from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.kinds import own_way
@@ -19,8 +20,6 @@ from kfdyn.multibody.calls.states import States as Bound
 from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
-
-Array = NDArray[np.float64]
 
 # Nodes per part, some 1.5 kB each with all that the filter keeps: enough that the calls around a sweep cost little,
 # few enough for the cache of a core (measured: 512 takes twice the time, 65536 no less).

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.kinds import own_way
@@ -15,8 +14,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible import expect_rigid
-
-Array = NDArray[np.float64]
 
 
 class Solver(Kernel):

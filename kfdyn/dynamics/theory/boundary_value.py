@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_estimation
 from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.errors import ShapeError, SingularError
@@ -18,8 +19,6 @@ from kfdyn.multibody import System
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
-
-Array = NDArray[np.float64]
 
 
 class BoundaryValueSolution(NamedTuple):

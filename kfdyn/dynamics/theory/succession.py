@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.calls.arguments import expect_system
-
-Array = NDArray[np.float64]
 
 
 def succession(system: System) -> list[list[list[int]]]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filtered import Filtered
@@ -15,8 +15,6 @@ from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.model.state_space import StateSpace
-
-Array = NDArray[np.float64]
 
 #: A row whose response is below this part of what its node's state can be moved by is out of reach.
 REACH = 1e-12

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.control.goals import Rows, Solved, solve
 from kfdyn.estimation.control.problem import Problem
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.model.state_space import StateSpace
-
-Array = NDArray[np.float64]
 
 MOST_STEPS = 100
 #: Gaps s z, relative to the numbers that make them up, from which on the interior point tells which limits are active;

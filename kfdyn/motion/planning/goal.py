@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import MotionSensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 class Goal(NamedTuple):

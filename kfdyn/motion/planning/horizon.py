@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.motion.planning.goal import Goal
 from kfdyn.motion.planning.plan import plan_motion
 from kfdyn.motion.planning.result import MotionPlan
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 class Mpc:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.goal import Goal, listed
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-
-Array = NDArray[np.float64]
 
 
 class Reached(NamedTuple):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 class Bounds(NamedTuple):
@@ -87,6 +85,6 @@ class Bounds(NamedTuple):
         if bad.size:
             i, (lower, upper) = int(bad[0]), self.position
             raise ModelError(
-                f"q0[{i}] = {x[i]:.6g} is outside of position_limits {lower[i]:.6g} to {upper[i]:.6g}; begin within, or "
-                "widen them"
+                f"q0[{i}] = {x[i]:.6g} is outside of position_limits {lower[i]:.6g} to {upper[i]:.6g}; begin within, "
+                "or widen them"
             )

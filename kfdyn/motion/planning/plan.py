@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.arguments import covariance
 from kfdyn.motion.model import MotionModel
@@ -18,8 +19,6 @@ from kfdyn.motion.planning.search import Search
 from kfdyn.motion.planning.shooting import Shooting
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-
-Array = NDArray[np.float64]
 
 
 def plan_motion(
@@ -120,7 +119,7 @@ def plan_motion(
     if effort.ndim != 2 or not effort.any():
         raise ModelError(
             "torque_cov must be one covariance for all steps, and not all 0: nothing would move the plan; 100 is "
-            "\"ten newton metres are much\""
+            '"ten newton metres are much"'
         )
     model = MotionModel(system, dt, [goal.sensor for goal in asked], effort, **options)
     y = model.check_readings([goal.readings(system, int(steps)) for goal in asked])[0]
@@ -147,7 +146,7 @@ def _root(W: Array, bounds: Bounds) -> Array:
 
 def _start(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tuple[Array, Array]:
     """States and controls to begin with: held at rest, or the torques that given states take."""
-    model, system = shooting.model, shooting.model.system
+    system = shooting.model.system
     shape = (shooting.steps + 1, shooting.nx)
     if isinstance(start, MotionPlan):
         x, s = start.found.point.x.copy(), start.found.point.s

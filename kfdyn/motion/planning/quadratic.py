@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.control.goals import Rows, Solved, solve
 from kfdyn.estimation.control.limits import Limits, solve_within
@@ -17,8 +18,6 @@ from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
-
-Array = NDArray[np.float64]
 
 #: How often the set of limits that press may be corrected before the interior point is asked.
 CORRECTIONS = 30
@@ -30,7 +29,7 @@ class Quadratic(NamedTuple):
     """min Σ ½ x*Q x + q*x + ½ r u*u + g*u + u*M x(k − 1),  x(k) = A x(k − 1) + B u(k) + c(k), x before the first 0.
 
     Arrays (P, N, ...) of P problems; r (P,); ``rows`` C x = value, and ``x_limits``, are those of one problem alone.
-    Where ``clipped`` (P,), what is negative in the weights Q − M*M/r of the states becomes 0, so that there is a minimum.
+    Where ``clipped`` (P,), what is negative in the weights Q − M*M/r of states becomes 0, so that there is a minimum.
     """
 
     A: Array
@@ -146,7 +145,7 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
         A = A - B @ (inverse * M)
         Q, q = Q.copy(), q.copy()
         Q[:, :-1] -= np.swapaxes(M[:, 1:], 2, 3) @ (inverse * M[:, 1:])
-        q[:, :-1] -= (inverse[..., 0] * (g[:, 1:, None, :] @ M[:, 1:])[:, :, 0])
+        q[:, :-1] -= inverse[..., 0] * (g[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
     if problem.clipped is not None and problem.clipped.any():
         values, vectors = np.linalg.eigh(Q[problem.clipped])
         Q = Q.copy()

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.search import Found
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,10 @@ class MotionPlan:
         """The plan from its second step on, with one more of the last torque: where a receding horizon begins."""
         point = self.found.point
         last = self.model.advance(point.x[:, -1], point.s[:, -1] @ self.root.T, None, np.zeros(1, np.int64))
-        x, s = np.concatenate([point.x[:, 1:], last[:, None]], axis=1), np.concatenate([point.s[:, 1:], point.s[:, -1:]], axis=1)
+        x, s = (
+            np.concatenate([point.x[:, 1:], last[:, None]], axis=1),
+            np.concatenate([point.s[:, 1:], point.s[:, -1:]], axis=1),
+        )
         return MotionPlan(self.model, self.found._replace(point=point._replace(x=x, s=s)), self.root)
 
     def plot(self, hinges: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""The search for a plan: Newton's method along motions, each step a linear-quadratic problem and a rollout under its law."""
+"""The search for a plan: Newton's method, each step a linear-quadratic problem and a rollout under its law."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.control.goals import Rows
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.motion.planning.quadratic import NotConvex, Quadratic, Step, Unsettled, by_interior_point, minimise
 from kfdyn.motion.planning.shooting import Linear, Point, Shooting
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: Lengths of steps that are tried together when the whole one does not do.
@@ -93,8 +93,12 @@ class Search:
             step = self._step(point, linear)
             size = np.abs(step.u).max(axis=(1, 2), initial=0.0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                rate = np.minimum(size / before, 0.999)  # where steps shrink by a rate, all that are left add up to this
-            near = (size * np.maximum(rate / (1.0 - rate), 0.1) <= self.tolerance) & (self.damping == 0.0) & step.settled
+                rate = np.minimum(
+                    size / before, 0.999
+                )  # where steps shrink by a rate, all that are left add up to this
+            near = (
+                (size * np.maximum(rate / (1.0 - rate), 0.1) <= self.tolerance) & (self.damping == 0.0) & step.settled
+            )
             before = size
             if taken == self.iterations:
                 done = done | (near & self._is_met(point))

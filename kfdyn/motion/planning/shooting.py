@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: Step of the differences by which derivatives are differentiated: their error slows the last steps, it is not in the
@@ -84,9 +84,8 @@ class Shooting:
         seen = ~np.isnan(T).reshape(self.plans, len(self.at), -1)
         self.seen = np.abs(self.axes.T) @ np.swapaxes(seen, 1, 2) > 0.5
         self.seen = np.swapaxes(self.seen, 1, 2)
-        self.bends = not all(
-            isinstance(one, JointPosition | JointVelocity) and not own.points(model.system).blocks
-            for one, own in zip(model.seen.sensors, model.seen.sensors)
+        self.bends = bool(model.seen.points.blocks) or not all(
+            isinstance(sensor, JointPosition | JointVelocity) for sensor in model.seen.sensors
         )
 
     # --- rows: all plans and steps at once

@@ -7,8 +7,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
@@ -16,7 +17,6 @@ from kfdyn.multibody.parts.hinge import Coordinates
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Looser than an integrator's drift over a step, far tighter than a quaternion typed or scaled wrongly.
 QUATERNION_TOLERANCE = 1e-6

@@ -18,6 +18,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.calls.prepared import Model, gears_of, model_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kfdyn.multibody.system import System
     from kfdyn.sweeps.entry import Entry
 
-Array = NDArray[np.float64]
 Answers = tuple[Array, ...]
 #: Answers (size, ...) for some states, each array with what it is called in errors.
 Explain = Callable[[Any], dict[str, Array]]

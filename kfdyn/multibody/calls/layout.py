@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.parts.body import Body
 from kfdyn.spatial import TriangleInequalityWarning, validate_inertia
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

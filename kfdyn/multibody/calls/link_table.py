@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.layout import Layout
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: Of a rotation's entries: less is rounding.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.layout import Layout
 from kfdyn.multibody.calls.link_table import link_table
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kfdyn.multibody.system import System
     from kfdyn.sweeps.specialise import Specials
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Numbers that a sweep may want for each body, dof and slot: forward dynamics and what needs less find room enough.

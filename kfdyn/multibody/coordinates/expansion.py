@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.parts.coupling import Coupling, Curve
 from kfdyn.multibody.parts.hinge import Coordinates, Hinge
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

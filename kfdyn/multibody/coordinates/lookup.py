@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody.calls.layout import Layout
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.parts_of_systems import hint
-
-Array = NDArray[np.float64]
 
 
 class Lookup:

@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.kernel import FINE, Kernel
@@ -18,8 +19,6 @@ from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 class Opened:

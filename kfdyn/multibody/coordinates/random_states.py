@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.coordinates.configuration import integrate
 from kfdyn.multibody.parts.hinge import Coordinates
 
 if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem
     from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 def drawn_of_tree(system: System, rng: np.random.Generator) -> Array:

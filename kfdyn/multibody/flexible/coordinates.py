@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.coupling import Coupling
-
-Array = NDArray[np.float64]
 
 
 class FlexibleCoordinates(FlexibleLookup):

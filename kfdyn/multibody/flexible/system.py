@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
@@ -24,8 +25,6 @@ from kfdyn.multibody.parts.parts_of_systems import expect_couplings, expect_loop
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning
-
-Array = NDArray[np.float64]
 
 #: Of hinges as of a :class:`System`; what they are for modes, which have none.
 OF_DOFS = dict.fromkeys(PER_DOF, 0.0) | {"lower": -np.inf} | dict.fromkeys(("upper", "speed", "effort"), np.inf)

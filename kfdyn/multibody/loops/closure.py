@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.coordinates.configuration import integrate
 from kfdyn.multibody.kinematics import Pose, frame_pose
@@ -20,7 +21,6 @@ from kfdyn.multibody.loops.relative_motion import Moving, both_ends, gap
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Radians, or metres of a mechanism whose size is about 1: what rounding leaves of a closed loop.
 CLOSED = 1e-12

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import configuration
 from kfdyn.multibody.calls.kernel import Kernel, known
 from kfdyn.multibody.calls.overflow import overflow
@@ -18,7 +19,6 @@ from kfdyn.multibody.loops.loop import Loop
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Of a system's size: a loop that is smaller is a point, and its lengths are nothing but rounding.

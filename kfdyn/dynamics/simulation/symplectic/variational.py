@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.equation import Motion, damped_key
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
@@ -23,8 +23,6 @@ from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.coordinates.expansion import Bent
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
-
-Array = NDArray[np.float64]
 
 # Of exp(ad), and of what they add up to: |ad| = 2 leaves 2^40 / 40! = 1e-36.
 MOST_TERMS, LEFT = 40, 1e-18
