@@ -86,6 +86,8 @@ def modes(
     expect_system(system)
     from scipy.linalg import eigh
 
+    if system.robots:
+        raise system.refused("modes")
     body: Any = system
     here = body.neutral() if q is None else as_floats(q, "q")
     if here.shape != (body.nq,):

@@ -17,6 +17,7 @@ from kfdyn.dynamics.simulation.driven import driven as follow
 from kfdyn.dynamics.simulation.equation import Law
 from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
+from kfdyn.dynamics.simulation.marching import TABLEAUX
 from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.on_loops import onto_loops
 from kfdyn.dynamics.simulation.trajectory import Trajectory
@@ -141,6 +142,11 @@ def simulate(
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
+    for what, asked in (("stops", stops), ("friction", friction), ("courses", courses or False)):
+        if system.robots and not (isinstance(asked, bool | np.bool_) and not asked):
+            raise system.refused(f"simulate with {what}")
+    if system.robots and method not in TABLEAUX:
+        raise system.refused(f"simulate by {method!r}")
     bends = isinstance(system, FlexibleSystem)
     left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
     if not system.is_tree and method in left_out:

@@ -235,6 +235,8 @@ def expect_tree(system: System, function: str) -> None:
     """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
     expect_system(system)
     expect_rigid(system, function)
+    if system.robots:
+        raise system.refused(function)
     if not system.is_tree:
         raise ModelError(
             f"{function} is for trees, but system {system.name!r} has {system.constraints}; take system.open_tree with "
