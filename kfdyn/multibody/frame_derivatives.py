@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_one, expect_system
 from kfdyn.multibody.kinematics import jacobian
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
@@ -66,8 +66,8 @@ class Path(NamedTuple):
     def of(cls, system: System, q: Array, frame: str) -> Path:
         """The path of a frame for configurations (rows, nq)."""
         tree, X = system.pattern.open_tree, None
-        if system.robots and system.couplings:
-            raise system.refused("derivatives of frames with couplings")
+        if system.couplings:
+            expect_one(system, "derivatives of frames with couplings")
         if system.loops:
             raise ModelError(
                 f"system {system.name!r} has loops: derivatives of frames are for trees and couplings; take "

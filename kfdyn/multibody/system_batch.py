@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
-from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.layout import masses_and_centres
+from kfdyn.multibody.calls.arguments import expect_one, expect_system, of_one
+from kfdyn.multibody.calls.layout import Numbers, masses_and_centres
 from kfdyn.multibody.flexible.rigid import expect_rigid
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.system import System, rebuilt
 from kfdyn.spatial import inertia_parameters, spatial_inertia, validate_inertia
 
-Array = NDArray[np.float64]
 Varied = ArrayLike | Mapping[str, ArrayLike]
 
 #: What a batch has as its pattern has it.
 _SAME = (
-    "n_bodies", "nq", "nv", "body_names", "hinge_names", "dof_names", "parent", "gravity", "frames", "couplings", "loops",
-    "lower", "upper", "speed", "effort", "friction", "places", "coordinates", "is_curved", "indefinite_inertia",
-    "v_slice", "q_slice", "hinge_index", "body_index", "locate", "carrier", "neutral", "moved", "apart", "positions", "expand",
-    "expansion", "listed", "beside", "slack", "constraints", "_expansion",
+    "n_bodies", "nq", "nv", "body_names", "hinge_names", "dof_names", "parent", "gravity", "frames", "couplings",
+    "loops", "lower", "upper", "speed", "effort", "friction", "places", "coordinates", "is_curved",
+    "indefinite_inertia", "v_slice", "q_slice", "hinge_index", "body_index", "locate", "carrier", "neutral", "moved",
+    "apart", "positions", "expand", "expansion", "listed", "beside", "slack", "constraints", "_expansion",
 )  # fmt: skip
-
-
-class Numbers(NamedTuple):
-    """What robots of one topology differ in, as a layout has it, each with a leading axis for the robots."""
-
-    mass: Array
-    com: Array
-    J: Array
-    position: Array
-    armature: Array
 
 
 class SystemBatch:
@@ -105,9 +95,7 @@ class SystemBatch:
             here = {"inertia": self.inertia[index, k], "position": self.position[index, k]}
             bodies.append(replace(body, **here, **(own if body.hinge.nv else {})))
         name = f"{self.name}[{index}]"
-        return self.pattern.like(
-            rebuilt(tuple(bodies), tree.gravity, dict(tree.frames), name, tree.indefinite_inertia)
-        )
+        return self.pattern.like(rebuilt(tuple(bodies), tree.gravity, dict(tree.frames), name, tree.indefinite_inertia))
 
     def some(self, which: slice) -> SystemBatch:
         """Some of the robots."""
@@ -136,24 +124,17 @@ class SystemBatch:
         rng = np.random.default_rng(rng)
         return np.array([self.pattern.random_configuration(rng) for _ in range(self.size)])
 
-    def refused(self, function: str = "this function") -> ModelError:
-        """The words for what takes one robot at a time."""
-        return ModelError(
-            f"{function} takes one robot, and system {self.name!r} is a batch of {self.size} that differ; take "
-            "batch[i], a System"
-        )
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, key: str) -> Any:
             if key in _SAME:
                 return getattr(self.pattern, key)
             if hasattr(System, key) and not key.startswith("_"):
-                raise self.refused()
+                raise of_one(self, "this function")
             raise AttributeError(f"'SystemBatch' object has no attribute {key!r}")
 
     def __repr__(self) -> str:
-        return f"<{self.size} robots like {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs>"
+        return f"<{self.size} robots like {self.name!r}: {self.pattern.n_bodies} bodies, {self.pattern.nv} dofs>"
 
 
 def with_parameters(
@@ -212,8 +193,7 @@ def with_parameters(
     array([-9.81  , -4.905 , -2.4525])
     """
     expect_system(system)
-    if isinstance(system, SystemBatch):
-        raise system.refused("with_parameters")
+    expect_one(system, "with_parameters")
     expect_rigid(system, "with_parameters")
     if system.loops:
         raise ModelError(f"with_parameters: system {system.name!r} has {system.constraints}; loops are not served")
@@ -244,7 +224,9 @@ def with_parameters(
         return whole
 
     inertia = np.repeat(np.stack([body.inertia for body in tree.bodies])[None], size, axis=0)
-    changed = sorted({k for name in _OF_INERTIA for where, _ in found.get(name, ()) for k in range(where.start, where.stop)})
+    changed = sorted(
+        {k for name in _OF_INERTIA for where, _ in found.get(name, ()) for k in range(where.start, where.stop)}
+    )
     if changed:
         mass, com, central = (
             spread(own, name)[:, changed] for own, name in zip(inertia_parameters(inertia[0]), _OF_INERTIA)
@@ -257,7 +239,9 @@ def with_parameters(
     for name, array in (("armature", rotors), ("damping", drag), ("stiffness", springs)):
         if (array < 0).any():
             b, i = np.argwhere(array < 0)[0]
-            raise ModelError(f"with_parameters: {name} of dof {tree.dof_names[i]!r} of robot {b} is negative, {array[b, i]}")
+            raise ModelError(
+                f"with_parameters: {name} of dof {tree.dof_names[i]!r} of robot {b} is negative, {array[b, i]}"
+            )
     return SystemBatch(system, inertia, position, rotors, drag, springs)
 
 
@@ -275,7 +259,9 @@ def _parts(
     for name, numbers in value.items():
         if name not in places:
             known = ", ".join(places)
-            raise ModelError(f"with_parameters: {what} of {shown(name)}, which system {system.name!r} has not; it has {known}")
+            raise ModelError(
+                f"with_parameters: {what} of {shown(name)}, which system {system.name!r} has not; it has {known}"
+            )
         place = places[name]
         m = place.stop - place.start
         array = as_floats(numbers, f"{what}[{name!r}]")
@@ -289,7 +275,9 @@ def _checked(system: System, value: Any, tail: tuple[int, ...], what: str) -> Ar
     array = as_floats(value, what)
     if array.shape[1:] != tail or not array.ndim or not len(array):
         wanted = ", ".join(["B", *map(str, tail)])
-        raise ShapeError(f"with_parameters: {what} must have shape ({wanted}), got {array.shape} (system {system.name!r})")
+        raise ShapeError(
+            f"with_parameters: {what} must have shape ({wanted}), got {array.shape} (system {system.name!r})"
+        )
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0].tolist()
         raise ModelError(f"with_parameters: {what} has entries that are not finite; the first is that at {where}")

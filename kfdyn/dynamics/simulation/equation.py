@@ -117,9 +117,10 @@ class Motion:
             force = own(force, 2)
         one: dict[str, Any] = {"torque": torque, "external_forces": force, "gravity": own(self.gravity, 1)}
         if self.system.robots:
+            robots: Any = self.system
             of_all = {name: getattr(self, name) for name in ("damping", "stiffness")}
-            one |= {name: own(x, 1) for name, x in of_all.items()} 
-            one |= {"system": self.system[where[-1]], "_damped": {}, "kept": {}}
+            one |= {name: own(x, 1) for name, x in of_all.items()}
+            one |= {"system": robots[where[-1]], "_damped": {}, "kept": {}}
         return replace(self, **one)
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
@@ -149,7 +150,10 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = self.system.pattern.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
+        tree, every = (
+            self.system.pattern.uncoupled,
+            q if not self.system.couplings else self.system._expansion.positions(q),
+        )
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, q: Array, v: Array, factor: Array) -> Array:
@@ -212,7 +216,7 @@ class Motion:
         if key not in self._damped:
             tree = self.system.uncoupled
             rotors = tree.armature + key * self.damping + key**2 * self.stiffness
-            system = self.system
+            system: Any = self.system
             self._damped[key] = (
                 system.with_rotors(rotors) if system.robots else system.like(with_armature(tree, rotors))
             )

@@ -24,7 +24,7 @@ from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
-from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_one, expect_system
 from kfdyn.multibody.parts.body import as_floats
 
 ADAPTIVE = get_args(Solver)
@@ -143,10 +143,10 @@ def simulate(
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
     for what, asked in (("stops", stops), ("friction", friction), ("courses", courses or False)):
-        if system.robots and not (isinstance(asked, bool | np.bool_) and not asked):
-            raise system.refused(f"simulate with {what}")
-    if system.robots and method not in TABLEAUX:
-        raise system.refused(f"simulate by {method!r}")
+        if not (isinstance(asked, bool | np.bool_) and not asked):
+            expect_one(system, f"simulate with {what}")
+    if method not in TABLEAUX:
+        expect_one(system, f"simulate by {method!r}")
     bends = isinstance(system, FlexibleSystem)
     left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
     if not system.is_tree and method in left_out:

@@ -165,9 +165,11 @@ def _largest(x: Array) -> float:
 def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -> System:
     """The system of some motions of a batch: contacts that each motion anchored of its own, at those alone."""
     if system.robots:
-        if len(which) < len(lead) or isinstance(which[-1], slice):
-            return system if len(which) < len(lead) else system.some(which[-1])
-        return system[which[-1]]
+        robots: Any = system
+        if len(which) < len(lead):
+            return system
+        found: System = robots.some(which[-1]) if isinstance(which[-1], slice) else robots[which[-1]]
+        return found
     if not any(loop.anchor is not None and np.ndim(loop.anchor[1]) > 1 for loop in system.loops):
         return system
     loops = []

@@ -41,6 +41,20 @@ def expect_system(system: Any) -> None:
         raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
 
 
+def expect_one(system: Any, function: str) -> None:
+    """Refuse a batch of robots that differ where one robot is asked for."""
+    if system.robots:
+        raise of_one(system, function)
+
+
+def of_one(system: Any, function: str) -> ModelError:
+    """The words for what takes one robot at a time."""
+    return ModelError(
+        f"{function} takes one robot, and system {system.name!r} is a batch of {system.size} that differ; take "
+        "batch[i], a System"
+    )
+
+
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
     array = as_floats(value, what)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system, of_one
 from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.calls.prepared import Model, gears_of, model_of, varied_of
 from kfdyn.multibody.calls.results import filled, straight
@@ -336,7 +336,7 @@ class Kernel:
         """The answers with those of one robot after the other in rows (size,) that are declined; or its words."""
         system, names = states.system, [self.called.get(about.name, about.name) for about in self.entry.given]
         if answers is None:
-            raise system.refused(self._name.lower())
+            raise of_one(system, self._name.lower())
         for i in np.flatnonzero(declined):
             given = [states.arrays[name][i] if name in states.arrays else None for name in names]
             robot = int(i % system.size)

@@ -55,6 +55,16 @@ class Layout(NamedTuple):
     armature: Array
 
 
+class Numbers(NamedTuple):
+    """What robots of one topology differ in, as a :class:`Layout` has it, each with a leading axis for the robots."""
+
+    mass: Array
+    com: Array
+    J: Array
+    position: Array
+    armature: Array
+
+
 def pack(
     bodies: Sequence[Body], order: Index, parent: Index, indefinite_inertia: Literal["refuse", "warn"] = "refuse"
 ) -> Layout:

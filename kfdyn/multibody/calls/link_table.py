@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.layout import Layout
+from kfdyn.multibody.calls.layout import Layout, Numbers
 
 Index = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ def link_table(layout: Layout, index: dict[str, Index]) -> dict[str, Array]:
     return table
 
 
-def own_numbers(layout: Layout, index: dict[str, Index], S: Array) -> dict[str, Array]:
+def own_numbers(layout: Layout | Numbers, index: dict[str, Index], S: Array) -> dict[str, Array]:
     """What robots of one topology may differ in, (..., n, size) by name, in frames S (n + 1, 3, 3).
 
     Masses, mass centres, moments of inertia, positions and rotors of the layout may have leading axes.
@@ -95,7 +95,7 @@ def _frames(layout: Layout, index: dict[str, Index]) -> Array:
 
 
 def _loose(layout: Layout, index: dict[str, Index]) -> Index:
-    """Whether something outboard of each body slides (1), so that its bound says little; or very many bodies are (2)."""
+    """1 if something outboard of a body slides, so that its bound says little; 2 if very many bodies are."""
     parent, kind, end = index["parent"].tolist(), index["kind"].tolist(), index["end"].tolist()
     loose = [0] * len(parent)
     slides = np.concatenate([[0], np.cumsum(layout.screws[:, 3:].any(axis=1))])

@@ -132,12 +132,13 @@ def prepare_varied(batch: SystemBatch, model: Model, tree: Model) -> Model:
     from kfdyn.multibody.recursions.varied import side_by_side, table_of
     from kfdyn.sweeps.records import address_of
 
+    n = batch.pattern.n_bodies
     table = {"tree": ROBOT, "geared": GEARED, "curved": CAMS}[batch.pattern.kind]
     index = dict(zip(INDEX.fields, tree.tables["index"].T))
     found = own_numbers(batch.numbers, index, tree.tables["frames"])
-    links = np.zeros((batch.size, batch.n_bodies + 1, OWN.width))
+    links = np.zeros((batch.size, n + 1, OWN.width))
     for name, (first, count, _) in OWN.fields.items():
-        links[:, 1:, first : first + count] = found[name].reshape(batch.size, batch.n_bodies, count)
+        links[:, 1:, first : first + count] = found[name].reshape(batch.size, n, count)
     numbers = np.concatenate([links.reshape(batch.size, -1), batch.armature], axis=1)
     own = np.empty(model.tables["floats"] + _LANES * numbers.shape[1])
     tables = {**model.tables, "busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}

@@ -16,7 +16,6 @@ from kfdyn.sweeps.entry import Entry, Space
 from kfdyn.sweeps.records import Table
 from kfdyn.sweeps.values import from_lanes
 
-
 #: Robots whose numbers stand side by side, as lanes want them.
 SIDE = 8
 
