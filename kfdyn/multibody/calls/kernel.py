@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], Model], str]] = {
     "geared": ("gears", gears_of, "GEARED_"),
     "curved": ("cams", gears_of, "CURVED_"),
 }
-#: Robots that differ in numbers: entries are those of one of them, see :mod:`kfdyn.multibody.calls.varied`.
+#: Robots that differ in numbers: entries are those of one of them, see :mod:`kfdyn.multibody.recursions.variants.varied`.
 VARIED = "varied "
 KINDS |= {VARIED + kind: ("", varied_of, prefix) for kind, (_, _, prefix) in KINDS.items()}
 
@@ -139,7 +139,7 @@ class Kernel:
 
             entry = getattr(import_module(self._module), self._name)
             if self._kind.startswith(VARIED):
-                entry = import_module("kfdyn.multibody.calls.varied").varied(entry)
+                entry = import_module("kfdyn.multibody.recursions.variants.varied").varied(entry)
             self._count = count = len(entry.parameters)
             self._replaced = [
                 (count + i, about.name) for i, about in enumerate(entry.given) if about.name in ("v", "gravity")

@@ -127,9 +127,9 @@ def varied_of(batch: SystemBatch) -> Model:
 
 def prepare_varied(batch: SystemBatch, model: Model, tree: Model) -> Model:
     """Pack a row of numbers for each robot beside the tables of their pattern, and give it room for those in lanes."""
-    from kfdyn.multibody.calls.varied import side_by_side, table_of
     from kfdyn.multibody.recursions.geared import CAMS, GEARED
     from kfdyn.multibody.recursions.robot import INDEX, OWN, ROBOT
+    from kfdyn.multibody.recursions.variants.varied import side_by_side, table_of
     from kfdyn.sweeps.records import address_of
 
     n = batch.pattern.n_bodies

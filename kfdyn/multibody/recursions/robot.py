@@ -53,7 +53,7 @@ LINK = Record(
     split=Sym3, armature=float, all_mass=float, all_moment=float, frame=Mat3,
 )  # fmt: skip
 
-#: Those of them in which robots of one topology may differ (see :mod:`kfdyn.multibody.calls.varied`).
+#: Those of them in which robots of one topology may differ (see :mod:`kfdyn.multibody.recursions.variants.varied`).
 OWN = Record(
     position=Vec3, moment=Sym3, first=Vec3, mass=float, split=Sym3, armature=float, all_mass=float, all_moment=float,
 )  # fmt: skip
