@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], Model], str]] = {
     "geared": ("gears", gears_of, "GEARED_"),
     "curved": ("cams", gears_of, "CURVED_"),
 }
-#: Robots that differ in numbers: entries are those of one of them, see :mod:`kfdyn.multibody.recursions.variants.varied`.
+#: Robots that differ in numbers: entries are those of one of them (:mod:`~kfdyn.multibody.recursions.variants.varied`).
 VARIED = "varied "
 KINDS |= {VARIED + kind: ("", varied_of, prefix) for kind, (_, _, prefix) in KINDS.items()}
 
