@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.groups import Starts, group_gains, group_norm, group_norms, spread, unit_groups
+from kfdyn.duality.tolerance.unit_groups import Starts, group_gains, group_norm, group_norms, spread, unit_groups
 from kfdyn.estimation import Covariances, InnovationsFactor, StateSpace
 from kfdyn.estimation.model.blocks import Blocks
 
@@ -51,8 +51,9 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
     A component may vanish because its terms cancel, or because a lever happens to lie along an axis: the moment about
     an axis through a mass centre, the acceleration of a point across the only plane in which it moves. What is
     computed of it is a rounding error of the *other* components of its node and of the neighbours. So every component
-    is measured by the terms of its group (moments, forces; see :func:`~kfdyn.duality.groups.unit_groups`),
-    in the Euclidean norm ‖·‖ that no choice of axes changes, and never by its own size alone::
+    is measured by the terms of its group (moments, forces;
+    see :func:`~kfdyn.duality.tolerance.unit_groups.unit_groups`), in the Euclidean norm ‖·‖ that no choice of axes
+    changes, and never by its own size alone::
 
         x(k): t = Σ_j ‖φ(k,j)‖ s(j) + ‖Q(k)^½‖        λ(k): t = ‖φ*‖ s(p) + ‖H*‖ dev[a(k)]
 
@@ -179,7 +180,7 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
 
     Any method knows 𝓜 to E, |E_ij| ≤ c ε t_i t_j, as its entries are sums of terms of size t_i t_j; say of inertias
     about a hinge point, when the axis passes near the mass centre. ‖·‖ is the norm over each group of one unit
-    (:func:`~kfdyn.duality.groups.unit_groups`), so that κ is the same whichever way the world's axes
+    (:func:`~kfdyn.duality.tolerance.unit_groups.unit_groups`), so that κ is the same whichever way the world's axes
     point. With units Δ_t, ‖Δ_t 𝓜⁻¹ Δ_t‖ ≤ κ, and then
 
         𝓜⁻¹E𝓜⁻¹ ≤ c ε κ √((𝓜⁻¹)_ii (𝓜⁻¹)_jj)      what E does to 𝓜⁻¹, and J*𝓜⁻¹E𝓜⁻¹J likewise to Ω
@@ -196,7 +197,7 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
     cov : Covariances, optional
         Its covariances, if they are at hand.
     groups : sequence of arrays, optional
-        What :func:`~kfdyn.duality.groups.unit_groups` says, if it is at hand.
+        What :func:`~kfdyn.duality.tolerance.unit_groups.unit_groups` says, if it is at hand.
 
     Returns
     -------

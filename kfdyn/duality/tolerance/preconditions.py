@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kfdyn.duality.quantities import Claim
-from kfdyn.duality.rounding import EPS, ROUNDINGS, condition_by_node
+from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS, condition_by_node
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation import StateSpace
 
@@ -37,7 +37,7 @@ def expect_inverse(ss: StateSpace, bound: float) -> None:
     ss : StateSpace
         The model.
     bound : float
-        What :func:`~kfdyn.duality.rounding.rounding_bound` says of it.
+        What :func:`~kfdyn.duality.tolerance.rounding.rounding_bound` says of it.
     """
     if bound <= _NO_DIGIT:
         return

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.io.coordinates import Kind, Pair, Pairing, State, expect_model_of
+from kfdyn.io.states.peer_coordinates import Kind, Pair, Pairing, State, expect_model_of
 from kfdyn.multibody import Hinge, System
 
 PLANE_XY = Hinge.planar().screws

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.io.coordinates import Kind, Pair, Pairing, State, expect_model_of
-from kfdyn.io.mjcf_bodies import BALL, DOFS, FREE, MjNames
+from kfdyn.io.mjcf.mjcf_bodies import BALL, DOFS, FREE, MjNames
+from kfdyn.io.states.peer_coordinates import Kind, Pair, Pairing, State, expect_model_of
 from kfdyn.multibody import System
 
 QUATERNIONS = {FREE: 7, BALL: 4}

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.io.loaded import listed
+from kfdyn.io.load_result import listed
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.flexible import expect_rigid

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.duality.invert import inverse as invert
-from kfdyn.duality.maps import Gram
-from kfdyn.duality.natural_units import natural_units
+from kfdyn.duality.claimed_matrix import gap, read_matrix
+from kfdyn.duality.noise_operators import Gram
 from kfdyn.duality.peers import ask_peers
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.duality.rounding import EPS, ROUNDINGS
-from kfdyn.duality.theirs import gap, read_matrix
+from kfdyn.duality.tolerance.natural_units import inverse as invert
+from kfdyn.duality.tolerance.natural_units import natural_units
+from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.estimation.model.blocks import Blocks
@@ -33,7 +33,7 @@ class Party:
     gap : float
         Largest difference, in units of the standard deviations (of what is estimated).
     tolerance : float
-        What rounding excuses, see :func:`~kfdyn.duality.rounding.rounding_bound`.
+        What rounding excuses, see :func:`~kfdyn.duality.tolerance.rounding.rounding_bound`.
     where : str
         The entry that differs most, and both its values; empty if it does not matter.
     """

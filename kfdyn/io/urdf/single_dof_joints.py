@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.io.urdf import planar_axes
+from kfdyn.io.urdf.read_urdf import planar_axes
 from kfdyn.multibody import Body
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import PER_DOF

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.io.merge import Merged
+from kfdyn.io.fixed_joints import Merged
 from kfdyn.multibody import Body, Frame, Hinge, Pose
 from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
 

@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError
-from kfdyn.io.equalities import couplings_of
-from kfdyn.io.loaded import Loaded, Mimic, indefinite_notes, listed
-from kfdyn.io.merge import Merged, join_fixed
+from kfdyn.io.fixed_joints import Merged, join_fixed
+from kfdyn.io.load_result import Loaded, Mimic, indefinite_notes, listed
+from kfdyn.io.mimics import couplings_of
 from kfdyn.io.source import Source
-from kfdyn.io.urdf_elements import Joint, Urdf, read_urdf
-from kfdyn.io.urdf_tree import outward
+from kfdyn.io.urdf.urdf_elements import Joint, Urdf, outward, read_urdf
 from kfdyn.multibody import Body, Coupling, Frame, Hinge, Pose, System
 from kfdyn.multibody.parts.body import IDENTITY
 from kfdyn.spatial import (

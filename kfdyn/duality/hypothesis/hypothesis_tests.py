@@ -7,13 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.entry_tests import entries_test, mean_entries_test, standardised_errors
-from kfdyn.duality.innovation_tests import nees_test, nis_tests, whiteness_tests
-from kfdyn.duality.outcomes import Finding, Group, Judgement, Outcome
+from kfdyn.duality.hypothesis.entry_tests import (
+    entries_test,
+    mean_entries_test,
+    nees_test,
+    nis_tests,
+    sharpest_tests,
+    standardised_errors,
+    whiteness_tests,
+)
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.rounding import EPS, ROUNDINGS, resolution, rounding_bound
-from kfdyn.duality.sharp_tests import sharpest_tests
-from kfdyn.duality.stream import Moments, Plan, Sums
+from kfdyn.duality.results import Finding, Group, Judgement, Outcome
+from kfdyn.duality.sampling import Moments, Plan, Sums
+from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS, resolution, rounding_bound
 from kfdyn.errors import ModelError
 from kfdyn.estimation.consistency.moments import whitened_covariance_test, whitened_mean_test
 from kfdyn.estimation.consistency.whitening import Whitening, whitening

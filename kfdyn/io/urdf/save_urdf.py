@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.io.loaded import Loaded, Mimic
-from kfdyn.io.screws import Step, steps
+from kfdyn.io.load_result import Loaded, Mimic
+from kfdyn.io.urdf.single_dof_joints import Step, steps
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
