@@ -7,7 +7,7 @@ from spatial_cases import assert_close, random_cloud, random_rotation
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.spatial import spatial_inertia
-from kfdyn.spatial.single_body import FORMULATIONS, body_equations, free_motion, measure_formulations, summary_table
+from kfdyn.textbook.srb import FORMULATIONS, body_equations, free_motion, measure_formulations, summary_table
 
 # What SRB prints: β, b; conserved spatial momentum, non-working b, independent of linear velocity.
 PRINTED = {
