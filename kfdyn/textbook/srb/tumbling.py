@@ -126,7 +126,8 @@ def free_motion(
     eom = [body_equations(formulation, M6, *pose) for pose in poses]
     stacked = BodyEquations(*(np.array(values) for values in zip(*eom)))
     energy = 0.5 * np.einsum("ti,ti->t", stacked.velocity, stacked.momentum)
-    return FreeMotion(time, *(np.array(values) for values in zip(*poses)), energy, stacked)
+    R, z, V = (np.array(values) for values in zip(*poses))
+    return FreeMotion(time, R, z, V, energy, stacked)
 
 
 def measure_formulations(
