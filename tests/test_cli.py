@@ -230,7 +230,7 @@ def test_check_rejects(files, monkeypatch, capsys):
         answers, notes = ask_peers(*args)
         return [answer._replace(inverse=answer.inverse * (1 + 1e-6)) for answer in answers], notes
 
-    monkeypatch.setattr("kfdyn.duality.parties.ask_peers", wrong)
+    monkeypatch.setattr("kfdyn.duality.independent_checks.ask_peers", wrong)
     assert cli.main(["check", str(files / "tree.urdf"), "--samples", "500"]) == 1
     said = capsys.readouterr().out
     assert "REJECTED" in said
