@@ -150,6 +150,7 @@ _NAMES_OF = {
         "Hinge",
         "Loop",
         "System",
+        "SystemBatch",
         "absolute_angles",
         "beam",
         "center_of_mass",
@@ -171,6 +172,7 @@ _NAMES_OF = {
         "momentum",
         "potential_energy",
         "specialise",
+        "with_parameters",
     ),
 }
 _ROOMS = (
