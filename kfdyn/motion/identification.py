@@ -19,6 +19,7 @@ from kfdyn.estimation.nonlinear.trajectory import Linearised, Trajectory
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.parameters import Parameters
 from kfdyn.motion.result import MotionSmoothed
+from kfdyn.multibody.kinds import expect_tree
 
 _STEP = 1e-4  # of free numbers, for the model's linearisation: leaves 1e-9 of cubic terms and 1e-12 of rounding
 _INFORMATION_STEP = 1e-3  # of free numbers, for differences of the gradient
@@ -337,10 +338,7 @@ def identify(
     """
     if not isinstance(model, MotionModel):
         raise ModelError(f"identify takes a kf.MotionModel, not {type(model).__name__}")
-    if not model.system.is_tree:
-        raise ModelError(
-            f"system {model.system.name!r} has {model.system.constraints}; parameters are identified of trees"
-        )
+    expect_tree(model.system, "identify", "parameters of couplings and loops are not identified")
     if not isinstance(max_iterations, int | np.integer) or max_iterations < 1:
         raise ModelError(f"max_iterations must be a whole number, 1 or more, got {max_iterations!r}")
     if not tolerance > 0.0:
