@@ -34,7 +34,7 @@ def expect_loops(system: Any) -> None:
 
 def expect_tree(system: Any, function: str, instead: str = "") -> None:
     """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
-    expect_rigid(system, function, instead)
+    expect_rigid(system, function)
     expect_open(system, function, instead)
 
 
