@@ -169,6 +169,7 @@ _NAMES_OF = {
         "Hinge",
         "Loop",
         "System",
+        "SystemBatch",
         "absolute_angles",
         "beam",
         "center_of_mass",
@@ -190,6 +191,7 @@ _NAMES_OF = {
         "momentum",
         "potential_energy",
         "specialise",
+        "with_parameters",
     ),
 }
 _ROOMS = (

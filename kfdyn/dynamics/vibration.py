@@ -16,7 +16,7 @@ from kfdyn.dynamics.solving.forest import moved_by
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_one, expect_system
 from kfdyn.multibody.parts.body import as_floats
 
 
@@ -87,6 +87,7 @@ def modes(
     expect_system(system)
     from scipy.linalg import eigh
 
+    expect_one(system, "modes")
     body: Any = system
     here = body.neutral() if q is None else as_floats(q, "q")
     if here.shape != (body.nq,):

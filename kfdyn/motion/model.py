@@ -48,8 +48,10 @@ class MotionModel(NonlinearModel):
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
         The step, that of :func:`kfdyn.simulate`. "implicit" is MuJoCo's Euler step with damping.
-    damping, stiffness : bool or (nv,)
-        True: those of the system; off if not given, as in ``simulate``.
+    damping, stiffness, friction : bool or (nv,)
+        True: those of the system; off if not given, as in ``simulate``. Coulomb friction is −μ tanh(v/v₀).
+    friction_speed : float
+        v₀.
     rest : (nq,), optional
         Where springs are at rest.
     gravity : (3,), optional
@@ -97,13 +99,17 @@ class MotionModel(NonlinearModel):
         method: str = "euler",
         damping: bool | ArrayLike = False,
         stiffness: bool | ArrayLike = False,
+        friction: bool | ArrayLike = False,
+        friction_speed: float = 0.01,
         rest: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         biases: Mapping[Any, tuple[Any, Any]] | None = None,
         wrenches: Mapping[str, tuple[Any, Any]] | None = None,
         prior: tuple[Any, Any, Any] | None = None,
     ) -> None:
-        self.stepper = Stepper(system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()))
+        self.stepper = Stepper(
+            system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()), friction, friction_speed
+        )
         self.system, self.dt = system, self.stepper.dt
         self.seen = Readings(system, sensors)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
@@ -313,6 +319,45 @@ class MotionModel(NonlinearModel):
         for i, place in zip(self._bias_of, self.bias_places.values()):
             h[:, self.seen.points_of[i]] += x[:, place]
         return h
+
+    def reading_row(self, y: Any, k: int) -> Array:
+        """One reading of all sensors (1, size): stacked, or a list with an array a sensor, None where it is silent."""
+        if not isinstance(y, list | tuple) or not any(part is None or np.ndim(part) for part in y):
+            return super().reading_row(y, k)
+        if len(y) != len(self.seen.sensors):
+            raise ShapeError(
+                f"there are {len(y)} readings at step {k} for {len(self.seen.sensors)} sensors; give one a sensor, or "
+                "None"
+            )
+        out = np.full(self.seen.points.size, np.nan)
+        for sensor, own, part in zip(self.seen.sensors, self.seen.points_of, y):
+            if part is not None:
+                array = np.asarray(part, np.float64)
+                if array.shape != (own.stop - own.start,):
+                    raise ShapeError(
+                        f"{sensor.name}: its reading at step {k} must be ({own.stop - own.start},), got {array.shape}"
+                    )
+                out[own] = array
+        return super().reading_row(out, k)
+
+    def input_row(self, u: Any, k: int) -> Array | None:
+        """The torques of one step (1, nv); zero if not given."""
+        if u is None:
+            return np.zeros((1, self.system.nv))
+        row = super().input_row(u, k)
+        if row is None or row.shape[1] != self.system.nv:
+            raise ShapeError(f"tau of step {k} must be ({self.system.nv},), got shape {np.shape(u)}")
+        return row
+
+    def filter_halves(self, kind: str, points: Any = None) -> Any:
+        """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
+        from kfdyn.motion import one_motion
+
+        if not one_motion.serves(self):
+            return super().filter_halves(kind, points)
+        if kind == "extended":
+            return one_motion.OneExtended(self)
+        return one_motion.OneUnscented(self, points or one_motion.SigmaPoints())
 
     # --- what callers give
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kfdyn.errors import ModelError
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_one, expect_system
 
 
 def expect_rigid(system: Any, function: str, instead: str = "") -> None:
@@ -35,6 +35,8 @@ def expect_loops(system: Any) -> None:
 def expect_tree(system: Any, function: str, instead: str = "") -> None:
     """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
     expect_rigid(system, function)
+    expect_system(system)
+    expect_one(system, function)
     expect_open(system, function, instead)
 
 

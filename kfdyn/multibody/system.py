@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -232,6 +232,14 @@ class System(Lookup, Opened):
     @property
     def open_tree(self) -> System:
         """The same bodies without couplings and loops; the system itself if it has none."""
+        return self
+
+    #: Leading axes that all states have: of one robot none (see :class:`~kfdyn.SystemBatch`).
+    robots: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def pattern(self) -> System:
+        """The robot that names, hinges and coordinates are those of: the system itself."""
         return self
 
     @property

@@ -139,7 +139,9 @@ def test_errors_are_those_of_the_long_way(size, which, fault):
             CALLS[name](system, *(x.tolist() for x in given))
         if fault not in ("words", "complex"):  # these print what they were given
             assert str(quickly.value) == str(slowly.value)
-        label = ("q", "v", {"forward_dynamics": "tau", "inverse_dynamics": "a"}[name], "external_forces", "gravity")[which]
+        label = ("q", "v", {"forward_dynamics": "tau", "inverse_dynamics": "a"}[name], "external_forces", "gravity")[
+            which
+        ]
         assert str(quickly.value).startswith((label, "hinge", "the leading axes"))
 
 

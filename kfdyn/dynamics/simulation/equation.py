@@ -114,7 +114,13 @@ class Motion:
             torque = own(torque, 1)
         if force is not None and not callable(force):
             force = own(force, 2)
-        return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
+        one: dict[str, Any] = {"torque": torque, "external_forces": force, "gravity": own(self.gravity, 1)}
+        if self.system.robots:
+            robots: Any = self.system
+            of_all = {name: getattr(self, name) for name in ("damping", "stiffness")}
+            one |= {name: own(x, 1) for name, x in of_all.items()}
+            one |= {"system": robots[where[-1]], "_damped": {}, "kept": {}}
+        return replace(self, **one)
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
         """Driving torque, as a law gives it, and external forces; of a state that is a copy, or read-only."""
@@ -143,7 +149,7 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = self.system.uncoupled, self.system._expansion.positions(q)
+        tree, every = self.system.pattern.uncoupled, self.system._expansion.positions(q)
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, q: Array, v: Array, factor: Array) -> Array:
@@ -206,7 +212,7 @@ def damped_key(h: float) -> float:
 
 def _without_spring(system: System) -> NDArray[np.bool_]:
     """Entries of q (nq,) of free and custom hinges, which have no springs, and of modes, whose springs are bodies'."""
-    coordinates, out = system.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
+    coordinates, out = system.pattern.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
     for k, name in enumerate(system.hinge_names):
         out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
     return out

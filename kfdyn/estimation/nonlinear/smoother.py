@@ -195,6 +195,7 @@ class _Search:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
         problem = self.problem
         filt, few = step.smooth.filt, max(1, problem.N // 64)  # a typical variance needs no more than some steps
+        filt = getattr(filt, "finite", filt)  # a flat prior matters at the first steps alone
         nodes = (problem.batch, problem.N, problem.size, problem.size)
         after, before = (
             np.median(np.diagonal(P.flat.reshape(nodes)[:, ::few], axis1=2, axis2=3)[..., : problem.n], axis=1)

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 def is_system(system: Any) -> bool:
     """Whether it is a system, of whichever kind."""
-    return hasattr(system, "open_tree") and not isinstance(system, type)
+    return hasattr(system, "without_loops") and not isinstance(system, type)
 
 
 def expect_system(system: Any) -> None:
@@ -44,6 +44,20 @@ def expect_system(system: Any) -> None:
     if not is_system(system):
         read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
         raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
+
+
+def expect_one(system: Any, function: str) -> None:
+    """Refuse a batch of robots that differ where one robot is asked for."""
+    if system.robots:
+        raise of_one(system, function)
+
+
+def of_one(system: Any, function: str) -> ModelError:
+    """The words for what takes one robot at a time."""
+    return ModelError(
+        f"{function} takes one robot, and system {system.name!r} is a batch of {system.size} that differ; take "
+        "batch[i], a System"
+    )
 
 
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
@@ -66,6 +80,7 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
 def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     expect_system(system)
+    system = system.pattern
     array = checked(system, q, (system.nq,), what)
     system.expect_sound(array, what)
     return array
@@ -92,12 +107,16 @@ def expect_unit_quaternions(system: System, array: Array, what: str) -> None:
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
     leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    if system.robots:
+        leads["robots"] = system.robots
     distinct = set(leads.values())
     try:
         lead = distinct.pop() if len(distinct) == 1 else np.broadcast_shapes(*leads.values())
     except ValueError:
         told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
         raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
+    if lead[len(lead) - len(system.robots) :] != system.robots:
+        raise ShapeError(f"the last leading axis is that of the {system.robots[0]} robots, got {lead}")
     size = math.prod(lead)
     flat = []
     for a, tail in arguments.values():

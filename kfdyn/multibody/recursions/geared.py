@@ -15,7 +15,7 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
 from kfdyn.sweeps.control_flow import down, if_, loop, loop_vars
-from kfdyn.sweeps.entry import Entry, Options, Space
+from kfdyn.sweeps.entry import Options, Space
 from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Table
@@ -48,7 +48,7 @@ _OWN = {"nq": "own_nq", "nv": "own_nv"}
 def coordinates(robot):
     """What moves in the coordinates that couplings leave, as :mod:`.displacement` looks at a robot."""
     own = {name: getattr(robot, f"own_{name}") for name in ("n", "nq", "nv", "index", "real", "screws")}
-    return changed(robot, **own)
+    return changed(robot, own=None, **own)
 
 
 class Expansion:
@@ -272,7 +272,7 @@ def geared(entry):
     run.__name__, run.__module__ = f"geared_{entry.name}", entry.recursion.__module__
     given, results = ([own(about) for about in some] for some in (entry.given, entry.results))
     options = Options(block=entry.options.block, unroll=entry.options.unroll)
-    return Entry(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
+    return type(entry)(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
 
 
 def curved(entry):
@@ -282,7 +282,7 @@ def curved(entry):
         return entry.recursion(robot, row, work)
 
     run.__name__, run.__module__ = f"curved_{entry.name}", entry.recursion.__module__
-    return Entry(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
+    return type(entry)(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
 
 
 def for_couplings(entry, kind):

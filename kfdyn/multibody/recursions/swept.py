@@ -7,6 +7,7 @@ from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.outward import WORK, Outward, axis_of, inertia_of, place_world
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.multibody.recursions.variants.varied import varied
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop_vars
@@ -22,6 +23,10 @@ class RobotEntry(Entry):
         What a robot's tables are made of says which it is for; one that is written for constant X serves polynomials.
         """
         return for_couplings(self, kind)
+
+    def varied(self):
+        """The same for robots of one topology that differ in numbers."""
+        return varied(self)
 
 
 class Reached:
