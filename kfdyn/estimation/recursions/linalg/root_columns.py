@@ -63,6 +63,8 @@ class Stored:
 class Turned:
     """The transpose of a stored root, a matrix as :class:`~.dense.Block` is one."""
 
+    count = 1
+
     def __init__(self, stored):
         self.memory, self.shape, self.height = stored.memory, stored.shape[::-1], stored.height
 
