@@ -61,7 +61,9 @@ class Stored:
 
 
 class Turned:
-    """The transpose of a stored root, a matrix as :class:`~.dense.Block` is one."""
+    """The transpose of a stored root, a matrix as :class:`~.matrices.Block` is one."""
+
+    count = 1  # lane
 
     count = 1
 
