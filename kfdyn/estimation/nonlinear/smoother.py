@@ -308,20 +308,21 @@ class _Search:
         done: NDArray[np.bool_], taken: int, size: FloatArray, why: str, covariances: bool, batched: bool,
     ) -> NonlinearSmoothed:  # fmt: skip
         problem, n = self.problem, self.problem.n
-        batch, N, p = problem.batch, problem.N, problem.p
+        batch, N, p, smooth = problem.batch, problem.N, problem.p, step.smooth
+        assert smooth is not None
         trial = self._trial(point, step, np.where(done, 1.0, 0.0))
         cov = noise_cov = None
         if covariances:
             nodes = (batch, N, problem.size, problem.size)
-            S = step.smooth.S.flat.reshape(nodes)
+            S = smooth.S.flat.reshape(nodes)
             cov = S[..., :n, :n]
             if problem.carried:
                 noise_cov = S[..., n:, n:]
             else:
-                Lambda = step.smooth.Lambda.flat.reshape(nodes)[:, 1:]
+                Lambda = smooth.Lambda.flat.reshape(nodes)[:, 1:]
                 QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
-        filt = step.smooth.filt
+        filt = smooth.filt
         llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
         readings = trial.at.h.reshape(batch, N, -1)
 
@@ -331,7 +332,7 @@ class _Search:
         return problem.model.smoothed_type(
             problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
             pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
-            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, step.smooth,
+            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, smooth,
             pick(point.x),
         )  # fmt: skip
 

@@ -65,8 +65,6 @@ class Turned:
 
     count = 1  # lane
 
-    count = 1
-
     def __init__(self, stored):
         self.memory, self.shape, self.height = stored.memory, stored.shape[::-1], stored.height
 
