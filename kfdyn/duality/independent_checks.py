@@ -9,16 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-<<<<<<< HEAD:kfdyn/duality/parties.py
-from kfdyn.duality.invert import inverse as invert
-from kfdyn.duality.maps import Gram
-from kfdyn.duality.natural_units import natural_units
-from kfdyn.duality.peers import ask_peers, of_outputs
-=======
 from kfdyn.duality.claimed_matrix import gap, read_matrix
 from kfdyn.duality.noise_operators import Gram
-from kfdyn.duality.peers import ask_peers
->>>>>>> main:kfdyn/duality/independent_checks.py
+from kfdyn.duality.peers import ask_peers, of_outputs
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.duality.tolerance.natural_units import natural_units

@@ -18,10 +18,6 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-<<<<<<< HEAD:kfdyn/io/coordinates.py
-=======
-from kfdyn.io.load_result import listed
->>>>>>> main:kfdyn/io/states/peer_coordinates.py
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.kinds import expect_rigid
