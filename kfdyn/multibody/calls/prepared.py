@@ -95,11 +95,11 @@ MODELS = {"tree": model_of, "geared": gears_of, "curved": gears_of}
 
 
 def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
-    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own.
+    """Pack X row by row beside the tables of the tree (see ``recursions/variants/geared.py``), and give it room of its own.
 
     ``left_inverse`` of what it makes is that of its own coordinates.
     """
-    from kfdyn.multibody.recursions.geared import CAMS, GEARED
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
     from kfdyn.sweeps.records import address_of
     from kfdyn.sweeps.specialise import Specials
 
@@ -131,8 +131,8 @@ def varied_of(batch: SystemBatch) -> Model:
 
 def prepare_varied(batch: SystemBatch, model: Model, tree: Model) -> Model:
     """Pack a row of numbers for each robot beside the tables of their pattern, and give it room for those in lanes."""
-    from kfdyn.multibody.recursions.geared import CAMS, GEARED
     from kfdyn.multibody.recursions.robot import INDEX, OWN, ROBOT
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
     from kfdyn.multibody.recursions.variants.varied import side_by_side, table_of
     from kfdyn.sweeps.records import address_of
 

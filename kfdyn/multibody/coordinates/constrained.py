@@ -161,4 +161,4 @@ class Constrained:
 
 
 #: The compiled :meth:`Constrained.expand` of systems with couplings.
-_EXPAND = Kernel("kfdyn.multibody.recursions.expand", "EXPAND", coupled=True, kind="geared")
+_EXPAND = Kernel("kfdyn.multibody.recursions.variants.expand", "EXPAND", coupled=True, kind="geared")

@@ -3,10 +3,10 @@
 Also what most of them are given, and how an entry is made of one.
 """
 
-from kfdyn.multibody.recursions.geared import for_couplings
 from kfdyn.multibody.recursions.outward import WORK, Outward, axis_of, inertia_of, place_world
 from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.multibody.recursions.variants.geared import for_couplings
 from kfdyn.multibody.recursions.variants.varied import varied
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3

@@ -15,10 +15,10 @@ from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.frames import ACCELERATION
-from kfdyn.multibody.recursions.geared import Around, Kept, coordinates
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.swept import Swept, put_both, six, vector
+from kfdyn.multibody.recursions.variants.geared import Around, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import flattened, loop, loop_vars
 from kfdyn.sweeps.functions import minimum

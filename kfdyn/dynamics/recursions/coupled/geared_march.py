@@ -7,10 +7,10 @@ from kfdyn.dynamics.recursions.coupled.geared import Driven, like_that_of_trees
 from kfdyn.dynamics.recursions.steps.march import MARCH, ONE_STAGE, Steps, march, one_stage
 from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.energy import Placed
-from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.swept import push_on
+from kfdyn.multibody.recursions.variants.geared import Expansion, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop
 

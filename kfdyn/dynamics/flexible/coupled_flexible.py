@@ -1,4 +1,4 @@
-"""Systems with couplings whose bodies bend: what they do in a way of their own beside :mod:`.coupled`."""
+"""Systems with couplings whose bodies bend: what they do in a way of their own beside :mod:`~kfdyn.dynamics.loops.coupled`."""
 
 from kfdyn.dynamics.loops.coupled import *  # noqa: F403
 from kfdyn.dynamics.loops.coupled import __all__ as of_rigid
