@@ -3,7 +3,9 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
-    "identification": ("Identified", "identify"),
+    "identification.identify": ("identify",),
+    "identification.residuals": ("ResidualTest",),
+    "identification.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
     "model": ("MotionModel",),
     "plan": ("Goal", "MotionPlan", "Mpc", "Reached", "inverse_kinematics", "plan_motion"),
     "regressor": ("inertial_parameters", "torque_regressor"),
