@@ -149,6 +149,7 @@ _NAMES_OF = {
         "Hinge",
         "Loop",
         "System",
+        "SystemBatch",
         "absolute_angles",
         "beam",
         "center_of_mass",
@@ -170,6 +171,7 @@ _NAMES_OF = {
         "momentum",
         "potential_energy",
         "specialise",
+        "with_parameters",
     ),
 }
 _ROOMS = (

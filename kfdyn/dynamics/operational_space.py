@@ -83,7 +83,11 @@ def operational_space_compliance(
         found: dict[str, Array] = _by_engine(states, bodies, positions) if own is None else own(states, names)
         return found
 
-    of = () if COMPLIANCE.serving(system) is None else _frames(model_of(system.open_tree), system, bodies, positions)
+    of = (
+        ()
+        if COMPLIANCE.serving(system) is None
+        else _frames(model_of(system.pattern.open_tree), system, bodies, positions)
+    )
     arguments = (6 * len(bodies), *(of or (0, bodies, positions, bodies)), q)
     answer: Array = COMPLIANCE.rows(system, arguments, out, explain)
     return answer

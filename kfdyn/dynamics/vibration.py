@@ -15,7 +15,7 @@ from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.solving.forest import moved_by
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_one, expect_system
 from kfdyn.multibody.parts.body import as_floats
 
 
@@ -86,6 +86,7 @@ def modes(
     expect_system(system)
     from scipy.linalg import eigh
 
+    expect_one(system, "modes")
     body: Any = system
     here = body.neutral() if q is None else as_floats(q, "q")
     if here.shape != (body.nq,):

@@ -323,6 +323,45 @@ class MotionModel(NonlinearModel):
             h[:, self.seen.points_of[i]] += x[:, place]
         return h
 
+    def reading_row(self, y: Any, k: int) -> Array:
+        """One reading of all sensors (1, size): stacked, or a list with an array a sensor, None where it is silent."""
+        if not isinstance(y, list | tuple) or not any(part is None or np.ndim(part) for part in y):
+            return super().reading_row(y, k)
+        if len(y) != len(self.seen.sensors):
+            raise ShapeError(
+                f"there are {len(y)} readings at step {k} for {len(self.seen.sensors)} sensors; give one a sensor, or "
+                "None"
+            )
+        out = np.full(self.seen.points.size, np.nan)
+        for sensor, own, part in zip(self.seen.sensors, self.seen.points_of, y):
+            if part is not None:
+                array = np.asarray(part, np.float64)
+                if array.shape != (own.stop - own.start,):
+                    raise ShapeError(
+                        f"{sensor.name}: its reading at step {k} must be ({own.stop - own.start},), got {array.shape}"
+                    )
+                out[own] = array
+        return super().reading_row(out, k)
+
+    def input_row(self, u: Any, k: int) -> Array | None:
+        """The torques of one step (1, nv); zero if not given."""
+        if u is None:
+            return np.zeros((1, self.system.nv))
+        row = super().input_row(u, k)
+        if row is None or row.shape[1] != self.system.nv:
+            raise ShapeError(f"tau of step {k} must be ({self.system.nv},), got shape {np.shape(u)}")
+        return row
+
+    def filter_halves(self, kind: str, points: Any = None) -> Any:
+        """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
+        from kfdyn.motion import one_motion
+
+        if not one_motion.serves(self):
+            return super().filter_halves(kind, points)
+        if kind == "extended":
+            return one_motion.OneExtended(self)
+        return one_motion.OneUnscented(self, points or one_motion.SigmaPoints())
+
     # --- what callers give
 
     def _start(self, prior: Any) -> tuple[Array, Array]:

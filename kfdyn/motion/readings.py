@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
-from kfdyn.dynamics.sensors.in_motion import MotionSensor
+from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
@@ -121,6 +121,7 @@ class Readings:
         self.factors = self._factors()  # in tangents
         self.point_factors = np.ones(at)
         self.point_factors[self.points._points] = self.factors[self.points._tangents]
+        self._number()
 
     def _factors(self) -> Array:
         out = np.ones(self.points.tangent_size)
@@ -149,17 +150,46 @@ class Readings:
             size = sensor.entries  # type: ignore[attr-defined]
         return Points(size, size, [])
 
+    def _number(self) -> None:
+        """Note which sensors pick entries of (q, v), and which: what they read of numbered coordinates says it."""
+        nq, nv = self.system.nq, self.system.nv
+        numbers = np.arange(nq + nv, dtype=np.float64)[None]
+        self.picks = np.zeros(self.points.size, np.intp)
+        self.H_picks = np.zeros((1, self.points.tangent_size, 2 * nv))
+        self._others: list[tuple[Sensor, slice, slice]] = []
+        for sensor, point, own in zip(self.sensors, self.points_of, self.tangents_of):
+            if not isinstance(sensor, JointPosition | JointVelocity):
+                self._others.append((sensor, point, own))
+                continue
+            seen = sensor.see(self.system, numbers[:, :nq], numbers[:, nq:])
+            self.picks[point] = seen.reading[0]
+            for part, columns in ((seen.of_q, slice(0, nv)), (seen.of_v, slice(nv, 2 * nv))):
+                if part is not None:
+                    self.H_picks[:, own, columns] = part
+        self._scaled, self._biased = bool((self.factors != 1.0).any()), bool(self.bias.any())
+        self.only_picks = not self._others and not self._scaled
+
     def predict(self, q: Array, v: Array, a: Array | None, tau: Array | None, g: Array) -> Array:
         """Readings (rows, size) of rows of states; a and the whole generalised force where sensors feel them."""
-        out = np.empty((len(q), self.points.size))
-        for sensor, own in zip(self.sensors, self.points_of):
+        out = self._picked(q, v)
+        for sensor, own, _ in self._others:
             if isinstance(sensor, MotionSensor):
                 out[:, own] = sensor.see(self.system, q, v).reading
             elif isinstance(sensor, JointTorque):
                 out[:, own] = tau[:, _dofs(sensor, self.system)]  # type: ignore[index]
             else:
                 out[:, own] = FEELS[type(sensor)](sensor, self.system, q, v, a, g).reading
-        return out * self.point_factors + self.bias
+        return self._shown(out)
+
+    def _shown(self, h: Array) -> Array:
+        """What sensors make of what they see."""
+        if self._scaled:
+            h = h * self.point_factors
+        return h + self.bias if self._biased else h
+
+    def _picked(self, q: Array, v: Array) -> Array:
+        """Readings of sensors that pick entries of the state, room for the others."""
+        return np.asarray(np.concatenate([q, v], axis=1).take(self.picks, axis=1))
 
     def linear(
         self, q: Array, v: Array, a: tuple[Array, Array, Array, Array, Array | None] | None, tau: Array | None, g: Array
@@ -169,12 +199,15 @@ class Readings:
         ``a`` is what :meth:`Stepper.linear_acceleration` returns.
         """
         nv, rows, m = self.system.nv, len(q), self.points.tangent_size
-        h, H = np.empty((rows, self.points.size)), np.zeros((rows, m, 2 * nv))
-        H_w = None
+        h, H, H_w = self._picked(q, v), self.H_picks, None
+        if self.only_picks:
+            H = H if rows == 1 else np.broadcast_to(H, (rows, m, 2 * nv))
+            return h + self.bias if self._biased else h, H, None
+        H = np.repeat(H, rows, axis=0)
         if a is not None:
             inputs = a[3] if a[4] is None else np.concatenate([a[3], a[4]], axis=2)
             H_w = np.zeros((rows, m, inputs.shape[2]))
-        for sensor, point, own in zip(self.sensors, self.points_of, self.tangents_of):
+        for sensor, point, own in self._others:
             if isinstance(sensor, MotionSensor):
                 seen = sensor.see(self.system, q, v)
                 h[:, point] = seen.reading
@@ -192,10 +225,10 @@ class Readings:
                 H[:, own, :nv] = felt.of_q + felt.of_a @ a[1]
                 H[:, own, nv:] = felt.of_v + felt.of_a @ a[2]
                 H_w[:, own] = felt.of_a @ inputs
-        H *= self.factors[:, None]
-        if H_w is not None:
-            H_w *= self.factors[:, None]
-        return h * self.point_factors + self.bias, H, H_w
+        if self._scaled:
+            H = H * self.factors[:, None]
+            H_w = None if H_w is None else H_w * self.factors[:, None]
+        return self._shown(h), H, H_w
 
     def stacked(self, given: Any) -> tuple[Array, bool]:
         """Readings as (batch, N, size), and whether a batch was given; None is a sensor that reads nothing."""

@@ -104,7 +104,7 @@ def torque_regressor(
     g = np.asarray(system.gravity if gravity is None else checked(system, gravity, (3,), "gravity"))
     if g.shape != (3,):
         raise ShapeError(f"gravity must be one vector (3,), got shape {g.shape}")
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1])
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1], system.robots)
     q, v, a = (np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v, a))
     out = np.empty((*lead, system.nv, 10 * system.n_bodies))
     for k, name in enumerate(system.body_names):

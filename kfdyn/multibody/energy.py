@@ -94,8 +94,9 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
     array([2., 0., 0.])
     """
-    com: Array = MOMENT.solve(system, q) / (system.mass or 1.0)
+    moment = MOMENT.solve(system, q)
     _require_mass(system)
+    com: Array = moment / np.expand_dims(system.mass, -1)
     return com
 
 
@@ -208,7 +209,7 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def _require_mass(system: System) -> None:
-    if system.mass == 0:
+    if not np.all(system.mass):
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
 
 

@@ -221,7 +221,7 @@ def _of_frame(what: str) -> Callable[..., str]:
     """What is said to overflow, with the name of the frame whose path and place a kernel was given."""
 
     def meaning(system: System, length: int, path: Index, arm: Array, *_: Any) -> str:
-        names = [name for name, found in model_of(system.open_tree).frames.items() if found[2] is arm]
+        names = [name for name, found in model_of(system.pattern.open_tree).frames.items() if found[2] is arm]
         return f"the {what} of frame {names[0]!r}" if names else f"the {what} of a frame"
 
     return meaning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -285,6 +285,14 @@ class System(Lookup, Opened):
     def open_tree(self) -> System:
         """The same bodies without couplings and loops; the system itself if it has none."""
         return self if self.is_tree else self._open
+
+    #: Leading axes that all states have: of one robot none (see :class:`~kfdyn.SystemBatch`).
+    robots: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def pattern(self) -> System:
+        """The robot that names, hinges and coordinates are those of: the system itself."""
+        return self
 
     @property
     def uncoupled(self) -> System:

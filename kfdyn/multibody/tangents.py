@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +122,12 @@ class Points:
     def transported(self, d: Array) -> Array:
         """A with (x ⊕ δ) ⊕ d = (x ⊕ d) ⊕ A δ, (rows, n, n): Ad(Exp(−d)) = Σ (−ad d)ᵏ/k!."""
         return self._series(d, 0)
+
+    def turns(self, d: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Of each block its tangent, and its parts of :meth:`transported` and :meth:`right_jacobian`."""
+        for _, tangent in self.blocks:
+            back = -_ad(d[:, tangent])
+            yield tangent, _sum(back, 0), _sum(back, 1)
 
     def _series(self, d: Array, shift: int) -> Array:
         out = np.zeros((len(d), self.tangent_size, self.tangent_size))

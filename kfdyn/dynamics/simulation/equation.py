@@ -115,7 +115,13 @@ class Motion:
             torque = own(torque, 1)
         if force is not None and not callable(force):
             force = own(force, 2)
-        return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
+        one: dict[str, Any] = {"torque": torque, "external_forces": force, "gravity": own(self.gravity, 1)}
+        if self.system.robots:
+            robots: Any = self.system
+            of_all = {name: getattr(self, name) for name in ("damping", "stiffness")}
+            one |= {name: own(x, 1) for name, x in of_all.items()}
+            one |= {"system": robots[where[-1]], "_damped": {}, "kept": {}}
+        return replace(self, **one)
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
         """Driving torque, as a law gives it, and external forces; of a state that is a copy, or read-only."""
@@ -144,7 +150,10 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = self.system.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
+        tree, every = (
+            self.system.pattern.uncoupled,
+            q if not self.system.couplings else self.system._expansion.positions(q),
+        )
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, q: Array, v: Array, factor: Array) -> Array:
@@ -205,9 +214,12 @@ class Motion:
             noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
             self._damped[key] = self.system.with_noise(noise)
         if key not in self._damped:
-            tree = self.system.open_tree
+            tree = self.system.uncoupled
             rotors = tree.armature + key * self.damping + key**2 * self.stiffness
-            self._damped[key] = self.system.like(with_armature(tree, rotors))
+            system: Any = self.system
+            self._damped[key] = (
+                system.with_rotors(rotors) if system.robots else system.like(with_armature(tree, rotors))
+            )
         return self._damped[key]
 
 
@@ -218,7 +230,7 @@ def damped_key(h: float) -> float:
 
 def _without_spring(system: System) -> NDArray[np.bool_]:
     """Entries of q (nq,) of free and custom hinges, which have no springs, and of modes, whose springs are bodies'."""
-    coordinates, out = system.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
+    coordinates, out = system.pattern.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
     for k, name in enumerate(system.hinge_names):
         out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
     return out

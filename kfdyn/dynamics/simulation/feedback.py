@@ -93,6 +93,7 @@ class LinearFeedback:
 
     def __post_init__(self) -> None:
         expect_system(self.system)
+        object.__setattr__(self, "system", self.system.pattern)  # of robots that differ one law
         system, nv = self.system, self.system.nv
         times = np.zeros(1) if self.t is None else as_floats(self.t, "t").copy()
         if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():

@@ -136,7 +136,7 @@ def _limited(system: System) -> tuple[Index, Index]:
     at_q: list[int] = []
     at_v: list[int] = []
     follow = {name for c in system.couplings for name in c.hinges if name not in c.named}
-    kinds = system.open_tree.layout.coordinates
+    kinds = system.pattern.open_tree.layout.coordinates
     for k, name in enumerate(system.hinge_names):
         if name not in follow and kinds[k] == Coordinates.SCREWS:
             of_q, of_v = system.q_slice(name), system.v_slice(name)

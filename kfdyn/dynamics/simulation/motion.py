@@ -45,7 +45,7 @@ def motion(
     >>> a, float(power)
     (array([-1.]), -2.0)
     """
-    nv, tree, layout = system.nv, system.uncoupled, system.open_tree.layout
+    nv, tree, layout = system.nv, system.uncoupled, system.pattern.open_tree.layout
     if isinstance(torque, LinearFeedback) and torque.system.nv != nv:
         raise ShapeError(
             f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
@@ -60,13 +60,13 @@ def motion(
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     K = _per_dof(system, stiffness, tree.stiffness, "stiffness")
     for k in np.flatnonzero(layout.coordinates[: system.n_bodies] != Coordinates.SCREWS):
-        own = K[tree.v_slice(system.hinge_names[k])]
+        own = K[..., tree.v_slice(system.hinge_names[k])]
         if layout.coordinates[k] == Coordinates.POSE and own.any():
             raise ModelError(
                 f"hinge {system.hinge_names[k]!r}: a {system.bodies[k].hinge.kind} hinge takes no stiffness, since "
                 "the way back to rest is not unique; give the spring as torque(t, q, v)"
             )
-        if np.ptp(own) > 0:
+        if own.size and np.ptp(own, axis=-1).any():
             raise ModelError(
                 f"hinge {system.hinge_names[k]!r}: the stiffness of a ball hinge must be the same about its three "
                 f"axes, got {own}; give another spring as torque(t, q, v)"
@@ -93,12 +93,12 @@ def _expect_the_same_hinges(system: System, other: System) -> None:
 
 
 def _hinges(system: System) -> list[tuple[str, str]]:
-    return [(name, body.hinge.kind) for name, body in zip(system.hinge_names, system.bodies)]
+    return [(name, body.hinge.kind) for name, body in zip(system.hinge_names, system.pattern.bodies)]
 
 
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
-        return own if value else np.zeros(len(own))
+        return own if value else np.zeros(own.shape[-1])
     elastic = system.elastic if isinstance(system, FlexibleSystem) else np.zeros(system.nv, dtype=bool)
     # one number is that of every hinge; springs of joints and modes have their own
     given = np.where(elastic, 0.0, value) if np.ndim(value) == 0 else value
@@ -128,8 +128,9 @@ def _of_named_hinges(system: System, array: Array, what: str) -> Array:
                 f"{what} and simulate with {what}=True"
             )
     e = system._expansion
-    out = np.zeros(system.uncoupled.nv)
+    tree = system.pattern.uncoupled
+    out = np.zeros(tree.nv)
     out[e.plain_v] = array[e.here_v]
-    named = [system.uncoupled.v_slice(name).start for coupling in system.couplings for name in coupling.named]
+    named = [tree.v_slice(name).start for coupling in system.couplings for name in coupling.named]
     out[named] = array[e.own_v]
     return out

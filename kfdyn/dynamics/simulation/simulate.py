@@ -17,13 +17,14 @@ from kfdyn.dynamics.simulation.driven import driven as follow
 from kfdyn.dynamics.simulation.equation import Law
 from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
+from kfdyn.dynamics.simulation.marching import TABLEAUX
 from kfdyn.dynamics.simulation.motion import motion
 from kfdyn.dynamics.simulation.on_loops import onto_loops
 from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
-from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_one, expect_system
 from kfdyn.multibody.parts.body import as_floats
 
 ADAPTIVE = get_args(Solver)
@@ -141,6 +142,11 @@ def simulate(
         raise ModelError(f"there is no method {method!r} to simulate with; take one of {known}")
     if not isinstance(substeps, int | np.integer) or substeps < 1:
         raise ModelError(f"substeps must be a whole number of at least 1, got {substeps!r}")
+    for what, asked in (("stops", stops), ("friction", friction), ("courses", courses or False)):
+        if not (isinstance(asked, bool | np.bool_) and not asked):
+            expect_one(system, f"simulate with {what}")
+    if method not in TABLEAUX:
+        expect_one(system, f"simulate by {method!r}")
     bends = isinstance(system, FlexibleSystem)
     left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
     if not system.is_tree and method in left_out:

@@ -14,7 +14,7 @@ from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
-from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_one, expect_system
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.states import States as Bound
 from kfdyn.multibody.flexible import expect_rigid
@@ -235,6 +235,7 @@ def expect_tree(system: System, function: str) -> None:
     """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
     expect_system(system)
     expect_rigid(system, function)
+    expect_one(system, function)
     if not system.is_tree:
         raise ModelError(
             f"{function} is for trees, but system {system.name!r} has {system.constraints}; take system.open_tree with "

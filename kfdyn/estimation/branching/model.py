@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.branching.factors import branch_factors
+from kfdyn.estimation.branching.factors import branch_factors, expect_clear
 from kfdyn.estimation.branching.posterior import OutwardPosterior
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.model.packing import BlockInput, Packed, pack
@@ -54,6 +54,12 @@ class OutwardTree:
         The known part u of every branch, stacked node by node; ignored at a root.
     names : sequence of str, optional
         Names of the nodes for error messages.
+
+    Raises
+    ------
+    ModelError
+        If a W or R is all but singular (its correlations have an eigenvalue between 1e-14 and 1e-10), or an
+        observation all but exact (of several states together, R below 1e-10 of what the branch adds).
 
     Attributes
     ----------
@@ -133,6 +139,7 @@ class OutwardTree:
         }  # fmt: skip
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        expect_clear(tree, self.C, self.W, self.R)
         object.__setattr__(self, "B", branch_factors(self.W, tree.roots if root_cov is None else []))
         for buffer in (n, m, u, A_flat, W_flat, C_flat, R_flat, self.B.flat):
             buffer.flags.writeable = False
@@ -180,8 +187,7 @@ class OutwardTree:
 
         Notes
         -----
-        O(N) time and memory. A W or R whose correlations have an eigenvalue below 1e-14 for each row is taken to be
-        singular, for rounding leaves no less. With a flat root the log-likelihood is Durbin and Koopman's: the limit of
+        O(N) time and memory. With a flat root the log-likelihood is Durbin and Koopman's: the limit of
         ℓ + ½ d log κ for the prior covariance κ1 of d states.
 
         Examples
@@ -218,13 +224,9 @@ class OutwardTree:
         return OutwardBatch(self, data.copy(), tuple(groups))
 
     def _posterior(self, y: FloatArray, table: FloatArray, covariances: bool) -> OutwardPosterior:
-        from kfdyn.estimation.branching.rounding_estimate import warn_of_lost_posterior
-        from kfdyn.estimation.branching.square_root_dual import RootedDual, solve
+        from kfdyn.estimation.branching.square_root_dual import solve
 
-        post = OutwardPosterior(self, y, solve(self, table, covariances), covariances)
-        if isinstance(post.dual, RootedDual):
-            warn_of_lost_posterior(post)
-        return post
+        return OutwardPosterior(self, y, solve(self, table, covariances), covariances)
 
 
 def _rebuilt(*given: Any) -> OutwardTree:

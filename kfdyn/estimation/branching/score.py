@@ -6,40 +6,35 @@ With s = ∂ℓ/∂u, which is minus the force x̂ of the dual model, and N its 
     ∂ℓ/∂C(k) = ρ x̂* − C Λ     ∂ℓ/∂R(k) = ½(ρρ* − 1 + C Λ C*)     ρ = y − C x̂, rows whitened
 
 Nothing is inverted, so it holds for W = 0. Exact rows were solved for the noise of a branch, by functions of A, W, u
-and C; the chain rule goes back through them, last step first. Rows with so little noise that ρ and 1 − CΛC* cancel
-are solved in the same way (:mod:`.near_exact`). Where the information P on a state is large, its force and S = P − PΛP
-cancel; what the branch lets through does not::
-
-    P⁺ = (1 + P W)⁻¹P      s = (1 + P W)⁻¹s₀ + P⁺(x̂ − A x̂(p) − u)      N = P⁺ − P⁺A Λ(p) A*P⁺
-
-and where P⁺ is large beside what all others know, N is read off the square-root smoother. Of traits that are mixed and
-known very unequally everything is (:mod:`.square_root_dual`).
+and C; the chain rule goes back through them, last step first. Where ρ, N or a force is a small difference, as for rows
+with next to no noise, all of it is read off the square-root smoother (:mod:`.square_root_dual`).
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ModelError
-from kfdyn.estimation.branching.dual import resolved
+from kfdyn.errors import LostDigitsWarning, ModelError
 from kfdyn.estimation.branching.exact import Solved
-from kfdyn.estimation.branching.flat_root import balanced, strong_at_roots
-from kfdyn.estimation.branching.near_exact import STRONG, warn_of_lost_score
-from kfdyn.estimation.branching.posterior_sensitivity import force_state_covariances
 from kfdyn.estimation.branching.rows import Rows
-from kfdyn.estimation.branching.square_root_dual import RootedDual, solve_by_roots
+from kfdyn.estimation.branching.square_root_dual import solve_by_roots
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.precision.cancellation import TOLERABLE, level_of_caller
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
     from kfdyn.estimation.branching.model import OutwardTree
     from kfdyn.estimation.branching.posterior import OutwardPosterior
 
-_SHARP = 1e3  # trace of P W above which what a branch lets through is not the difference of larger numbers
+_EPS = float(np.finfo(float).eps)
+_LEFT = 1e-6  # of what rows or a branch tell, when all others have told theirs: ten digits of it are right
+_ALONE = 1e-15  # force of rows that alone tell a direction of a flat root: there N and ρ are 0 but for rounding
+_FAR = 1e5  # deviations of the noise that a row may read: ρ is then right to 1e-11
 
 
 class OutwardScore(NamedTuple):
@@ -87,26 +82,14 @@ class _Sums(NamedTuple):
 
 def outward_score(post: OutwardPosterior) -> OutwardScore:
     """Read the gradient off a posterior. O(N)."""
-    return score_and_rho(post)[0]
-
-
-def score_and_rho(post: OutwardPosterior) -> tuple[OutwardScore, FloatArray]:
-    """The gradient, and ρ = −∂ℓ/∂y of all outputs (..., Σm), of which that of R is made."""
-    model = post.model
-    found: dict[int, _RowScore] = {}
-    dual = _for_score(post)
+    model, dual = post.model, _for_score(post)
     post = replace(post, dual=dual)
     _expect_one_step(post)
-    if isinstance(dual, RootedDual):
-        sums = _by_roots(dual, model, found)
-    else:
-        sums, P_plus = _branches(post)
-        warn_of_lost_score(model, dual)
-        for rows in dual.noisy:
-            _keep(found, rows, _noisy(post, rows, P_plus, sums.u))
+    _warn_of_lost_digits(dual, model)
+    sums, found = _branches(dual, model), _rows(dual)
     for step in reversed(dual.solved):
         score = _undo(post, step, sums, found)
-        _keep(found, step.rows, score)
+        found[id(step.rows)] = score
         if step.rows.child is not None:
             for i, child in enumerate(step.rows.child.tolist()):
                 found[-1 - child] = _RowScore(score.C[:, [i]], score.N[:, [i]], score.rho[:, [i]])
@@ -118,7 +101,7 @@ def score_and_rho(post: OutwardPosterior) -> tuple[OutwardScore, FloatArray]:
         _outputs(post, rows, found[id(rows)], C, R, rho)
     _between(post, data, exact, found, R)
     A, W = (Blocks(np.zeros((len(sums.u.flat), b.flat.shape[-1])), b.rows, b.cols) for b in (sums.A, sums.N))
-    mean = dual.whole_mean
+    mean = dual.mean
     for nodes, a in model.A.grouped():
         n, above = a.shape[1:]
         s = _get(sums.u, nodes, n)
@@ -132,126 +115,103 @@ def score_and_rho(post: OutwardPosterior) -> tuple[OutwardScore, FloatArray]:
             sums.u[k][...] = 0.0
     batch = post.y.shape[:-1]
     A, W, C, R, u = (b.like(b.flat.reshape(*batch, b.flat.shape[-1])) for b in (A, W, C, R, sums.u))
-    return OutwardScore(A, W, C, R, u.flat), rho.reshape(*batch, rho.shape[-1])
+    return OutwardScore(A, W, C, R, u.flat)
 
 
 def _for_score(post: OutwardPosterior) -> Dual:
-    """The dual model with strong rows solved; by roots where that is not possible."""
-    if isinstance(post.dual, RootedDual):
-        return post.dual
-    table = post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1])
-    try:
-        return resolved(post.model, table, post.dual)
-    except ModelError:
-        return solve_by_roots(post.model, table)
+    """The dual model by roots where N or a force would be a small difference of large numbers."""
+    dual = post.dual
+    if dual.leaves is not None or not _cancels(dual, post.model):
+        return dual
+    return solve_by_roots(post.model, post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1]))
 
 
-def _keep(found: dict[int, _RowScore], rows: Rows, score: _RowScore) -> None:
-    """Remember the gradients of rows, and give them to the group that they are a part of."""
-    found[id(rows)] = score
-    if rows.origin is None:
+def _cancels(dual: Dual, model: OutwardTree) -> bool:
+    """Whether a row reads many deviations of its noise, or rows or a branch know much more than everything else."""
+    for rows in dual.noisy:
+        n = rows.C.shape[2]
+        N = np.eye(rows.C.shape[1]) - rows.C @ _get(dual.Lambda, rows.at, n, n) @ _t(rows.C)
+        # eigenvalues lie between 0 and 1, so none is smaller than their product
+        if np.abs(rows.y).max(initial=0.0) > _FAR or (np.linalg.det(N) < _LEFT).any():
+            return True
+    cov = dual.smooth.filt.covariances
+    for nodes, b in dual.branches.B.grouped():
+        n = b.shape[1]
+        P, P_plus, N = (_get(blocks, nodes, n, n) for blocks in (cov.P, cov.P_plus, dual.smooth.S))
+        unit = np.sqrt(np.diagonal(P_plus, axis1=1, axis2=2))
+        both = unit[:, :, None] * unit[:, None, :]
+        both = np.where(both > 0.0, both, 1.0)
+        less = ~(np.linalg.det(N / both) > _LEFT * np.linalg.det(P_plus / both)) & unit.any(axis=1)
+        inner = model.tree.parent[nodes] >= 0
+        if ((P * (b @ _t(b))).sum(axis=(1, 2))[inner] > 1.0 / _LEFT).any() or less[inner].any():
+            return True
+    return False
+
+
+def _warn_of_lost_digits(dual: Dual, model: OutwardTree) -> None:
+    """Warn if C Λ, a part of score.C, may be the small difference of large products; not if a fit asks.
+
+    An error of ε in what the branch leaves of its node's variances is one of ε|C|t there, with deviations t before the
+    observations; it counts beside √N + |ρ|, the size of a row's force.
+    """
+    level = level_of_caller(__name__.rpartition(".")[0])
+    if dual.leaves is None or level is None:
         return
-    assert rows.place is not None
-    if id(rows.origin) not in found:
-        g = rows.origin.at.size
-        found[id(rows.origin)] = _RowScore(*(np.zeros((v.shape[0], g, *v.shape[2:])) for v in score))
-    for whole, part in zip(found[id(rows.origin)], score):
-        whole[:, rows.place] = part
-
-
-def _by_roots(dual: RootedDual, model: OutwardTree, found: dict[int, _RowScore]) -> _Sums:
-    """Gradients of the branches and of the rows, all read off the square-root smoother."""
-    S, force = dual.smooth.S, dual.force
-    n = model.n
-    states, squares = int(n.sum()), int((n * n).sum())
-    covariances = force_state_covariances(dual)
-    for first, rows, seen in zip(dual.first_leaves, dual.noisy, covariances.rows):
-        nodes, c = first + np.arange(rows.at.size), rows.C.shape[1]
-        _keep(found, rows, _RowScore(-seen[None], _get(S, nodes, c, c)[None], _get(force, nodes, c)))
-    A = dual.branches.A
-    return _Sums(
-        Blocks(-covariances.branches.flat[None], A.rows, A.cols),
-        Blocks(S.flat[None, :squares].copy(), n, n),
-        Blocks(force.flat[:, :states].copy(), n),
-    )
-
-
-def _branches(post: OutwardPosterior) -> tuple[_Sums, Blocks]:
-    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of; and P⁺."""
-    smooth, tree = post.dual.smooth, post.model.tree
-    (A, B, known), x = post.dual.branches, post.dual.mean
-    force = Blocks(-np.atleast_2d(smooth.x.flat), post.model.n)
-    u = force.like(force.flat.copy())
-    out = _Sums(
-        Blocks(np.zeros((1, A.flat.size)), A.rows, A.cols),
-        Blocks(np.zeros((1, B.flat.size)), B.rows, B.cols),
-        u,
-    )
-    through = B.like(np.empty_like(B.flat))
-    for nodes, a in A.grouped():
+    worst, node, inner = TOLERABLE, -1, model.tree.parent >= 0
+    t = Blocks(np.sqrt(np.maximum(dual.Lambda.diagonals(), 0.0)), model.n)
+    deviation = t.like(t.flat.copy())
+    for nodes, a in dual.branches.A.grouped():
         n, above = a.shape[1:]
-        p = tree.parent[nodes]
-        b = _get(B, nodes, n, n)
-        P, first = _get(smooth.filt.covariances.P, nodes, n, n), _get(force, nodes, n)
-        gap = _get(x, nodes, n) - _get(known, nodes, n)
         if above:
-            gap = gap - np.einsum("gij,bgj->bgi", a, _get(x, p, above))
-        P_plus, s = _get(smooth.filt.covariances.P_plus, nodes, n, n), first
-        W = b @ _t(b)
-        sharp = np.flatnonzero((P * W).sum(axis=(1, 2)) > _SHARP)
-        if sharp.size:
-            s = s.copy()
-            P_plus[sharp], s[:, sharp] = _through(P[sharp], W[sharp], first[:, sharp], gap[:, sharp])
-        _put(through, nodes, P_plus)
-        N = P_plus
+            taken = np.abs(a) @ _get(deviation, model.tree.parent[nodes], above)[..., None]
+            added = np.sqrt((_get(dual.branches.B, nodes, n, n) ** 2).sum(axis=2))
+            t.flat[t.places(nodes, n)] = taken[..., 0] + added
+    for rows, leaves, rho in zip(dual.noisy, dual.leaves, dual.rho):
+        c, n = rows.C.shape[1:]
+        if rows.made is None or n == 1:
+            continue
+        N = np.diagonal(_get(dual.smooth.S, leaves, c, c), axis1=1, axis2=2)
+        force = np.sqrt(np.maximum(N, 0.0)) + np.abs(rho).max(axis=0, initial=0.0)
+        force = np.where(force > _ALONE, force, 1.0)
+        own = _get(deviation, rows.at, n)[:, None, :]
+        seen = np.abs(rows.C @ _get(dual.Lambda, rows.at, n, n))
+        terms = _EPS * (np.abs(rows.C) @ _get(t, rows.at, n)[..., None])
+        size = np.maximum(seen, force[..., None] * own)
+        error = np.where(inner[rows.at], (terms * own / np.where(size > 0.0, size, np.inf)).max(axis=(1, 2)), 0.0)
+        if error.max(initial=0.0) > worst:
+            worst, node = float(error.max()), int(rows.at[np.argmax(error)])
+    if node >= 0:
+        warnings.warn(
+            f"score.C may lose {min(round(math.log10(worst / _EPS)), 16)} of its 16 digits at "
+            f"{model.tree.label(node)}: its observations know combinations of states far better than the states; give "
+            "them a larger noise R, or R = 0",
+            LostDigitsWarning,
+            stacklevel=level,
+        )
+
+
+def _branches(dual: Dual, model: OutwardTree) -> _Sums:
+    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
+    S, P_plus, A, n = dual.smooth.S, dual.smooth.filt.covariances.P_plus, dual.branches.A, model.n
+    seen = Blocks(np.zeros((1, A.flat.size)), A.rows, A.cols)
+    for nodes, a in A.grouped():
+        m, above = a.shape[1:]
         if above:
-            seen = P_plus @ a @ _get(smooth.Lambda, p, above, above)
-            N = P_plus - seen @ _t(a) @ P_plus
-            _put(out.A, nodes, -seen[None])
-            cancelled = _cancelled(P_plus, N)
-            if cancelled.size:
-                N[cancelled] = _get(post.dual.S_by_roots, nodes[cancelled], n, n)
-        elif post.model.root_cov is None:
-            N, s = _get(smooth.S, nodes, n, n), first
-        _put(out.N, nodes, N[None])
-        u.flat[:, u.places(nodes, n)] = s
-    return out, through
+            cov = _get(dual.Lambda, model.tree.parent[nodes], above, above)
+            _put(seen, nodes, -(_get(P_plus, nodes, m, m) @ a @ cov)[None])
+    force = -np.atleast_2d(dual.smooth.x.flat)[:, : int(n.sum())]
+    return _Sums(seen, Blocks(S.flat[None, : int((n * n).sum())].copy(), n, n), Blocks(force, n))
 
 
-def _cancelled(P_plus: FloatArray, N: FloatArray) -> IntArray:
-    """Branches beyond which so much more is known than elsewhere that N is a small difference."""
-    if P_plus.shape[1] == 1:
-        return np.flatnonzero(((STRONG * P_plus >= N) & (P_plus > 0.0))[:, 0, 0])
-    unit = np.sqrt(np.diagonal(P_plus, axis1=1, axis2=2))
-    both = unit[:, :, None] * unit[:, None, :]
-    both = np.where(both > 0.0, both, 1.0)
-    # of N beside P⁺ eigenvalues lie between 0 and 1, so none is smaller than their product
-    return np.flatnonzero(~(np.linalg.det(N / both) > STRONG * np.linalg.det(P_plus / both)) & unit.any(axis=1))
-
-
-def _through(P: FloatArray, W: FloatArray, force: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """P⁺ and s of branches: P, W (g, n, n), force and gap (batch, g, n); each state in units of what is known of it."""
-    unit = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0.0))
-    unit = np.where(unit > 0.0, unit, 1.0)
-    both = unit[:, :, None] * unit[:, None, :]
-    n = unit.shape[1]
-    right = np.concatenate([P / both, (force / unit).transpose(1, 2, 0)], axis=2)
-    factor = np.eye(n) + (P / both) @ (W * both)
-    solved = right / factor if n == 1 else np.linalg.solve(factor, right)
-    P_plus = solved[:, :, :n] * both
-    P_plus = 0.5 * (P_plus + _t(P_plus))
-    return P_plus, solved[:, :, n:].transpose(2, 0, 1) * unit + np.einsum("gij,bgj->bgi", P_plus, gap)
-
-
-def _noisy(post: OutwardPosterior, rows: Rows, P_plus: Blocks, s: Blocks) -> _RowScore:
-    """Gradients of rows of unit noise; ``P_plus`` and ``s`` are those of the branches."""
-    n = rows.C.shape[2]
-    mean, seen = _get(post.dual.mean, rows.at, n), rows.C @ _get(post.dual.smooth.Lambda, rows.at, n, n)
-    rho = rows.y - np.einsum("gcn,bgn->bgc", rows.C, mean)
-    N = np.eye(rows.C.shape[1]) - seen @ _t(rows.C)
-    for i in strong_at_roots(post.model, post.dual, rows).tolist():
-        rho[:, i], N[i] = balanced(post.model, post.dual, rows, i, P_plus, s)
-    return _RowScore(-seen[None], N[None], rho)
+def _rows(dual: Dual) -> dict[int, _RowScore]:
+    """Gradients of the rows of unit noise."""
+    found = {}
+    for i, rows in enumerate(dual.noisy):
+        c, n = rows.C.shape[1:]
+        seen = rows.C @ _get(dual.Lambda, rows.at, n, n)
+        N = np.eye(c) - seen @ _t(rows.C) if dual.leaves is None else _get(dual.smooth.S, dual.leaves[i], c, c)
+        found[id(rows)] = _RowScore(-seen[None], N[None], dual.rho[i])
+    return found
 
 
 def _undo(post: OutwardPosterior, step: Solved, sums: _Sums, found: dict[int, _RowScore]) -> _RowScore:
@@ -323,7 +283,7 @@ def _outputs(post: OutwardPosterior, rows: Rows, score: _RowScore, C: Blocks, R:
     start = np.concatenate([[0], np.cumsum(C.rows)])
     within = rows.outputs - start[rows.at][:, None]
     place = C.offsets[rows.at][:, None, None] + within[:, :, None] * size + np.arange(size)
-    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.whole_mean, rows.at, size)))
+    C.flat[:, place] += back @ (score.C + _outer(score.rho, _get(post.dual.mean, rows.at, size)))
     rho[:, rows.outputs] += np.einsum("gco,bgc->bgo", rows.made, score.rho)
     noise = 0.5 * (_outer(score.rho, score.rho) - score.N)
     _add_noise(R, rows.at, within, within, back @ noise @ rows.made)

@@ -41,6 +41,20 @@ def expect_system(system: Any) -> None:
         raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
 
 
+def expect_one(system: Any, function: str) -> None:
+    """Refuse a batch of robots that differ where one robot is asked for."""
+    if system.robots:
+        raise of_one(system, function)
+
+
+def of_one(system: Any, function: str) -> ModelError:
+    """The words for what takes one robot at a time."""
+    return ModelError(
+        f"{function} takes one robot, and system {system.name!r} is a batch of {system.size} that differ; take "
+        "batch[i], a System"
+    )
+
+
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
     array = as_floats(value, what)
@@ -61,6 +75,7 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
 def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     expect_system(system)
+    system = system.pattern
     array = checked(system, q, (system.nq,), what)
     if not system.is_tree:
         with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
@@ -87,12 +102,16 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
     leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    if system.robots:
+        leads["robots"] = system.robots
     distinct = set(leads.values())
     try:
         lead = distinct.pop() if len(distinct) == 1 else np.broadcast_shapes(*leads.values())
     except ValueError:
         told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
         raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
+    if lead[len(lead) - len(system.robots) :] != system.robots:
+        raise ShapeError(f"the last leading axis is that of the {system.robots[0]} robots, got {lead}")
     size = math.prod(lead)
     flat = []
     for a, tail in arguments.values():

@@ -19,9 +19,10 @@ from numpy import empty, ndarray
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.errors import KfdynError
+from kfdyn.multibody.calls.arguments import expect_system, of_one
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.calls.prepared import Model, gears_of, model_of
+from kfdyn.multibody.calls.prepared import Model, gears_of, model_of, varied_of
 from kfdyn.multibody.calls.results import filled, straight
 from kfdyn.multibody.calls.states import SIZES, States
 
@@ -42,6 +43,9 @@ KINDS: dict[str, tuple[str, Callable[[Any], Model], str]] = {
     "geared": ("gears", gears_of, "GEARED_"),
     "curved": ("cams", gears_of, "CURVED_"),
 }
+#: Robots that differ in numbers: entries are those of one of them (:mod:`~kfdyn.multibody.recursions.variants.varied`).
+VARIED = "varied "
+KINDS |= {VARIED + kind: ("", varied_of, prefix) for kind, (_, _, prefix) in KINDS.items()}
 
 
 class Kernel:
@@ -122,6 +126,10 @@ class Kernel:
         self.variants = {kind: self}
         for other in set(kinds) - {kind} if coupled else ():
             self.variants[other] = Kernel(coupled, name, kind=other)
+        if model is None and not kind.startswith(VARIED):
+            self.variants[VARIED + kind] = Kernel(module, name, rest=rest, kind=VARIED + kind)
+            for other in set(self.variants) & set(kinds):
+                self.variants |= self.variants[other].variants
 
     @property
     def entry(self) -> Entry:
@@ -130,6 +138,8 @@ class Kernel:
             from kfdyn.sweeps.jit import Checks
 
             entry = getattr(import_module(self._module), self._name)
+            if self._kind.startswith(VARIED):
+                entry = import_module("kfdyn.multibody.recursions.variants.varied").varied(entry)
             self._count = count = len(entry.parameters)
             self._replaced = [
                 (count + i, about.name) for i, about in enumerate(entry.given) if about.name in ("v", "gravity")
@@ -155,13 +165,18 @@ class Kernel:
             return served.ready(system)
         entry, _ = self.entry, self._model(system)
         if self.one == self._first:
-            self.one = (lambda *_: None) if self._checks.on else entry.single(type(system), self._slot)
+            alone = self._slot and not self._checks.on
+            self.one = entry.single(type(system), self._slot) if alone else lambda *_: None
         return self.one
 
     def serving(self, system: System) -> Kernel | None:
         """The kernel for this kind of system, if there is one."""
         served = self.variants.get(system.kind)
-        return None if self.most is not None and served is not self and system.nv > self.most else served
+        return None if served is None or self._is_beyond(served, system) else served
+
+    def _is_beyond(self, served: Kernel, system: System) -> bool:
+        """Whether a system with couplings has more dofs than this serves."""
+        return self.most is not None and "tree" not in served._kind and system.nv > self.most
 
     def other(self, system: System) -> Callable[..., Any] | None:
         """What answers for a kind of system that no compiled code serves; None leaves it to the explanation."""
@@ -199,7 +214,7 @@ class Kernel:
     def _unsolved(self, system: Any = None, *arguments: Any) -> Any:
         """What the compiled function for one state calls where it has no answer."""
         served = self.variants.get(getattr(system, "kind", ""))
-        if served is not None and served is not self and (self.most is None or system.nv <= self.most):
+        if served is not None and served is not self and not self._is_beyond(served, system):
             found = served.one(system, *arguments)
             if found is not None:
                 return found
@@ -234,7 +249,7 @@ class Kernel:
         self, system: System, served: Kernel | None, arguments: tuple[Any, ...], out: Any, explain: Explain | None
     ) -> Any:
         """What is left where one state has no answer."""
-        if served is None or (self.most is not None and self.serving(system) is None):
+        if served is None or self._is_beyond(served, system):
             expect_system(system)
             if self.ignores_loops and system.without_loops is not system:
                 return self.rows(system.without_loops, arguments, out, explain)
@@ -255,7 +270,9 @@ class Kernel:
             answers, declined = self.swept(states, arguments[:count])
         if declined is None and answers is not None:
             declined = unanswered(False, *answers)
-        if declined is None or declined.any():
+        if system.robots and (declined is None or declined.any()):
+            answers = self._one_by_one(states, arguments[:count], answers, declined)
+        elif declined is None or declined.any():
             explain = explain or self.explain
             if explain is None:
                 meaning = self.meaning if isinstance(self.meaning, str) else self.meaning(system, *arguments)
@@ -274,6 +291,8 @@ class Kernel:
         if type(q) is not ndarray or not q.ndim:
             return None, False
         lead = q.shape[:-1]
+        if lead[len(lead) - len(system.robots) :] != system.robots:
+            return None, False
         given = list(arguments)
         for i, name in self._replaced:
             if given[i] is None and (name != "v" or self.rest):
@@ -309,6 +328,25 @@ class Kernel:
             return found
         for answer, own in zip(answers, found):
             answer[declined] = own
+        return answers
+
+    def _one_by_one(
+        self, states: Any, parameters: tuple[Any, ...], answers: Answers | None, declined: Any
+    ) -> Answers | None:
+        """The answers with those of one robot after the other in rows (size,) that are declined; or its words."""
+        system, names = states.system, [self.called.get(about.name, about.name) for about in self.entry.given]
+        if answers is None:
+            raise of_one(system, self._name.lower())
+        for i in np.flatnonzero(declined):
+            given = [states.arrays[name][i] if name in states.arrays else None for name in names]
+            robot = int(i % system.size)
+            try:
+                found = self.rows(system[robot], (*parameters, *given))
+            except KfdynError as error:
+                error.args = (f"robot {robot}: {error}", *error.args[1:])
+                raise
+            for answer, own in zip(answers, found if type(found) is tuple else (found,)):
+                answer[i] = own
         return answers
 
     def _usual(self, system: System, name: str, x: Any, lead: tuple[int, ...]) -> Any:

@@ -80,6 +80,7 @@ class FlexibleSystem(FlexibleCoordinates):
     """
 
     is_tree = False
+    robots: tuple[int, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     noise: Array | None = None
@@ -118,6 +119,11 @@ class FlexibleSystem(FlexibleCoordinates):
         self.loops = as_list(loops, f"system {name!r}: loops", "write [kf.Loop(...), ...]")
         expect_loops(self, self.loops)
         self._finish()
+
+    @property
+    def pattern(self) -> FlexibleSystem:
+        """The system itself; every kind of system has this name for what it is like."""
+        return self
 
     def _index(self) -> None:
         """Where hinges and modes stand in q and v, and what they are called."""

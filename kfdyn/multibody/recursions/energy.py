@@ -11,8 +11,7 @@ from kfdyn.sweeps.control_flow import loop_vars, switch
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Record
-from kfdyn.sweeps.values import now, where
-from kfdyn.sweeps.variables import local
+from kfdyn.sweeps.values import where
 
 #: Position of a body, and velocity of its origin.
 PLACE = Record(x=Vec3, speed=Vec3)
@@ -127,11 +126,12 @@ def momentum_about(swept):
 
 def _centroidal(swept):
     """Mass centre, or the world's origin if there is no mass, and momentum about it."""
-    mass = local(0.0)
+    total = loop_vars(zeros(swept.robot).x)
     for body in outward(swept.robot):
-        mass += body.mass
+        total.set(total.get() + body.mass)
     swept.sweep_outward(moving=True)
-    centre = (1.0 / where(mass == 0.0, 1.0, now(mass))) * _moment(swept)
+    mass = total.get()
+    centre = (1.0 / where(mass == 0.0, 1.0, mass)) * _moment(swept)
     return centre, _momentum(swept, centre)
 
 

@@ -48,7 +48,7 @@ _OWN = {"nq": "own_nq", "nv": "own_nv"}
 def coordinates(robot):
     """What moves in the coordinates that couplings leave, as :mod:`.displacement` looks at a robot."""
     own = {name: getattr(robot, f"own_{name}") for name in ("n", "nq", "nv", "index", "real", "screws")}
-    return changed(robot, **own)
+    return changed(robot, own=None, **own)
 
 
 class Expansion:

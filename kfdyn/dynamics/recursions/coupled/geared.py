@@ -200,9 +200,14 @@ def _entry(recursion, workspace, given, results, **options):
     return entry(recursion, workspace, given, results, table=GEARED, **options)
 
 
+#: What rows are given of all hinges, as those of the open tree have it.
+_OF_HINGES = ("hinges",)
+
+
 def like_that_of_trees(tree, recursion, workspace, parameters):
     """The entry of a recursion that takes and answers what an entry of trees does, but for its parameters."""
-    given, results = ([own(about) for about in some] for some in (tree.given, tree.results))
+    given = [about if about.name in _OF_HINGES else own(about) for about in tree.given]
+    results = [own(about) for about in tree.results]
     return entry(recursion, workspace, given, results, parameters, table=GEARED, **tree.options._asdict())
 
 
