@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.duality.collect import collect
+from kfdyn.duality.claimed_matrix import Named, beside_exact, take_claims
 from kfdyn.duality.dictionary import fill
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits, detectable, limits
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
 from kfdyn.duality.identities import TOLERANCE, identity_residuals, identity_tolerance
-from kfdyn.duality.judge import judge
-from kfdyn.duality.parties import (
+from kfdyn.duality.independent_checks import (
     Party,
     closed_form_party,
     dense_party,
@@ -22,13 +23,11 @@ from kfdyn.duality.parties import (
     peer_parties,
 )
 from kfdyn.duality.quantities import QUANTITIES, Claim, claims, component_names
-from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range, no_inverse
 from kfdyn.duality.report import Report
-from kfdyn.duality.rounding import EPS, rounding_bound
-from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
-from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
-from kfdyn.duality.theirs import Named, beside_exact, take_claims
-from kfdyn.duality.versions import versions
+from kfdyn.duality.report_render import versions
+from kfdyn.duality.sampling import DENSE_OUTPUTS, DENSE_STATES, Plan, collect
+from kfdyn.duality.tolerance.preconditions import expect_deviations, expect_inverse, expect_range, no_inverse
+from kfdyn.duality.tolerance.rounding import EPS, rounding_bound
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import FlexibleSystem, System

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.invert import inverse as invert
+from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
-from kfdyn.io.mjcf import compile_mjcf
+from kfdyn.io.mjcf.read_mjcf import compile_mjcf
 from kfdyn.io.source import Source
 from kfdyn.multibody import Origin, System
 

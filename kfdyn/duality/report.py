@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
-from kfdyn.duality.outcomes import Finding, Group, Outcome
-from kfdyn.duality.parties import Party
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits
+from kfdyn.duality.independent_checks import Party
 from kfdyn.duality.quantities import QUANTITIES
-from kfdyn.duality.sensitivity import Detectable, Limits
+from kfdyn.duality.report_render import as_html, quantities_table, shown, tests_table
+from kfdyn.duality.results import Finding, Group, Outcome
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 
@@ -219,7 +219,7 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
-        from kfdyn.duality.report_json import content
+        from kfdyn.duality.report_render import content
 
         return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 

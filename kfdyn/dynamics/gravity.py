@@ -40,6 +40,7 @@ def gravity_torques(
     Examples
     --------
     >>> import kfdyn as kf
+    >>> import numpy as np
     >>> gravity_torques(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.io.loaded import Loaded, listed, not_obeyed
+from kfdyn.io.load_result import Loaded, listed, not_obeyed
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.flexible import expect_rigid
