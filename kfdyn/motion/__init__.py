@@ -4,8 +4,8 @@ from kfdyn.lazy import on_first_use
 
 _PLACES = {
     "identification.identify": ("identify",),
-    "identification.residuals": ("ResidualTest",),
-    "identification.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
+    "identification.results.residuals": ("ResidualTest",),
+    "identification.results.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
     "model": ("MotionModel",),
     "planning.goal": ("Goal",),
     "planning.horizon": ("Mpc",),

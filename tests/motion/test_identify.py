@@ -13,8 +13,8 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion import inertial_parameters
 from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Log, Motion
-from kfdyn.motion.identification.log_cholesky import LogCholesky
-from kfdyn.motion.identification.parameters import Parameters
+from kfdyn.motion.identification.parameters.by_name import Parameters
+from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky
 from kfdyn.spatial import spatial_inertia
 
 S = kf.sensors

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
-from kfdyn.motion.identification.log_cholesky import point_mass
+from kfdyn.motion.identification.parameters.log_cholesky import point_mass
 from kfdyn.motion.regressor import inertia_of
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System

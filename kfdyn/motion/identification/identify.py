@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.motion.identification.built import Built
 from kfdyn.motion.identification.linear import Log
-from kfdyn.motion.identification.parameters import Parameters
-from kfdyn.motion.identification.result import Identified
+from kfdyn.motion.identification.parameters.built import Built
+from kfdyn.motion.identification.parameters.by_name import Parameters
+from kfdyn.motion.identification.results.result import Identified
 from kfdyn.motion.identification.search import Search
 from kfdyn.motion.model import MotionModel
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.motion.identification.effects import Rows, combined, effects
-from kfdyn.motion.identification.groups import ROBOT, Group
 from kfdyn.motion.identification.linear import Linear
-from kfdyn.motion.identification.parameters import Parameters
+from kfdyn.motion.identification.parameters.by_name import Parameters
+from kfdyn.motion.identification.parameters.groups import ROBOT, Group
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.readings import FEELS
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics import inverse_dynamics, mass_matrix
 from kfdyn.motion.identification.effects import Rows, combined, effects
-from kfdyn.motion.identification.groups import ROBOT
 from kfdyn.motion.identification.linear import Log, Motion
+from kfdyn.motion.identification.parameters.groups import ROBOT
 from kfdyn.motion.identification.smoothing import free_motion
 from kfdyn.motion.model import MotionModel
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion.identification.adjoint import Slopes
 from kfdyn.motion.identification.effects import PointMasses, combined, effects
-from kfdyn.motion.identification.groups import ROBOT, Group, known_groups
 from kfdyn.motion.identification.linear import Linear
+from kfdyn.motion.identification.parameters.groups import ROBOT, Group, known_groups
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.readings import Readings
 from kfdyn.motion.regressor import inertia_of

@@ -14,9 +14,9 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
 from kfdyn.motion.identification.directions import scaled, sparse, words
 from kfdyn.motion.identification.linear import Log
-from kfdyn.motion.identification.residuals import ResidualTest, residual_tests
+from kfdyn.motion.identification.results.residuals import ResidualTest, residual_tests
+from kfdyn.motion.identification.results.table import summary
 from kfdyn.motion.identification.search import Found
-from kfdyn.motion.identification.table import summary
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 
@@ -249,7 +249,7 @@ class Identified:
 
     def profile(self, name: str, values: ArrayLike) -> Array:
         """Log-likelihood with one number held at each of some values, all others fitted anew."""
-        from kfdyn.motion.identification.profile import profile
+        from kfdyn.motion.identification.results.profile import profile
 
         self._place(name)
         return profile(self._parameters, self._logs, self._found.place, name, np.atleast_1d(np.asarray(values, float)))

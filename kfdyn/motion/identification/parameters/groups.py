@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kfdyn.dynamics import mass_matrix
 from kfdyn.errors import ModelError
-from kfdyn.motion.identification.log_cholesky import LogCholesky, point_mass
+from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky, point_mass
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.regressor import TEN, ten_of
 
