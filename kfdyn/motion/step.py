@@ -303,10 +303,11 @@ class Stepper:
 def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:
     """What to say of states that are beyond all mechanics, else the error itself."""
     size = max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0))
-    if not size > _BEYOND:
+    if size <= _BEYOND:
         return error
+    reach = f"reach {size:.3g}" if size == size else "are no numbers any more"
     return ModelError(
-        f"the motion has diverged: q and v reach {size:.3g}; check the units of tau and of force_noise, the prior and "
+        f"the motion has diverged: q and v {reach}; check the units of tau and of force_noise, the prior and "
         "the covariances of the sensors, or take a smaller dt"
     )
 
