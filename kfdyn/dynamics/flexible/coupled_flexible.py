@@ -1,4 +1,4 @@
-"""Systems with couplings whose bodies bend: what they do in a way of their own beside :mod:`~kfdyn.dynamics.loops.coupled`."""
+"""Systems with couplings whose bodies bend: what they do beside what those of rigid bodies do."""
 
 from kfdyn.dynamics.loops.coupled import *  # noqa: F403
 from kfdyn.dynamics.loops.coupled import __all__ as of_rigid

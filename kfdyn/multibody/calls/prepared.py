@@ -95,7 +95,7 @@ MODELS = {"tree": model_of, "geared": gears_of, "curved": gears_of}
 
 
 def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
-    """Pack X row by row beside the tables of the tree (see ``recursions/variants/geared.py``), and give it room of its own.
+    """Pack X row by row beside the tables of the tree (``recursions/variants/geared.py``), and give it room of its own.
 
     ``left_inverse`` of what it makes is that of its own coordinates.
     """

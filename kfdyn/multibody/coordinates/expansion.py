@@ -33,7 +33,7 @@ class Places(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """X row by row, as ``recursions/variants/geared.py`` reads it: sizes of q and v, where a row's terms start, columns, ratios.
+    """X row by row, as ``recursions/variants/geared.py`` reads it: sizes of q and v, starts of rows, columns, ratios.
 
     Rows of positions, which have offsets, come before those of rates.
     """
