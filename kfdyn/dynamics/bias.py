@@ -62,7 +62,7 @@ BIAS = Solver(
     "bias_forces",
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
-    coupled="kfdyn.dynamics.recursions.inverse",
+    coupled=True,
     explain=by_engine,
     inverts=False,
     minimal="bias",

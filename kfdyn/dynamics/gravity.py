@@ -57,7 +57,7 @@ GRAVITY_TORQUES = Solver(
     "gravity_torques",
     "kfdyn.dynamics.recursions.gravity",
     "GRAVITY_TORQUES",
-    coupled="kfdyn.dynamics.recursions.gravity",
+    coupled=True,
     explain=_at_rest,
     inverts=False,
     minimal="bias",
