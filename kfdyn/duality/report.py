@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
+from kfdyn.duality.findings import Finding, Group, Outcome
 from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits
 from kfdyn.duality.independent_checks import Party
 from kfdyn.duality.quantities import QUANTITIES
 from kfdyn.duality.report_render import as_html, quantities_table, shown, tests_table
-from kfdyn.duality.results import Finding, Group, Outcome
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 

@@ -24,7 +24,7 @@ _PLACES = {
         "iterated_kalman_smoother",
         "unscented_kalman_filter",
     ),
-    "operators.operator": ("Operator", "adjoint_mismatch"),
+    "operators.operator": ("Operator", "dottest"),
     "operators.model_operators": ("Operators",),
     "branching.batch": ("OutwardBatch",),
     "branching.model": ("OutwardTree",),

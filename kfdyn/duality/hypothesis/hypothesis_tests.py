@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.duality.findings import Finding, Group, Judgement, Outcome
 from kfdyn.duality.hypothesis.entry_tests import (
     entries_test,
     mean_entries_test,
@@ -17,7 +18,6 @@ from kfdyn.duality.hypothesis.entry_tests import (
     whiteness_tests,
 )
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.results import Finding, Group, Judgement, Outcome
 from kfdyn.duality.sampling import Moments, Plan, Sums
 from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS, resolution, rounding_bound
 from kfdyn.errors import ModelError
