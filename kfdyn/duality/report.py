@@ -225,13 +225,13 @@ class Report:
 
     def plot(self) -> Figure:
         """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
-        from kfdyn.viz.cross_check import draw_report
+        from kfdyn.viz.cross_check_figures import draw_report
 
         return draw_report(self)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
         """Write every figure as PNG into a directory, the dictionary with this robot's numbers too."""
-        from kfdyn.viz.cross_check import save_figures
+        from kfdyn.viz.cross_check_figures import save_figures
 
         return save_figures(self, directory)
 

@@ -17,8 +17,8 @@ from kfdyn.duality.hypothesis.entry_tests import (
     standardised_errors,
     whiteness_tests,
 )
+from kfdyn.duality.monte_carlo import Moments, Plan, Sums
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.sampling import Moments, Plan, Sums
 from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS, resolution, rounding_bound
 from kfdyn.errors import ModelError
 from kfdyn.estimation.consistency.moments import whitened_covariance_test, whitened_mean_test

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfdyn.viz.dictionary import draw_dictionary
+from kfdyn.viz.dictionary_page import draw_dictionary
 from kfdyn.viz.style import COLORS
 from kfdyn.viz.text import in_known_letters, literal
 
