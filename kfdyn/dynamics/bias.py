@@ -49,6 +49,7 @@ def bias_forces(
     Examples
     --------
     >>> import kfdyn as kf
+    >>> import numpy as np
     >>> bias_forces(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
@@ -61,7 +62,7 @@ BIAS = Solver(
     "bias_forces",
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
-    coupled="kfdyn.dynamics.recursions.inverse",
+    coupled=True,
     explain=by_engine,
     inverts=False,
     minimal="bias",

@@ -40,6 +40,7 @@ def gravity_torques(
     Examples
     --------
     >>> import kfdyn as kf
+    >>> import numpy as np
     >>> gravity_torques(kf.models.pendulum(length=1.0, mass=2.0), [0.5 * np.pi])
     array([19.62])
     """
@@ -56,7 +57,7 @@ GRAVITY_TORQUES = Solver(
     "gravity_torques",
     "kfdyn.dynamics.recursions.gravity",
     "GRAVITY_TORQUES",
-    coupled="kfdyn.dynamics.recursions.gravity",
+    coupled=True,
     explain=_at_rest,
     inverts=False,
     minimal="bias",

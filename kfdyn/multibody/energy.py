@@ -215,9 +215,9 @@ def _require_mass(system: System) -> None:
 
 _ROOM = "kfdyn.multibody.recursions.energy"
 
-KINETIC = Kernel(_ROOM, "KINETIC", coupled=_ROOM, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
-POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_ROOM, meaning="the potential energy", otherwise=_potential)
-MOMENT = Kernel(_ROOM, "MOMENT", coupled=_ROOM, meaning="the mass centre", otherwise=_moment)
-MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_ROOM, meaning="the momentum", otherwise=_momentum)
-CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_ROOM, meaning="the momentum", otherwise=_centroidal)
+KINETIC = Kernel(_ROOM, "KINETIC", coupled=True, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
+POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=True, meaning="the potential energy", otherwise=_potential)
+MOMENT = Kernel(_ROOM, "MOMENT", coupled=True, meaning="the mass centre", otherwise=_moment)
+MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=True, meaning="the momentum", otherwise=_momentum)
+CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=True, meaning="the momentum", otherwise=_centroidal)
 MOMENTUM_ABOUT = Kernel(_ROOM, "MOMENTUM_ABOUT")

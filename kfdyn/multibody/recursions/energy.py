@@ -1,11 +1,11 @@
 """Kinetic and potential energy, mass centre and momentum: one outward sweep and a sum."""
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import KINDS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import GRAVITY, Q, Swept, V, entry, put, sped, vector
+from kfdyn.multibody.recursions.swept import Swept, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import loop_vars, switch
 from kfdyn.sweeps.entry import Given
@@ -150,9 +150,3 @@ KINETIC = entry(kinetic_energy, Placed, [Q, V], [Given("energy", ())])
 MOMENTUM = entry(momentum, Placed, [Q, V], [Given("momentum", (6,))])
 CENTROIDAL = entry(centroidal_momentum, Placed, [Q, V], [Given("momentum", (6,))])
 MOMENTUM_ABOUT = entry(momentum_about, Placed, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))])
-
-GEARED_MOMENT, CURVED_MOMENT = for_couplings(MOMENT, __name__)
-GEARED_POTENTIAL, CURVED_POTENTIAL = for_couplings(POTENTIAL, __name__)
-GEARED_KINETIC, CURVED_KINETIC = for_couplings(KINETIC, __name__)
-GEARED_MOMENTUM, CURVED_MOMENTUM = for_couplings(MOMENTUM, __name__)
-GEARED_CENTROIDAL, CURVED_CENTROIDAL = for_couplings(CENTROIDAL, __name__)
