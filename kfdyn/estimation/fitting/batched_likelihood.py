@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.batches.model import StateSpaceBatch, expect_alike
-from kfdyn.estimation.batches.results import likelihoods, score_models
+from kfdyn.estimation.batches.batch_results import likelihoods, score_models
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch, expect_alike
 from kfdyn.estimation.fitting.objective import STEP, Build, Derivative, _along, by_differences, by_pattern, stacked
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.score import score

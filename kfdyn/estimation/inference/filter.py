@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.batches.model import StateSpaceBatch
-from kfdyn.estimation.batches.results import FilteredModels, filter_models
+from kfdyn.estimation.batches.batch_results import FilteredModels, filter_models
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
 from kfdyn.estimation.flat.filtering import flat_filter
 from kfdyn.estimation.inference.filter_covariances import BoolArray, Method
 from kfdyn.estimation.inference.filtered import Filtered, filtered

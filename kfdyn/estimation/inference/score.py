@@ -7,10 +7,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.estimation.batches.model import StateSpaceBatch
-from kfdyn.estimation.batches.results import ScoredModels, score_series
+from kfdyn.estimation.batches.batch_results import ScoredModels, score_series
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
+from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.flat.prior import finite_model
-from kfdyn.estimation.flat.score import score_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
 from kfdyn.estimation.inference.gradient import Score

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import overload
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.batches.model import StateSpaceBatch
-from kfdyn.estimation.batches.results import FilteredModels, SmoothedModels, smooth_models
+from kfdyn.estimation.batches.batch_results import FilteredModels, SmoothedModels, smooth_models
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
 from kfdyn.estimation.flat.smoothing import flat_smoother
 from kfdyn.estimation.inference.filtered import Filtered, expect_filtered
 from kfdyn.estimation.inference.smoothed import Smoothed, smoothed

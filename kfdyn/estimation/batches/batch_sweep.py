@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.errors import KfdynError
-from kfdyn.estimation.batches.model import StateSpaceBatch
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
 from kfdyn.estimation.flat.filtering import flat_filter
 from kfdyn.estimation.flat.smoothing import flat_smoother
 from kfdyn.estimation.inference.batching import over_models
@@ -38,7 +38,7 @@ def filtered_alone(
 
 def run(ss: StateSpaceBatch, T: FloatArray, seen: BoolArray, what: str) -> dict[str, Any]:
     """Run the sweep; ``alone`` are the models that have no answer side by side."""
-    from kfdyn.estimation.recursions.many_models import sweep as recursion
+    from kfdyn.estimation.recursions.many_models import many_sweep as recursion
     from kfdyn.sweeps import Tag
 
     like, B, S = ss.like, len(ss), T.shape[1]

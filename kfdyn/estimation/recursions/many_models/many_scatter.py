@@ -5,7 +5,7 @@ import math
 from kfdyn.estimation.recursions.costate_covariances import Scatter, Weighed
 from kfdyn.estimation.recursions.costate_outputs import ScalarWeigh, VectorWeigh
 from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply
-from kfdyn.estimation.recursions.many_models.gather import solve_rows_transposed
+from kfdyn.estimation.recursions.many_models.many_gather import solve_rows_transposed
 from kfdyn.estimation.recursions.node_update import Output, Straight, smooth_covariance, smooth_node
 from kfdyn.sweeps import broadcast, if_, if_else, local, loop, to_float, where
 from kfdyn.sweeps.control_flow import both

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from kfdyn.estimation.recursions.costate_covariances import SCORED, SMOOTHED, Scattered
 from kfdyn.estimation.recursions.linalg.matrices import Block
 from kfdyn.estimation.recursions.many_models.flat_columns import fit_columns, sum_of_squares, weigh_columns
-from kfdyn.estimation.recursions.many_models.gather import Alone, Beside, Flow, ManyGather, Nothing, Several
-from kfdyn.estimation.recursions.many_models.scatter import ManyScatter, read_off
+from kfdyn.estimation.recursions.many_models.many_gather import Alone, Beside, Flow, ManyGather, Nothing, Several
+from kfdyn.estimation.recursions.many_models.many_scatter import ManyScatter, read_off
 from kfdyn.estimation.recursions.node_update import filter_node
 from kfdyn.estimation.recursions.state_space import ANY, MODEL, Covariances, inward, outward
 from kfdyn.sweeps import Column, clear, if_, if_else, loop, passes, sweep

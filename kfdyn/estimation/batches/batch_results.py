@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.batches.model import StateSpaceBatch
-from kfdyn.estimation.batches.run import BLOCKS, filtered_alone, run
-from kfdyn.estimation.flat.score import score_of
+from kfdyn.estimation.batches.batch_sweep import BLOCKS, filtered_alone, run
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
+from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.overflow import finite_likelihood
