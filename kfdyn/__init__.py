@@ -16,6 +16,7 @@ _NAMES_OF = {
     "dynamics": ("sensors",),
     "dynamics.assembly": ("as_estimation",),
     "dynamics.bias": ("bias_forces",),
+    "dynamics.centroidal": ("centroidal_momentum_matrix",),
     "dynamics.composite": ("composite_inertias",),
     "dynamics.control": (
         "computed_torque",
