@@ -107,7 +107,7 @@ _NAMES_OF = {
         "StateSpace",
         "StudentT",
         "Tree",
-        "adjoint_mismatch",
+        "dottest",
         "backward_lyapunov",
         "bryson_frazier",
         "draw",

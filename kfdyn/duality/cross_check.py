@@ -22,10 +22,10 @@ from kfdyn.duality.independent_checks import (
     mass_matrix_party,
     peer_parties,
 )
+from kfdyn.duality.monte_carlo import DENSE_OUTPUTS, DENSE_STATES, Plan, collect
 from kfdyn.duality.quantities import QUANTITIES, Claim, claims, component_names
 from kfdyn.duality.report import Report
 from kfdyn.duality.report_render import versions
-from kfdyn.duality.sampling import DENSE_OUTPUTS, DENSE_STATES, Plan, collect
 from kfdyn.duality.tolerance.preconditions import expect_deviations, expect_inverse, expect_range, no_inverse
 from kfdyn.duality.tolerance.rounding import EPS, rounding_bound
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError

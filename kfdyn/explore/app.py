@@ -321,7 +321,7 @@ def _convergence(report: Any) -> NDArray[np.uint8]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from kfdyn.viz.cross_check import draw_convergence
+    from kfdyn.viz.cross_check_figures import draw_convergence
 
     figure = Figure(figsize=(4.2, 3.0), dpi=110, layout="constrained")
     draw_convergence(report, figure.subplots())
