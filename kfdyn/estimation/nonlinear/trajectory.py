@@ -185,11 +185,15 @@ class Trajectory:
         ss, T = self._state_space(point, weights, damping)
         try:
             smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[arg-type]
-            d = smooth.x.flat.reshape(self.batch, self.N, self.size)
+            return self.step_of(point, smooth)
         except SingularError as error:
             raise self._named(error) from None
         finally:
             ss._cache.clear()  # it refers back to the model, so that each iteration's covariances would stay for long
+
+    def step_of(self, point: Linearised, smooth: Smoothed) -> Step:
+        """Read a step off the engine's result."""
+        d = smooth.x.flat.reshape(self.batch, self.N, self.size)
         costate = smooth.costate.flat.reshape(d.shape)
         if self.carried:
             w = d[..., self.n :]
