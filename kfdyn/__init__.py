@@ -15,7 +15,8 @@ _NAMES_OF = {
     ),
     "dynamics": ("sensors",),
     "dynamics.assembly": ("as_estimation",),
-    "dynamics.bias": ("bias_forces",),
+    "dynamics.bias": ("bias_forces", "gravity_torques"),
+    "dynamics.centroidal": ("centroidal_momentum_matrix",),
     "dynamics.composite": ("composite_inertias",),
     "dynamics.control": (
         "computed_torque",
@@ -29,7 +30,6 @@ _NAMES_OF = {
         "dynamics_filter",
         "forward_dynamics",
     ),
-    "dynamics.gravity": ("gravity_torques",),
     "dynamics.hybrid": ("hybrid_dynamics",),
     "dynamics.inverse": ("inverse_dynamics",),
     "dynamics.logdet_gradient": ("mass_matrix_logdet_gradient",),
