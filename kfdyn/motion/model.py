@@ -43,7 +43,7 @@ class MotionModel(NonlinearModel):
     sensors : sequence of Sensor
         ``JointPosition``, ``JointVelocity``, ``Position``, ``Velocity``, ``Pose``, ``Orientation``, ``Gyroscope``,
         ``CenterOfMass``, ``Contact`` of ``kf.sensors``; ``Accelerometer``, ``Imu``, ``AngularAcceleration``,
-        ``JointAcceleration`` and ``JointTorque``, which see the disturbance too.
+        ``JointAcceleration``, ``JointTorque`` and ``ForceTorque``, which see the disturbance too.
     force_noise : (nv,), (nv, nv) or (N−1, nv, nv)
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
@@ -279,24 +279,30 @@ class MotionModel(NonlinearModel):
         B[:, range(n, size), range(nv, nv + self._extra)] = 1.0
         return after, F, B
 
+    def _pushes(self, rest: Array) -> tuple[Array, list[tuple[str, Array]]]:
+        """External forces, side by side and by the frames at which they act."""
+        wrench = rest[:, rest.shape[1] - 6 * len(self.wrench_places) :]
+        return wrench, [(frame, wrench[:, 6 * i : 6 * i + 6]) for i, frame in enumerate(self.wrench_places)]
+
     def read(self, x: Array, w: Array, u: Array | None, k: Index) -> Array:
         """Predicted readings."""
         q, v, rest = self._apart(x)
-        a = tau = None
-        if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        return self._biased(self.seen.predict(q, v, a, tau, self.g), x)
+        if not self.seen.sees_noise:
+            return self._biased(self.seen.predict(q, v, None, None, self.g), x)
+        tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+        a = self.stepper.acceleration(q, v, tau, wrench)
+        return self._biased(self.seen.predict(q, v, a, tau, self.g, pushes), x)
 
     def linear_read(self, x: Array, w: Array, u: Array | None, k: Index) -> tuple[Array, Array, Array | None]:
         """Predicted readings, with their Jacobians in x and, where sensors feel it, in w."""
         nv, n = self.system.nv, 2 * self.system.nv
         q, v, rest = self._apart(x)
-        a = tau = None
         if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.linear_acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        h, H0, W0 = self.seen.linear(q, v, a, tau, self.g)
+            tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+            a = self.stepper.linear_acceleration(q, v, tau, wrench)
+            h, H0, W0 = self.seen.linear(q, v, a, tau, self.g, pushes)
+        else:
+            h, H0, W0 = self.seen.linear(q, v, None, None, self.g)
         h = self._biased(h, x)
         if not self._extra:
             return h, H0, W0
