@@ -57,7 +57,7 @@ class CutHinge:
                 ))  # fmt: skip
                 body = Body(name, body.inertia, Hinge.free(), held, hinge_name=held)
             bodies.append(body)
-        cut = rebuilt(bodies, system.gravity, dict(system.frames), system.name, system.indefinite_inertia)
+        cut = rebuilt(tuple(bodies), system.gravity, dict(system.frames), system.name, system.indefinite_inertia)
         self.cut, self.nv = cut, system.nv
         self.q, self.v = np.empty(system.nq, np.intp), np.empty(system.nv, np.intp)
         for hinge in system.hinge_names:

@@ -277,6 +277,8 @@ class Readings:
             raise ShapeError(
                 f"readings must be a list with one array (N, size) for each of the {len(self.sensors)} sensors"
             )
+        if isinstance(given, str) or not np.iterable(given):
+            raise ShapeError("readings must be a list with one array (N, size) a sensor")
         parts = [given] if isinstance(given, np.ndarray) else list(given)
         if len(parts) != len(self.sensors):
             raise ShapeError(
@@ -304,8 +306,10 @@ class Readings:
             raise ShapeError(
                 f"sensors have {sorted(steps)} rows; all have one row a step: fill the steps without a reading with NaN"
             )
-        lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
         N = steps.pop()
+        if N == 0:
+            raise ShapeError("readings have no rows; a motion has at least one step")
+        lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
         out = np.full((*(lead or (1,)), N, self.points.size), np.nan)
         for own, given_rows in zip(self.points_of, arrays):
             if given_rows is not None:
