@@ -15,7 +15,6 @@ from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
 
-
 FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "rk4": rk4_step,
     "symplectic": symplectic_step,
