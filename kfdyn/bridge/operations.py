@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import (
     forward_dynamics,
     forward_dynamics_derivatives,
@@ -25,7 +25,6 @@ from kfdyn.dynamics import (
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_pose, frame_velocity_derivatives, jacobian, potential_energy
 
-Array = NDArray[np.float64]
 _DOUBLE = np.dtype(np.float64)
 _AT_REST = np.zeros(3)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.bridge.operations import KNOWN, About, Operation, Shape
 from kfdyn.dynamics import forward_dynamics
 from kfdyn.multibody import integrate, integrate_derivatives
 
-Array = NDArray[np.float64]
 ROLLOUT, TRANSPORT = "rollout", "transport"
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.bridge.operations import KNOWN, About, Operation, Shape
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import Operators, StateSpace, score, smooth_batch
 
-Array = NDArray[np.float64]
 NAMES = ("phi", "H", "Q", "R", "xi", "eta")
 
 

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, SingularError
 
 if TYPE_CHECKING:
     from kfdyn.io import Loaded
     from kfdyn.multibody import System
 
-Array = NDArray[np.float64]
 
 BUILTIN = "builtin:"
 SIZED = ("chain", "four_bar_chain", "random_tree", "uniform_chain")  # built-in systems that take a number of bodies

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kfdyn.duality.natural_units import in_natural_units
-from kfdyn.duality.rounding import rounding_bound
+from kfdyn.arrays import Array
 from kfdyn.duality.symbols import Symbols
+from kfdyn.duality.tolerance.natural_units import in_natural_units
+from kfdyn.duality.tolerance.rounding import rounding_bound
 from kfdyn.estimation import StateSpace, kalman_filter
 
-Array = NDArray[np.float64]
 Residual = Callable[[Symbols], float]
 
 #: A residual above this is no rounding, for models whose covariances have conditions below 1e6; for others see
@@ -81,7 +81,8 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     -------
     dict of str to float
         By name, relative to the largest term of the identity, in units in which no state or output is small
-        (:func:`~kfdyn.duality.natural_units.in_natural_units`); rounding leaves some 1e-15 times a condition number.
+        (:func:`~kfdyn.duality.tolerance.natural_units.in_natural_units`); rounding leaves some 1e-15 times a condition
+        number.
 
     Notes
     -----

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kfdyn.duality.maps import Given, Gram, noise_maps
-from kfdyn.duality.rounding import Units, units
+from kfdyn.arrays import Array
+from kfdyn.duality.noise_operators import Given, Gram, noise_maps
+from kfdyn.duality.tolerance.rounding import Units, units
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import Covariances, Operators, StateSpace, bryson_frazier, draw, kalman_filter
 from kfdyn.estimation.inference.factor import solve_D
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kfdyn.duality.invert import inverse
+from kfdyn.arrays import Array
+from kfdyn.duality.tolerance.natural_units import inverse
 from kfdyn.estimation import Covariances, StateSpace
 from kfdyn.estimation.dense import DenseModel
-
-Array = NDArray[np.float64]
 
 
 class Symbols:

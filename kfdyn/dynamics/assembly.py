@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.calls.arguments import expect_system
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

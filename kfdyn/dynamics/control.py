@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import operational_space_compliance
@@ -36,8 +37,6 @@ from kfdyn.multibody.calls.prepared import frame_of, model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 from kfdyn.spatial import matrix_to_rotation_vector
 from kfdyn.spatial._arrays import check_rotation
-
-Array = NDArray[np.float64]
 
 _AXES = "axes must be different numbers from 0 to 5 (angular 0-2, linear 3-5)"
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.forest import DENSE, States
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
@@ -17,7 +18,6 @@ from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.prepared import Model, model_of
 from kfdyn.multibody.parts.body import as_floats
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

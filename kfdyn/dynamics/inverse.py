@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.forest import States, expect_method
@@ -18,7 +19,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.results import filled
 
-Array = NDArray[np.float64]
 METHODS = ("newton_euler", "operators", "composite")
 
 
@@ -158,7 +158,7 @@ INVERSE = Solver(
     "inverse_dynamics",
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
-    coupled="kfdyn.dynamics.recursions.inverse",
+    coupled=True,
     explain=by_engine,
     inverts=False,
 )

@@ -7,12 +7,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 from kfdyn.multibody.parts.hinge import Coordinates
-
-Array = NDArray[np.float64]
 
 
 def mass_matrix_logdet_gradient(system: System, q: ArrayLike) -> Array:

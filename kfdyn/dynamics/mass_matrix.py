@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method
 from kfdyn.dynamics.solving.kinds import own_way
@@ -15,7 +16,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.results import filled
 
-Array = NDArray[np.float64]
 METHODS = ("composite", "columns", "operator", "covariance")
 
 
@@ -214,7 +214,7 @@ def _by_covariance(states: States, part: slice, out: Array) -> None:
 _ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.coupled.geared"
 
 MASS_MATRIX = Solver(
-    "mass_matrix", _ROOM, "MASS_MATRIX", coupled=_ROOM, explain=_formed, inverts=False, minimal="mass_matrix"
+    "mass_matrix", _ROOM, "MASS_MATRIX", coupled=True, explain=_formed, inverts=False, minimal="mass_matrix"
 )
 TRACE = Solver(
     "mass_matrix_trace", _ROOM, "TRACE", inverts=False,

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.solving.forest import States, expect_method
 from kfdyn.dynamics.solving.kinds import own_way
@@ -16,7 +17,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.results import filled
 
-Array = NDArray[np.float64]
 METHODS = ("innovations", "engine", "blocks", "columns")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.forest import DENSE, States
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
@@ -15,8 +16,6 @@ from kfdyn.multibody import System, jacobian
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.prepared import Model, model_of
 from kfdyn.spatial import rigid_transform
-
-Array = NDArray[np.float64]
 
 
 def operational_space_compliance(
@@ -84,7 +83,11 @@ def operational_space_compliance(
         found: dict[str, Array] = _by_engine(states, bodies, positions) if own is None else own(states, names)
         return found
 
-    of = () if COMPLIANCE.serving(system) is None else _frames(model_of(system.open_tree), system, bodies, positions)
+    of = (
+        ()
+        if COMPLIANCE.serving(system) is None
+        else _frames(model_of(system.pattern.open_tree), system, bodies, positions)
+    )
     arguments = (6 * len(bodies), *(of or (0, bodies, positions, bodies)), q)
     answer: Array = COMPLIANCE.rows(system, arguments, out, explain)
     return answer

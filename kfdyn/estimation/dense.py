@@ -11,12 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense_model import DenseModel, StateSpaceLike, dense_model, symmetric
 
 __all__ = ["DenseFilter", "DenseModel", "DensePosterior", "dense_filter", "dense_model", "dense_posterior"]
-
-Array = NDArray[np.float64]
 
 
 class DensePosterior(NamedTuple):

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, TreeError
 
 __all__ = ["DenseModel", "StateSpaceLike", "dense_model"]
-
-Array = NDArray[np.float64]
 
 
 class StateSpaceLike(Protocol):

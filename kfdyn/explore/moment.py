@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import as_estimation, force_decompositions, mass_matrix, with_armature
 from kfdyn.dynamics.loops.aggregation import Node, plan
 from kfdyn.estimation import bryson_frazier, kalman_filter
 from kfdyn.multibody import System, integrate, jacobian, link_terms
 from kfdyn.spatial import rigid_transform
-
-Array = NDArray[np.float64]
 
 
 class Mode(StrEnum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.fixed_steps import march
@@ -15,8 +16,6 @@ from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.errors import KfdynError
 from kfdyn.explore.moment import Moment
 from kfdyn.multibody import kinetic_energy, momentum
-
-Array = NDArray[np.float64]
 
 FASTEST = 1e3  # rates beyond which a motion is held: no robot, and soon no number
 STEPS = (16, 64, 256, 1024)  # in a frame: as many as keep the energy

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kfdyn.arrays import Array
+
 Image = NDArray[np.uint8]
 
 # From −1 through 0 to 1: orange, white, blue (those of kfdyn.viz, told apart by the colour-blind).

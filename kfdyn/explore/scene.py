@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.explore.moment import Moment, Numbers
 from kfdyn.explore.shapes import Shape
 from kfdyn.multibody import center_of_mass
@@ -17,7 +18,6 @@ from kfdyn.viz import skeleton
 if TYPE_CHECKING:
     import viser
 
-Array = NDArray[np.float64]
 Faces = Literal["front", "back", "double"]
 BLUE, ORANGE, GREY, DARK = (0, 114, 178), (230, 159, 0), (150, 158, 170), (60, 66, 76)
 

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody import System
 
-Array = NDArray[np.float64]
 MOST_TRIANGLES = 60_000  # of one shape: what a browser turns without stuttering
 
 
@@ -120,7 +120,7 @@ def _mjcf(path: Path) -> Iterator[tuple[str, Any]]:
     import trimesh
     from trimesh import creation
 
-    from kfdyn.io.mjcf import compile_mjcf
+    from kfdyn.io.mjcf.read_mjcf import compile_mjcf
     from kfdyn.io.source import open_source
 
     model, _, missing = compile_mjcf(open_source(path))

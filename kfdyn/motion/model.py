@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.motion.readings import Readings
+from kfdyn.motion.readings import Readings, ReadPoints
 from kfdyn.motion.result import MotionFiltered, MotionSmoothed
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
 from kfdyn.multibody.calls.arguments import configuration
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -48,14 +48,18 @@ class MotionModel(NonlinearModel):
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
         The step, that of :func:`kfdyn.simulate`. "implicit" is MuJoCo's Euler step with damping.
-    damping, stiffness : bool or (nv,)
-        True: those of the system; off if not given, as in ``simulate``.
+    damping, stiffness, friction : bool or (nv,)
+        True: those of the system; off if not given, as in ``simulate``. Coulomb friction is −μ tanh(v/v₀).
+    friction_speed : float
+        v₀.
     rest : (nq,), optional
         Where springs are at rest.
     gravity : (3,), optional
         ``system.gravity`` if not given.
     biases : mapping from a sensor's place or name to (variance at the start, variance a step), optional
         Biases that walk at random; each variance a number or one for each entry.
+    scales : mapping from a sensor's name to a factor or one an entry, optional
+        Sensors read that multiple of the truth, then their bias.
     wrenches : mapping from a body or frame to (variance at the start, variance a step), optional
         External forces [moment; force] in world axes at its origin that walk at random; numbers or six each.
     prior : (q0, v0, P0), optional
@@ -97,15 +101,20 @@ class MotionModel(NonlinearModel):
         method: str = "euler",
         damping: bool | ArrayLike = False,
         stiffness: bool | ArrayLike = False,
+        friction: bool | ArrayLike = False,
+        friction_speed: float = 0.01,
         rest: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         biases: Mapping[Any, tuple[Any, Any]] | None = None,
         wrenches: Mapping[str, tuple[Any, Any]] | None = None,
+        scales: Mapping[str, ArrayLike] | None = None,
         prior: tuple[Any, Any, Any] | None = None,
     ) -> None:
-        self.stepper = Stepper(system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()))
+        self.stepper = Stepper(
+            system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()), friction, friction_speed
+        )
         self.system, self.dt = system, self.stepper.dt
-        self.seen = Readings(system, sensors)
+        self.seen = Readings(system, sensors, scales)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
         nq, nv = system.nq, system.nv
         W = arguments.covariance(force_noise, "force_noise", nv)
@@ -136,19 +145,14 @@ class MotionModel(NonlinearModel):
         for place_of in (self.bias_places, self.wrench_places):
             names += [f"{name}[{i}]" for name, place in place_of.items() for i in range(place.stop - place.start)]
 
-        points = self.seen.points
         manifold: dict[str, Any] = {}
-        if points.blocks:
-            manifold = {
-                "reading_plus": points.plus,
-                "reading_minus": points.minus,
-                "reading_jacobian": points.right_jacobian,
-            }
         if self.stepper.points.blocks:
-            manifold |= {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
+            manifold = {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
         x0, P0 = self._start(prior)
         observe = self._observed if self.seen.sees_noise else self._seen_at_rest
         super().__init__(self._stepped, observe, Q, self.seen.R, x0, P0, state_names=names, **manifold)
+        if self.seen.points.blocks:
+            self.readings = ReadPoints(self.seen.points)
 
     @staticmethod
     def _walk(
@@ -313,6 +317,45 @@ class MotionModel(NonlinearModel):
         for i, place in zip(self._bias_of, self.bias_places.values()):
             h[:, self.seen.points_of[i]] += x[:, place]
         return h
+
+    def reading_row(self, y: Any, k: int) -> Array:
+        """One reading of all sensors (1, size): stacked, or a list with an array a sensor, None where it is silent."""
+        if not isinstance(y, list | tuple) or not any(part is None or np.ndim(part) for part in y):
+            return super().reading_row(y, k)
+        if len(y) != len(self.seen.sensors):
+            raise ShapeError(
+                f"there are {len(y)} readings at step {k} for {len(self.seen.sensors)} sensors; give one a sensor, or "
+                "None"
+            )
+        out = np.full(self.seen.points.size, np.nan)
+        for sensor, own, part in zip(self.seen.sensors, self.seen.points_of, y):
+            if part is not None:
+                array = np.asarray(part, np.float64)
+                if array.shape != (own.stop - own.start,):
+                    raise ShapeError(
+                        f"{sensor.name}: its reading at step {k} must be ({own.stop - own.start},), got {array.shape}"
+                    )
+                out[own] = array
+        return super().reading_row(out, k)
+
+    def input_row(self, u: Any, k: int) -> Array | None:
+        """The torques of one step (1, nv); zero if not given."""
+        if u is None:
+            return np.zeros((1, self.system.nv))
+        row = super().input_row(u, k)
+        if row is None or row.shape[1] != self.system.nv:
+            raise ShapeError(f"tau of step {k} must be ({self.system.nv},), got shape {np.shape(u)}")
+        return row
+
+    def filter_halves(self, kind: str, points: Any = None) -> Any:
+        """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
+        from kfdyn.motion import one_motion
+
+        if not one_motion.serves(self):
+            return super().filter_halves(kind, points)
+        if kind == "extended":
+            return one_motion.OneExtended(self)
+        return one_motion.OneUnscented(self, points or one_motion.SigmaPoints())
 
     # --- what callers give
 

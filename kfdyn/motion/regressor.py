@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.arrays import Array
+from kfdyn.errors import ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_pose, frame_velocity, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.flexible.rigid import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.spatial import skew
-
-Array = NDArray[np.float64]
 
 #: Names of the ten numbers, in their order: mass, first moments m c, and moments of inertia about the body's origin.
 TEN = ("m", "h_x", "h_y", "h_z", "I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz")
@@ -96,8 +95,7 @@ def torque_regressor(
     """
     expect_system(system)
     expect_rigid(system, "torque_regressor")
-    if system.loops:
-        raise ModelError(f"system {system.name!r} has loops, whose forces are not determined; take system.open_tree")
+    expect_no_loops(system, "torque_regressor", "their forces are not determined; take system.open_tree")
     q = configuration(system, q)
     v, a = (
         np.zeros(system.nv) if x is None else checked(system, x, (system.nv,), name) for x, name in ((v, "v"), (a, "a"))
@@ -105,7 +103,7 @@ def torque_regressor(
     g = np.asarray(system.gravity if gravity is None else checked(system, gravity, (3,), "gravity"))
     if g.shape != (3,):
         raise ShapeError(f"gravity must be one vector (3,), got shape {g.shape}")
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1])
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], a.shape[:-1], system.robots)
     q, v, a = (np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v, a))
     out = np.empty((*lead, system.nv, 10 * system.n_bodies))
     for k, name in enumerate(system.body_names):

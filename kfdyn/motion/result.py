@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered, NonlinearSmoothed
-
-Array = NDArray[np.float64]
 
 
 class _Moves:

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.motion import recursions
 from kfdyn.multibody import System, integrate, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
 
-Array = NDArray[np.float64]
-
 METHODS = ("euler", "implicit", "rk4")
+_BEYOND = 1e50  # no robot is there
 
 
 class StepDerivatives(NamedTuple):
@@ -81,6 +82,10 @@ class Stepper:
         ``system.gravity`` if not given.
     wrenches : sequence of str
         Bodies or frames at which a force [moment; force], world axes, acts beside the generalised force.
+    friction : bool or (nv,)
+        Coulomb friction μ, regularised: −μ tanh(v/v₀). True: that of the system.
+    friction_speed : float
+        v₀.
     """
 
     def __init__(
@@ -93,15 +98,16 @@ class Stepper:
         rest: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         wrenches: Sequence[str] = (),
+        friction: bool | ArrayLike = False,
+        friction_speed: float = 0.01,
     ) -> None:
         expect_system(system)
-        if isinstance(system, FlexibleSystem):
-            raise ModelError(f"system {system.name!r} has bodies or joints that bend; motions are of rigid systems")
-        if system.loops:
-            raise ModelError(
-                f"system {system.name!r} has loops, and a motion needs free coordinates; take system.open_tree, and "
-                "hold its loops by exact readings"
-            )
+        expect_rigid(system, "a motion")
+        expect_no_loops(
+            system,
+            "a motion",
+            "it needs free coordinates; take system.open_tree, and hold its loops by exact readings",
+        )
         if method not in METHODS:
             raise ModelError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
         if not (np.ndim(dt) == 0 and np.isfinite(dt) and dt > 0):
@@ -110,12 +116,19 @@ class Stepper:
         self.points = Points.of(system)
         self.gravity = None if gravity is None else checked(system, gravity, (3,), "gravity")
         self.B, self.K = _per_dof(system, damping, "damping"), _per_dof(system, stiffness, "stiffness")
+        self.mu = _per_dof(system, friction, "friction")
+        if not (np.ndim(friction_speed) == 0 and 0.0 < friction_speed < np.inf):
+            raise ModelError(f"friction_speed must be a positive number, got {friction_speed!r}")
+        self.slow = float(friction_speed)
         turning = np.ones(system.nv, bool)
         turning[self.points._tangents] = False
         if (self.K[turning] != 0).any():
             raise ModelError(
                 "stiffness of a ball or free hinge has no place in a motion; give springs to angles and slides"
             )
+        drag = self.B + self.dt * self.K if method == "implicit" else self.B
+        self.drag, self.sprung = (drag if drag.any() else None), bool(self.K.any())
+        self.rubs = bool(self.mu.any())
         self.rest = system.neutral() if rest is None else configuration(system, rest)
         for frame in wrenches:
             system.locate(frame)
@@ -132,9 +145,10 @@ class Stepper:
 
     def _forces(self, q: Array, v: Array, tau: Array, wrench: Array | None) -> Array:
         """Generalised forces of motors, dampers, springs and wrenches."""
-        drag = self.B + self.dt * self.K if self.method == "implicit" else self.B
-        total = tau - drag * v
-        if self.K.any():
+        total = tau if self.drag is None else tau - self.drag * v
+        if self.rubs:
+            total = total - self.mu * np.tanh(v / self.slow)
+        if self.sprung:
             total = total - self.K * self.points.minus(q, np.broadcast_to(self.rest, q.shape))
         for i, frame in enumerate(self.wrenches):
             J = jacobian(self.system, q, frame)
@@ -143,18 +157,44 @@ class Stepper:
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrench: Array | None = None) -> Array:
         """Accelerations of rows of states."""
-        return forward_dynamics(self.moved, q, v, self._forces(q, v, tau, wrench), gravity=self.gravity)
+        return self._solved(q, v, self._forces(q, v, tau, wrench))
+
+    def _solved(self, q: Array, v: Array, forces: Array) -> Array:
+        try:
+            if len(q) > 1:
+                return forward_dynamics(self.moved, q, v, forces, gravity=self.gravity)
+            return forward_dynamics(self.moved, q[0], v[0], forces[0], gravity=self.gravity)[None]  # the quicker call
+        except ModelError as error:
+            raise _flown_off(error, q, v) from None
+
+    def _moved(self, q: Array, d: Array) -> Array:
+        """q ⊕ d."""
+        if len(q) == 1:
+            return np.asarray(integrate(self.system, q[0], d[0]))[None]
+        return np.asarray(integrate(self.system, q, d))
+
+    def _slopes(self, q: Array, v: Array, forces: Array) -> tuple[Array, Array, Array]:
+        """∂a/∂q, ∂a/∂v, ∂a/∂τ."""
+        try:
+            if len(q) > 1:
+                return forward_dynamics_derivatives(self.moved, q, v, forces, gravity=self.gravity)
+            a_q, a_v, a_tau = forward_dynamics_derivatives(self.moved, q[0], v[0], forces[0], gravity=self.gravity)
+        except ModelError as error:
+            raise _flown_off(error, q, v) from None
+        return a_q[None], a_v[None], a_tau[None]
 
     def linear_acceleration(
         self, q: Array, v: Array, tau: Array, wrench: Array | None = None
     ) -> tuple[Array, Array, Array, Array, Array | None]:
         """a, ∂a/∂q, ∂a/∂v, ∂a/∂τ, and ∂a/∂wrench if there are any."""
         forces = self._forces(q, v, tau, wrench)
-        a = forward_dynamics(self.moved, q, v, forces, gravity=self.gravity)
-        a_q, a_v, a_tau = forward_dynamics_derivatives(self.moved, q, v, forces, gravity=self.gravity)
-        if self.B.any() or (self.K.any() and self.method == "implicit"):
-            a_v = a_v - a_tau * (self.B + self.dt * self.K if self.method == "implicit" else self.B)
-        if self.K.any():
+        a = self._solved(q, v, forces)
+        a_q, a_v, a_tau = self._slopes(q, v, forces)
+        if self.drag is not None:
+            a_v = a_v - a_tau * self.drag
+        if self.rubs:
+            a_v = a_v - a_tau * (self.mu / self.slow / np.cosh(np.minimum(np.abs(v / self.slow), 350.0)) ** 2)[:, None]
+        if self.sprung:
             a_q = a_q - a_tau * self.K
         a_f = None
         if self.wrenches:
@@ -166,6 +206,17 @@ class Stepper:
             a_f = np.concatenate(columns, axis=2)
         return a, a_q, a_v, a_tau, a_f
 
+    def linear_acceleration_of_one(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
+        """The same for one state (nq,), (nv,) without wrenches: a, ∂a/∂q, ∂a/∂v, ∂a/∂τ."""
+        if self.drag is not None or self.sprung or self.rubs:
+            a, a_q, a_v, a_tau, _ = self.linear_acceleration(q[None], v[None], tau[None])
+            return a[0], a_q[0], a_v[0], a_tau[0]
+        try:
+            a = forward_dynamics(self.moved, q, v, tau, None, self.gravity)
+            return a, *forward_dynamics_derivatives(self.moved, q, v, tau, self.gravity)
+        except ModelError as error:
+            raise _flown_off(error, q, v) from None
+
     # --- steps
 
     def step(self, q: Array, v: Array, tau: Array, wrench: Array | None = None) -> tuple[Array, Array]:
@@ -173,7 +224,7 @@ class Stepper:
         h = self.dt
         if self.method != "rk4":
             after = v + h * self.acceleration(q, v, tau, wrench)
-            return integrate(self.system, q, h * after), after
+            return self._moved(q, h * after), after
 
         def move(q: Array, d: Array) -> Array:
             return integrate(self.system, q, d)
@@ -232,29 +283,36 @@ class Stepper:
 
     def _linear_euler(self, q: Array, v: Array, tau: Array, wrench: Array | None) -> tuple[Array, Array, Array, Array]:
         """F = [[A + dt² J a_q, dt J + dt² J a_v], [dt a_q, 1 + dt a_v]],  B = [[dt² J 𝓜⁻¹], [dt 𝓜⁻¹]] (THEORY 18)."""
-        h, nv = self.dt, self.system.nv
+        h, nv, rows = self.dt, self.system.nv, len(q)
         a, a_q, a_v, a_tau, a_f = self.linear_acceleration(q, v, tau, wrench)
-        after = v + h * a
         inputs = a_tau if a_f is None else np.concatenate([a_tau, a_f], axis=2)
-        F, B = np.empty((len(q), 2 * nv, 2 * nv)), np.empty((len(q), 2 * nv, inputs.shape[2]))
-        F[:, nv:, :nv] = h * a_q
-        F[:, nv:, nv:] = h * a_v
-        F[:, range(nv, 2 * nv), range(nv, 2 * nv)] += 1.0
-        B[:, nv:] = h * inputs
-        if self.points.blocks:
-            J = h * self.points.right_jacobian(h * after)
-            F[:, :nv] = J @ F[:, nv:]
-            F[:, :nv, :nv] += self.points.transported(h * after)
-            B[:, :nv] = J @ B[:, nv:]
-        else:
-            np.multiply(F[:, nv:], h, out=F[:, :nv])
-            F[:, range(nv), range(nv)] += 1.0
-            np.multiply(B[:, nv:], h, out=B[:, :nv])
-        return integrate(self.system, q, h * after), after, F, B
+        p = inputs.shape[2]
+        F, B = np.empty((rows, 2 * nv, 2 * nv)), np.empty((rows, 2 * nv, p))
+        slopes = (a_q.ravel(), a_v.ravel(), inputs.ravel())
+        recursions.euler_jacobians(*slopes, F.reshape(-1), B.reshape(-1), h, nv, p, rows)
+        after = v + h * a
+        d = h * after
+        for own, A, J in self.points.turns(d):
+            F[:, own] = h * (J @ F[:, nv:][:, own])
+            F[:, own, own] += A
+            B[:, own] = h * (J @ B[:, nv:][:, own])
+        return self._moved(q, d), after, F, B
+
+
+def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:
+    """What to say of states that are beyond all mechanics, else the error itself."""
+    size = max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0))
+    if size <= _BEYOND:
+        return error
+    reach = f"reach {size:.3g}" if size == size else "are no numbers any more"
+    return ModelError(
+        f"the motion has diverged: q and v {reach}; check the units of tau and of force_noise, the prior and "
+        "the covariances of the sensors, or take a smaller dt"
+    )
 
 
 def _per_dof(system: System, given: bool | ArrayLike, name: str) -> Array:
-    """Damping or stiffness of each dof, (nv,)."""
+    """Damping, stiffness or friction of each dof, (nv,)."""
     if given is False or given is None:
         return np.zeros(system.nv)
     array = np.asarray(getattr(system, name) if given is True else given, np.float64)
@@ -275,6 +333,8 @@ def step_derivatives(
     stiffness: bool | ArrayLike = False,
     rest: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    friction: bool | ArrayLike = False,
+    friction_speed: float = 0.01,
 ) -> StepDerivatives:
     """Take one step of ``kf.simulate`` from many states, with its exact Jacobians.
 
@@ -299,6 +359,10 @@ def step_derivatives(
         Where springs are at rest; neutral if not given.
     gravity : (3,), optional
         ``system.gravity`` if not given.
+    friction : bool or (nv,)
+        Coulomb friction μ, regularised: −μ tanh(v/v₀). True: that of the system.
+    friction_speed : float
+        v₀.
 
     Returns
     -------
@@ -316,7 +380,9 @@ def step_derivatives(
     array([[0.005],
            [0.05 ]])
     """
-    stepper = Stepper(system, dt, method, damping, stiffness, rest, gravity)
+    stepper = Stepper(
+        system, dt, method, damping, stiffness, rest, gravity, friction=friction, friction_speed=friction_speed
+    )
     arrays: list[Any] = [
         configuration(system, q), checked(system, v, (system.nv,), "v"), checked(system, tau, (system.nv,), "tau"),
     ]  # fmt: skip

@@ -30,6 +30,7 @@ from kfdyn.multibody.parts.rotor import Rotor, with_rotors
 from kfdyn.multibody.parts.series_elastic import FlexibleJoint
 from kfdyn.multibody.specialise import specialise
 from kfdyn.multibody.system import System
+from kfdyn.multibody.system_batch import SystemBatch, with_parameters
 from kfdyn.multibody.tangents import difference_derivatives, integrate_derivatives
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Pose",
     "Rotor",
     "System",
+    "SystemBatch",
     "absolute_angles",
     "beam",
     "center_of_mass",
@@ -69,5 +71,6 @@ __all__ = [
     "potential_energy",
     "random_configuration",
     "specialise",
+    "with_parameters",
     "with_rotors",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import batch, checked, configuration
 from kfdyn.multibody.calls.kernel import Kernel, known
@@ -14,8 +15,6 @@ from kfdyn.multibody.calls.overflow import expect_finite, overflow
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 def kinetic_energy(system: System, q: ArrayLike, v: ArrayLike) -> Array:
@@ -95,8 +94,9 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     >>> center_of_mass(uniform_chain(4), [0, 0, 0, 0])
     array([2., 0., 0.])
     """
-    com: Array = MOMENT.solve(system, q) / (system.mass or 1.0)
-    _require_mass(system)
+    moment = MOMENT.solve(system, q)
+    expect_mass(system)
+    com: Array = moment / np.expand_dims(system.mass, -1)
     return com
 
 
@@ -152,7 +152,7 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     array([0., 0., 1., 0., 6., 0.])
     """
     answer: Array = CENTROIDAL.solve(system, q, v)
-    _require_mass(system)
+    expect_mass(system)
     return answer
 
 
@@ -208,16 +208,17 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
 
 
-def _require_mass(system: System) -> None:
-    if system.mass == 0:
+def expect_mass(system: System) -> None:
+    """Refuse a system without mass, which has no mass centre."""
+    if not np.all(system.mass):
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
 
 
 _ROOM = "kfdyn.multibody.recursions.energy"
 
-KINETIC = Kernel(_ROOM, "KINETIC", coupled=_ROOM, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
-POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_ROOM, meaning="the potential energy", otherwise=_potential)
-MOMENT = Kernel(_ROOM, "MOMENT", coupled=_ROOM, meaning="the mass centre", otherwise=_moment)
-MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_ROOM, meaning="the momentum", otherwise=_momentum)
-CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_ROOM, meaning="the momentum", otherwise=_centroidal)
+KINETIC = Kernel(_ROOM, "KINETIC", coupled=True, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
+POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=True, meaning="the potential energy", otherwise=_potential)
+MOMENT = Kernel(_ROOM, "MOMENT", coupled=True, meaning="the mass centre", otherwise=_moment)
+MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=True, meaning="the momentum", otherwise=_momentum)
+CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=True, meaning="the momentum", otherwise=_centroidal)
 MOMENTUM_ABOUT = Kernel(_ROOM, "MOMENTUM_ABOUT")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import checked, expect_system
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.prepared import frame_of, model_of
@@ -15,7 +16,6 @@ from kfdyn.multibody.calls.prepared import frame_of, model_of
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -221,7 +221,7 @@ def _of_frame(what: str) -> Callable[..., str]:
     """What is said to overflow, with the name of the frame whose path and place a kernel was given."""
 
     def meaning(system: System, length: int, path: Index, arm: Array, *_: Any) -> str:
-        names = [name for name, found in model_of(system.open_tree).frames.items() if found[2] is arm]
+        names = [name for name, found in model_of(system.pattern.open_tree).frames.items() if found[2] is arm]
         return f"the {what} of frame {names[0]!r}" if names else f"the {what} of a frame"
 
     return meaning
@@ -229,7 +229,7 @@ def _of_frame(what: str) -> Callable[..., str]:
 
 _ROOM = "kfdyn.multibody.recursions.frames"
 
-POSE = Kernel(_ROOM, "POSE", coupled=_ROOM, meaning=_of_frame("position"), otherwise=_pose)
-VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=_ROOM, meaning=_of_frame("velocity"), otherwise=_velocity)
-ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=_ROOM, meaning=_of_frame("acceleration"), otherwise=_acceleration)
-JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=_ROOM, meaning="the Jacobian", otherwise=_jacobian)
+POSE = Kernel(_ROOM, "POSE", coupled=True, meaning=_of_frame("position"), otherwise=_pose)
+VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=True, meaning=_of_frame("velocity"), otherwise=_velocity)
+ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=True, meaning=_of_frame("acceleration"), otherwise=_acceleration)
+JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=True, meaning="the Jacobian", otherwise=_jacobian)

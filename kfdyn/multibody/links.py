@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.calls.kernel import Kernel, known
 from kfdyn.multibody.calls.overflow import expect_finite, overflow
@@ -15,7 +16,6 @@ from kfdyn.multibody.calls.prepared import in_own_frames
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 LINK_TERMS = Kernel("kfdyn.multibody.recursions.links", "LINK_TERMS", model=in_own_frames)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.coordinates.configuration import difference
@@ -20,8 +22,6 @@ from kfdyn.spatial import (
     quaternion_to_matrix,
     skew,
 )
-
-Array = NDArray[np.float64]
 
 CONJUGATE = np.array([-1.0, -1.0, -1.0, 1.0])
 _MOST_TERMS = 80
@@ -122,6 +122,13 @@ class Points:
     def transported(self, d: Array) -> Array:
         """A with (x ⊕ δ) ⊕ d = (x ⊕ d) ⊕ A δ, (rows, n, n): Ad(Exp(−d)) = Σ (−ad d)ᵏ/k!."""
         return self._series(d, 0)
+
+    def turns(self, d: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Of each block its tangent, and its parts of :meth:`transported` and :meth:`right_jacobian`."""
+        for _, tangent in self.blocks:
+            back = -_ad(d[:, tangent])
+            J = _sum(back, 1)
+            yield tangent, np.eye(back.shape[-1]) + back @ J, J
 
     def _series(self, d: Array, shift: int) -> Array:
         out = np.zeros((len(d), self.tangent_size, self.tangent_size))

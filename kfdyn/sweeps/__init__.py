@@ -14,7 +14,7 @@ _PLACES = {
     "algebra": ("Mat3", "Sym3", "Vec3"),
     "control_flow": ("both", "down", "if_", "if_else", "loop", "loop_vars", "size", "switch", "while_"),
     "entry": ("Entry", "Given", "Options", "Parameter", "Space"),
-    "functions": ("atan2", "fma", "maximum", "minimum", "sincos", "sqrt"),
+    "functions": ("atan2", "fma", "log", "maximum", "minimum", "sincos", "sqrt"),
     "jit": ("Checks", "Tag", "sweep"),
     "memory": ("Checked", "Column", "clear", "passes", "pointer"),
     "records": ("Packed", "Record", "Table"),

@@ -66,6 +66,12 @@ def sincos(x, offset=0.0):
         return _series(_reduced(x) + offset)
 
 
+def log(x):
+    """The natural logarithm of one positive number, by the C library."""
+    x = unboxed(x)
+    return _library("log", x) if isinstance(x, Value | int | float) else _method(x, "log")
+
+
 def atan2(y, x):
     """atan2(y, x) by the C library, lane after lane."""
     y, x = unboxed(y), unboxed(x)

@@ -15,10 +15,11 @@ _WHOLE = ("int64", "bool")
 class Memory:
     """What all memory refuses: to be run through as a list would be, which nobody could write code for.
 
-    ``name`` is what the caller calls it, and where he does not want it ``changeable``, it is not.
+    ``name`` is what the caller calls it, and where he does not want it ``changeable``, it is not. Each number has
+    ``count`` lanes.
     """
 
-    name, changeable = "this array", True
+    name, changeable, count = "this array", True, 1
 
     def change(self):
         """Make sure that it may be changed."""
@@ -162,6 +163,11 @@ class Matrix(Memory):
     def name(self):
         """What the caller calls it."""
         return self.vector.name
+
+    @property
+    def count(self):
+        """How many lanes each number has."""
+        return self.vector.count
 
     def _row(self, i):
         _counted(i, self.vector.name)

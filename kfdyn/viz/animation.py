@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.viz.skeleton import AXES, plane_axes, skeleton
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 MOST_FRAMES = 400  # of one picture: some megabytes
 
 #: A :class:`kfdyn.dynamics.Trajectory`, which this room cannot name: read for system, t, q, kinetic and potential.

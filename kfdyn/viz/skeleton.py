@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System, frame_pose
 from kfdyn.multibody.calls.arguments import configuration
@@ -15,7 +16,6 @@ from kfdyn.multibody.links import open_terms
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 AXES = {"x": 0, "y": 1, "z": 2}
 
 

@@ -126,6 +126,8 @@ def test_steps(seed, method, pushed):
     plain = not Points.of(system).blocks and system.is_tree
     rng = np.random.default_rng(seed)
     drive = {"damping": rng.uniform(0, 1, n), "stiffness": rng.uniform(0, 3, n)} if plain else {}
+    if system.is_tree:
+        drive |= {"friction": rng.uniform(0, 1, n), "friction_speed": 0.5}
     frames = (system.open_tree.body_names[-1],) if pushed else ()
     stepper = Stepper(system, 0.02, method, wrenches=frames, **drive)
     wrench = rng.normal(size=(1, 6)) if pushed else None

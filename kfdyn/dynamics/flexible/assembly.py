@@ -11,16 +11,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.blocks import Blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleBody, FlexibleSystem, LinkTerms, link_terms
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.spatial import skew
-
-Array = NDArray[np.float64]
 
 
 class FlexibleForest(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
 from kfdyn.dynamics.hybrid import marks
 from kfdyn.dynamics.inverse import expect_all_actuated
@@ -20,10 +21,8 @@ from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.calls.arguments import batch
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
-from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.flexible.prepared import flexible_model_of
-
-Array = NDArray[np.float64]
+from kfdyn.multibody.kinds import expect_rigid
 
 
 def _kernel(module: str, name: str) -> Kernel:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.coupling import told
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -152,13 +152,9 @@ def _node(
     start, place = system.uncoupled.places.v_start, {k: i for i, k in enumerate(bodies)}
     above = [place.get(int(system.parent[k]), -1) for k in bodies]
     dofs = np.concatenate([np.arange(start[k], start[k + 1]) for k in bodies])
-    if system.couplings:
-        e = system._expansion
-        own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
-        X = np.zeros((len(dofs), len(own))) if e.curves else e.X[np.ix_(dofs, own)]  # Node.at knows better
-    else:
-        own = np.sort(dofs)
-        X = (dofs[:, None] == own).astype(float)
+    e = system._expansion
+    own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
+    X = e.part(dofs, own)  # where it depends on q Node.at knows better
     outside = [int(system.parent[k]) for k, i in zip(bodies, above) if i < 0]
     p = outside[0]
     carrier = ordered[node_of[p]].index(p) if p >= 0 else -1

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
+from kfdyn.arrays import Array
+from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import FlexibleSystem, System, integrate
+from kfdyn.multibody import System, integrate
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import (
     CLOSED,
     LEFT_OPEN,
@@ -22,8 +24,6 @@ from kfdyn.multibody.loops.closure import (
     warn_left_open,
     worst_gap,
 )
-
-Array = NDArray[np.float64]
 
 
 class Impact(NamedTuple):
@@ -94,8 +94,7 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     states = States.of(system, q_guess)
     if not system.loops:
         return states["q"].reshape(*states.lead, system.nq).copy()
-    if isinstance(system, FlexibleSystem):
-        system = system.with_noise(system.uncoupled.elasticity[0])
+    system = system.stiffened
 
     plain = plain_step(system)
 

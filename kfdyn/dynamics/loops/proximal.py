@@ -12,8 +12,8 @@ independent (``closure.Ranked``), and they are watched as the accelerations are.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.cut_joint import Cut
@@ -25,8 +25,6 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.loops.closure import loop_slices
 from kfdyn.multibody.loops.loop import Loop
-
-Array = NDArray[np.float64]
 
 # Softness in units of the compliance: a smaller one needs fewer sweeps but stalls at rounding/μ.
 MU = 1e-4

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.reduced import dense_forward, dense_inverse
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.coordinates.expansion import Bent
-
-Array = NDArray[np.float64]
 
 
 def explain_forward_dynamics_derivatives(states: States) -> dict[str, Array]:

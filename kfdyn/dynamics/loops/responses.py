@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.loops.loop_tables import LoopReadings, loop_tables
-
-Array = NDArray[np.float64]
 
 LOOP_RESPONSES = Kernel("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
 

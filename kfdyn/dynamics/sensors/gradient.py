@@ -15,7 +15,7 @@ from kfdyn.dynamics.sensors.covariances import local_multipliers
 from kfdyn.dynamics.sensors.elimination.factor import Factor
 from kfdyn.dynamics.sensors.elimination.solutions import solutions
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.spatial import skew
 
 if TYPE_CHECKING:

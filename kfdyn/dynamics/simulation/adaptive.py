@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import System
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
 
-Array = NDArray[np.float64]
 Solver = Literal["RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"]
 
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
 from kfdyn.errors import ShapeError
-from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
+from kfdyn.multibody import System, difference, potential_energy
 from kfdyn.multibody.calls.arguments import checked
 from kfdyn.multibody.links import open_terms
-from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
 
-Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -115,7 +114,13 @@ class Motion:
             torque = own(torque, 1)
         if force is not None and not callable(force):
             force = own(force, 2)
-        return replace(self, torque=torque, external_forces=force, gravity=own(self.gravity, 1))
+        one: dict[str, Any] = {"torque": torque, "external_forces": force, "gravity": own(self.gravity, 1)}
+        if self.system.robots:
+            robots: Any = self.system
+            of_all = {name: getattr(self, name) for name in ("damping", "stiffness")}
+            one |= {name: own(x, 1) for name, x in of_all.items()}
+            one |= {"system": robots[where[-1]], "_damped": {}, "kept": {}}
+        return replace(self, **one)
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:
         """Driving torque, as a law gives it, and external forces; of a state that is a copy, or read-only."""
@@ -136,7 +141,7 @@ class Motion:
         """−K (q ⊖ rest), shape (..., nv)."""
         if not self._is_sprung:
             return np.zeros((*q.shape[:-1], self.system.nv))
-        return self._of_hinges(q, -self.stiffness * self.deflection(q))
+        return self.system._expansion.at(q).forces(-self.stiffness * self.deflection(q))
 
     @cached_property
     def _is_sprung(self) -> bool:
@@ -144,21 +149,17 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = self.system.uncoupled, q if not self.system.couplings else self.system._expansion.positions(q)
+        tree, every = self.system.pattern.uncoupled, self.system._expansion.positions(q)
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, q: Array, v: Array, factor: Array) -> Array:
         """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings, X at q."""
-        if not self.system.couplings:
-            return factor * v
-        return self._of_hinges(q, factor * self.system._expansion.at(q).rates(v))
+        here = self.system._expansion.at(q)
+        return here.forces(factor * here.rates(v))
 
     def elastic(self, v: Array) -> Array:
         """K of bodies that bend times rates of their modes (..., nv); their forces are part of forward dynamics."""
-        return v @ self.system.elasticity[0] if isinstance(self.system, FlexibleSystem) else np.zeros_like(v)
-
-    def _of_hinges(self, q: Array, tau: Array) -> Array:
-        return tau if not self.system.couplings else self.system._expansion.at(q).forces(tau)
+        return self.system.modal_forces(v)
 
     def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
@@ -179,8 +180,7 @@ class Motion:
     def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
         """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
         power: Array = ((driving - self.resistance(q, rate, self.damping)) * rate).sum(-1)
-        if isinstance(self.system, FlexibleSystem):
-            power = power - (rate * (rate @ self.system.elasticity[1])).sum(-1)
+        power = power - self.system.modal_losses(rate)
         if external is not None:
             velocity = open_terms(self.system, q, v).velocity[..., : self.system.n_bodies, :]
             power = power + (external * velocity).sum((-2, -1))
@@ -200,14 +200,8 @@ class Motion:
         step.
         """
         key = damped_key(h)
-        if key not in self._damped and isinstance(self.system, FlexibleSystem):
-            K, C = self.system.uncoupled.elasticity
-            noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
-            self._damped[key] = self.system.with_noise(noise)
         if key not in self._damped:
-            tree = self.system.open_tree
-            rotors = tree.armature + key * self.damping + key**2 * self.stiffness
-            self._damped[key] = self.system.like(with_armature(tree, rotors))
+            self._damped[key] = self.system.damped(key, self.damping, self.stiffness)
         return self._damped[key]
 
 
@@ -218,7 +212,7 @@ def damped_key(h: float) -> float:
 
 def _without_spring(system: System) -> NDArray[np.bool_]:
     """Entries of q (nq,) of free and custom hinges, which have no springs, and of modes, whose springs are bodies'."""
-    coordinates, out = system.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
+    coordinates, out = system.pattern.open_tree.layout.coordinates, np.ones(system.nq, dtype=bool)
     for k, name in enumerate(system.hinge_names):
         out[system.q_slice(name)] = coordinates[k] == Coordinates.POSE
     return out

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.multibody import System, integrate
-
-Array = NDArray[np.float64]
 
 
 class Step(NamedTuple):
@@ -60,6 +56,7 @@ def rk4_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
     >>> from kfdyn.dynamics.simulation.motion import motion
     >>> step = rk4_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
@@ -128,6 +125,7 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
     >>> from kfdyn.dynamics.simulation.motion import motion
     >>> stiff = motion(pendulum(), damping=[1e6], gravity=[0, 0, 0])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Motion, damped_key, not_of_the_states
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.solving.forest import DENSE
@@ -19,7 +20,6 @@ from kfdyn.multibody.calls.kernel import FINE, Kernel, known
 from kfdyn.multibody.calls.prepared import model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _GEARED = "kfdyn.dynamics.recursions.coupled.geared_march"
@@ -114,18 +114,23 @@ class March:
         feedback = law is not None and any(gain.any() for gain in law.gains)
         held, springs = law is not None and law.held, driven.stiffness.any()
         plan = [len(t.stages), len(t.moves), t.ahead, self.substeps, feedback, self._dense, held, springs, *t.bases]
-        drag = driven.damping + (h * driven.stiffness if self.method == "implicit" else 0.0)
-        hinges = np.stack([driven.stiffness, drag, driven.damping], axis=1)
         tolerance = _ANYWHERE if law is not None and law.reaches_all else REACH_TOLERANCE
         return (
-            np.array(plan, np.int64), np.array(t.stages), np.array(t.moves, np.float64), hinges, driven.rest,
-            model_of(driven.system.coordinates).left_inverse, np.array([tolerance]),
+            np.array(plan, np.int64), np.array(t.stages), np.array(t.moves, np.float64), driven.rest,
+            model_of(driven.system.pattern.coordinates).left_inverse, np.array([tolerance]),
         )  # fmt: skip
+
+    def hinges(self, h: float) -> Array:
+        """Stiffness, drag and damping of all hinges (..., nv, 3) in steps of size h, one for each row or for all."""
+        driven = self.driven
+        drag = driven.damping + (h * driven.stiffness if self.method == "implicit" else 0.0)
+        together = np.broadcast_arrays(driven.stiffness, drag, driven.damping)
+        return self._per_row(np.stack(together, axis=-1), 2, "damping")
 
     @cached_property
     def of_hinges(self) -> tuple[Array, ...]:
         """The left inverse of all hinges, for their springs."""
-        return (model_of(self.driven.system.open_tree).left_inverse,)
+        return (model_of(self.driven.system.pattern.open_tree).left_inverse,)
 
     @cached_property
     def _dense(self) -> bool:
@@ -146,7 +151,7 @@ class March:
             n, h = last - first + 1, float(times[first + 1] - times[first]) / self.substeps
             part = tuple(np.empty((rows, n, *tail)) for tail in ((system.nq,), (system.nv,), ()))
             fate, law = np.empty(rows), (begin, end, n, times[first : last + 1], *driving[:3], *self.of_hinges)
-            given = (*state, *driving[3:], *forces)
+            given = (*state, *driving[3:], self.hinges(h), *forces)
             effort = (n - 1) * (end - begin)
             if not known(MARCH(self.system(h), rows, *self.common(h), *law, *given, *part, fate, effort=effort)):
                 # a row that failed before is not one of numbers any more: from here on all go step by step
@@ -229,10 +234,10 @@ class March:
                 for m, part in enumerate(parts):
                     t = start + (j + part) * h
                     tau, force = here.asked(t, q, v) if law is None else (law(t, q, v), pushed)
-                    made = stages.calls[m](block, tau, force, stages.gravity)
+                    made = stages.calls[m](block, tau, stages.hinges, force, stages.gravity)
                     if made is None:  # a number where there should be an array, or a motion that has no answer
                         tau = driven.fitted(tau, v)
-                        made = stages.checked[m](block, tau, force, stages.gravity)
+                        made = stages.checked[m](block, tau, stages.hinges, force, stages.gravity)
                         if made is None:
                             return self._marched(blocks, times.size, i - 1), None
                     if j == m == 0:
@@ -267,7 +272,7 @@ class March:
 
 
 class Stages:
-    """The compiled stages of a step of a march: ``calls[m](block, tau, force, gravity)`` hands on (block, q, v).
+    """The compiled stages of a step of a march: ``calls[m](block, tau, hinges, force, gravity)`` hands on these.
 
     Or None, where it has no answer. For one motion there is nothing around compiled code; ``checked[m]`` takes arrays
     that are not contiguous, too.
@@ -280,6 +285,7 @@ class Stages:
         self.march, self.step, self.calls = march, np.zeros(1), []
         g, lead = march.driven.gravity, march.lead
         self.gravity = np.ascontiguousarray(np.broadcast_to(g, (*lead, 3)) if g.ndim > 1 else g)
+        self.hinges = np.zeros(0)
         self.sizes = (*lead, self._width), (*lead, march.driven.system.nq), (*lead, march.driven.system.nv)
 
     @property
@@ -293,6 +299,8 @@ class Stages:
         march = self.march
         if self.calls and march.method != "implicit":
             return
+        hinges = march.hinges(h)
+        self.hinges = hinges if hinges.ndim == 2 else hinges.reshape(*march.lead, *hinges.shape[1:])
         system, stages = march.system(h), range(len(march.tableau.stages))
         common = (system, *march.common(h), self._width)
         self.checked = [partial(self._many, *common, m, self.step, *march.of_hinges) for m in stages]

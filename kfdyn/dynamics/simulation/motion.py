@@ -5,19 +5,18 @@ from __future__ import annotations
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import hinge_forces
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.parts.armature import with_armature as with_armature
 from kfdyn.multibody.parts.coupling import told
 from kfdyn.multibody.parts.hinge import Coordinates
-
-Array = NDArray[np.float64]
 
 
 def motion(
@@ -46,7 +45,7 @@ def motion(
     >>> a, float(power)
     (array([-1.]), -2.0)
     """
-    nv, tree, layout = system.nv, system.uncoupled, system.open_tree.layout
+    nv, tree, layout = system.nv, system.uncoupled, system.pattern.open_tree.layout
     if isinstance(torque, LinearFeedback) and torque.system.nv != nv:
         raise ShapeError(
             f"the torque is a law for {torque.system.nv} coordinates, those of {torque.system.name!r}, but system "
@@ -61,13 +60,13 @@ def motion(
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
     K = _per_dof(system, stiffness, tree.stiffness, "stiffness")
     for k in np.flatnonzero(layout.coordinates[: system.n_bodies] != Coordinates.SCREWS):
-        own = K[tree.v_slice(system.hinge_names[k])]
+        own = K[..., tree.v_slice(system.hinge_names[k])]
         if layout.coordinates[k] == Coordinates.POSE and own.any():
             raise ModelError(
                 f"hinge {system.hinge_names[k]!r}: a {system.bodies[k].hinge.kind} hinge takes no stiffness, since "
                 "the way back to rest is not unique; give the spring as torque(t, q, v)"
             )
-        if np.ptp(own) > 0:
+        if own.size and np.ptp(own, axis=-1).any():
             raise ModelError(
                 f"hinge {system.hinge_names[k]!r}: the stiffness of a ball hinge must be the same about its three "
                 f"axes, got {own}; give another spring as torque(t, q, v)"
@@ -76,7 +75,7 @@ def motion(
     if at_rest.ndim > 1:
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
     B = _per_dof(system, damping, tree.damping, "damping")
-    where = system._expansion.positions(at_rest) if system.couplings else at_rest
+    where = system._expansion.positions(at_rest)
     dry = _per_dof(system, friction, tree.friction, "friction")
     hinges = hinge_forces(system, stops, stop_damping, dry, friction_speed, effort)
     return Motion(system, torque, external_forces, g, B, K, where, hinges)
@@ -94,13 +93,13 @@ def _expect_the_same_hinges(system: System, other: System) -> None:
 
 
 def _hinges(system: System) -> list[tuple[str, str]]:
-    return [(name, body.hinge.kind) for name, body in zip(system.hinge_names, system.bodies)]
+    return [(name, body.hinge.kind) for name, body in zip(system.hinge_names, system.pattern.bodies)]
 
 
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
-        return own if value else np.zeros(len(own))
-    elastic = system.elastic if isinstance(system, FlexibleSystem) else np.zeros(system.nv, dtype=bool)
+        return own if value else np.zeros(own.shape[-1])
+    elastic = system.elastic
     # one number is that of every hinge; springs of joints and modes have their own
     given = np.where(elastic, 0.0, value) if np.ndim(value) == 0 else value
     array = checked(system, given, (system.nv,), what)
@@ -109,28 +108,21 @@ def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> 
     if (array < 0).any():
         i = int(np.argmax(array < 0))
         raise ModelError(f"{what} must not be negative, got {array[i]} at dof {i} of system {system.name!r}")
-    if isinstance(system, FlexibleSystem) and what == "stiffness" and array[elastic].any():
+    if what == "stiffness" and array[elastic].any():
         i = int(np.flatnonzero(elastic & (array != 0))[0])
         raise ModelError(
             f"stiffness of {system.dof_names[i]!r}: a mode, or the spring of a flexible joint, has its stiffness from "
             "its body or joint; give it there, and 0 here"
         )
-    if system.couplings and array.any():
-        array = _of_named_hinges(system, array, what)
-    return array
+    return _of_named_hinges(system, array, what)
 
 
 def _of_named_hinges(system: System, array: Array, what: str) -> Array:
     """Damping, stiffness or friction of coordinates (nv,) as that of the hinges they are named after (nv_tree,)."""
     for coupling in system.couplings:
-        if not coupling.is_selection:
+        if not coupling.is_selection and array[system._expansion.own_v].any():
             raise ModelError(
                 f"{what} of the coordinates of the coupling of {told(coupling.hinges)} is of no hinge; give the hinges "
                 f"{what} and simulate with {what}=True"
             )
-    e = system._expansion
-    out = np.zeros(system.uncoupled.nv)
-    out[e.plain_v] = array[e.here_v]
-    named = [system.uncoupled.v_slice(name).start for coupling in system.couplings for name in coupling.named]
-    out[named] = array[e.own_v]
-    return out
+    return system._expansion.of_named(array)

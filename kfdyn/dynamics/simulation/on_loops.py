@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.assemble import project
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.errors import ModelError
@@ -14,13 +14,12 @@ from kfdyn.multibody import System, frame_pose
 from kfdyn.multibody.loops.closure import LEFT_OPEN, gap_units, warn_left_open, worst_gap
 from kfdyn.multibody.loops.loop import Loop
 
-Array = NDArray[np.float64]
-
 
 def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array]:
     """The system with its contacts anchored at q (..., nq), and the state moved onto the loops, if it is near them."""
     flat_q, flat_v = q.reshape(-1, system.nq), v.reshape(-1, system.nv)
-    loops = tuple(_anchored(system, loop, flat_q if q.ndim > 1 else q) for loop in system.loops)
+    where = flat_q if q.ndim > 1 else q
+    loops = tuple(_anchored(system, loop, where) for loop in system.loops)
     held = system.without_loops.with_loops(loops)
     cut, unit = Cut(held, flat_q, flat_v), gap_units(held, flat_q)
     if (np.abs(cut.gap()) > LEFT_OPEN * unit).any():

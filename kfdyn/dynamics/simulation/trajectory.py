@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import System, center_of_mass
-
-Array = NDArray[np.float64]
 
 # Of the energies, in ε: what sums over some bodies and steps leave.
 ROUNDING = 32 * np.finfo(float).eps
@@ -102,9 +100,9 @@ class Trajectory:
     def _rounding(self) -> float:
         """What rounding may leave of the energies; a weight that bears on others has been added up to small heights."""
         size = _largest(self.kinetic) + _largest(self.potential) + _largest(self.work)
-        if self.system.mass > 0 and self.potential.any():  # else there is no weight
+        if np.all(self.system.mass) and self.potential.any():  # else there is no weight
             lever = np.linalg.norm(center_of_mass(self.system, self.q[0]), axis=-1).max(initial=0.0)
-            size += self.system.mass * float(np.linalg.norm(self.system.gravity) * lever)
+            size += float(np.max(self.system.mass) * np.linalg.norm(self.system.gravity) * lever)
         return float(ROUNDING * size)
 
     def report(self) -> str:
@@ -136,7 +134,7 @@ class Trajectory:
     @property
     def _is_held(self) -> bool:
         """Whether some root hinge, or a loop, passes forces of the world on to what moved."""
-        tree = self.system.open_tree  # of bodies that bend, too
+        tree = self.system.pattern.open_tree  # of bodies that bend, too
         roots = (body.hinge for body, parent in zip(tree.bodies, tree.parent) if parent < 0)
         held = any(None in (loop.frame_a, loop.frame_b) for loop in self.system.loops)
         return held or any(hinge.nv < 6 for hinge in roots)
@@ -166,8 +164,12 @@ def _largest(x: Array) -> float:
 
 def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -> System:
     """The system of some motions of a batch: contacts that each motion anchored of its own, at those alone."""
-    if not any(loop.anchor is not None and np.ndim(loop.anchor[1]) > 1 for loop in system.loops):
-        return system
+    if system.robots:
+        robots: Any = system
+        if len(which) < len(lead):
+            return system
+        found: System = robots.some(which[-1]) if isinstance(which[-1], slice) else robots[which[-1]]
+        return found
     loops = []
     for loop in system.loops:
         if loop.anchor is not None and np.ndim(loop.anchor[1]) > 1:
@@ -176,4 +178,5 @@ def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -
                 rotation, position = rotation.reshape(-1, 3, 3), position.reshape(-1, 3)
             loop = loop.anchored(rotation, position)
         loops.append(loop)
-    return system.without_loops.with_loops(loops)
+    same = all(x is y for x, y in zip(loops, system.loops))
+    return system if same else system.without_loops.with_loops(loops)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kfdyn.arrays import Array
 
 # Matrices done at a time, so that they stay in the cache, and the least number for which columns of all of them beat
 # LAPACK on one after the other.

@@ -17,16 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.forward import dynamics_filter
-from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System
-
-Array = NDArray[np.float64]
+from kfdyn.multibody.kinds import expect_tree
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation import Blocks, StateSpace
 from kfdyn.estimation.inference.filter_covariances import Riccati
 from kfdyn.estimation.inference.riccati import riccati
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

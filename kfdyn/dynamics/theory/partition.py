@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.theory.parted import Partition
 from kfdyn.dynamics.theory.parts import Parts, share_out, split_node
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.estimation.model.state_space import expect_model
 
-Array = NDArray[np.float64]
 Groups = Sequence[Sequence[Sequence[int]] | None]
 
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, as_list, shown
 from kfdyn.estimation import StateSpace
 from kfdyn.multibody.parts.body import as_floats
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # of a matrix, what leaving states behind may miss of it
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kfdyn.dynamics.solving.forest import expect_tree
+from kfdyn.arrays import Array
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.calls.arguments import expect_system
-
-Array = NDArray[np.float64]
+from kfdyn.multibody.kinds import expect_open
 
 
 def succession(system: System) -> list[list[list[int]]]:
@@ -35,13 +33,12 @@ def succession(system: System) -> list[list[list[int]]]:
     >>> succession(arm)
     [[[1], [0]]]
     """
-    if isinstance(system, FlexibleSystem):  # modes first: they are the body's own, the hinge is behind them
-        hinges, modes = system.hinge_v.tolist(), system.modes.tolist()
-        return [
-            [[m + i for i in range(n)]] * (n > 0) + [[i] for i in reversed(range(m))] for m, n in zip(hinges, modes)
-        ]
-    expect_tree(system, "succession")
-    return [[[i] for i in reversed(range(body.hinge.nv))] for body in system.bodies]
+    expect_open(system, "succession")
+    groups = []
+    for n, hinge in zip(np.diff(system.places.v_start).tolist(), system.places.hinges):
+        modes = [list(range(hinge.nv, n))] if n > hinge.nv else []  # first: the body's own, the hinge is behind them
+        groups.append(modes + [[i] for i in reversed(range(hinge.nv))])
+    return groups
 
 
 def behind_modes(system: FlexibleSystem) -> dict[int, list[Array]]:

@@ -9,9 +9,6 @@ is, and the branch keeps the others::
     U₂*(y − C u) = U₂* C A x(p)                          an exact row on the parent, where C B has not full rank
 
 Conditioning may be done in any order, so the groups of rows are taken as they come.
-
-Rows with a noise R can be solved in the same way, Σ = C W C* + R in place of C W C*; then nothing depends on R being
-large enough, and R → 0 is the exact row. The score takes this road where R is small (:mod:`.near_exact`).
 """
 
 from __future__ import annotations
@@ -22,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.branching.factors import factor_of
+from kfdyn.errors import SingularError
 from kfdyn.estimation.branching.rows import Rows
-from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 from kfdyn.estimation.model.tree import Tree
 
@@ -65,38 +60,25 @@ class Solved:
     def Gamma(self) -> FloatArray:
         """Γ = W C*Σ⁻¹, (g, n, c)."""
         Gamma = self.E @ self.whitener
-        i, row, state, unit = self._read
-        Gamma[i, state] = (np.eye(self.rows.C.shape[1])[row] - self._share[i, row]) / unit
+        i, row, state = self.read
+        Gamma[i, state] = np.eye(self.rows.C.shape[1])[row] / self.rows.C[i, row, state][:, None]
         return Gamma
 
     @cached_property
     def keep(self) -> FloatArray:
         """1 − ΓC, (g, n, n): what the branch still takes over and adds."""
         keep = np.eye(self.rows.C.shape[2]) - self.Gamma @ self.rows.C
-        i, row, state, unit = self._read
-        keep[i, state] = np.einsum("ec,ecn->en", self._share[i, row], self.rows.C[i]) / unit
+        i, _, state = self.read
+        keep[i, state] = 0.0
         return keep
 
     @cached_property
-    def _share(self) -> FloatArray:
-        """R Σ⁻¹ = 1 − CΓ, (g, c, c): no difference of numbers next to 1 where R is small."""
-        cov = self.rows.cov
-        return (
-            np.zeros_like(_t(self.whitener) @ self.whitener) if cov is None else cov @ _t(self.whitener) @ self.whitener
-        )
-
-    @cached_property
-    def _read(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """States that are read themselves, by one row each: member, row, state, and what the row multiplies it by.
-
-        A state with a noise of 1e-20 of what its branch adds keeps just that, of which 1 − ΓC would leave rounding.
-        """
-        C = self.rows.C
-        seen = C != 0.0
+    def read(self) -> tuple[IntArray, IntArray, IntArray]:
+        """States that are read themselves, by one row each: member, row, state. Such a state has no variance left."""
+        seen = self.rows.C != 0.0
         alone = (seen.sum(axis=2) == 1) & ((seen.sum(axis=1)[:, None, :] * seen).sum(axis=2) == 1)
         i, row = np.nonzero(alone & (self.rest.shape[2] == 0))
-        state = np.argmax(seen, axis=2)[i, row]
-        return i, row, state, C[i, row, state][:, None]
+        return i, row, np.argmax(seen, axis=2)[i, row]
 
 
 class _Sizes(NamedTuple):
@@ -107,12 +89,10 @@ class _Sizes(NamedTuple):
 
 
 def solve_exact(
-    tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool, strong: BoolArray | None = None
+    tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool
 ) -> tuple[list[Solved], list[Rows], float, FloatArray]:
     """Work off all exact rows. Changes the branches; returns the steps, the noisy rows they leave on the parents,
     the log det of what was divided out, and the sum of squares (batch,) of what was known at roots.
-
-    Noisy rows that are left on ``strong`` nodes (N,) are solved too.
     """
     steps: list[Solved] = []
     noisy: list[Rows] = []
@@ -122,31 +102,20 @@ def solve_exact(
     while waiting:
         group = waiting.pop(0)
         assert sizes is not None
-        solve = _solve if group.cov is None else _solve_with_noise
-        for step in solve(tree, branches, group, sizes, flat_roots):
+        for step in _solve(tree, branches, group, sizes, flat_roots):
             logdet += 2.0 * float(np.log(step.scale).sum())
             r = step.K.shape[1]
             if r:
                 logdet -= 2.0 * float(np.log(np.linalg.norm(step.K, axis=2)).sum())  # rows of K have length 1/S
             inner = bool(tree.parent[step.rows.at[0]] >= 0)
             if inner and r:
-                stay, go = _left(step.noise, strong)  # type: ignore[arg-type]
-                noisy += stay
-                waiting += [part for left in go for part in _by_place(tree, left)]
+                noisy.append(step.noise)  # type: ignore[arg-type]
             elif r and not step.flat:
                 square += (step.noise.y**2).sum(axis=(1, 2))  # type: ignore[union-attr]
             if step.passed is not None:
                 waiting += _by_place(tree, step.passed)
             steps.append(step)
     return steps, noisy, logdet, square
-
-
-def _left(rows: Rows, strong: BoolArray | None) -> tuple[list[Rows], list[Rows]]:
-    """Rows left on the parents: those that stay there, and those to be solved on."""
-    if strong is None or not strong[rows.at].any():
-        return [rows], []
-    stay, go = np.flatnonzero(~strong[rows.at]), np.flatnonzero(strong[rows.at])
-    return [rows.with_noise(stay, False)] if stay.size else [], [rows.with_noise(go, True)]
 
 
 def _sizes(branches: Branches) -> _Sizes:
@@ -198,57 +167,6 @@ def _solve(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots
     return out
 
 
-def _solve_with_noise(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots: bool) -> list[Solved]:
-    """One group of rows with noise, split by the parents' size: Γ = W C*Σ⁻¹ = E K, Σ = C W C* + R.
-
-    The branch keeps W − ΓΣΓ* = (1 − ΓC) W (1 − ΓC)* + ΓRΓ*, as a factor, so that a small R is not lost.
-    """
-    A, B, U = branches
-    assert A.cols is not None and rows.cov is not None
-    out = []
-    for above in np.unique(A.cols[rows.at]).tolist():
-        part = rows.take(np.flatnonzero(A.cols[rows.at] == above))
-        assert part.cov is not None
-        at, (g, c, n) = part.at, part.C.shape
-        a, b = A.flat[A.places(at, n * above)].reshape(g, n, above), B.flat[B.places(at, n * n)].reshape(g, n, n)
-        u = U.flat[:, U.places(at, n)]
-        CB = part.C @ b
-        Sigma = CB @ CB.transpose(0, 2, 1) + part.cov
-        scale = np.sqrt(np.diagonal(Sigma, axis1=1, axis2=2))
-        scale = np.where(scale > 0.0, scale, 1.0)
-        value, turn = np.linalg.eigh(Sigma / (scale[:, :, None] * scale[:, None, :]))
-        if (value <= _RANK * c).any():
-            k = int(at[np.flatnonzero((value <= _RANK * c).any(axis=1))[0]])
-            raise ModelError(
-                f"{tree.label(k)}: some of its observations are exact where its branch has no variance, and others "
-                "almost; the score is not available: give the branch a variance W, or all observations a noise R"
-            )
-        K = turn.transpose(0, 2, 1) / np.sqrt(value)[:, :, None]
-        C = part.C / scale[:, :, None]
-        E = b @ (K @ C @ b).transpose(0, 2, 1)
-        known = np.einsum("grc,bgc->bgr", K, part.y / scale - np.einsum("gcn,bgn->bgc", C, u))
-        left = Rows(tree.parent[at], K @ C @ a, known)
-        step = Solved(part, scale, K, E, np.zeros((g, c, 0)), a, b, u, False, None, left)
-        roots = np.concatenate([step.keep @ b, step.Gamma @ factor_of(part.cov)], axis=2)
-        A.flat[A.places(at, n * above)] = (step.keep @ a).reshape(g, -1)
-        B.flat[B.places(at, n * n)] = _triangle(roots).reshape(g, -1)
-        gap = part.y - np.einsum("gcn,bgn->bgc", part.C, u)
-        U.flat[:, U.places(at, n)] = u + np.einsum("gnc,bgc->bgn", step.Gamma, gap)
-        out.append(step)
-    return out
-
-
-def _triangle(roots: FloatArray) -> FloatArray:
-    """B (g, n, n) with B B* = F F* of roots F (g, n, r), r ≥ n."""
-    if roots.shape[1] == 1:
-        return np.sqrt((roots * roots).sum(axis=2))[:, :, None]
-    return _t(np.asarray(np.linalg.qr(_t(roots), mode="r")))
-
-
-def _t(a: FloatArray) -> FloatArray:
-    return np.swapaxes(a, -1, -2)
-
-
 def _svd(F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Full singular value decompositions of F (g, c, n); S has c entries, zeros beyond n."""
     g, c, n = F.shape
@@ -270,7 +188,7 @@ def _apply(tree: Tree, branches: Branches, sizes: _Sizes, step: Solved, C: Float
     else:
         A_new = step.keep @ step.A
         B_new = b - step.E @ V1t
-        i, _, state, _ = step._read
+        i, _, state = step.read
         B_new[i, state] = 0.0
     own = own + np.einsum("gnr,bgr->bgn", step.E, known)
     A.flat[A.places(at, step.A[0].size)] = A_new.reshape(at.size, -1)

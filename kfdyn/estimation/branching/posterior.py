@@ -13,8 +13,8 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
-    from kfdyn.estimation.branching.model import OutwardTree
-    from kfdyn.estimation.branching.score import OutwardScore
+    from kfdyn.estimation.branching.outward_score import OutwardScore
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class OutwardPosterior:
     @cached_property
     def mean(self) -> Blocks:
         """Posterior mean of x(k), (..., n_k): the co-state of the dual model."""
-        flat = self.dual.whole_mean.flat
+        flat = self.dual.mean.flat
         return Blocks(flat.reshape(*self.y.shape[:-1], flat.shape[-1]), self.model.n)
 
     @property
@@ -81,13 +81,8 @@ class OutwardPosterior:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model."""
-        from kfdyn.estimation.branching.rounding_estimate import warn_of_lost_score
-        from kfdyn.estimation.branching.score import outward_score
-        from kfdyn.estimation.branching.square_root_dual import RootedDual
+        from kfdyn.estimation.branching.outward_score import outward_score
 
         if not self.with_covariances:
             raise ModelError("the score needs the covariances; call smooth with covariances=True")
-        score = outward_score(self)
-        if isinstance(self.dual, RootedDual):
-            warn_of_lost_score(self, score)
-        return score
+        return outward_score(self)

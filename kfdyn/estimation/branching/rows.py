@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.branching.factors import Variances, triangle_of, variances
-from kfdyn.estimation.inference.filter_covariances import BoolArray
+from kfdyn.estimation.branching.factors import variances
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of
 from kfdyn.estimation.model.tree import Tree
 
@@ -30,10 +29,6 @@ class Rows:
         The outputs they were made of: row = made @ output. None for rows that a branch has left on its parent.
     child : (g,), or None
         The child that left them.
-    cov : (g, c, c), or None
-        The noise of rows that are to be solved together with it; see :mod:`kfdyn.estimation.branching.exact`.
-    origin, place : Rows and (g,), or None
-        The group that these are a part of, and which ones they are in it.
     """
 
     at: IntArray
@@ -42,33 +37,16 @@ class Rows:
     made: FloatArray | None = None
     outputs: IntArray | None = None
     child: IntArray | None = None
-    cov: FloatArray | None = None
-    origin: Rows | None = None
-    place: IntArray | None = None
 
     def take(self, members: IntArray) -> Rows:
         """Some of the nodes."""
-        made, cov = (None if v is None else v[members] for v in (self.made, self.cov))
-        outputs, child, place = (None if v is None else v[members] for v in (self.outputs, self.child, self.place))
-        return Rows(
-            self.at[members], self.C[members], self.y[:, members], made, outputs, child, cov, self.origin, place
-        )
-
-    def with_noise(self, members: IntArray, solved: bool) -> Rows:
-        """Some of the rows of unit noise that a branch has left, which they know; to be solved on, or to stay."""
-        part, c = self.take(members), self.C.shape[1]
-        cov = np.broadcast_to(np.eye(c), (members.size, c, c)) if solved else None
-        return replace(part, cov=cov, origin=self, place=members)
+        made = None if self.made is None else self.made[members]
+        outputs, child = (None if v is None else v[members] for v in (self.outputs, self.child))
+        return Rows(self.at[members], self.C[members], self.y[:, members], made, outputs, child)
 
 
-def split_rows(
-    tree: Tree, C: Blocks, R: Blocks, y: FloatArray, strong: BoolArray | None = None, as_given: bool = False
-) -> tuple[list[Rows], list[Rows], float]:
-    """Noisy rows, whitened; exact rows; and the log det of the noise divided out. ``y`` (batch, Σm), NaN missing.
-
-    The outputs of ``strong`` nodes (N,) stand among the exact ones, with their noise; see :mod:`.factors` for
-    ``as_given``.
-    """
+def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Rows], list[Rows], float]:
+    """Split y (batch, Σm), NaN missing, into noisy rows, whitened, and exact ones; with the log det divided out."""
     found: tuple[list[Rows], list[Rows]] = ([], [])
     total = 0.0
     start = offsets_of(C.rows)
@@ -77,15 +55,7 @@ def split_rows(
         c = C.flat[C.places(nodes, m * n)].reshape(-1, m, n)[:, kept]
         r = R.flat[R.places(nodes, m * m)].reshape(-1, m, m)[:, kept][:, :, kept]
         outputs = start[nodes][:, None] + kept
-        if strong is not None:
-            together = strong[nodes] & r.any(axis=(1, 2))
-            if together.any():
-                at, o = np.flatnonzero(together), outputs[together]
-                made = np.broadcast_to(np.eye(kept.size), (at.size, kept.size, kept.size))
-                read = y[:, o].reshape(len(y), *o.shape)
-                found[1].append(Rows(nodes[at], c[at], read, made, o, cov=r[at]))
-                nodes, outputs, c, r = nodes[~together], outputs[~together], c[~together], r[~together]
-        for part, exact, made, logdet in _combinations(r, as_given):
+        for part, exact, made, logdet in _combinations(r):
             total += logdet
             read = np.einsum("gco,bgo->bgc", made, y[:, outputs[part]])
             rows = Rows(nodes[part], made @ c[part], read, made, outputs[part])
@@ -115,7 +85,7 @@ def _groups(C: Blocks, seen: np.ndarray, start: IntArray) -> Iterator[tuple[IntA
         yield nodes[group.ravel() == i], np.flatnonzero(kind[:most])
 
 
-def _combinations(r: FloatArray, as_given: bool) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
+def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
     """(members, whether exact, combinations of outputs, log det) of noise covariances r (g, o, o).
 
     Noisy outputs are whitened by L⁻¹, r = L L*; a singular r is turned into noisy and exact combinations.
@@ -130,25 +100,23 @@ def _combinations(r: FloatArray, as_given: bool) -> Iterator[tuple[IntArray, boo
     if o == 1:
         yield left, False, 1.0 / np.sqrt(r[left]), float(np.log(r[left]).sum())
         return
-    unit, (value, vector, sure) = _noises(r[left], as_given)
-    kind = 2 * (value > 0.0).sum(axis=1) + sure
-    for c, certain in (divmod(k, 2) for k in np.unique(kind).tolist()):
-        i = np.flatnonzero(kind == 2 * c + certain)
+    unit, value, vector = _noises(r[left])
+    rank = (value > 0.0).sum(axis=1)
+    for c in np.unique(rank).tolist():
+        i = np.flatnonzero(rank == c)
         part, size = value[i, o - c :], unit[i]
         scale = 2.0 * float(np.log(size).sum())
-        if c == o and certain:
-            L = triangle_of(r[left[i]], size, part[:, 0])
+        if c == o:
+            L = np.linalg.cholesky(r[left[i]] / (size[:, :, None] * size[:, None, :]))
             logdet = 2.0 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()) + scale
             yield left[i], False, np.linalg.inv(L) / size[:, None, :], logdet
             continue
-        logdet = float(np.log(part).sum()) + scale
         turn = vector[i].transpose(0, 2, 1) / size[:, None, :]
-        yield left[i], False, turn[:, o - c :] / np.sqrt(part)[:, :, None], logdet
-        if c < o:
-            yield left[i], True, turn[:, : o - c], 0.0
+        yield left[i], False, turn[:, o - c :] / np.sqrt(part)[:, :, None], float(np.log(part).sum()) + scale
+        yield left[i], True, turn[:, : o - c], 0.0
 
 
-def _noises(r: FloatArray, as_given: bool) -> tuple[FloatArray, Variances]:
+def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Deviations (g, o) of the outputs, 1 where there is no noise, and the correlations' eigenvalues and vectors.
 
     In units of its own deviation every output's noise is 1, so that eigenvalues tell which combinations are exact and
@@ -160,7 +128,7 @@ def _noises(r: FloatArray, as_given: bool) -> tuple[FloatArray, Variances]:
     correlation = r / (unit[:, :, None] * unit[:, None, :])
     o = np.arange(r.shape[1])
     correlation[:, o, o] = np.where(deviation > 0.0, correlation[:, o, o], -1.0 - o)
-    return unit, variances(correlation, as_given)
+    return unit, *variances(correlation)
 
 
 def _expect_maps(tree: Tree, rows: Rows) -> None:

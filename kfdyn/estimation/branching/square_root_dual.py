@@ -1,4 +1,4 @@
-"""The dual model by square roots, every observed row a leaf: for traits that are mixed and known very unequally.
+"""The dual model by square roots, every observed row a leaf: for rows and traits that are known very unequally.
 
 The dual model sums the informations C*C of rows and A*P⁺A of branches on a node. Where they differ by more than 1e10 in
 directions that are no trait's own, the smaller ones drown in that sum, and so would a root taken of it. A row is
@@ -12,80 +12,32 @@ by sums of squares, so that rows that know a state far better than all others, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.branching.dual import (
-    Dual,
-    deviations,
-    expect_resolved,
-    hinges,
-    name_direction,
-    solve_dual,
-    transposed,
-)
+from kfdyn.estimation.branching.dual import Dual, solve_dual
 from kfdyn.estimation.branching.exact import Branches, solve_exact
-from kfdyn.estimation.branching.factors import branch_factors
-from kfdyn.estimation.branching.near_exact import almost_exact
-from kfdyn.estimation.branching.posterior_sensitivity import posterior_covariances
+from kfdyn.estimation.branching.flat_roots import expect_resolved, hinges, name_direction, transposed
 from kfdyn.estimation.branching.rows import Rows, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.filter_covariances import BoolArray
 from kfdyn.estimation.inference.smoother import bryson_frazier
-from kfdyn.estimation.inference.square_root import RootRiccati
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.covariance_factors import Factors
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.precision.cancellation import lost_digits
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _MIXED = 1e3  # of P_ii Λ_ii, which is at most 1 where no trait is mixed with another: what a sum may lose
+_LOST = 1e-10  # relative error of the covariances
 _PASSES = 6
 _CONVERGED = 1e-9  # of the mean, or
 _OF_DEVIATION = 1e-7  # of its standard deviation: the next pass would change no digit that counts
-
-
-@dataclass(frozen=True, eq=False)
-class RootedDual(Dual):
-    """The dual model solved by square roots; the nodes of ``smooth`` beyond the tree's are the rows, in their order."""
-
-    flat_roots: bool = False
-
-    @property
-    def swept_Lambda(self) -> Blocks:
-        """Posterior covariance of x(k), (n_k, n_k), as the smoother has found it."""
-        n = self.mean.rows
-        return Blocks(self.smooth.Lambda.flat[: int((n * n).sum())], n, n)
-
-    @cached_property
-    def Lambda(self) -> Blocks:
-        """Posterior covariance of x(k), (n_k, n_k), also of combinations that are known far better than their parts."""
-        return posterior_covariances(self)
-
-    @property
-    def first_leaves(self) -> list[int]:
-        """The first leaf of each group of rows."""
-        sizes = [len(self.mean), *(rows.at.size for rows in self.noisy)]
-        return np.cumsum(sizes)[:-1].tolist()
-
-    @cached_property
-    def force(self) -> Blocks:
-        """∂ℓ/∂u = s of the branches and ρ of the rows, (batch, n_k): minus the forces."""
-        return self.smooth.ss.state_blocks(-np.atleast_2d(self.smooth.x.flat))
-
-    def quadratic(self, flat_roots: bool) -> FloatArray:
-        """(y − mean)*V⁻¹(y − mean), (batch,): the squares of what the branches add, and of the rows' noise."""
-        ss, e = self.smooth.ss, np.atleast_2d(self.smooth.a).copy()
-        for k in ss.tree.roots if flat_roots else ():
-            e[:, ss.arrays.output[k] : ss.arrays.output[k + 1]] = 0.0
-        rho = self.force.flat[:, self.mean.flat.shape[1] :]
-        return self.square + (e * e).sum(axis=1) + (rho * rho).sum(axis=1)
 
 
 def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
@@ -101,54 +53,35 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
 
 def _drowned(dual: Dual) -> bool:
     """Whether some information is so small beside another that their sum has lost it, or a difference will."""
-    cov, Lambda = dual.smooth.filt.covariances, dual.Lambda
-    variance = Lambda.diagonals()
-    if isinstance(cov, RootRiccati) or (cov.P.diagonals() * variance).max(initial=0.0) > _MIXED:
+    Lambda, variance = dual.Lambda, dual.Lambda.diagonals()
+    if lost_digits(dual.smooth.filt.covariances, _LOST).error > _LOST:
+        return True
+    if (dual.smooth.filt.covariances.P.diagonals() * variance).max(initial=0.0) > _MIXED:
         return True
     deviation = Blocks(np.sqrt(np.maximum(variance, 0.0)), Lambda.rows)
     for nodes, a in dual.branches.A.grouped():
         n, above = a.shape[1:]
         if not a[:, ~np.eye(n, above, dtype=bool)].any():  # every trait comes of its own alone
             continue
-        if _known_better(a, dual.smooth.ss.tree.parent[nodes], Lambda, deviation, 0.0).any():
+        cov = _get(Lambda, dual.smooth.ss.tree.parent[nodes], above, above)
+        terms = (np.abs(a) @ _get(deviation, dual.smooth.ss.tree.parent[nodes], above)[:, :, None])[:, :, 0]
+        if (terms**2 > _MIXED * ((a @ cov) * a).sum(axis=2)).any():
             return True
-    for step in dual.solved:
-        if step.passed is not None:  # by a rank that rounding may have decided
-            return True
-        noise = step.rows.cov
-        if noise is not None:
-            own = np.diagonal(noise, axis1=1, axis2=2)
-            if _known_better(step.rows.C, step.rows.at, Lambda, deviation, own).any():
-                return True
-    return False
+    return any(step.passed is not None for step in dual.solved)  # by a rank that rounding may have decided
 
 
-def _known_better(
-    maps: FloatArray, nodes: IntArray, Lambda: Blocks, deviation: Blocks, noise: FloatArray | float
-) -> BoolArray:
-    """Which combinations maps @ x are known far better than their terms, noise of their own aside, (g, c)."""
-    n = maps.shape[2]
-    cov = Lambda.flat[Lambda.places(nodes, n * n)].reshape(-1, n, n)
-    terms = (np.abs(maps) @ deviation.flat[deviation.places(nodes, n)][:, :, None])[:, :, 0]
-    return terms**2 > _MIXED * (((maps @ cov) * maps).sum(axis=2) + noise)
-
-
-def solve_by_roots(model: OutwardTree, y: FloatArray, as_given: bool = False) -> RootedDual:
-    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests.
-
-    ``as_given`` takes no W or R to be singular for rounding's sake (:mod:`.factors`).
-    """
+def solve_by_roots(model: OutwardTree, y: FloatArray) -> Dual:
+    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests."""
     tree, u, flat_roots = model.tree, np.repeat(model.mean[None], len(y), axis=0), model.root_cov is None
-    about, ss, together = np.zeros_like(u), None, _almost_and_quite_exact(model)
-    added = branch_factors(model.W, tree.roots if flat_roots else [], True) if as_given else model.B
+    about, ss, states = np.zeros_like(u), None, int((model.n**2).sum())
     for _ in range(_PASSES):
-        read, known = deviations(model, y, u, about)
-        noisy, exact, logdet = split_rows(tree, model.C, model.R, read, together, as_given)
-        A, B = model.A.like(model.A.flat.copy()), added.like(added.flat.copy())
+        read, known = _deviations(model, y, u, about)
+        noisy, exact, logdet = split_rows(tree, model.C, model.R, read)
+        A, B = model.A.like(model.A.flat.copy()), model.B.like(model.B.flat.copy())
         branches = Branches(A, B, Blocks(known, model.n))
         solved, left, more, square = solve_exact(tree, branches, exact, flat_roots)
         noisy = noisy + left
-        ss = state_space_with_leaves(model, branches, noisy, bool(exact)) if ss is None else ss
+        ss = _state_space(model, branches, noisy, bool(exact)) if ss is None else ss
         read = np.concatenate(
             [known[:, :0], *(rows.y.reshape(len(y), rows.y.shape[1] * rows.y.shape[2]) for rows in noisy)], axis=1
         )
@@ -164,27 +97,40 @@ def solve_by_roots(model: OutwardTree, y: FloatArray, as_given: bool = False) ->
                 expect_resolved(ss, k, filt.P[k])
         smooth = bryson_frazier(ss, filt)
         step = np.atleast_2d(smooth.costate.flat)[:, : u.shape[1]]
-        dual = RootedDual(
-            smooth, Blocks(step, model.n), smooth.a, branches, noisy, solved, logdet + more, square, about, flat_roots
-        )
-        deviation = np.sqrt(np.maximum(dual.swept_Lambda.diagonals(), 0.0))
-        if (np.abs(step) <= _CONVERGED * np.abs(about) + _OF_DEVIATION * deviation).all():
+        about, before = about + step, about
+        Lambda = Blocks(smooth.Lambda.flat[:states], model.n, model.n)
+        deviation = np.sqrt(np.maximum(Lambda.diagonals(), 0.0))
+        if (np.abs(step) <= _CONVERGED * np.abs(before) + _OF_DEVIATION * deviation).all():
             break
-        about = about + step
-    return dual
+    first = np.cumsum([len(model), *(rows.at.size for rows in noisy)]).tolist()
+    leaves = [np.arange(a, b) for a, b in pairwise(first)]
+    force = smooth.ss.state_blocks(-np.atleast_2d(smooth.x.flat))
+    rho = [_get(force, nodes, rows.C.shape[1]) for nodes, rows in zip(leaves, noisy)]
+    return Dual(
+        smooth, Blocks(about, model.n), Lambda, np.atleast_2d(smooth.a), branches, noisy, rho, solved, logdet + more,
+        square, leaves,
+    )  # fmt: skip
 
 
-def _almost_and_quite_exact(model: OutwardTree) -> BoolArray | None:
-    """Nodes with exact outputs beside almost exact ones, (N,): solved together, lest what they share be a product."""
-    out = almost_exact(model)
-    if out is not None:
-        for nodes, r in model.R.grouped():
-            noise = np.diagonal(r, axis1=1, axis2=2)
-            out[nodes] &= (noise == 0.0).any(axis=1)
-    return out
+def _deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """y − C x and u + A x(p) − x about states x: small differences, taken with as many digits as there are."""
+    x = Blocks(about.astype(np.longdouble), model.n)
+    outputs = Blocks(y.astype(np.longdouble), model.m)
+    for nodes, c in model.C.grouped():
+        m, n = c.shape[1:]
+        outputs.flat[:, outputs.places(nodes, m)] -= np.einsum("gmn,bgn->bgm", c, x.flat[:, x.places(nodes, n)])
+    branches = Blocks(u - x.flat, model.n)
+    for nodes, a in model.A.grouped():
+        n, above = a.shape[1:]
+        if above:
+            known = x.flat[:, x.places(model.tree.parent[nodes], above)]
+            branches.flat[:, branches.places(nodes, n)] += np.einsum("gij,bgj->bgi", a, known)
+        elif model.root_cov is None:  # which may be anywhere
+            branches.flat[:, branches.places(nodes, n)] = 0.0
+    return outputs.flat.astype(float), branches.flat.astype(float)
 
 
-def state_space_with_leaves(model: OutwardTree, branches: Branches, noisy: list[Rows], exact: bool) -> StateSpace:
+def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exact: bool) -> StateSpace:
     """The dual model of branches, and of rows as leaves of unit inertia on φ = C*."""
     tree, sizes = model.tree, [model.n, *(np.full(rows.at.size, rows.C.shape[1]) for rows in noisy)]
     n = np.concatenate(sizes)
@@ -201,3 +147,8 @@ def state_space_with_leaves(model: OutwardTree, branches: Branches, noisy: list[
     ss = StateSpace.trusted(Tree(parent, names), n, m, np.concatenate(phi), H, root, R)
     ss.__dict__.update(factors=Factors(root, None))
     return ss
+
+
+def _get(blocks: Blocks, nodes: np.ndarray, *shape: int) -> FloatArray:
+    flat = blocks.flat[..., blocks.places(nodes, int(np.prod(shape)))]
+    return flat.reshape(*blocks.flat.shape[:-1], nodes.size, *shape)

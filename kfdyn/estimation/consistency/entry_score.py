@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from kfdyn.arrays import Array
 
 __all__ = ["entry_score"]
-
-Array = NDArray[np.float64]
 
 
 def entry_score(y: ArrayLike, rho: ArrayLike, n: float) -> Array:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency.entry_score import entry_score
 from kfdyn.estimation.consistency.verdict import Verdict
@@ -19,7 +20,6 @@ from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
 
-Array = NDArray[np.float64]
 
 _FEW = 128  # dimensions whose eigenvalues cost nothing
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency.verdict import Verdict
 from kfdyn.estimation.consistency.whitening import whitening
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency.moments import counted_scatter, stein_loss
 from kfdyn.estimation.consistency.verdict import Verdict
 from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["tree_portmanteau", "whiteness"]
-
-Array = NDArray[np.float64]
 
 
 def whiteness(

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 
 __all__ = ["Whitening", "deviations", "whitening"]
 
-Array = NDArray[np.float64]
 
 _NOISE = 1e-13  # variance, relative to the largest, that a component determined by others still shows
 

@@ -26,11 +26,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 
 __all__ = ["LikelihoodRatioNull"]
 
-Array = NDArray[np.float64]
 
 # ϱ(a) ~ Σ_j B_2j / (2j(2j−1) a^(2j−1)); at a ≥ 10 seven terms leave 3e-17.
 _STIRLING = np.array([1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156])

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
-Array = NDArray[np.float64]
 BlocksOrArray = ArrayLike | Sequence[Any]
 
 

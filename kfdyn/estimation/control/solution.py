@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ShapeError
 from kfdyn.estimation.control.goals import Rows, Solved, feedback_terms
 from kfdyn.estimation.control.problem import Problem
 from kfdyn.estimation.inference.factor import InnovationsFactor
 from kfdyn.estimation.model.blocks import Blocks, real_array
 from kfdyn.estimation.model.state_space import StateSpace
-
-Array = NDArray[np.float64]
 
 
 def _each(blocks: Blocks) -> Any:

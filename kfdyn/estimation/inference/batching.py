@@ -21,21 +21,35 @@ _PARTS = 4  # of each thread's rows: one that wakes late does fewer
 _BRIEF, _SOON = 2**20, 0.02
 
 
-def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> None:
+def over_models(models: int, numbers: int, sweep: Callable[[Any, Any], object]) -> None:
+    """:func:`over_rows` for whole models, which are worth a thread each, and in lanes even where there is one alone."""
+    from kfdyn.sweeps.compiler.driver import machine
+
+    over_rows(models, numbers, sweep, machine().lanes, 1)
+
+
+def over_rows(
+    rows: int,
+    numbers: int,
+    sweep: Callable[[Any, Any], object],
+    side_by_side: int | None = None,
+    per_thread: int = _ROWS_PER_THREAD,
+) -> None:
     """Call ``sweep(lanes, share)`` so that all rows are done: one alone, several in lanes, many in threads.
 
     A :class:`~kfdyn.estimation.recursions.linalg.lanes.Share` is some of the rows, with a workspace of so many
-    numbers for each lane.
+    numbers for each lane. With ``side_by_side`` lanes rows go in as many, one alone too; a thread is worth its while
+    for ``per_thread`` rows.
 
     The sweeps release the interpreter lock and write disjoint rows, so plain threads serve and the result does
     not depend on their number; nor on the number of rows, since lanes keep the order of operations.
     """
-    one, lanes, checks, Share = _lanes()
-    if rows <= 1 or checks.on:
+    one, lanes, checks, Share = _lanes(side_by_side)
+    if (rows <= 1 and side_by_side is None) or checks.on or not rows:
         if rows:
             sweep(one, Share(0, rows, np.zeros(numbers)))
         return
-    workers = min(threads(), rows // _ROWS_PER_THREAD)
+    workers = min(threads(), rows // max(per_thread, lanes))
     if workers < 2 and rows * numbers <= _BRIEF:
         sweep(lanes, Share(0, rows, np.zeros(lanes * numbers)))
         return
@@ -68,12 +82,12 @@ def over_rows(rows: int, numbers: int, sweep: Callable[[Any, Any], object]) -> N
 
 
 @cache
-def _lanes() -> Any:
+def _lanes(many: int | None) -> Any:
     """One lane and many, as tags, whether indices are checked, and Share: an import at each call would take longer."""
     from kfdyn.estimation.recursions.linalg.lanes import LANES, Share
     from kfdyn.sweeps import Checks, Tag
 
-    return Tag(1), Tag(LANES), Checks, Share
+    return Tag(1), Tag(LANES if many is None else many), Checks, Share
 
 
 def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArray:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
-from kfdyn.estimation.nonlinear.update import Update, innovation, predicted, symmetric, update
+from kfdyn.estimation.nonlinear.update import Update, linear_update, predicted, symmetric
 
 if TYPE_CHECKING:
     from kfdyn.estimation.nonlinear.model import NonlinearModel
@@ -40,20 +40,18 @@ class Extended:
     def correct(self, model: NonlinearModel, prior: Belief, y: FloatArray, u: FloatArray | None, k: int) -> Corrected:
         """Take the reading y (B, my) of step k."""
         x, P = prior
-        ks = np.full(len(x), k)
-        w = np.zeros((len(x), model.p))
+        ks, w = steps(k, len(x)), np.zeros((len(x), model.p))
         h, H, in_w = model.linear_read(x, w, u, ks)
         T = model.residual(y, h, ks)
-        H = turned_reading(model, y, h, H)
+        H = model.readings.turn(y, h, H)
         if in_w is not None:
-            H = np.concatenate([H, turned_reading(model, y, h, in_w)], axis=2)
+            H = np.concatenate([H, model.readings.turn(y, h, in_w)], axis=2)
             P = joint(P, model.process_noise(ks))
-        C, D = innovation(P, H, model.reading_noise(ks))
-        return moved(model, x, update(P, C, D, T, k))
+        return moved(model, x, linear_update(P, H, model.reading_noise(ks), T, k))
 
     def predict(self, model: NonlinearModel, now: Corrected, u: FloatArray | None, k: int) -> Belief:
         """From step k to k + 1."""
-        x, ks = now.belief.x, np.full(len(now.belief.x), k)
+        x, ks = now.belief.x, steps(k, len(now.belief.x))
         f, F, B = model.linear_step(x, now.w, u, ks)
         expect_finite_rows(f, "step", x, ks)
         if model.carries_noise:
@@ -62,19 +60,19 @@ class Extended:
         return Belief(f, predicted(F, now.belief.P, B, model.process_noise(ks)))
 
 
+def steps(k: int, rows: int) -> IntArray:
+    """The number of a step, once a row."""
+    out = np.empty(rows, np.intp)
+    out.fill(k)
+    return out
+
+
 def joint(P: FloatArray, Q: FloatArray) -> FloatArray:
     """Covariance of (x, w) before w is seen, (B, n + p, n + p)."""
     n, p = P.shape[-1], Q.shape[-1]
     out = np.zeros((len(P), n + p, n + p))
     out[:, :n, :n], out[:, n:, n:] = P, Q
     return out
-
-
-def turned_reading(model: NonlinearModel, y: FloatArray, h: FloatArray, H: FloatArray) -> FloatArray:
-    """Jacobian of h into that of the residual y ⊖ h: J(−T)⁻¹ H; rows of missing readings do not matter."""
-    if model.readings.adds:
-        return H
-    return np.nan_to_num(model.readings.minus_jacobian(np.where(np.isnan(y), h, y), h)) @ H
 
 
 def moved(model: NonlinearModel, x: FloatArray, step: Update) -> Corrected:
@@ -86,8 +84,9 @@ def moved(model: NonlinearModel, x: FloatArray, step: Update) -> Corrected:
         J[:, range(P_plus.shape[1]), range(P_plus.shape[1])] = 1.0
         J[:, :n, :n] = model.states.plus_jacobian(x, d)
         P_plus = symmetric(J @ P_plus @ np.swapaxes(J, 1, 2))
-    w = step.d[:, n:] if model.carries_noise else np.zeros((len(x), model.p))
-    return Corrected(Belief(np.asarray(model.states.plus(x, d)), P_plus[:, :n, :n]), w, P_plus, step)
+    if model.carries_noise:
+        return Corrected(Belief(model.states.plus(x, d), P_plus[:, :n, :n]), step.d[:, n:], P_plus, step)
+    return Corrected(Belief(model.states.plus(x, d), P_plus), np.zeros((len(x), model.p)), P_plus, step)
 
 
 def extended_kalman_filter(

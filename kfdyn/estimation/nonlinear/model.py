@@ -12,7 +12,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
-from kfdyn.estimation.nonlinear.functions import RowFunction, expect_finite_rows
+from kfdyn.estimation.nonlinear.functions import RowFunction, expect_finite_rows, finite
 from kfdyn.estimation.nonlinear.jacobians import GIVEN, Differentiator
 from kfdyn.estimation.nonlinear.manifold import Manifold
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered, NonlinearSmoothed
@@ -260,6 +260,35 @@ class NonlinearModel:
         if named:
             raise TypeError(f"unexpected arguments: {', '.join(named)}; known inputs are given as u=")
         return arguments.inputs(u, batch, steps, self._observe.takes_u, self.takes_inputs)
+
+    def reading_row(self, y: Any, k: int) -> FloatArray:
+        """One reading (1, my), that of step k, as online filters are given it; None is missing as a whole."""
+        size = self.reading_size
+        if y is None:
+            if size is None:
+                raise ModelError(
+                    "the first reading is missing as a whole, so its size is unknown; give NaN of its size"
+                )
+            return np.full((1, size), np.nan)
+        row = np.array(y, np.float64, ndmin=1)  # a copy: a caller may use its memory again
+        if row.ndim != 1 or (size is not None and row.size != size):
+            raise ShapeError(f"a reading must have shape ({size if size is not None else 'm'},), got {np.shape(y)}")
+        if not finite(row) and np.isinf(row).any():
+            raise ModelError(f"the reading of step {k} is infinite; mark a missing one by NaN")
+        return row[None]
+
+    def input_row(self, u: Any, k: int) -> FloatArray | None:
+        """The known input (1, ·) of step k, as online filters are given it."""
+        if u is None:
+            if self.takes_inputs:
+                raise ModelError(f"the model takes known inputs; give u for step {k}: step(y, u)")
+            return None
+        if not self.takes_inputs:
+            raise ModelError("u is given, but neither step nor observe takes an argument u: step(x, u, k)")
+        row = np.array(u, np.float64, ndmin=1)
+        if row.ndim != 1 or not finite(row):
+            raise ShapeError(f"u of step {k} must be a finite row, got shape {np.shape(u)}")
+        return row[None]
 
     def residual(self, y: FloatArray, h: FloatArray, k: IntArray) -> FloatArray:
         """T = y ⊖ h, (rows, m), NaN where missing."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, first
@@ -20,9 +20,10 @@ class _Moment:
 
     __slots__ = ("llf_before", "now", "predicted", "u", "y")
 
-    def __init__(self, predicted: Belief, y: FloatArray, u: FloatArray | None, llf_before: float) -> None:
-        self.predicted, self.y, self.u, self.llf_before = predicted, y, u, llf_before
-        self.now: Corrected | None = None
+    def __init__(
+        self, predicted: Belief, now: Corrected, y: FloatArray, u: FloatArray | None, llf_before: float
+    ) -> None:
+        self.predicted, self.now, self.y, self.u, self.llf_before = predicted, now, y, u, llf_before
 
 
 class OnlineFilter:
@@ -93,15 +94,11 @@ class OnlineFilter:
             Known input u[k] of this step: it acts from this step to the next, and this reading may see it. This is
             row k of what the filters of whole series take.
         """
-        row, known = self._reading(y), self._input(u)
+        k, model = self.k + 1, self.model
+        row, known = model.reading_row(y, k), model.input_row(u, k)
         if self._window:
             self._predict()
-        moment = _Moment(self._next, row, known, self._llf)
-        moment.now = self._halves.correct(self.model, self._next, row, known, self.k + 1)
-        self.k += 1
-        self._window.append(moment)
-        self._llf += float(moment.now.step.llf[0])
-        return moment.now.belief.x[0]
+        return self._take(row, known).x[0]
 
     def late(self, y: Any, k: int) -> FloatArray:
         """Take a reading of an earlier step k that arrives only now, and return the newest mean.
@@ -112,7 +109,7 @@ class OnlineFilter:
         if not isinstance(k, int | np.integer) or not oldest <= k <= self.k:
             cure = f"a larger lag (now {self.lag})" if 0 <= k < oldest else "step() for new readings"
             raise ModelError(f"a late reading of step {k!r}: the window holds steps {oldest} to {self.k}; use {cure}")
-        row, moment = self._reading(y), self._window[k - oldest]
+        row, moment = self.model.reading_row(y, int(k)), self._window[k - oldest]
         merged = np.where(np.isnan(row), moment.y, row)
         kept = [merged if j == k - oldest else one.y for j, one in enumerate(self._window)]
         inputs = [one.u for one in self._window]
@@ -146,9 +143,7 @@ class OnlineFilter:
         """ε*D⁻¹ε of the newest reading."""
         if not self._window:
             raise ModelError("there is no reading yet; call step(y)")
-        now = self._window[-1].now
-        assert now is not None
-        return float((now.step.eps * now.step.nu).sum())
+        return float(self._window[-1].now.step.nis[0])
 
     @property
     def oldest(self) -> int:
@@ -164,7 +159,7 @@ class OnlineFilter:
 
         if not self._window:
             raise ModelError("there is nothing to smooth yet; call step(y)")
-        start = np.stack([self._known(one).belief.x[0] for one in self._window])
+        start = np.stack([one.now.belief.x[0] for one in self._window])
         inputs = None
         if self._window[0].u is not None:
             inputs = np.stack([np.asarray(one.u)[0] for one in self._window])[None]
@@ -209,16 +204,11 @@ class OnlineFilter:
 
     @property
     def _belief(self) -> Belief:
-        return self._known(self._window[-1]).belief if self._window else self._next
-
-    @staticmethod
-    def _known(moment: _Moment) -> Corrected:
-        assert moment.now is not None
-        return moment.now
+        return self._window[-1].now.belief if self._window else self._next
 
     def _predict(self) -> None:
         last = self._window[-1]
-        self._next = self._halves.predict(self.model, self._known(last), last.u, self.k)
+        self._next = self._halves.predict(self.model, last.now, last.u, self.k)
 
     def _replay(self, belief: Belief, llf: float, k: int, y: list[FloatArray], u: list[Any]) -> None:
         """Filter the readings of a window again, from what was predicted for its first step."""
@@ -227,35 +217,13 @@ class OnlineFilter:
         for row, known in zip(y, u):
             if self._window:
                 self._predict()
-            moment = _Moment(self._next, row, known, self._llf)
-            moment.now = self._halves.correct(self.model, self._next, row, known, self.k + 1)
-            self.k += 1
-            self._window.append(moment)
-            self._llf += float(moment.now.step.llf[0])
+            self._take(row, known)
 
-    def _reading(self, y: Any) -> FloatArray:
-        size = self.model.reading_size
-        if y is None:
-            if size is None:
-                raise ModelError(
-                    "the first reading is missing as a whole, so its size is unknown; give NaN of its size"
-                )
-            return np.full((1, size), np.nan)
-        row = np.atleast_1d(np.asarray(y, np.float64))
-        if row.ndim != 1 or (size is not None and row.size != size):
-            raise ShapeError(f"a reading must have shape ({size if size is not None else 'm'},), got {np.shape(y)}")
-        if np.isinf(row).any():
-            raise ModelError(f"the reading of step {self.k + 1} is infinite; mark a missing one by NaN")
-        return row[None]
-
-    def _input(self, u: Any) -> FloatArray | None:
-        if u is None:
-            if self.model.takes_inputs:
-                raise ModelError(f"the model takes known inputs; give u for step {self.k + 1}: step(y, u)")
-            return None
-        if not self.model.takes_inputs:
-            raise ModelError("u is given, but neither step nor observe takes an argument u: step(x, u, k)")
-        row = np.atleast_1d(np.asarray(u, np.float64))
-        if row.ndim != 1 or not np.isfinite(row).all():
-            raise ShapeError(f"u of step {self.k + 1} must be a finite row, got shape {np.shape(u)}")
-        return row[None]
+    def _take(self, row: FloatArray, known: FloatArray | None) -> Belief:
+        """Correct what is predicted by a reading (1, my)."""
+        predicted, k = self._next, self.k + 1
+        now = self._halves.correct(self.model, predicted, row, known, k)
+        self._window.append(_Moment(predicted, now, row, known, self._llf))
+        self.k = k
+        self._llf += float(now.step.llf[0])
+        return now.belief

@@ -8,9 +8,10 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, turned_reading
+from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
+from kfdyn.estimation.nonlinear.recursions import sigma_points
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import symmetric, update
 
@@ -42,9 +43,16 @@ class SigmaPoints:
 
     def __init__(self, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:
         self.alpha, self.beta, self.kappa = float(alpha), float(beta), float(kappa)
+        self._weights: dict[int, tuple[FloatArray, FloatArray, float]] = {}
 
     def weights(self, d: int) -> tuple[FloatArray, FloatArray, float]:
         """Weights of means and of covariances, (2d + 1,), and γ."""
+        known = self._weights.get(d)
+        if known is None:
+            known = self._weights[d] = self._weights_of(d)
+        return known
+
+    def _weights_of(self, d: int) -> tuple[FloatArray, FloatArray, float]:
         spread = self.alpha**2 * (d + self.kappa)
         if not spread > 0.0:
             raise ModelError(
@@ -59,7 +67,10 @@ class SigmaPoints:
 
     def offsets(self, P: FloatArray) -> FloatArray:
         """Tangents of the points, (B, 2d + 1, d)."""
-        gamma = self.weights(P.shape[-1])[2]
+        rows, d = P.shape[:2]
+        gamma, out = self.weights(d)[2], np.empty((rows, 2 * d + 1, d))
+        if sigma_points.spread(P.ravel(), gamma, out.reshape(-1), np.empty(d * d), d, rows) < 0:
+            return out
         columns = gamma * np.swapaxes(root(P), 1, 2)
         return np.concatenate([np.zeros_like(columns[:, :1]), columns, -columns], axis=1)
 
@@ -79,8 +90,24 @@ def root(P: FloatArray) -> FloatArray:
         return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :], np.float64)
 
 
+def gathered(
+    points: FloatArray, weights: tuple[FloatArray, FloatArray, float], space: Manifold, base: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weighted mean of points (B, S, nx), their tangents at it (B, S, n), and base + Σ W δδ*, (B, n, n)."""
+    batch, count, n = points.shape
+    mean_weights, cov_weights, _ = weights
+    if space.is_vector_space:
+        mean, d, cov = np.empty((batch, n)), np.empty((batch, count, n)), np.empty((batch, n, n))
+        step = n * n if base.ndim == 3 else 0
+        given = (points.ravel(), mean_weights, cov_weights, base.ravel(), step)
+        sigma_points.moments(*given, mean.reshape(-1), d.reshape(-1), cov.reshape(-1), count, n, batch)
+        return mean, d, cov
+    mean, d = mean_of(points, mean_weights, space)
+    return mean, d, symmetric(np.swapaxes(d, 1, 2) @ (cov_weights[:, None] * d)) + base
+
+
 def mean_of(points: FloatArray, weights: FloatArray, space: Manifold) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean of points (B, S, nx), and their tangents at it, (B, S, n); on a manifold by iteration."""
+    """Weighted mean of points (B, S, nx) on a manifold, by iteration, and their tangents at it, (B, S, n)."""
     batch, count = points.shape[:2]
     rows = points.reshape(batch * count, -1)
     mean = points[:, 0]
@@ -88,8 +115,6 @@ def mean_of(points: FloatArray, weights: FloatArray, space: Manifold) -> tuple[F
         d = np.asarray(space.minus(rows, np.repeat(mean, count, axis=0))).reshape(batch, count, -1)
         step = weights @ d
         mean = np.asarray(space.plus(mean, step))
-        if space.is_vector_space:
-            return mean, d - step[:, None, :]
         if np.abs(step).max(initial=0.0) <= _MEAN_TOLERANCE * (1.0 + np.abs(d).max(initial=0.0)):
             break
     d = np.asarray(space.minus(rows, np.repeat(mean, count, axis=0))).reshape(batch, count, -1)
@@ -109,43 +134,42 @@ class Unscented:
         x, P = prior
         batch, n = len(x), model.n
         if model.carries_noise:
-            P = joint(P, model.process_noise(np.full(batch, k)))
-        mean_weights, cov_weights, _ = self.points.weights(P.shape[-1])
+            P = joint(P, model.process_noise(steps(k, batch)))
+        weights, adds = self.points.weights(P.shape[-1]), model.readings.adds
         offsets = self.points.offsets(P)
         rows, w, u_rows, ks = self._spread(model, x, np.zeros((batch, model.p)), offsets, n, u, k)
         h = model.read(rows, w, u_rows, ks)
         expect_finite_rows(h, "observe", rows, ks)
-        predicted, d = mean_of(h.reshape(batch, -1, h.shape[1]), mean_weights, model.readings)
+        R = model.reading_noise(ks[:batch])
+        predicted, d, D = gathered(
+            h.reshape(batch, -1, h.shape[1]), weights, model.readings, R if adds else np.zeros_like(R)
+        )
         T = model.residual(y, predicted, ks[:batch])
-        weighted = cov_weights[:, None] * d
-        C, D = np.swapaxes(offsets, 1, 2) @ weighted, symmetric(np.swapaxes(d, 1, 2) @ weighted)
-        if not model.readings.adds:  # R is about the reading, and T = y ⊖ ŷ: into its tangent, as in Extended
-            J = turned_reading(model, y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
-            C, D = C @ np.swapaxes(J, 1, 2), symmetric(J @ D @ np.swapaxes(J, 1, 2))
-        return moved(model, x, update(P, C, D + model.reading_noise(ks[:batch]), T, k))
+        C = np.swapaxes(d, 1, 2) @ (weights[1][:, None] * offsets)
+        if not adds:  # R is about the reading, and T = y ⊖ ŷ: into its tangent, as in Extended
+            J = model.readings.turn(y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
+            C, D = J @ C, symmetric(J @ D @ np.swapaxes(J, 1, 2)) + R
+        return moved(model, x, update(P, C, D, T, k))
 
     def predict(self, model: NonlinearModel, now: Corrected, u: FloatArray | None, k: int) -> Belief:
         """From step k to k + 1."""
         x = now.belief.x
         batch, n = len(x), model.n
-        ks = np.full(batch, k)
-        Q = model.process_noise(ks)
+        ks = steps(k, batch)
+        Q, base = model.process_noise(ks), np.zeros((n, n))
         if model.carries_noise:
             P = now.joint
         elif model.noise_is_inside:
             P = joint(now.belief.P, Q)
         else:
-            P = now.belief.P
-        mean_weights, cov_weights, _ = self.points.weights(P.shape[-1])
+            P, B = now.belief.P, model.noise_input(ks)
+            base = B @ Q @ np.swapaxes(B, -1, -2)
+        weights = self.points.weights(P.shape[-1])
         rows, w, u_rows, many = self._spread(model, x, now.w, self.points.offsets(P), n, u, k)
         f = model.advance(rows, w, u_rows, many)
         expect_finite_rows(f, "step", rows, many)
-        mean, d = mean_of(f.reshape(batch, -1, f.shape[1]), mean_weights, model.states)
-        P_next = np.swapaxes(d, 1, 2) @ (cov_weights[:, None] * d)
-        if P.shape[-1] == n:
-            B = model.noise_input(ks)
-            P_next = P_next + B @ Q @ np.swapaxes(B, -1, -2)
-        return Belief(mean, symmetric(P_next))
+        mean, _, P_next = gathered(f.reshape(batch, -1, f.shape[1]), weights, model.states, base)
+        return Belief(mean, P_next)
 
     def _spread(
         self, model: NonlinearModel, x: FloatArray, w: FloatArray, offsets: FloatArray, n: int,
@@ -154,12 +178,12 @@ class Unscented:
         """The points as rows: states, noises, inputs and steps."""
         batch, count = offsets.shape[:2]
         tangents = offsets.reshape(batch * count, -1)
-        rows = np.asarray(model.states.plus(np.repeat(x, count, axis=0), tangents[:, :n]))
-        noise = np.repeat(w, count, axis=0)
+        rows = np.asarray(model.states.plus(x.repeat(count, axis=0), tangents[:, :n]))
+        noise = w.repeat(count, axis=0)
         if tangents.shape[1] > n:
-            noise = noise + tangents[:, n:]
-        u_rows = None if u is None else np.repeat(u, count, axis=0)
-        return rows, noise, u_rows, np.full(batch * count, k)
+            noise += tangents[:, n:]
+        u_rows = None if u is None else u.repeat(count, axis=0)
+        return rows, noise, u_rows, steps(k, batch * count)
 
 
 def unscented_kalman_filter(

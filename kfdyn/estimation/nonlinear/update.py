@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.nonlinear.recursions import halves
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
 
+class Update:
+    """An update of B beliefs: P⁺ (B, n, n), D (B, m, m), what was seen (B, m).
 
-class Update(NamedTuple):
-    """An update.
-
-    Tangent step d (B, n), P⁺, innovations ε (B, m), 0 where missing, ν = D⁻¹ε, D, log-likelihoods (B,), what was seen.
+    ``found`` (B, n + 2m + 2) is what the compiled half leaves: d, ε, ν, ε*D⁻¹ε and the log-likelihood.
     """
 
-    d: FloatArray
-    P_plus: FloatArray
-    eps: FloatArray
-    nu: FloatArray
-    D: FloatArray
-    llf: FloatArray
-    seen: NDArray[np.bool_]
+    __slots__ = ("D", "P_plus", "found", "seen")
 
+    def __init__(self, found: FloatArray, P_plus: FloatArray, D: FloatArray, seen: NDArray[np.bool_]) -> None:
+        self.found, self.P_plus, self.D, self.seen = found, P_plus, D, seen
 
-def innovation(P: FloatArray, H: FloatArray, R: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """P H* (B, n, m) and H P H* + R (B, m, m); R is (m, m) or (B, m, m)."""
-    from kfdyn.estimation.nonlinear import recursions
+    @property
+    def d(self) -> FloatArray:
+        """The tangents by which means move, (B, n)."""
+        return self.found[:, : self.P_plus.shape[1]]
 
-    rows, m, n = H.shape
-    C, D = np.empty((rows, n, m)), np.empty((rows, m, m))
-    step = m * m if R.ndim == 3 else 0
-    recursions.innovation(_flat(P), _flat(H), _flat(R), step, C.ravel(), D.ravel(), n, m, rows)
-    return C, D
+    @property
+    def eps(self) -> FloatArray:
+        """Innovations (B, m), 0 where missing."""
+        n, m = self.P_plus.shape[1], self.D.shape[1]
+        return self.found[:, n : n + m]
+
+    @property
+    def nu(self) -> FloatArray:
+        """D⁻¹ε (B, m)."""
+        n, m = self.P_plus.shape[1], self.D.shape[1]
+        return self.found[:, n + m : n + 2 * m]
+
+    @property
+    def nis(self) -> FloatArray:
+        """ε*D⁻¹ε (B,)."""
+        return self.found[:, -2]
+
+    @property
+    def llf(self) -> FloatArray:
+        """Log-likelihoods (B,)."""
+        return self.found[:, -1]
 
 
 def predicted(F: FloatArray, P: FloatArray, B: FloatArray, Q: FloatArray) -> FloatArray:
     """F P F* + B Q B*, (B, n, n), exactly symmetric; Q is (p, p) or (B, p, p)."""
-    from kfdyn.estimation.nonlinear import recursions
-
     rows, n, p = B.shape
     out, work = np.empty((rows, n, n)), np.empty(2 * n * max(n, p))
     step = p * p if Q.ndim == 3 else 0
-    recursions.predicted(_flat(F), _flat(P), _flat(B), _flat(Q), step, out.ravel(), work, n, p, rows)
+    given = (F.ravel(), P.ravel(), B.ravel(), Q.ravel(), step)
+    halves.predicted(*given, out.ravel(), work, n, p, rows)
     return out
+
+
+def linear_update(P: FloatArray, H: FloatArray, R: FloatArray, T: FloatArray, k: int) -> Update:
+    """Update by readings T that are linear in the state, as :func:`update`: C = H P, D = H P H* + R.
+
+    R is (m, m), or (B, m, m).
+    """
+    rows, m, n = H.shape
+    C, D = np.empty((rows, m, n)), np.empty((rows, m, m))
+    linear = (H.ravel(), R.ravel(), m * m if R.ndim == 3 else 0)
+    return _updated(P, C, D, T, k, linear)
 
 
 def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -> Update:
@@ -55,14 +77,14 @@ def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -
 
     ::
 
-        L L* = D,   W = L⁻¹ C*,   d = C D⁻¹ T,   P⁺ = P − W* W
+        L L* = D,   W = L⁻¹ C,   d = C* D⁻¹ T,   P⁺ = P − W* W
 
     Parameters
     ----------
     P : ndarray, shape (B, n, n)
         Covariance before.
-    C : ndarray, shape (B, n, m)
-        Covariance of state and reading, P H* in an extended filter.
+    C : ndarray, shape (B, m, n)
+        Covariance of reading and state, H P in an extended filter.
     D : ndarray, shape (B, m, m)
         Covariance of the innovation, H P H* + R.
     T : ndarray, shape (B, m)
@@ -70,27 +92,28 @@ def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -
     k : int
         The step, for error messages.
     """
-    from kfdyn.estimation.nonlinear import recursions
+    return _updated(P, C, D, T, k, None)
 
-    rows, n, m = C.shape
+
+def _updated(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int, linear: Any) -> Update:
+    rows, m, n = C.shape
     seen = T == T
-    found, L = np.empty((rows, n + 2 * m + 1)), np.empty((rows, m, m))
+    found, L = np.empty((rows, n + 2 * m + 2)), np.empty(rows * m * m)
     P_plus, work = np.empty((rows, n, n)), np.empty(n * m)
-    arrays = (_flat(P), _flat(C), _flat(D), _flat(T), seen.ravel(), found.ravel(), P_plus.ravel(), L.ravel())
-    failed = recursions.corrected(*arrays, work, n, m, rows)
+    before, after = (
+        (P.ravel(),),
+        (C.ravel(), D.ravel(), T.ravel(), seen.ravel(), found.ravel(), P_plus.ravel(), L, work),
+    )
+    if linear is None:
+        failed = halves.corrected(*before, *after, n, m, rows)
+    else:
+        failed = halves.linearly_corrected(*before, *linear, *after, n, m, rows)
     if failed >= 0:
-        raise _singular(D, seen, failed, k)
-    pivots = L.reshape(rows, -1)[:, :: m + 1]
-    logdet = 2.0 * np.log(pivots).sum(axis=1)
-    llf = -0.5 * (seen.sum(axis=1) * _LOG_2PI + logdet + found[:, -1])
-    return Update(found[:, :n], P_plus, found[:, n : n + m], found[:, n + m : -1], D, llf, seen)
+        raise singular(D, seen, failed, k)
+    return Update(found, P_plus, D, seen)
 
 
-def _flat(array: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(array).reshape(-1)
-
-
-def _singular(D: FloatArray, seen: NDArray[np.bool_], failed: int, k: int) -> Exception:
+def singular(D: FloatArray, seen: NDArray[np.bool_], failed: int, k: int) -> Exception:
     """Say which outputs of a reading have no variance left."""
     row, i = divmod(int(failed), D.shape[1])
     one = D[row][np.ix_(seen[row], seen[row])]

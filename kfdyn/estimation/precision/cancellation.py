@@ -96,6 +96,17 @@ def is_of(frame: FrameType, package: str) -> bool:
     return f"{frame.f_globals.get('__name__')}.".startswith(f"{package}.")
 
 
+def level_of_caller(room: str) -> int | None:
+    """How many calls up, for the caller of this function, the first code outside of a room is; None if the package's.
+
+    Frames of cached properties are passed over.
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and (is_of(frame, room) or is_of(frame, "functools")):
+        level, frame = level + 1, frame.f_back
+    return None if is_of(frame, _PACKAGE) else level
+
+
 def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     """Warn if fewer than five digits are left somewhere, at every call; what was found is kept with the covariances.
 

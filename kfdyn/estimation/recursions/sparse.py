@@ -1,39 +1,78 @@
-"""A transition that is mostly zeros: products with its entries, row by row, since that is how memory is fast."""
+"""Matrices and rows that are mostly zeros, by their entries: products with them, along rows of memory or in lanes."""
 
 from kfdyn.estimation.recursions.linalg.matrices import Turned, add_scaled
-from kfdyn.sweeps.control_flow import loop
+from kfdyn.sweeps.control_flow import if_, loop
 
 
 class Sparse:
-    """A matrix by its entries."""
+    """A square matrix by its entries, row after row: those of row i are starts[i] … starts[i + 1]."""
 
-    def __init__(self, at, values):
-        self.at, self.values = at, values
+    def __init__(self, starts, columns, values):
+        self.starts, self.columns, self.values = starts, columns, values
 
-    def add_product(self, out, A, turned):
-        """Add F A, or F* A where ``turned``."""
-        for l in loop(self.values.size):
-            i, j = self.at[2 * l], self.at[2 * l + 1]
-            to, source = (j, i) if turned else (i, j)
-            add_scaled(out.line(to), out.line(to), self.values[l], A.line(source))
+    def multiply(self, out, A):
+        """out = F A."""
+        for i in loop(A.shape[0]):
+            self._combine(out.line(i), i, A.line)
 
-    def multiply(self, A, spare, turned=False):
-        """A ← F A, or F* A."""
-        spare.clear()
-        self.add_product(spare, A, turned)
-        A.copy(spare)
-
-    def congruence(self, S, base, spare, turned=False):
-        """S ← base + F S F*, or base + F* S F, exactly symmetric; ``base`` None stands for 0."""
-        spare.clear()
-        self.add_product(spare, S, turned)
-        S.copy(Turned(spare))
-        if base is None:
-            spare.clear()
-        else:
-            spare.copy(base)
-        self.add_product(spare, S, turned)
+    def congruence(self, out, S, spare):
+        """out = F S F*, exactly symmetric; S is lost, ``spare`` is for a matrix like it."""
+        self.multiply(spare, S)
+        if S.count > 1:
+            for i in loop(S.shape[0]):
+                self._combine(Lower(out, i, i), i, lambda k: Lower(spare, k, i))  # noqa: B023
+        else:  # a transpose, so that all goes along rows of memory
+            S.copy(Turned(spare))
+            self.multiply(out, S)
         for i in loop(S.shape[0]):
-            for j in loop(i + 1):
-                S[i, j] = spare[i, j]
-                S[j, i] = spare[i, j]
+            for j in loop(i):
+                out[j, i] = out[i, j]
+
+    def _combine(self, to, i, source):
+        """Make it Σ_j F_ij source(j)."""
+        first, last = self.starts[i], self.starts[i + 1]
+        for _ in if_(first == last):
+            to.clear()
+        for _ in if_(first < last):
+            add_scaled(to, None, self.values[first], source(self.columns[first]))
+        for l in loop(last, first + 1):
+            add_scaled(to, to, self.values[l], source(self.columns[l]))
+
+
+class Lower:
+    """Column j of a matrix from row ``first`` on."""
+
+    known = False
+
+    def __init__(self, A, j, first):
+        self.A, self.j, self.first, self.size, self.count = A, j, first, A.shape[0] - first, A.count
+
+    def __getitem__(self, i):
+        return self.A[self.first + i, self.j]
+
+    def __setitem__(self, i, value):
+        self.A[self.first + i, self.j] = value
+
+    def clear(self):
+        """All becomes 0."""
+        for i in loop(self.size):
+            self[i] = 0.0
+
+
+class Picked:
+    """Some of the rows of a matrix, or numbers of a vector, as if there were no others."""
+
+    known = False
+
+    def __init__(self, A, places):
+        self.A, self.places, self.count, self.size = A, places, A.count, places.size
+        self.shape = (places.size, *getattr(A, "shape", ())[1:])
+
+    def __getitem__(self, place):
+        return self.A[self._there(place)]
+
+    def __setitem__(self, place, value):
+        self.A[self._there(place)] = value
+
+    def _there(self, place):
+        return (self.places[place[0]], place[1]) if isinstance(place, tuple) else self.places[place]

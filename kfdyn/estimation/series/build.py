@@ -26,7 +26,7 @@ from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, resol
 from kfdyn.estimation.series.diffuse_scale import Widths
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.series.model import SeriesModel
+    from kfdyn.estimation.series.series_model import SeriesModel
 
 _STEP = 1e-6  # of a parameter, for differences of small matrices
 _IMAGINARY = 1e-100  # so small that its square is 0
@@ -133,11 +133,23 @@ class Builder:
         """ℓ alone."""
         return self._evaluate(theta, T, False)[0]
 
+    def evaluate_many(
+        self, thetas: FloatArray, T: FloatArray, gradient: bool = True
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """ℓ (B,) and gradients (B, p) of many parameter vectors: side by side in the quickest way, or one by one."""
+        llf, slopes = np.full(len(thetas), np.nan), np.zeros(thetas.shape) if gradient else None
+        if self.linear and self.m == 1:
+            llf, slopes = self._quick.evaluate_many(thetas, self._centred(self._fitting(T)), gradient)
+        good = np.isfinite(llf) if slopes is None else np.isfinite(llf) & np.isfinite(slopes).all(axis=1)
+        for b in np.flatnonzero(~good):
+            llf[b], slope = self._evaluate(thetas[b], T, gradient)
+            if slopes is not None:
+                slopes[b] = slope
+        return llf, slopes
+
     def _evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool) -> tuple[float, FloatArray | None]:
         """The quickest way that has an answer: where rounding leaves none, the engine's own filter may have one."""
-        if T.shape[-1] != self.steps * self.m:
-            raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
-        T = self._centred(T)
+        T = self._centred(self._fitting(T))
         try:
             if self.linear and self.m == 1:
                 return self._quick.evaluate(theta, T, gradient)
@@ -147,6 +159,12 @@ class Builder:
                 return self.evaluate_by_filter(theta, T, gradient)
             except SingularError:
                 raise error from None
+
+    def _fitting(self, T: FloatArray) -> FloatArray:
+        """The series, if they are as long as the model."""
+        if T.shape[-1] != self.steps * self.m:
+            raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
+        return T
 
     def _centred(self, T: FloatArray) -> FloatArray:
         """The series about what flat states at their least squares add to them; kept while the same array is asked for.

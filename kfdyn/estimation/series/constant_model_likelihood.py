@@ -5,17 +5,18 @@ Same mathematics as :class:`Builder`, which is its check; an evaluation of a sho
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import SingularError
-from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray, offsets_of
 from kfdyn.estimation.series.component import Matrices
 
+RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
+
 _LOG_2PI = float(np.log(2.0 * np.pi))
-_RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
 
 
 class _Data(NamedTuple):
@@ -33,14 +34,16 @@ class QuickSeries:
         n, p = len(matrices.flat), len(dQ)
         self.n, self.steps = n, steps
         self.flat = np.flatnonzero(matrices.flat)
-        self.at = np.ascontiguousarray(np.argwhere(matrices.F)).reshape(-1)
-        self.F = matrices.F[matrices.F != 0.0]
-        self.H = np.ascontiguousarray(matrices.H, dtype=np.float64).reshape(-1)
-        self.h_step = n if matrices.H.ndim == 3 else 0
-        self.dQ, self.dR = dQ.reshape(p, n * n), dR
+        both = np.concatenate([matrices.F, matrices.F.T])
+        self.starts = offsets_of((both != 0.0).sum(axis=1))
+        self.columns, self.F = np.nonzero(both)[1].copy(), both[both != 0.0]
+        H = matrices.H.reshape(-1, n)
+        self.places = np.flatnonzero((H != 0.0).any(axis=0))
+        self.H = np.ascontiguousarray(H[:, self.places], dtype=np.float64).reshape(-1)
+        self.h_step = self.places.size if matrices.H.ndim == 3 else 0
         entries = np.argwhere((dQ != 0.0).any(axis=0))
         self.entries = entries.reshape(-1)
-        self.slopes = 0.5 * dQ[:, entries[:, 0], entries[:, 1]]
+        self.dQ, self.dR = np.ascontiguousarray(dQ[:, entries[:, 0], entries[:, 1]]), dR
         self.widths = np.zeros((p, n * n))
         self.widths[:, :: n + 1] = widths
         self._data: dict[int, tuple[FloatArray, _Data]] = {}
@@ -59,31 +62,63 @@ class QuickSeries:
         self._data = {**dict(list(self._data.items())[-15:]), id(T): (T, found)}
         return found
 
+    def _chain(self, data: _Data) -> Any:
+        from kfdyn.estimation.recursions.constant_chain import Chain
+
+        rows = data.series + self.flat.size
+        return Chain(
+            self.n, rows, self.starts, self.columns, self.F, self.H, self.places, self.h_step, self.entries, data.seen
+        )
+
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
         """ℓ of all series of T, and its gradient if that is wanted."""
-        from kfdyn.estimation.recursions.constant_chain import Asked, Chain, Measured, Sweep, filter_chain, score_chain
+        from kfdyn.estimation.recursions.constant_chain import Asked, Found, Measured, Sweep, filter_chain, score_chain
 
         data, n, steps = self.data(T), self.n, self.steps
         if not data.seen_count:  # nothing measured says nothing
             return 0.0, np.zeros(theta.size)
         S, rows = data.series, data.series + self.flat.size
         e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(Sweep.size(n, rows))
-        chain = Chain(n, rows, self.at, self.F, self.H, self.h_step, data.seen, e, G, D)
+        chain, swept = self._chain(data), Found(e, G, D)
         variances = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
-        failed = filter_chain(chain, Measured(data.y, data.start, *variances), work)
+        failed = filter_chain(chain, swept, Measured(data.y, data.start, *variances), work)
         if failed >= 0:
             raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
         found = resolve(e.reshape(steps, rows), S)
         llf = found.llf(S * data.seen_count, S * float(np.log(D).sum()))
         if not gradient:
             return llf, None
-        many = self.slopes.shape[1]
+        many = self.dQ.shape[1]
         out = np.zeros(2 * many + 2)
         squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
-        chain = chain._replace(e=found.mixed().reshape(-1))
-        score_chain(chain, Asked(self.entries, squares, Lambdas, sums), work)
+        swept = swept._replace(e=found.mixed().reshape(-1))
+        score_chain(chain, swept, Asked(squares, Lambdas, sums), work)
         noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
-        return llf, self.slopes @ (squares - S * Lambdas) + noise * self.dR
+        return llf, 0.5 * (self.dQ @ (squares - S * Lambdas)) + noise * self.dR
+
+    def evaluate_many(
+        self, thetas: FloatArray, T: FloatArray, gradient: bool = True
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """ℓ (B,) and gradients (B, p) of sets of variances, side by side; one without an answer is not finite."""
+        from kfdyn.estimation.inference.batching import over_models
+        from kfdyn.estimation.recursions.many_chains import Answers, Sets, evaluate_chains, numbers
+        from kfdyn.sweeps import Tag
+
+        data, (B, p), S, d = self.data(T), thetas.shape, 0, self.flat.size
+        slopes = np.zeros((B, p if gradient else 0))
+        if not data.seen_count:  # nothing measured says nothing
+            return np.zeros(B), slopes if gradient else None
+        S, steps = data.series, self.steps
+        sets = Sets(np.ascontiguousarray(thetas).reshape(-1), self.dQ.reshape(-1), self.widths.reshape(-1), self.dR)
+        found = Answers(np.empty(B * steps), np.empty(B * d), np.empty(B), slopes.reshape(-1))
+        chain, scored = self._chain(data), Tag(1) if gradient else None
+        size = numbers(self.n, S + d, steps, d, p, self.entries.size // 2)
+        over_models(
+            B, size, lambda lanes, share: evaluate_chains(lanes, scored, chain, data.y, data.start, sets, found, share)
+        )
+        logdet = S * (np.log(found.D).reshape(B, steps).sum(axis=1) + 2.0 * np.log(found.diagonal).reshape(B, d).sum(1))
+        llf = -0.5 * (S * data.seen_count * _LOG_2PI + logdet + found.squares)
+        return llf, slopes if gradient else None
 
 
 class Resolved(NamedTuple):
@@ -131,7 +166,7 @@ def resolve(e: FloatArray, S: int) -> Resolved:
     else:
         orthogonal, triangle = np.linalg.qr(X)
         diagonal, norms = np.abs(np.diagonal(triangle)), np.sqrt((triangle * triangle).sum(axis=0))
-        resolved = len(diagonal) == d and bool((diagonal > _RESOLVED * norms).all())
+        resolved = len(diagonal) == d and bool((diagonal > RESOLVED * norms).all())
     if not resolved:
         raise SingularError(
             f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "

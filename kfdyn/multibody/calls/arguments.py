@@ -7,8 +7,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
@@ -16,7 +17,6 @@ from kfdyn.multibody.parts.hinge import Coordinates
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Looser than an integrator's drift over a step, far tighter than a quaternion typed or scaled wrongly.
 QUATERNION_TOLERANCE = 1e-6
@@ -34,11 +34,30 @@ class Batch(NamedTuple):
         return math.prod(self.lead)
 
 
+def is_system(system: Any) -> bool:
+    """Whether it is a system, of whichever kind."""
+    return hasattr(system, "without_loops") and not isinstance(system, type)
+
+
 def expect_system(system: Any) -> None:
     """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
-    if not hasattr(system, "is_tree") or isinstance(system, type):
+    if not is_system(system):
         read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
         raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
+
+
+def expect_one(system: Any, function: str) -> None:
+    """Refuse a batch of robots that differ where one robot is asked for."""
+    if system.robots:
+        raise of_one(system, function)
+
+
+def of_one(system: Any, function: str) -> ModelError:
+    """The words for what takes one robot at a time."""
+    return ModelError(
+        f"{function} takes one robot, and system {system.name!r} is a batch of {system.size} that differ; take "
+        "batch[i], a System"
+    )
 
 
 def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
@@ -61,12 +80,14 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
 def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     expect_system(system)
+    system = system.pattern
     array = checked(system, q, (system.nq,), what)
-    if not system.is_tree:
-        with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-            every = system.positions(array)
-        configuration(system.open_tree, every, what)
-        return array
+    system.expect_sound(array, what)
+    return array
+
+
+def expect_unit_quaternions(system: System, array: Array, what: str) -> None:
+    """Refuse configurations (..., nq) of a tree whose quaternions are not of unit length."""
     layout = system.layout
     turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
     if turned.size:
@@ -81,18 +102,21 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
                 f"{size[tuple(where)]:.9g}, not 1; normalise it, start from system.neutral(), or move it "
                 "with integrate()"
             )
-    return array
 
 
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
     """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
     leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
+    if system.robots:
+        leads["robots"] = system.robots
     distinct = set(leads.values())
     try:
         lead = distinct.pop() if len(distinct) == 1 else np.broadcast_shapes(*leads.values())
     except ValueError:
         told = ", ".join(f"{key} {shape}" for key, shape in leads.items())
         raise ShapeError(f"the leading axes do not broadcast together: {told} (system {system.name!r})") from None
+    if lead[len(lead) - len(system.robots) :] != system.robots:
+        raise ShapeError(f"the last leading axis is that of the {system.robots[0]} robots, got {lead}")
     size = math.prod(lead)
     flat = []
     for a, tail in arguments.values():

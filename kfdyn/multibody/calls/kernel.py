@@ -18,9 +18,11 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import NDArray
 
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.arrays import Array
+from kfdyn.errors import KfdynError
+from kfdyn.multibody.calls.arguments import expect_system, of_one
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.calls.prepared import Model, gears_of, model_of
+from kfdyn.multibody.calls.prepared import MODELS, Model, varied_of
 from kfdyn.multibody.calls.results import filled, straight
 from kfdyn.multibody.calls.states import SIZES, States
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from kfdyn.multibody.system import System
     from kfdyn.sweeps.entry import Entry
 
-Array = NDArray[np.float64]
 Answers = tuple[Array, ...]
 #: Answers (size, ...) for some states, each array with what it is called in errors.
 Explain = Callable[[Any], dict[str, Array]]
@@ -36,12 +37,15 @@ Explain = Callable[[Any], dict[str, Array]]
 FINE = 1
 _FLOAT = np.dtype(np.float64)
 
-#: A kind of system: where it keeps the address of its tables, how these are made, and how names of its entries begin.
-KINDS: dict[str, tuple[str, Callable[[Any], Model], str]] = {
-    "tree": ("address", model_of, ""),
-    "geared": ("gears", gears_of, "GEARED_"),
-    "curved": ("cams", gears_of, "CURVED_"),
+#: A kind of system: where it keeps the address of its tables, and how these are made.
+KINDS: dict[str, tuple[str, Callable[[Any], Model]]] = {
+    kind: (slot, MODELS[kind]) for kind, slot in (("tree", "address"), ("geared", "gears"), ("curved", "cams"))
 }
+#: How names of entries begin that are written for couplings; from others those for couplings follow.
+FOR_COUPLINGS = "GEARED_"
+#: Robots that differ in numbers: entries are those of one of them (:mod:`~kfdyn.multibody.recursions.variants.varied`).
+VARIED = "varied "
+KINDS |= {VARIED + kind: ("", varied_of) for kind in KINDS}
 
 
 class Kernel:
@@ -51,9 +55,9 @@ class Kernel:
     ----------
     module, name : str
         Where the entry for trees is.
-    coupled : str
-        The module of the entries for systems with couplings: ``GEARED_`` and the name where X is constant, ``CURVED_``
-        and the name where hinges follow polynomials. Without it no compiled code serves them.
+    coupled : bool or str
+        Whether compiled code serves systems with couplings, too: by the recursion of trees, with q, v and a expanded
+        and answers narrowed; or the module of a recursion that is written for them, ``GEARED_`` and the name.
     meaning : str or callable
         What is said to overflow where an answer is not finite and nothing explains it; or what tells, given the system
         and the arguments.
@@ -72,7 +76,7 @@ class Kernel:
     kind : str
         Whose entry it is, one of ``KINDS``.
     kinds : tuple of str
-        Which kinds of couplings have entries in ``coupled``.
+        Which kinds of couplings are served.
 
     Attributes
     ----------
@@ -99,7 +103,7 @@ class Kernel:
         module: str,
         name: str,
         *,
-        coupled: str = "",
+        coupled: bool | str = False,
         meaning: str | Callable[..., str] = "",
         explain: Explain | None = None,
         otherwise: Callable[..., Any] | None = None,
@@ -109,10 +113,10 @@ class Kernel:
         kind: str = "tree",
         kinds: tuple[str, ...] = ("geared", "curved"),
     ) -> None:
-        self._slot, self._model, prefix = KINDS[kind]
+        self._slot, self._model = KINDS[kind]
         if model is not None:
             self._slot, self._model = "", model
-        self._module, self._name, self._kind = module, prefix + name, kind
+        self._module, self._name, self._kind = module, name, kind
         self._entry: Entry | None = None
         self._count, self._replaced, self._tails = 0, list[tuple[int, str]](), list[list[Any]]()
         self._checks: Any = None
@@ -121,7 +125,11 @@ class Kernel:
         self.solve: Callable[..., Any] = self._first_solve
         self.variants = {kind: self}
         for other in set(kinds) - {kind} if coupled else ():
-            self.variants[other] = Kernel(coupled, name, kind=other)
+            self.variants[other] = Kernel(coupled if isinstance(coupled, str) else module, name, kind=other)
+        if model is None and not kind.startswith(VARIED):
+            self.variants[VARIED + kind] = Kernel(module, name, rest=rest, kind=VARIED + kind)
+            for other in set(self.variants) & set(kinds):
+                self.variants |= self.variants[other].variants
 
     @property
     def entry(self) -> Entry:
@@ -129,7 +137,7 @@ class Kernel:
         if self._entry is None:
             from kfdyn.sweeps.jit import Checks
 
-            entry = getattr(import_module(self._module), self._name)
+            entry = _entry_for(self._kind, import_module(self._module), self._name)
             self._count = count = len(entry.parameters)
             self._replaced = [
                 (count + i, about.name) for i, about in enumerate(entry.given) if about.name in ("v", "gravity")
@@ -155,13 +163,18 @@ class Kernel:
             return served.ready(system)
         entry, _ = self.entry, self._model(system)
         if self.one == self._first:
-            self.one = (lambda *_: None) if self._checks.on else entry.single(type(system), self._slot)
+            alone = self._slot and not self._checks.on
+            self.one = entry.single(type(system), self._slot) if alone else lambda *_: None
         return self.one
 
     def serving(self, system: System) -> Kernel | None:
         """The kernel for this kind of system, if there is one."""
         served = self.variants.get(system.kind)
-        return None if self.most is not None and served is not self and system.nv > self.most else served
+        return None if served is None or self._is_beyond(served, system) else served
+
+    def _is_beyond(self, served: Kernel, system: System) -> bool:
+        """Whether a system with couplings has more dofs than this serves."""
+        return self.most is not None and "tree" not in served._kind and system.nv > self.most
 
     def other(self, system: System) -> Callable[..., Any] | None:
         """What answers for a kind of system that no compiled code serves; None leaves it to the explanation."""
@@ -199,7 +212,7 @@ class Kernel:
     def _unsolved(self, system: Any = None, *arguments: Any) -> Any:
         """What the compiled function for one state calls where it has no answer."""
         served = self.variants.get(getattr(system, "kind", ""))
-        if served is not None and served is not self and (self.most is None or system.nv <= self.most):
+        if served is not None and served is not self and not self._is_beyond(served, system):
             found = served.one(system, *arguments)
             if found is not None:
                 return found
@@ -234,7 +247,7 @@ class Kernel:
         self, system: System, served: Kernel | None, arguments: tuple[Any, ...], out: Any, explain: Explain | None
     ) -> Any:
         """What is left where one state has no answer."""
-        if served is None or (self.most is not None and self.serving(system) is None):
+        if served is None or self._is_beyond(served, system):
             expect_system(system)
             if self.ignores_loops and system.without_loops is not system:
                 return self.rows(system.without_loops, arguments, out, explain)
@@ -255,7 +268,9 @@ class Kernel:
             answers, declined = self.swept(states, arguments[:count])
         if declined is None and answers is not None:
             declined = unanswered(False, *answers)
-        if declined is None or declined.any():
+        if system.robots and (declined is None or declined.any()):
+            answers = self._one_by_one(states, arguments[:count], answers, declined)
+        elif declined is None or declined.any():
             explain = explain or self.explain
             if explain is None:
                 meaning = self.meaning if isinstance(self.meaning, str) else self.meaning(system, *arguments)
@@ -274,6 +289,8 @@ class Kernel:
         if type(q) is not ndarray or not q.ndim:
             return None, False
         lead = q.shape[:-1]
+        if lead[len(lead) - len(system.robots) :] != system.robots:
+            return None, False
         given = list(arguments)
         for i, name in self._replaced:
             if given[i] is None and (name != "v" or self.rest):
@@ -311,6 +328,25 @@ class Kernel:
             answer[declined] = own
         return answers
 
+    def _one_by_one(
+        self, states: Any, parameters: tuple[Any, ...], answers: Answers | None, declined: Any
+    ) -> Answers | None:
+        """The answers with those of one robot after the other in rows (size,) that are declined; or its words."""
+        system, names = states.system, [self.called.get(about.name, about.name) for about in self.entry.given]
+        if answers is None:
+            raise of_one(system, self._name.lower())
+        for i in np.flatnonzero(declined):
+            given = [states.arrays[name][i] if name in states.arrays else None for name in names]
+            robot = int(i % system.size)
+            try:
+                found = self.rows(system[robot], (*parameters, *given))
+            except KfdynError as error:
+                error.args = (f"robot {robot}: {error}", *error.args[1:])
+                raise
+            for answer, own in zip(answers, found if type(found) is tuple else (found,)):
+                answer[i] = own
+        return answers
+
     def _usual(self, system: System, name: str, x: Any, lead: tuple[int, ...]) -> Any:
         """An array that rows are given, or what stands for it where none is."""
         if x is None:
@@ -344,6 +380,16 @@ class Kernel:
         if len(answers) == 1:
             return filled(out, answers[0])
         return answers if out is None else tuple([filled(x, answer) for x, answer in zip(out, answers)])
+
+
+def _entry_for(kind: str, module: Any, name: str) -> Any:
+    """The entry of this name for a kind of system."""
+    if kind.startswith(VARIED):
+        return _entry_for(kind.removeprefix(VARIED), module, name).varied()
+    if kind == "tree":
+        return getattr(module, name)
+    written: Any = getattr(module, FOR_COUPLINGS + name, None) or getattr(module, name)
+    return written.coupled(kind)
 
 
 def _told(answers: Answers, out: Any) -> Any:

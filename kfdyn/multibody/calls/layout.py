@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.parts.body import Body
 from kfdyn.spatial import TriangleInequalityWarning, validate_inertia
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -55,6 +55,16 @@ class Layout(NamedTuple):
     armature: Array
 
 
+class Numbers(NamedTuple):
+    """What robots of one topology differ in, as a :class:`Layout` has it, each with a leading axis for the robots."""
+
+    mass: Array
+    com: Array
+    J: Array
+    position: Array
+    armature: Array
+
+
 def pack(
     bodies: Sequence[Body], order: Index, parent: Index, indefinite_inertia: Literal["refuse", "warn"] = "refuse"
 ) -> Layout:
@@ -62,10 +72,7 @@ def pack(
     hinges = [body.hinge for body in bodies]
     inertia = np.stack([body.inertia for body in bodies])
     _check_inertias(bodies, inertia, indefinite_inertia)
-    mass = inertia[:, 3, 3].copy()
-    # m p~ is the upper right block; p has no meaning without mass and is set to zero there.
-    mp = np.stack([inertia[:, 2, 4], inertia[:, 0, 5], inertia[:, 1, 3]], axis=1)
-    com = np.divide(mp, mass[:, None], out=np.zeros_like(mp), where=mass[:, None] > 0)
+    mass, com = masses_and_centres(inertia)
     layout = Layout(
         order=order,
         parent=parent,
@@ -83,6 +90,14 @@ def pack(
     for array in layout:
         array.flags.writeable = False
     return layout
+
+
+def masses_and_centres(inertia: Array) -> tuple[Array, Array]:
+    """Masses (...) and mass centres (..., 3) of inertias (..., 6, 6)."""
+    mass = inertia[..., 3, 3].copy()
+    # m p~ is the upper right block; p has no meaning without mass and is set to zero there.
+    mp = np.stack([inertia[..., 2, 4], inertia[..., 0, 5], inertia[..., 1, 3]], axis=-1)
+    return mass, np.divide(mp, mass[..., None], out=np.zeros_like(mp), where=mass[..., None] > 0)
 
 
 def _check_inertias(bodies: Sequence[Body], inertia: Array, indefinite_inertia: Literal["refuse", "warn"]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.multibody.calls.layout import Layout
+from kfdyn.arrays import Array
+from kfdyn.multibody.calls.layout import Layout, Numbers
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: Of a rotation's entries: less is rounding.
@@ -24,10 +26,6 @@ def link_table(layout: Layout, index: dict[str, Index]) -> dict[str, Array]:
     S = np.concatenate([np.eye(3)[None], _frames(layout, index)])
     own, up = S[1:], S[index["parent"][1:]]
     R = up.transpose(0, 2, 1) @ layout.rotation[body] @ own
-    J = own.transpose(0, 2, 1) @ layout.J[body] @ own
-    m = layout.mass[body]
-    p = (own.transpose(0, 2, 1) @ layout.com[body][:, :, None])[:, :, 0]
-    position = (up.transpose(0, 2, 1) @ layout.position[body][:, :, None])[:, :, 0]
     # R = Rz(a) Rx(alpha) Rz(b) of revolute hinges
     revolute = index["kind"][1:] == 0
     twisted = revolute & (np.abs(R[:, 0, 2]) > _NOTHING)
@@ -35,23 +33,41 @@ def link_table(layout: Layout, index: dict[str, Index]) -> dict[str, Array]:
     r = np.where(twisted, np.hypot(R[:, 0, 2], R[:, 1, 2]), 1.0)
     c, s = np.where(twisted, -R[:, 1, 2] / r, 1.0), np.where(twisted, R[:, 0, 2] / r, 0.0)
     offset = np.arctan2(-(c * R[:, 0, 1] + s * R[:, 1, 1]), c * R[:, 0, 0] + s * R[:, 1, 0])
-    armature = np.zeros(n)
+    tilt = np.stack([R[:, 2, 2], s * R[:, 0, 2] - c * R[:, 1, 2]], axis=1)
+    index["loose"] = _loose(layout, index)
+    links = {
+        "rotation": R.reshape(n, 9), "twist": np.stack([c, s], axis=1), "tilt": tilt, "offset": offset,
+        "frame": own.reshape(n, 9),
+    }  # fmt: skip
+    below = {**links, **own_numbers(layout, index, S)}
+    table = {name: np.concatenate([np.zeros((1, *value.shape[1:])), value]) for name, value in below.items()}
+    table["frame"][0] = np.eye(3).ravel()
+    return table
+
+
+def own_numbers(layout: Layout | Numbers, index: dict[str, Index], S: Array) -> dict[str, Array]:
+    """What robots of one topology may differ in, (..., n, size) by name, in frames S (n + 1, 3, 3).
+
+    Masses, mass centres, moments of inertia, positions and rotors of the layout may have leading axes.
+    """
+    body = index["body"][1:]
+    back, up_back = S[1:].transpose(0, 2, 1), S[index["parent"][1:]].transpose(0, 2, 1)
+    J, m = back @ layout.J[..., body, :, :] @ S[1:], layout.mass[..., body]
+    p = (back @ layout.com[..., body, :, None])[..., 0]
+    position = (up_back @ layout.position[..., body, :, None])[..., 0]
+    armature = np.zeros((*layout.armature.shape[:-1], len(body)))
     moves = index["v_end"][1:] > index["v"][1:]
-    armature[moves] = layout.armature[index["v"][1:][moves]]
-    upper = np.stack([J[:, 0, 0], J[:, 0, 1], J[:, 0, 2], J[:, 1, 1], J[:, 1, 2], J[:, 2, 2]], axis=1)
+    armature[..., moves] = layout.armature[..., index["v"][1:][moves]]
+    upper = J[..., [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
     # J = j + x g* + g x* + y h* + h y* with j = J_zz, g = (., J_xy, J_xz), h = (0, ., J_yz): cheap to turn
     split = upper.copy()
-    split[:, 0], split[:, 3] = 0.5 * (upper[:, 0] - upper[:, 5]), 0.5 * (upper[:, 3] - upper[:, 5])
-    moment = np.abs(upper[:, [0, 3, 5]]).sum(axis=1)
-    all_mass, all_moment = _bounds(layout, index, m, moment, position)
-    tilt = np.stack([R[:, 2, 2], s * R[:, 0, 2] - c * R[:, 1, 2]], axis=1)
-    below = {
-        "rotation": R.reshape(n, 9), "twist": np.stack([c, s], axis=1), "tilt": tilt, "offset": offset,
-        "position": position, "moment": upper, "first": m[:, None] * p, "mass": m, "split": split,
+    split[..., 0], split[..., 3] = 0.5 * (upper[..., 0] - upper[..., 5]), 0.5 * (upper[..., 3] - upper[..., 5])
+    moment = np.abs(upper[..., [0, 3, 5]]).sum(axis=-1)
+    all_mass, all_moment = _bounds(index, m, moment, position)
+    return {
+        "position": position, "moment": upper, "first": m[..., None] * p, "mass": m, "split": split,
         "armature": armature, "all_mass": all_mass, "all_moment": all_moment,
     }  # fmt: skip
-    links = {name: np.concatenate([np.zeros((1, *value.shape[1:])), value]) for name, value in below.items()}
-    return {**links, "frame": S.reshape(n + 1, 9)}
 
 
 def _frames(layout: Layout, index: dict[str, Index]) -> Array:
@@ -78,25 +94,35 @@ def _frames(layout: Layout, index: dict[str, Index]) -> Array:
     return frames
 
 
-def _bounds(
-    layout: Layout, index: dict[str, Index], mass: Array, moment: Array, position: Array
-) -> tuple[Array, Array]:
-    """Mass outboard, and a bound of its moment of inertia about the hinge point; loose where slides change it."""
-    n = len(mass)
-    masses, moments = [0.0, *mass.tolist()], [0.0, *moment.tolist()]
-    reach = [0.0, *(position * position).sum(axis=1).tolist()]
+def _loose(layout: Layout, index: dict[str, Index]) -> Index:
+    """1 if something outboard of a body slides, so that its bound says little; 2 if very many bodies are."""
     parent, kind, end = index["parent"].tolist(), index["kind"].tolist(), index["end"].tolist()
-    loose = [0] * (n + 1)
+    loose = [0] * len(parent)
     slides = np.concatenate([[0], np.cumsum(layout.screws[:, 3:].any(axis=1))])
     first, last = index["v"].tolist(), index["v_end"].tolist()
-    for t in range(n, 0, -1):
-        p, away = parent[t], masses[t] * reach[t]
-        masses[p] += masses[t]
-        moments[p] += moments[t] + 2.0 * (moments[t] * away) ** 0.5 + away
+    for t in range(len(parent) - 1, 0, -1):
+        p = parent[t]
         moved = kind[t] == 4 or loose[t] > 0 or (1 <= kind[t] <= 2 and slides[last[t]] > slides[first[t]])
         if end[t] - t > _MANY:
             loose[p] = 2
         elif moved and loose[p] == 0:
             loose[p] = 1
-    index["loose"] = np.array(loose)
-    return np.array(masses[1:]), np.array(moments[1:])
+    return np.array(loose)
+
+
+def _bounds(index: dict[str, Index], mass: Array, moment: Array, position: Array) -> tuple[Array, Array]:
+    """Mass outboard (..., n), and a bound of its moment of inertia about the hinge point where nothing slides."""
+    masses, moments, reach = ([0.0, *_columns(x)] for x in (mass, moment, (position * position).sum(axis=-1)))
+    parent = index["parent"].tolist()
+    for t in range(len(parent) - 1, 0, -1):
+        p, away = parent[t], masses[t] * reach[t]
+        masses[p] = masses[p] + masses[t]
+        moments[p] = moments[p] + moments[t] + 2.0 * (moments[t] * away) ** 0.5 + away
+    if not mass.shape[-1]:
+        return mass, moment
+    return np.stack(masses[1:], axis=-1), np.stack(moments[1:], axis=-1)
+
+
+def _columns(x: Array) -> list[Any]:
+    """Numbers of each body: Python's own, which are the quickest, or arrays where there are leading axes."""
+    return x.tolist() if x.ndim == 1 else list(np.moveaxis(x, -1, 0))

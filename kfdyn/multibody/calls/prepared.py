@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.layout import Layout
-from kfdyn.multibody.calls.link_table import link_table
+from kfdyn.multibody.calls.link_table import link_table, own_numbers
 from kfdyn.multibody.calls.numbering import close_branches, hand_out_slots, numbered
 from kfdyn.multibody.parts.hinge import Coordinates
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
+    from kfdyn.multibody.system_batch import SystemBatch
     from kfdyn.sweeps.specialise import Specials
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Numbers that a sweep may want for each body, dof and slot: forward dynamics and what needs less find room enough.
@@ -53,6 +54,8 @@ def model_of(system: System) -> Model:
     the sweeps would otherwise work out of the layout in every call, and room to work in.
     """
     if not system.address:
+        if system.robots:
+            return varied_of(cast("SystemBatch", system))
         with _preparing:
             if not system.address:
                 made = prepare(system)
@@ -87,12 +90,16 @@ def gears_of(system: System) -> Model:
     return cast(Model, system._kept[0])
 
 
+#: How the tables of each kind that compiled code knows are had.
+MODELS = {"tree": model_of, "geared": gears_of, "curved": gears_of}
+
+
 def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
-    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own.
+    """Pack X row by row beside the tables of the tree (``recursions/variants/geared.py``), and give it room of its own.
 
     ``left_inverse`` of what it makes is that of its own coordinates.
     """
-    from kfdyn.multibody.recursions.geared import CAMS, GEARED
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
     from kfdyn.sweeps.records import address_of
     from kfdyn.sweeps.specialise import Specials
 
@@ -109,6 +116,39 @@ def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
         tree, address=table.packed(**tables), tables=tables, kept=(own, tree), own_frames=[], specials=specials,
         left_inverse=coordinates.left_inverse,
     )  # fmt: skip
+
+
+def varied_of(batch: SystemBatch) -> Model:
+    """Robots of one topology as entries find them: the tables of one, and the numbers of all."""
+    if not batch.kept:
+        pattern = batch.pattern
+        model, tree = MODELS[pattern.kind](pattern), model_of(pattern.open_tree)
+        with _preparing:
+            if not batch.kept:
+                batch.kept.append(prepare_varied(batch, model, tree))
+    return batch.kept[0]
+
+
+def prepare_varied(batch: SystemBatch, model: Model, tree: Model) -> Model:
+    """Pack a row of numbers for each robot beside the tables of their pattern, and give it room for those in lanes."""
+    from kfdyn.multibody.recursions.robot import INDEX, OWN, ROBOT
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
+    from kfdyn.multibody.recursions.variants.varied import side_by_side, table_of
+    from kfdyn.sweeps.records import address_of
+
+    n = batch.pattern.n_bodies
+    table = {"tree": ROBOT, "geared": GEARED, "curved": CAMS}[batch.pattern.kind]
+    index = dict(zip(INDEX.fields, tree.tables["index"].T))
+    found = own_numbers(batch.numbers, index, tree.tables["frames"])
+    links = np.zeros((batch.size, n + 1, OWN.width))
+    for name, (first, count, _) in OWN.fields.items():
+        links[:, 1:, first : first + count] = found[name].reshape(batch.size, n, count)
+    numbers = np.concatenate([links.reshape(batch.size, -1), batch.armature], axis=1)
+    own = np.empty(model.tables["floats"] + _LANES * numbers.shape[1])
+    tables = {**model.tables, "busy": np.zeros(1, np.int64), "workspace": address_of(own), "floats": own.size}
+    tables |= {"robots": batch.size, "numbers": side_by_side(numbers)}
+    address = table_of(table).packed(**{name: tables[name] for name in (*table.fields, "robots", "numbers")})
+    return replace(model, address=address, tables=tables, kept=(own, model), own_frames=[], specials=None)
 
 
 def prepare(system: System, turned: bool = True) -> Model:
@@ -157,7 +197,7 @@ def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
         return system._kept[0].frames[frame]  # type: ignore[attr-defined]
     except (AttributeError, KeyError, TypeError):  # for the first time, or no tree, or no name
         expect_system(system)
-        system = system.open_tree
+        system = system.pattern.open_tree
         model = model_of(system)
     known = model.frames.get(frame) if isinstance(frame, str) else None
     if known is None:

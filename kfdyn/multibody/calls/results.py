@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-
-Array = NDArray[np.float64]
 
 
 def straight(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import batch, checked, configuration
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
     from kfdyn.sweeps.entry import Given
 
-Array = NDArray[np.float64]
 Own = TypeVar("Own", bound="States")
 
 #: Attributes of a system by the names that entries have for sizes.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Kernel, known
@@ -17,7 +18,6 @@ from kfdyn.multibody.parts.hinge import Coordinates
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Far above the rounding of exp and log, far below any motion a hinge map was meant to forbid.
 REACH_TOLERANCE = 1e-9

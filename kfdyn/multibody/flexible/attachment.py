@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.flexible.body import Shape
 from kfdyn.spatial import quaternion_exp, quaternion_to_matrix, skew
-
-Array = NDArray[np.float64]
 
 
 def attachment_pose(shape: Shape, eta: Array) -> Array:

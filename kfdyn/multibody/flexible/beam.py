@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape, expect_count
 from kfdyn.multibody.parts.body import as_floats
 
-Array = NDArray[np.float64]
 # Sizes between these give frequencies, shapes and inertias of a beam that are doubles: EI/(ρA L⁴) is.
 LEAST, MOST = 1e-40, 1e40
 BENDING = {"y": 1.0, "z": -1.0}  # sign of the rotation: θ_z = dv/dx, θ_y = −dw/dx

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import TreeError
 from kfdyn.multibody.coordinates.expansion import Places
 from kfdyn.multibody.flexible.attachment import attachment_drift, attachment_map, attachment_pose
@@ -16,8 +17,6 @@ from kfdyn.multibody.flexible.body import FlexibleBody, Shape
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 class BentTree:

@@ -8,8 +8,9 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.calls.overflow import LARGE
 from kfdyn.multibody.flexible.condensed import Condensed, condensed
@@ -17,7 +18,6 @@ from kfdyn.multibody.parts.body import IDENTITY, Body, as_floats
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import skew
 
-Array = NDArray[np.float64]
 SMALL = 1e-9  # of what is compared, below which it is rounding
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.flexible.body import FlexibleBody, expect_count
-
-Array = NDArray[np.float64]
 
 
 def from_finite_elements(

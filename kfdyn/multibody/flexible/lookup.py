@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, TreeError, shown
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.flexible.body import FlexibleBody, Shape
@@ -16,7 +17,6 @@ from kfdyn.multibody.flexible.joint import Motor
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kfdyn.multibody.kinematics import frame_pose, frame_velocity
 from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem
-
-Array = NDArray[np.float64]
 
 
 def point_motion(system: FlexibleSystem, q: ArrayLike, v: ArrayLike, body: str) -> PointMasses:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.calls.prepared import Model, prepare
 from kfdyn.multibody.flexible.system import FlexibleSystem
-
-Array = NDArray[np.float64]
 
 # Numbers that a sweep may want for each body, dof and slot, and lanes.
 _OF_BODY, _OF_DOF, _OF_SLOT, _LANES = 48, 16, 32, 8

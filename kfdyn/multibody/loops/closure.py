@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.coordinates.configuration import integrate
 from kfdyn.multibody.kinematics import Pose, frame_pose
@@ -20,7 +21,6 @@ from kfdyn.multibody.loops.relative_motion import Moving, both_ends, gap
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
 
-Array = NDArray[np.float64]
 
 # Radians, or metres of a mechanism whose size is about 1: what rounding leaves of a closed loop.
 CLOSED = 1e-12
@@ -160,9 +160,7 @@ def row_units(system: System) -> Array:
 
 def column_units(system: System, q: Array, read: LoopReadings) -> Array:
     """How far unit rates of all coordinates (B, nv) move rows in their units if nothing cancels; 1 where not at all."""
-    made_of = read.made_of
-    if not system.without_loops.is_tree:
-        made_of = made_of @ system.expansion(q) ** 2
+    made_of = system.without_loops.narrowed(q, read.made_of, squared=True)
     unit = np.sqrt((made_of / row_units(system)[:, None] ** 2).max(axis=-2, initial=0.0))
     return np.where(unit > 0, unit, 1.0)
 

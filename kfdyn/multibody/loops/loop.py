@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.parts.body import IDENTITY, placement
-
-Array = NDArray[np.float64]
 
 ROWS = {"point": (3, 4, 5), "axis": (0, 1, 3, 4, 5), "pose": (0, 1, 2, 3, 4, 5)}
 

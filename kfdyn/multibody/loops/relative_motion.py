@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.multibody.kinematics import Pose
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.spatial import matrix_to_rotation_vector, skew
-
-Array = NDArray[np.float64]
 
 
 class Moving(NamedTuple):

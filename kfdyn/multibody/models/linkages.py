@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
-
-Array = NDArray[np.float64]
 
 
 def rod(length: float, mass: float) -> Array:

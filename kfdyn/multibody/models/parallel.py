@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.models.linkages import rod
@@ -12,8 +13,6 @@ from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import spatial_inertia
-
-Array = NDArray[np.float64]
 
 X, Y, Z = np.eye(3)
 # Directions of the Stewart platform's joints: pairs, 120° apart, turned against each other below and above.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.spatial import quaternion_to_matrix, spatial_inertia
-
-Array = NDArray[np.float64]
 
 KINDS = (
     "revolute",

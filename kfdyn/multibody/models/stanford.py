@@ -5,14 +5,11 @@ from __future__ import annotations
 from math import pi
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.hinge import Hinge
 from kfdyn.multibody.system import System
 from kfdyn.spatial import rotate_inertia, rotation_from_rpy, shift_inertia, skew
-
-Array = NDArray[np.float64]
 
 # Denavit-Hartenberg parameters: link k's frame is turned by theta about, and moved by d along, the axis of
 # joint k, then twisted by alpha about x. All a are zero. Joint 3 slides.

@@ -7,13 +7,12 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody.parts.hinge import Coordinates, Hinge
 from kfdyn.multibody.parts.series_elastic import OF_MOTORS, FlexibleJoint
-
-Array = NDArray[np.float64]
 
 IDENTITY = np.eye(3)
 IDENTITY.flags.writeable = False

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, TreeError, shown
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import Body, Frame, placement
@@ -17,8 +15,6 @@ from kfdyn.multibody.parts.coupling import Coupling
 if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem
     from kfdyn.multibody.system import System
-
-Array = NDArray[np.float64]
 
 
 def expect_rigid_bodies(name: str, bodies: Sequence[Body]) -> None:

@@ -53,6 +53,11 @@ LINK = Record(
     split=Sym3, armature=float, all_mass=float, all_moment=float, frame=Mat3,
 )  # fmt: skip
 
+#: Those of them in which robots of one topology may differ (see :mod:`kfdyn.multibody.recursions.variants.varied`).
+OWN = Record(
+    position=Vec3, moment=Sym3, first=Vec3, mass=float, split=Sym3, armature=float, all_mass=float, all_moment=float,
+)  # fmt: skip
+
 SCREW = Record(h=Spatial)
 
 ROBOT = Table(
@@ -66,12 +71,14 @@ class Body:
 
     def __init__(self, robot, t):
         self.t, self._real = t, LINK.rows(robot.real)[t]
+        own = getattr(robot, "own", None)
+        self._own = self._real if own is None else OWN.rows(own)[t]
         row = INDEX.rows(robot.index)[t]
         for name in INDEX.fields:  # read here, before any branch, so that all branches may use them
             setattr(self, name, getattr(row, name))
 
     def __getattr__(self, name):
-        return getattr(self._real, name)
+        return getattr(self._own if name in OWN.fields else self._real, name)
 
 
 def outward(robot):

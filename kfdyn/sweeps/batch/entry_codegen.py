@@ -177,6 +177,7 @@ def _write_block(call, work, first, end, answers):
             given = [call.column(about, array, start, step) for about, array in call.given]
             results = [answers.column_of(about.name, start, step) for about, _ in call.results]
             call.see([*given, *results])
+            call.row.row_in = lambda l, start=start, step=step: start + step * l
             answers.swept(call.swept(work), start, step)
         answers.look(first, end)
 

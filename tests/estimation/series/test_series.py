@@ -205,14 +205,49 @@ def test_a_likelihood_takes_many_parameter_vectors():
         kf.likelihood(model, thetas[:, :1], y)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_many_parameter_vectors_side_by_side_are_each_what_they_are_alone(name, monkeypatch):
+    """And have the same bits in any company, on any number of threads."""
+    model, theta = MODELS[name]
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(3, 30)).cumsum(axis=1)
+    y[:, [4, 5, 17]] = y[0, 6] = np.nan  # two patterns
+    both = model.likelihood(y)
+    thetas = np.array(theta) * np.exp(0.1 * rng.normal(size=(19, len(theta))))
+    llf, gradient = both(thetas)
+    for row, value, slope in zip(thetas, llf, gradient):
+        alone, own = both(row)
+        assert value == pytest.approx(alone, rel=1e-12)
+        assert_allclose(slope, own, rtol=1e-9, atol=1e-9 * np.abs(own).max())
+    assert_allclose(model.likelihood(y, gradient=False)(thetas), llf, rtol=1e-15)
+    monkeypatch.setenv("KFDYN_NUM_THREADS", "2")
+    for count in (1, 3, 8, 19):
+        some, slopes = both(thetas[:count])
+        assert (some == llf[:count]).all() and (slopes == gradient[:count]).all()
+
+
+def test_a_parameter_vector_without_an_answer_side_by_side_gets_the_error_that_it_gets_alone():
+    y = np.random.default_rng(8).normal(size=20).cumsum()
+    both, thetas = S.local_trend().likelihood(y), np.full((11, 3), 0.5)
+    thetas[7] = 0.0
+    with pytest.raises(SingularError, match="give the series some noise"):
+        both(thetas)
+    thetas[7] = 0.5
+    thetas[9, 1] = -1.0
+    with pytest.raises(kf.errors.ModelError, match="level is -1"):
+        both(thetas)
+    unseen = S.local_trend().likelihood(np.full(20, np.nan))(thetas[:3])
+    assert (unseen[0] == 0.0).all() and (unseen[1] == 0.0).all()
+
+
 def test_the_sweeps_of_a_likelihood_run_as_they_stand(monkeypatch):
-    """Every index checked, on Python's floats: gaps, several series, seasons."""
+    """Every index checked, on Python's floats: gaps, several series, seasons; one parameter vector, and many."""
     model, y = S.local_trend() + S.seasonal(4), np.stack([PASSENGERS[:30], 0.5 * PASSENGERS[30:60]])
     y[:, [3, 17, 18]] = np.nan
     both, theta = model.likelihood(y), [0.1, 0.2, 0.3, 0.05]
-    compiled = both(theta)
+    compiled = *both(theta), *both([theta])
     monkeypatch.setattr(Checks, "on", True)
-    for plain, right in zip(both(theta), compiled):
+    for plain, right in zip((*both(theta), *both([theta])), compiled):
         assert_allclose(plain, right, rtol=1e-12)
 
 

@@ -4,11 +4,12 @@ from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.sensing.gather import Sensing
 from kfdyn.dynamics.recursions.sensing.general import General
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, GENERAL, LOOPS, PROGRAM
+from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import SCREW, Body, dofs, inward, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry, six, vector
+from kfdyn.multibody.recursions.swept import entry, six, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter

@@ -14,9 +14,10 @@ from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry, push_on
+from kfdyn.multibody.recursions.swept import entry, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter
@@ -50,13 +51,18 @@ class Steps:
     def take_steps(self, own):
         """Room for the stages."""
         row, self.own = self.row, own
-        self.plan, self.hinges = PLAN.rows(row.plan)[0], HINGE.rows(row.hinges)
+        self.plan, self.hinges = PLAN.rows(row.plan)[0], self.take_rows(HINGE, self.robot.nv)
         self.tau, self.total, self.a, self.way, self.rate = (self.take(own.nv) for _ in range(5))
         self.reference = self.take(own.nq)
         self.block = self.rest  # what goes from one stage to the next
         self.work_done, self.gained = self.take(1), self.take(own.nv)
         self.velocities = self.take((self.plan.stages + 1) * own.nv)
         self.positions = self.take((self.plan.moves + 1) * own.nq)
+
+    def look(self):
+        """Take the springs and dampers of the row from where they are given."""
+        for i in loop(self.robot.nv * HINGE.width):
+            self.hinges.memory[i] = self.row.hinges[i]
 
     def q(self, m):
         """Configuration of stage m."""
@@ -222,6 +228,7 @@ def march(m):
     Of every interval steps ``begin`` to ``end`` of its substeps are taken; the state and ``work`` are those before.
     """
     robot, row = m.own, m.row
+    m.look()
     law, substeps, fate = Law(m), m.plan.substeps, local(everything(robot, -1.0))
     for i in loop(robot.nq):
         m.q(0)[i] = row.q[i]
@@ -260,6 +267,7 @@ def one_stage(m):
     robot, row, h = m.own, m.row, m.row.step[0]
     stage, stages, fine = row.stage, m.plan.stages, loop_vars(everything(robot, 1.0))
     last = stage + 1 == stages
+    m.look()
     for i in loop(row.block):
         m.block[i] = row.before[i]
     for i in loop(robot.nv):
@@ -278,12 +286,14 @@ def one_stage(m):
 
 
 _COMMON = [
-    Parameter("plan", "i"), *(Parameter(name, "f") for name in ("tableau", "weights", "hinges", "rest")), *REACH,
+    Parameter("plan", "i"), *(Parameter(name, "f") for name in ("tableau", "weights", "rest")), *REACH,
 ]  # fmt: skip
 _LAW = [
     *(Parameter(name, "n") for name in ("begin", "end", "nt")), Parameter("times", "f"),
     Parameter("knots", "n"), Parameter("knot_times", "f"), Parameter("gains", "f"),
 ]  # fmt: skip
+#: Of all hinges, the open tree's; one for all rows, or for each its own.
+_SPRINGS = Given("hinges", ("nv", HINGE.width), shared=True)
 #: Of all hinges, whose springs these are; couplings leave other coordinates, and that of these is ``left_inverse``.
 _HINGES = Parameter("tree_inverse", "f")
 _REFERENCES = [
@@ -294,7 +304,7 @@ _REFERENCES = [
 MARCH = entry(
     march,
     March,
-    [Q, V, Given("work", ()), *_REFERENCES, FORCES, GRAVITY],
+    [Q, V, Given("work", ()), *_REFERENCES, _SPRINGS, FORCES, GRAVITY],
     [Given("q_all", ("nt", "nq")), Given("v_all", ("nt", "nv")), Given("work_all", ("nt",)), Given("fate", ())],
     [*_COMMON, *_LAW, _HINGES],
     may_overflow=False,
@@ -305,7 +315,7 @@ MARCH = entry(
 ONE_STAGE = entry(
     one_stage,
     March,
-    [Given("before", ("block",)), TAU, FORCES, GRAVITY],
+    [Given("before", ("block",)), TAU, _SPRINGS, FORCES, GRAVITY],
     [Given("after", ("block",)), Given("q", ("nq",)), Given("v", ("nv",))],
     [*_COMMON, Parameter("block", "n"), Parameter("stage", "n"), Parameter("step", "f"), _HINGES],
     may_overflow=False,

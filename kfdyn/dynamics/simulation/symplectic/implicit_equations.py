@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: g(x, s): x (..., nv) and how much of the step is taken, s (..., 1) from 0 to 1; at s = 0 its root is known.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step
@@ -23,8 +23,6 @@ from kfdyn.errors import KfdynError, ModelError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.loops.closure import CLOSED, gap_units, rows_that_hold_positions
 from kfdyn.multibody.loops.loop_tables import loop_readings
-
-Array = NDArray[np.float64]
 
 MOST_SWEEPS = 60
 # Velocities that are so many times those at the beginning are no answer.

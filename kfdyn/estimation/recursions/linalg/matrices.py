@@ -9,7 +9,7 @@ from kfdyn.estimation.recursions.linalg import small_blocks, tiles
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, combination, exact_pair, mirrored
 from kfdyn.sweeps.control_flow import loop
 from kfdyn.sweeps.trace_context import FAST, IN_ORDER, LANEWISE, arithmetic
-from kfdyn.sweeps.values import unboxed, where
+from kfdyn.sweeps.values import broadcast, unboxed, where
 from kfdyn.sweeps.variables import local
 
 
@@ -23,6 +23,7 @@ class Block:
         self.memory, self.known, self.tiled = flat.matrix(start, rows, columns), known, tiled
         self.by_rows = known or tiled
         self.shape = (unboxed(rows), unboxed(columns))
+        self.count = flat.count
 
     def __getitem__(self, place):
         return self.memory[place]
@@ -79,10 +80,13 @@ class Turned:
     """The transpose of a matrix, as one looks at it."""
 
     def __init__(self, A):
-        self.A, self.shape = A, (A.shape[1], A.shape[0])
+        self.A, self.shape, self.count = A, (A.shape[1], A.shape[0]), A.count
 
     def __getitem__(self, place):
         return self.A[place[1], place[0]]
+
+    def __setitem__(self, place, value):
+        self.A[place[1], place[0]] = value
 
     def numbers(self, i):
         """The numbers of row i, each loaded alone."""
@@ -91,6 +95,8 @@ class Turned:
 
 class Identity:
     """1, of any size."""
+
+    count = 1
 
     def __getitem__(self, place):
         return where(place[0] == place[1], 1.0, 0.0)
@@ -101,6 +107,7 @@ class Column:
 
     def __init__(self, flat, start, size, known=False):
         self.memory, self.size, self.known = flat.part(start, size), unboxed(size), known
+        self.count = flat.count
 
     def __getitem__(self, i):
         return self.memory[i]
@@ -126,6 +133,12 @@ class Column:
         return [self.memory[i] for i in range(self.size)]
 
 
+def nothing(*factors):
+    """A variable that is 0 at first, in as many lanes as the factors of a sum have."""
+    lanes = max(factor.count for factor in factors)
+    return local(0.0 if lanes == 1 else broadcast(0.0, lanes))
+
+
 @arithmetic(FAST)
 def combine(y, x, A):
     """y = A* x: the rows of A combined, which for a symmetric A is A x."""
@@ -135,7 +148,7 @@ def combine(y, x, A):
         return
     r, n = A.shape
     for j in loop(n):
-        s = local(0.0)
+        s = nothing(x, A)
         for i in loop(r):
             s += x[i] * A[i, j]
         y[j] = s
@@ -147,7 +160,7 @@ def dot(x, y):
     if x.known and y.known:
         with arithmetic(LANEWISE):
             return x.row().dot(y.row())
-    s = local(0.0)
+    s = nothing(x, y)
     for i in loop(y.size):
         s += x[i] * y[i]
     return s
@@ -222,7 +235,7 @@ def multiply(out, A, B, base=None, sign=1.0, symmetric=False, lower=False):
         return
     for i in loop(A.shape[0]):
         for j in loop(i + 1 if symmetric else B.shape[1]):
-            s = local(0.0 if base is None else base[i, j])
+            s = nothing(A, B) if base is None else local(base[i, j])
             for l in loop(A.shape[1]):
                 s.set(s + A[i, l] * B[l, j] if sign > 0 else s - A[i, l] * B[l, j])
             out[i, j] = s

@@ -1,0 +1,100 @@
+"""Roots of which nothing is known beforehand: free in the dual model, and refused where the data leave them open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfdyn.errors import SingularError
+from kfdyn.estimation.branching.exact import Branches
+from kfdyn.estimation.inference.riccati import riccati
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
+from kfdyn.estimation.model.state_space import StateSpace
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
+
+_SEEN = 1e-13  # of the information on a flat root, each state in its own units: less is rounding
+
+
+def hinges(model: OutwardTree, branches: Branches, exact: bool) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """H = B* and R = 1 of the branches, flat, and their number of outputs; a flat root's are free."""
+    H, n = transposed(branches.B), model.n
+    R = np.zeros(H.size)
+    R[_diagonal(n)] = 1.0
+    if model.root_cov is None:
+        return _flat_roots(model.tree.roots, branches.B, H, R, n, exact)
+    return H, R, n.copy()
+
+
+def transposed(blocks: Blocks) -> FloatArray:
+    """The transposed blocks, flat."""
+    out = np.empty_like(blocks.flat)
+    for nodes, b in blocks.grouped():
+        if b.size:
+            out[blocks.places(nodes, b[0].size)] = b.transpose(0, 2, 1).reshape(nodes.size, -1)
+    return out
+
+
+def _flat_roots(
+    roots: list[int], B: Blocks, H: FloatArray, R: FloatArray, n: np.ndarray, exact: bool
+) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """A root of which nothing is known has a hinge without rotor: H = N*, R = 0, N its directions still free."""
+    m = n.copy()
+    H_parts, R_parts = Blocks(H, n, n), Blocks(R, n, n)
+    if not exact or all((B[k] == np.eye(n[k])).all() for k in roots):
+        for k in roots:
+            R_parts[k][...] = 0.0
+        return H, R, m
+    free = {}
+    for k in roots:
+        value, vector = np.linalg.eigh(0.5 * (B[k] + B[k].T))  # a projection
+        free[k] = vector[:, value > 0.5].T
+        m[k] = len(free[k])
+    H_new, R_new = Blocks(np.empty(int((m * n).sum())), m, n), Blocks(np.zeros(int((m * m).sum())), m, m)
+    for k in range(n.size):
+        H_new[k][...] = free.get(k, H_parts[k])
+        R_new[k][...] = 0.0 if k in free else R_parts[k]
+    return H_new.flat, R_new.flat, m
+
+
+def _diagonal(n: np.ndarray) -> np.ndarray:
+    """Places of the diagonal entries of square blocks one after the other."""
+    nodes = np.repeat(np.arange(n.size), n)
+    within = np.arange(nodes.size) - offsets_of(n)[nodes]
+    return offsets_of(n * n)[nodes] + within * (n[nodes] + 1)
+
+
+def name_direction(model: OutwardTree, ss: StateSpace, error: SingularError) -> None:
+    """Say of a flat root that could not be filtered which direction of it the data do not resolve."""
+    if model.root_cov is None and error.node in model.tree.roots:
+        expect_resolved(ss, error.node, _closed(ss, error.node), always=True)
+
+
+def _closed(ss: StateSpace, root: int) -> FloatArray:
+    """The information P(root) of a model whose root is too poorly known to be filtered: its hinge left out."""
+    others = [k for k in range(len(ss)) if k != root]
+    H, R = (np.concatenate([b[k].ravel() for k in others] or [np.zeros(0)]) for b in (ss.H, ss.R))
+    m = np.where(np.arange(len(ss)) == root, 0, ss.m)
+    return riccati(StateSpace.trusted(ss.tree, ss.n, m, ss.phi.flat, H, ss.Q.flat, R)).P[root]
+
+
+def expect_resolved(ss: StateSpace, root: int, P: FloatArray, always: bool = False) -> None:
+    """Refuse a flat root with a direction that the data say nothing of, and name it."""
+    information = ss.H[root] @ P @ ss.H[root].T
+    if not information.size:
+        return
+    scale = np.sqrt(np.maximum(np.diag(information), 0.0))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    value, vector = np.linalg.eigh(information / np.outer(scale, scale))
+    if value[0] > _SEEN and not always:
+        return
+    direction = ss.H[root].T @ (vector[:, 0] / scale)
+    direction = direction / direction[np.argmax(np.abs(direction))]
+    shown = ", ".join(f"{x:.3g}" for x in np.where(np.abs(direction) < _SEEN, 0.0, direction))
+    raise SingularError(
+        f"{ss.tree.label(root)}: its prior is flat and the data never resolve the direction [{shown}] of its state; "
+        "give root_cov, or an observation that sees it",
+        root,
+    )
