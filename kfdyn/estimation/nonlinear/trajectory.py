@@ -184,7 +184,7 @@ class Trajectory:
         """Filter and smooth the linearised model; ``damping`` (batch, n) is the information of one more reading."""
         ss, T = self._state_space(point, weights, damping)
         try:
-            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[arg-type]
+            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[call-overload]
             return self.step_of(point, smooth)
         except SingularError as error:
             raise self._named(error) from None
