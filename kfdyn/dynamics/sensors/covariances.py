@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kfdyn.dynamics.sensors.compiled.order_of_elimination import by_sweeps, states_of
+from kfdyn.dynamics.sensors.compiled.program import Program
+from kfdyn.dynamics.sensors.compiled.sweeps import Spread, answered, deviations, make_states, run, source_of
 from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
-from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
 from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
 from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, coordinate_maps
 from kfdyn.dynamics.sensors.elimination.marginals import Local, marginals
 from kfdyn.dynamics.sensors.elimination.problem import Group, Problem
-from kfdyn.dynamics.sensors.elimination.programs import by_sweeps, states_of
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, quantities
 from kfdyn.dynamics.sensors.elimination.solutions import AT_ONCE, solutions
 from kfdyn.dynamics.sensors.elimination.solve import Load, solve
-from kfdyn.dynamics.sensors.elimination.sweeps import Spread, answered, deviations, make_states, run, source_of
 from kfdyn.dynamics.sensors.sensor import Array, Index, Mask
 from kfdyn.errors import ModelError
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.sensors.compiled.straight import at_once, remember
 from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.dynamics.sensors.elimination.solutions import means
-from kfdyn.dynamics.sensors.elimination.straight import at_once, remember
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor

@@ -14,7 +14,7 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
-    from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
+    from kfdyn.dynamics.sensors.compiled.program import Program
     from kfdyn.dynamics.sensors.gradient import SensorGradient
     from kfdyn.multibody import System
 

@@ -10,10 +10,12 @@ from kfdyn.dynamics.recursions.sensing.covariances import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
 from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
 from kfdyn.dynamics.sensors import covariances
-from kfdyn.dynamics.sensors.elimination import programs, solutions, straight
+from kfdyn.dynamics.sensors.compiled import order_of_elimination as programs
+from kfdyn.dynamics.sensors.compiled import straight
+from kfdyn.dynamics.sensors.compiled.sweeps import run
+from kfdyn.dynamics.sensors.elimination import solutions
 from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
-from kfdyn.dynamics.sensors.elimination.sweeps import run
 from kfdyn.errors import UnobservableError
 from kfdyn.multibody.calls.prepared import model_of
 

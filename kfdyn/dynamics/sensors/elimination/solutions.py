@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
+from kfdyn.dynamics.sensors.compiled.order_of_elimination import by_sweeps, states_of
+from kfdyn.dynamics.sensors.compiled.program import Program
+from kfdyn.dynamics.sensors.compiled.sweeps import Means, Spread, answered, deviations, rates_of_tree, run
 from kfdyn.dynamics.sensors.elimination.factor import Factor, NodeFactor, node_data
 from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.marginals import Local, marginals
 from kfdyn.dynamics.sensors.elimination.problem import Problem
-from kfdyn.dynamics.sensors.elimination.programs import by_sweeps, states_of
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, read_out
 from kfdyn.dynamics.sensors.elimination.solve import Answer, load_of, solve
-from kfdyn.dynamics.sensors.elimination.sweeps import Means, Spread, answered, deviations, rates_of_tree, run
 from kfdyn.dynamics.sensors.sensor import Index, Mask
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
+from kfdyn.dynamics.sensors.compiled.order_of_elimination import program_of
+from kfdyn.dynamics.sensors.compiled.program import Program
+from kfdyn.dynamics.sensors.compiled.sweeps import make_states, run
 from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.problem import Problem
-from kfdyn.dynamics.sensors.elimination.programs import program_of
-from kfdyn.dynamics.sensors.elimination.sweeps import make_states, run
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array, Sensor
 from kfdyn.multibody import System

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
+from kfdyn.dynamics.sensors.compiled.program import Program
 from kfdyn.dynamics.sensors.elimination.gather import terms_of
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps, loop_terms
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from kfdyn.dynamics.sensors.elimination.elimination_plan import Program, make_program
+from kfdyn.dynamics.sensors.compiled.program import Program, make_program
+from kfdyn.dynamics.sensors.compiled.sweeps import States, make_states
 from kfdyn.dynamics.sensors.elimination.gather import in_general_position
 from kfdyn.dynamics.sensors.elimination.problem import Group, Problem
-from kfdyn.dynamics.sensors.elimination.sweeps import States, make_states
 from kfdyn.dynamics.sensors.sensor import Index, Mask
 
 # Nodes of all programs that are kept, of which readings missing in many patterns need many: about a kilobyte each.
