@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if it passed, 1 if rejected. Ctrl-C ends the sampling: a report on what was done, and 130."""
     from kfdyn.cli.slide import WIDE, show_verdict, slide_table
     from kfdyn.duality import cross_check
-    from kfdyn.viz.cross_check import save_figures
+    from kfdyn.viz.cross_check_figures import save_figures
 
     loaded = open_robot(args)
     system = loaded.system

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
+from kfdyn.duality.monte_carlo import DENSE_OUTPUTS
 from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.sampling import DENSE_OUTPUTS
 from kfdyn.duality.tolerance.rounding import EPS, Units
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.duality.claimed_matrix import gap, read_matrix
 from kfdyn.duality.noise_operators import Gram
-from kfdyn.duality.peers import ask_peers
+from kfdyn.duality.peers import ask_peers, of_outputs
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.duality.tolerance.natural_units import natural_units
@@ -186,12 +186,8 @@ def _path_gaps(
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """The mass matrix by composite inertias, and its inverse by Cholesky: mechanics that never heard of a filter."""
     from kfdyn.dynamics import mass_matrix
-    from kfdyn.dynamics.loops.embedding import output_rates
 
-    matrix = mass_matrix(system.open_tree, system.expand(q))
-    if not system.is_tree:
-        X = output_rates(system, q)
-        matrix = X.T @ matrix @ X
+    matrix = of_outputs(system, q, mass_matrix(system.uncoupled, system._expansion.positions(np.asarray(q, float))))
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),
         inverse_party("composite bodies, inverted", invert(matrix), claimed, tolerance),

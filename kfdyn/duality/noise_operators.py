@@ -14,7 +14,7 @@ from kfdyn.estimation import Operator, Operators, StateSpace
 from kfdyn.estimation.inference.factor import apply_lower
 from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.estimation.model.covariance_factors import square_root
-from kfdyn.estimation.operators.covariances import Covariance
+from kfdyn.estimation.operators.closed_form_covariances import Covariance
 
 
 @dataclass(frozen=True, eq=False)

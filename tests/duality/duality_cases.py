@@ -6,9 +6,9 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.duality.hypothesis.hypothesis_tests import judge
+from kfdyn.duality.monte_carlo import Plan, stream
 from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import claims
-from kfdyn.duality.sampling import Plan, stream
 from kfdyn.duality.tolerance.rounding import Units
 from kfdyn.estimation.consistency import holm
 

@@ -11,7 +11,7 @@ from kfdyn.duality import claims, cross_check
 from kfdyn.duality.claimed_matrix import take_claims
 from kfdyn.duality.hypothesis.detectable_errors import limits
 from kfdyn.duality.hypothesis.hypothesis_tests import judge
-from kfdyn.duality.sampling import Plan, stream
+from kfdyn.duality.monte_carlo import Plan, stream
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency import holm
 

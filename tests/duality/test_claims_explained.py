@@ -125,9 +125,9 @@ def test_zeros_are_repeated_number_by_number():
 
 
 def test_what_was_interrupted_is_repeated_as_far_as_it_came(monkeypatch):
-    from kfdyn.duality import sampling
+    from kfdyn.duality import monte_carlo
 
-    whole = sampling.stream
+    whole = monte_carlo.stream
 
     def stop(plan, samples, client):
         for at, chunk in enumerate(whole(plan, samples, client)):
@@ -136,7 +136,7 @@ def test_what_was_interrupted_is_repeated_as_far_as_it_came(monkeypatch):
             yield chunk
 
     with monkeypatch.context() as patch:
-        patch.setattr(sampling, "stream", stop)
+        patch.setattr(monte_carlo, "stream", stop)
         partial = kf.cross_check(ARM, Q, samples=100_000)
     assert partial.status == "PARTIAL"
     words = partial.recipe().split("seed 0, ")[1].split(" samples")[0]

@@ -11,7 +11,7 @@ from random_models import cases, few
 import kfdyn as kf
 from kfdyn.duality import QUANTITIES, claims, cross_check
 from kfdyn.duality.identities import TOLERANCE
-from kfdyn.duality.sampling import Plan, chunk_size, chunks, stream
+from kfdyn.duality.monte_carlo import Plan, chunk_size, chunks, stream
 from kfdyn.duality.tolerance.rounding import rounding_bound
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 
@@ -110,7 +110,7 @@ def test_means_are_those_of_the_dense_oracle(case):
 
 
 def test_large_models_are_seen_in_sketches(monkeypatch):
-    from kfdyn.duality import sampling as module
+    from kfdyn.duality import monte_carlo as module
 
     monkeypatch.setattr(module, "DENSE_STATES", 20)
     monkeypatch.setattr(module, "DENSE_OUTPUTS", 5)
@@ -124,7 +124,7 @@ def test_large_models_are_seen_in_sketches(monkeypatch):
 
 
 def test_node_and_edge_blocks_of_a_sketch_are_blocks_of_the_scatter(monkeypatch):
-    from kfdyn.duality import sampling as module
+    from kfdyn.duality import monte_carlo as module
 
     ss = kf.as_estimation(kf.models.random_tree(7, seed=2), kf.models.random_tree(7, seed=2).neutral())
     whole = Plan.of(ss, ss, 0).chunk(0, 200)

@@ -10,7 +10,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.duality import cross_check
-from kfdyn.duality.sampling import Plan, chunk_size, stream
+from kfdyn.duality.monte_carlo import Plan, chunk_size, stream
 from kfdyn.sweeps.thread_pool import alone, threads
 
 ARM, Q, V = kf.models.double_pendulum(), [0.3, 0.4], [1.0, -2.0]

@@ -11,7 +11,7 @@ import kfdyn as kf
 from kfdyn.duality import claims, identity_residuals, independent_checks
 from kfdyn.duality.hypothesis.hypothesis_tests import judge
 from kfdyn.duality.identities import identity_tolerance
-from kfdyn.duality.sampling import Plan, stream
+from kfdyn.duality.monte_carlo import Plan, stream
 from kfdyn.duality.tolerance.natural_units import in_natural_units
 from kfdyn.errors import ModelError
 from kfdyn.spatial import spatial_inertia

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.duality.findings import Outcome
 from kfdyn.duality.hypothesis.roys_test import roots_test
+from kfdyn.duality.monte_carlo import BINS, Moments, Plan, Sums, block_index
 from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import QUANTITIES, Claim
-from kfdyn.duality.results import Outcome
-from kfdyn.duality.sampling import BINS, Moments, Plan, Sums, block_index
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test, whiteness
 from kfdyn.estimation.consistency.entry_score import entry_score

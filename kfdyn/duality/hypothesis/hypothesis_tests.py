@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.duality.findings import Finding, Group, Judgement, Outcome
 from kfdyn.duality.hypothesis.entry_tests import (
     entries_test,
     mean_entries_test,
@@ -16,9 +17,8 @@ from kfdyn.duality.hypothesis.entry_tests import (
     standardised_errors,
     whiteness_tests,
 )
+from kfdyn.duality.monte_carlo import Moments, Plan, Sums
 from kfdyn.duality.quantities import QUANTITIES, Claim, component_names
-from kfdyn.duality.results import Finding, Group, Judgement, Outcome
-from kfdyn.duality.sampling import Moments, Plan, Sums
 from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS, resolution, rounding_bound
 from kfdyn.errors import ModelError
 from kfdyn.estimation.consistency.moments import whitened_covariance_test, whitened_mean_test

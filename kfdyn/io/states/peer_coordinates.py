@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.io.load_result import listed
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.multibody.parts.body import as_floats
-from kfdyn.multibody.parts.hinge import RANK_TOLERANCE
 from kfdyn.spatial import normalize_quaternion, quaternion_to_matrix
 
 W_FIRST, W_LAST = [3, 0, 1, 2], [1, 2, 3, 0]  # (x, y, z, w) -> (w, x, y, z), and back
@@ -98,10 +96,10 @@ class Pairing(NamedTuple):
     ) -> State:
         """Our state in the other's coordinates."""
         system = self.system
-        if not self.whole.is_tree:
-            if tau is not None and self.whole.couplings:
-                tau = _on_named_hinges(self.whole, q, tau)
-            _, q, v, a = self.whole.opened(q, v=v, a=a)
+        if tau is not None:
+            here = self.whole._expansion.at(configuration(self.whole, q))
+            tau = here.named_forces(checked(self.whole, tau, (self.whole.nv,), "tau"))
+        _, q, v, a = self.whole.opened(q, v=v, a=a)
         q = configuration(system, q)
         rates = [None if x is None else checked(system, x, (system.nv,), key) for key, x in _named(v, a, tau)]
         out = np.zeros((*q.shape[:-1], self.nq))
@@ -119,7 +117,7 @@ class Pairing(NamedTuple):
         for pair in self.pairs:
             out[..., pair.q] = _q_here(pair, q[..., pair.q_there])
         state = State(out, *_rates(self, out, rates, False))
-        return state if self.whole.is_tree else _contracted(self.whole, state)
+        return _contracted(self.whole, state)
 
 
 def expect_model_of(kind: str, model: Any, has: Sequence[str], reader: str) -> None:
@@ -131,30 +129,8 @@ def expect_model_of(kind: str, model: Any, has: Sequence[str], reader: str) -> N
         )
 
 
-def _on_named_hinges(system: System, q: ArrayLike, tau: ArrayLike) -> Array:
-    """Forces of all hinges (..., nv_tree) with X* times them = tau: those that coordinates are named after have it all.
-
-    Every other choice differs from this one by forces that do no work in motions which obey the couplings.
-    """
-    given, e, tree = checked(system, tau, (system.nv,), "tau"), system._expansion, system.open_tree
-    named = [name for coupling in system.couplings for name in coupling.named]
-    own = np.array([tree.v_slice(name).start for name in named], dtype=np.int64)
-    X = system.expansion(q)[..., own[:, None], e.own_v]  # a unit matrix where coordinates are positions of hinges
-    if len(named) and not (np.linalg.cond(X) < 1 / RANK_TOLERANCE).all():
-        raise ModelError(
-            f"system {system.name!r}: the hinges {listed(named)} do not move with all coordinates that are named after "
-            "them, so that these have no forces of their own; begin the coupling with hinges that do, or leave tau out"
-        )
-    forces = np.linalg.solve(np.swapaxes(X, -1, -2), given[..., e.own_v, None])[..., 0]
-    out = np.zeros((*forces.shape[:-1], tree.nv))
-    out[..., e.plain_v], out[..., own] = given[..., e.here_v], forces
-    return out
-
-
 def _contracted(system: System, state: State) -> State:
     """A state of the open tree as one of the system with couplings, if it is one."""
-    if not system.couplings:
-        return state
     e, own = system._expansion, system._expansion.nearest(state.q)
     _obeys(system, "q", state.q[..., e.coupled_q], e.of_coordinates(own))
     q = e.contracted(state.q, own)
@@ -174,7 +150,7 @@ def _contracted(system: System, state: State) -> State:
 
 
 def _obeys(system: System, what: str, given: Array, coupled: Array) -> None:
-    off = np.abs(given - coupled).reshape(-1, given.shape[-1]).max(axis=0, initial=0.0)
+    off = np.abs(given - coupled).max(axis=tuple(range(given.ndim - 1)), initial=0.0)
     if (off > 1e-6 * (1 + np.abs(given).max(initial=0.0))).any():
         names = [name for coupling in system.couplings for name in coupling.hinges]
         raise ModelError(

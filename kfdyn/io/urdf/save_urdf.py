@@ -17,7 +17,7 @@ from kfdyn.io.load_result import Loaded, Mimic
 from kfdyn.io.urdf.single_dof_joints import Step, steps
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.coupling import told
 from kfdyn.multibody.system import PER_DOF
 from kfdyn.spatial import inertia_parameters
@@ -144,11 +144,7 @@ class _Writer:
 
 def _mimics(system: System) -> Iterator[Mimic]:
     """The couplings of a system as URDF can say them; loops it cannot."""
-    if system.loops:
-        raise ModelError(
-            f"system {system.name!r} has {system.constraints}, and URDF has no loops; save system.open_tree, or "
-            "system.without_loops"
-        )
+    expect_no_loops(system, "save", "URDF has no loops; save system.open_tree, or system.without_loops")
     for coupling in system.couplings:
         if coupling.curves or not coupling.is_selection or coupling.size != 1:
             raise ModelError(

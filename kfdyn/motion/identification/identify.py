@@ -14,6 +14,7 @@ from kfdyn.motion.identification.parameters.by_name import Parameters
 from kfdyn.motion.identification.results.result import Identified
 from kfdyn.motion.identification.search import Search
 from kfdyn.motion.model import MotionModel
+from kfdyn.multibody.kinds import expect_tree
 
 
 def identify(
@@ -126,10 +127,7 @@ def _expect_models(models: list[Any]) -> None:
     for model in models:
         if not isinstance(model, MotionModel):
             raise ModelError(f"identify takes a kf.MotionModel, not {type(model).__name__}")
-        if not model.system.is_tree:
-            raise ModelError(
-                f"system {model.system.name!r} has {model.system.constraints}; parameters are identified of trees"
-            )
+        expect_tree(model.system, "identify", "parameters of couplings and loops are not identified")
     if not models:
         raise ModelError("there is no model; give one for each log")
     first = models[0].system

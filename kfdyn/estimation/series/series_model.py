@@ -26,8 +26,8 @@ from kfdyn.estimation.series.input_data import (
     spread,
 )
 from kfdyn.estimation.series.pandas_io import wrapped
-from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
 from kfdyn.estimation.series.second_mode import better_mode
+from kfdyn.estimation.series.series_fit import Component, Forecast, SeriesFit
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ answers narrowed, in the same workspace.
 
 from sys import float_info
 
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
-from kfdyn.multibody.recursions.swept import Q, changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
 from kfdyn.sweeps.control_flow import down, if_, loop, loop_vars
-from kfdyn.sweeps.entry import Entry, Given, Options, Space
+from kfdyn.sweeps.entry import Options, Space
 from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Table
@@ -253,8 +253,8 @@ def own(about):
     return about._replace(tail=tuple(_OWN.get(x, x) for x in about.tail), sound=about.sound and _is_sound)
 
 
-def geared(entry, module):
-    """The same entry for robots with couplings, its code written in ``module``.
+def geared(entry):
+    """The same entry for robots with couplings.
 
     One of the arrays that it is given is q. Whatever it answers with the robot's dofs must be dual to rates: forces,
     rows of Jacobians, and matrices that lead from rates to forces. Accelerations are not.
@@ -269,10 +269,10 @@ def geared(entry, module):
     def begin(robot, row, work):
         Around(entry, robot, row, work).begin()
 
-    run.__name__, run.__module__ = f"geared_{entry.name}", module
+    run.__name__, run.__module__ = f"geared_{entry.name}", entry.recursion.__module__
     given, results = ([own(about) for about in some] for some in (entry.given, entry.results))
     options = Options(block=entry.options.block, unroll=entry.options.unroll)
-    return Entry(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
+    return type(entry)(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
 
 
 def curved(entry):
@@ -282,21 +282,10 @@ def curved(entry):
         return entry.recursion(robot, row, work)
 
     run.__name__, run.__module__ = f"curved_{entry.name}", entry.recursion.__module__
-    return Entry(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
+    return type(entry)(run, CAMS, [*entry.parameters, *entry.given], entry.results, entry.workspace, entry.options)
 
 
-def for_couplings(entry, module):
-    """The same entry for robots with couplings: where X is constant, and where hinges follow polynomials."""
-    constant = geared(entry, module)
-    return constant, curved(constant)
-
-
-def expand(robot, row, work):
-    """X q + offset."""
-    return Expansion(robot).positions(row.q, row.positions)
-
-
-GEARED_EXPAND = Entry(expand, GEARED, [own(Q)], [Given("positions", ("nq",))], Space(lambda robot, row: 0))
-
-
-CURVED_EXPAND = curved(GEARED_EXPAND)
+def for_couplings(entry, kind):
+    """The same entry for robots with couplings: "geared" where X is constant, "curved" for polynomials."""
+    constant = entry if entry.table is GEARED else geared(entry)
+    return constant if kind == "geared" else curved(constant)

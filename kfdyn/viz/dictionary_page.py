@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from kfdyn.viz.cross_check import BLUE, GREY, _plain
-from kfdyn.viz.text import literal
+from kfdyn.viz.style import COLORS
+from kfdyn.viz.text import in_known_letters, literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,17 +34,17 @@ def draw_dictionary(rows: Sequence[tuple[str, str, str, str, str]], title: str =
     figure.text(0.01, place, literal(title), fontsize=12, weight="bold", va="top")
     place -= 1.2 / total
     for x, _, head, _ in _COLUMNS:
-        figure.text(x, place, head, fontsize=9, weight="bold", va="top", color=GREY)
+        figure.text(x, place, head, fontsize=9, weight="bold", va="top", color=COLORS["grey"])
     place -= 1.2 / total
     for row, height in zip(lines, heights):
         for (x, _, _, at), cell in zip(_COLUMNS, row):
             figure.text(
                 x,
                 place,
-                _plain("\n".join(map(literal, cell))),
+                in_known_letters("\n".join(map(literal, cell))),
                 fontsize=9,
                 va="top",
-                color=BLUE if at == 0 else "black",
+                color=COLORS["blue"] if at == 0 else "black",
             )
         place -= height / total
     return figure

@@ -12,7 +12,7 @@ import numpy as np
 
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.symbolic.tape import Tape, Term, cosine, sine
 from kfdyn.textbook.algebra import block, cross, tilde

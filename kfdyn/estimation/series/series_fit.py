@@ -11,7 +11,7 @@ from kfdyn.estimation.fitting import Fit
 from kfdyn.estimation.model.blocks import FloatArray
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.series.model import SeriesModel
+    from kfdyn.estimation.series.series_model import SeriesModel
 
 
 class Component(NamedTuple):

@@ -28,7 +28,7 @@ from kfdyn.estimation.precision.cancellation import TOLERABLE, level_of_caller
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
     from kfdyn.estimation.branching.posterior import OutwardPosterior
 
 _EPS = float(np.finfo(float).eps)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfdyn.viz.dictionary_page import draw_dictionary
 from kfdyn.viz.style import COLORS
-from kfdyn.viz.text import literal
+from kfdyn.viz.text import in_known_letters, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
     names = [literal(name) for name in report.names]
     for ax, (matrix, title, top, colours) in zip(axes, panels):
         image = ax.imshow(matrix, cmap=colours, vmin=-top, vmax=top)
-        ax.set_title(_plain(title), fontsize=10)
+        ax.set_title(in_known_letters(title), fontsize=10)
         ax.tick_params(length=0)
         if len(names) <= _LABELLED:
             ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", fontsize=7)
@@ -205,8 +206,6 @@ def save_figures(report: CrossCheck, directory: str | Path) -> list[Path]:
         },
     }
     if report.dictionary:
-        from kfdyn.viz.dictionary import draw_dictionary
-
         figures["dictionary"] = draw_dictionary(report.dictionary, report.title)
     paths = []
     for name, figure in figures.items():
@@ -219,11 +218,6 @@ def _axes() -> Axes:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 4.2), layout="constrained").subplots()
-
-
-def _plain(text: str) -> str:
-    """𝓜 in matplotlib's own letters: its default font has none outside the basic plane."""
-    return text.replace("𝓜⁻¹", r"$\mathcal{M}^{-1}$").replace("𝓜", r"$\mathcal{M}$").replace("ℛ", r"$\mathcal{R}$")
 
 
 def _tidy(ax: Axes) -> None:
