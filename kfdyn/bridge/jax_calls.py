@@ -31,7 +31,7 @@ def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def call(operation: Operation, *given: Any) -> tuple[Any, ...]:
-    """The answers of an operation: one call of compiled code, batches in lanes, or a callback where Python must help."""
+    """The answers of an operation: compiled code, batches in lanes; by a callback where Python must help."""
     found = foreign_calls.call(operation, *given)
     if found is not None:
         return found

@@ -266,4 +266,4 @@ def contracted(matrix: Any, change: Any, order: int) -> Any:
     """What a matrix (..., *answer, n) makes of a change (..., n), ``order`` being the axes of the answer."""
     if not order:
         return (matrix * change).sum(-1)
-    return (matrix @ change[(..., *(None,) * (order - 1), slice(None), None)])[..., 0]
+    return (matrix * change[(..., *(None,) * order, slice(None))]).sum(-1)

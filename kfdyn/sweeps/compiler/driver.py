@@ -110,7 +110,7 @@ class Code(NamedTuple):
     ``write`` writes it: it is called with what it sees of the ``arguments``, kinds of :mod:`wrapper`, and returns an
     integer, None for 0. ``module`` is the name of the module whose sources it is written from, ``key`` all else that it
     depends on; ``flags`` are the liberties of its arithmetic. ``vectorise``: lanes are for the compiler to find;
-    ``level``, 1 to 3, is how hard it works. ``outer(module, name, inner, arguments)`` writes what calls it from outside.
+    ``level``, 1 to 3, is how hard it works. ``outer(module, name, inner, arguments)`` writes what is called.
     """
 
     name: str

@@ -93,7 +93,11 @@ class Handler:
                 here = [self.words[word + i] for i in range(3)]
                 word += 3
                 cast = tracing.builder.cast
-                passed += [cast("inttoptr", here[0], about.types[0]), here[1], cast("inttoptr", here[2], about.types[2])]
+                passed += [
+                    cast("inttoptr", here[0], about.types[0]),
+                    here[1],
+                    cast("inttoptr", here[2], about.types[2]),
+                ]
         status = local(0)
         there = True
         for copy, _, _, _ in made:
