@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.maps import Given, Gram, noise_maps
-from kfdyn.duality.rounding import Units, units
+from kfdyn.duality.noise_operators import Given, Gram, noise_maps
+from kfdyn.duality.tolerance.rounding import Units, units
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import Covariances, Operators, StateSpace, bryson_frazier, draw, kalman_filter
 from kfdyn.estimation.inference.factor import solve_D

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
-from kfdyn.duality.outcomes import Finding, Group, Outcome
-from kfdyn.duality.parties import Party
+from kfdyn.duality.findings import Finding, Group, Outcome
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits
+from kfdyn.duality.independent_checks import Party
 from kfdyn.duality.quantities import QUANTITIES
-from kfdyn.duality.sensitivity import Detectable, Limits
+from kfdyn.duality.report_render import as_html, quantities_table, shown, tests_table
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 
@@ -219,19 +219,19 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
-        from kfdyn.duality.report_json import content
+        from kfdyn.duality.report_render import content
 
         return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def plot(self) -> Figure:
         """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
-        from kfdyn.viz.cross_check import draw_report
+        from kfdyn.viz.cross_check_figures import draw_report
 
         return draw_report(self)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
         """Write every figure as PNG into a directory, the dictionary with this robot's numbers too."""
-        from kfdyn.viz.cross_check import save_figures
+        from kfdyn.viz.cross_check_figures import save_figures
 
         return save_figures(self, directory)
 

@@ -6,7 +6,7 @@ import math
 import re
 
 from kfdyn.errors import KfdynError, ModelError
-from kfdyn.io.markup import Element
+from kfdyn.io.xml_reader import Element
 
 Vector = tuple[float, ...]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.io.loaded import Loaded, listed, not_obeyed
+from kfdyn.io.load_result import Loaded, listed, not_obeyed
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 
 DEEPEST = 16  # levels drawn as branches; beyond, the level is written as a number
 WIDEST = 44  # characters of a column

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kfdyn.errors import ModelError
-from kfdyn.io.markup import MAX_BYTES, Element, read_elements
+from kfdyn.io.xml_reader import MAX_BYTES, Element, read_elements
 
 
 class Source(NamedTuple):

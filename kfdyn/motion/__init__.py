@@ -3,9 +3,15 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
-    "identification": ("Identified", "identify"),
+    "identification.identify": ("identify",),
+    "identification.results.residuals": ("ResidualTest",),
+    "identification.results.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
     "model": ("MotionModel",),
-    "plan": ("Goal", "MotionPlan", "Mpc", "Reached", "inverse_kinematics", "plan_motion"),
+    "planning.goal": ("Goal",),
+    "planning.horizon": ("Mpc",),
+    "planning.inverse_kinematics": ("Reached", "inverse_kinematics"),
+    "planning.plan": ("plan_motion",),
+    "planning.result": ("MotionPlan",),
     "regressor": ("inertial_parameters", "torque_regressor"),
     "result": ("MotionFiltered", "MotionSmoothed"),
     "step": ("StepDerivatives", "step_derivatives"),

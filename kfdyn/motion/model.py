@@ -58,6 +58,8 @@ class MotionModel(NonlinearModel):
         ``system.gravity`` if not given.
     biases : mapping from a sensor's place or name to (variance at the start, variance a step), optional
         Biases that walk at random; each variance a number or one for each entry.
+    scales : mapping from a sensor's name to a factor or one an entry, optional
+        Sensors read that multiple of the truth, then their bias.
     wrenches : mapping from a body or frame to (variance at the start, variance a step), optional
         External forces [moment; force] in world axes at its origin that walk at random; numbers or six each.
     prior : (q0, v0, P0), optional
@@ -105,13 +107,14 @@ class MotionModel(NonlinearModel):
         gravity: ArrayLike | None = None,
         biases: Mapping[Any, tuple[Any, Any]] | None = None,
         wrenches: Mapping[str, tuple[Any, Any]] | None = None,
+        scales: Mapping[str, ArrayLike] | None = None,
         prior: tuple[Any, Any, Any] | None = None,
     ) -> None:
         self.stepper = Stepper(
             system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()), friction, friction_speed
         )
         self.system, self.dt = system, self.stepper.dt
-        self.seen = Readings(system, sensors)
+        self.seen = Readings(system, sensors, scales)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
         nq, nv = system.nq, system.nv
         W = arguments.covariance(force_noise, "force_noise", nv)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
@@ -77,9 +77,13 @@ class Readings:
         The robot.
     sensors : sequence of Sensor
         Those of ``kf.sensors`` that see positions and velocities, accelerometers, joint accelerations and torques.
+    scales : mapping from a sensor's name to a factor or one an entry, optional
+        y = s h + bias.
     """
 
-    def __init__(self, system: System, sensors: Sequence[Sensor]) -> None:
+    def __init__(
+        self, system: System, sensors: Sequence[Sensor], scales: Mapping[str, ArrayLike] | None = None
+    ) -> None:
         from scipy.linalg import block_diag
 
         if isinstance(sensors, Sensor):
@@ -113,7 +117,28 @@ class Readings:
         self.points = Points(at, size, blocks)
         self.R = block_diag(*noise) if noise else np.zeros((0, 0))
         self.bias = np.concatenate(biases) if biases else np.zeros(0)
+        self.scales = dict(scales or {})
+        self.factors = self._factors()  # in tangents
+        self.point_factors = np.ones(at)
+        self.point_factors[self.points._points] = self.factors[self.points._tangents]
         self._number()
+
+    def _factors(self) -> Array:
+        out = np.ones(self.points.tangent_size)
+        unknown = set(self.scales) - {sensor.name for sensor in self.sensors}
+        if unknown:
+            names = ", ".join(repr(sensor.name) for sensor in self.sensors)
+            raise ModelError(f"scales name {sorted(unknown)}, which no sensor is called; there are {names}")
+        for sensor, point, own in zip(self.sensors, self.points_of, self.tangents_of):
+            if sensor.name not in self.scales:
+                continue
+            factor, size = np.asarray(self.scales[sensor.name], np.float64), own.stop - own.start
+            if point.stop - point.start != size:
+                raise ModelError(f"{sensor.name}: a factor of what does not add (a quaternion) has no meaning")
+            if factor.shape not in ((), (size,)) or not np.isfinite(factor).all():
+                raise ShapeError(f"{sensor.name} reads {size} numbers; its scale must be a number or ({size},)")
+            out[own] = factor
+        return out
 
     def _points(self, sensor: Sensor) -> Points:
         if isinstance(sensor, MotionSensor):
@@ -141,7 +166,8 @@ class Readings:
             for part, columns in ((seen.of_q, slice(0, nv)), (seen.of_v, slice(nv, 2 * nv))):
                 if part is not None:
                     self.H_picks[:, own, columns] = part
-        self.only_picks, self._biased = not self._others, bool(self.bias.any())
+        self._scaled, self._biased = bool((self.factors != 1.0).any()), bool(self.bias.any())
+        self.only_picks = not self._others and not self._scaled
 
     def predict(self, q: Array, v: Array, a: Array | None, tau: Array | None, g: Array) -> Array:
         """Readings (rows, size) of rows of states; a and the whole generalised force where sensors feel them."""
@@ -153,7 +179,13 @@ class Readings:
                 out[:, own] = tau[:, _dofs(sensor, self.system)]  # type: ignore[index]
             else:
                 out[:, own] = FEELS[type(sensor)](sensor, self.system, q, v, a, g).reading
-        return out + self.bias if self._biased else out
+        return self._shown(out)
+
+    def _shown(self, h: Array) -> Array:
+        """What sensors make of what they see."""
+        if self._scaled:
+            h = h * self.point_factors
+        return h + self.bias if self._biased else h
 
     def _picked(self, q: Array, v: Array) -> Array:
         """Readings of sensors that pick entries of the state, room for the others."""
@@ -193,7 +225,10 @@ class Readings:
                 H[:, own, :nv] = felt.of_q + felt.of_a @ a[1]
                 H[:, own, nv:] = felt.of_v + felt.of_a @ a[2]
                 H_w[:, own] = felt.of_a @ inputs
-        return h + self.bias if self._biased else h, H, H_w
+        if self._scaled:
+            H = H * self.factors[:, None]
+            H_w = None if H_w is None else H_w * self.factors[:, None]
+        return self._shown(h), H, H_w
 
     def stacked(self, given: Any) -> tuple[Array, bool]:
         """Readings as (batch, N, size), and whether a batch was given; None is a sensor that reads nothing."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_one, expect_system
+from kfdyn.multibody.kinds import expect_no_loops
 from kfdyn.multibody.kinematics import jacobian
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
@@ -66,14 +67,14 @@ class Path(NamedTuple):
     def of(cls, system: System, q: Array, frame: str) -> Path:
         """The path of a frame for configurations (rows, nq)."""
         tree, X = system.pattern.open_tree, None
-        if system.couplings:
-            expect_one(system, "derivatives of frames with couplings")
-        if system.loops:
-            raise ModelError(
-                f"system {system.name!r} has loops: derivatives of frames are for trees and couplings; take "
-                "system.open_tree, and its closed coordinates by system.expansion"
-            )
+        expect_no_loops(
+            system,
+            "derivatives of a frame",
+            "they are those of trees and couplings; take system.open_tree, and its closed coordinates by "
+            "system.expansion",
+        )
         if tree is not system.pattern:
+            expect_one(system, "derivatives of frames with couplings")
             if system.is_curved:
                 raise ModelError(
                     f"system {system.name!r} has couplings by functions, whose frames have no derivatives here; take "

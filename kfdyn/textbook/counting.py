@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kfdyn.textbook.sko.model import Model
+from kfdyn.textbook.sko.sko_model import Model
 
 
 class Operations(NamedTuple):

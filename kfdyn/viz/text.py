@@ -26,3 +26,8 @@ def literal(text: str) -> str:
     arm \$1\$
     """
     return printable(text).replace("$", r"\$")
+
+
+def in_known_letters(text: str) -> str:
+    """𝓜 and ℛ in matplotlib's own letters: its default font has none outside the basic plane."""
+    return text.replace("𝓜⁻¹", r"$\mathcal{M}^{-1}$").replace("𝓜", r"$\mathcal{M}$").replace("ℛ", r"$\mathcal{R}$")

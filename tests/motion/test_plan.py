@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError
 
 S = kf.sensors
 
@@ -182,5 +182,62 @@ def test_what_cannot_be_is_named():
         kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), np.zeros(5))], torque_cov=1.0)
     with pytest.raises(ModelError, match="a goal needs a sensor of positions or velocities"):
         kf.plan_motion(*plan, [kf.Goal(S.JointTorque(0.0), zero)], torque_cov=1.0)
-    with pytest.raises(KfdynError, match=r"determine|already|exact|singular"):
-        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero)] * 2, torque_cov=1.0)
+    with pytest.raises(ModelError, match=r"goal JointPosition\(\), entry 0, at step 10 .* contradicts the others"):
+        kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero), kf.Goal(S.JointPosition(0.0), zero + 0.1)], 1.0)
+    goals = [kf.Goal(S.JointPosition(0.0), zero), kf.Goal(S.JointVelocity(0.0), zero)]
+    for given, words in ((0.0, "not all 0"), (-1.0, "torque_cov is not positive"), (np.inf, "torque_cov has entries")):
+        with pytest.raises(ModelError, match=words):
+            kf.plan_motion(*plan, goals, given)
+    with pytest.raises(ShapeError, match="torque_cov is of size 5"):
+        kf.plan_motion(*plan, goals, np.ones(5))
+    with pytest.raises(ModelError, match=r"q0\[0\] = 0 is outside of position_limits 1 to 2"):
+        kf.plan_motion(*plan, goals, 1.0, position_limits=(1.0, 2.0))
+    with pytest.raises(ModelError, match=r"no plan keeps all limits: torque of joint_\d [≤≥] -?3 at step"):
+        kf.plan_motion(
+            arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, torque_limits=3.0
+        )
+    with pytest.raises(ModelError, match=r"no plan keeps all limits: v\[joint_\d\] ≤ 0.2 at step"):
+        kf.plan_motion(
+            arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, velocity_limits=0.2
+        )
+    with pytest.raises(ModelError, match="tolerance positive"):
+        kf.plan_motion(*plan, goals, 1.0, tolerance=0.0)
+
+
+def test_small_plans():
+    """Goals that repeat each other are met once; one step; and no iteration at all."""
+    arm, zero = kf.models.puma560(), np.zeros(6)
+    goal, still = kf.Goal(S.JointPosition(0.0), zero + 0.1), kf.Goal(S.JointVelocity(0.0), zero + 0.1)
+    once, twice = (kf.plan_motion(arm, 0.02, 10, zero, zero, goals, 1.0) for goals in ([goal], [goal, goal]))
+    assert once.converged and twice.converged
+    np.testing.assert_allclose(twice.tau, once.tau, rtol=0, atol=1e-6 * np.abs(once.tau).max())
+    one = kf.plan_motion(arm, 0.02, 1, zero, zero, [still], 1.0)
+    np.testing.assert_allclose(one.tau[0], kf.inverse_dynamics(arm, zero, zero, np.full(6, 5.0)), rtol=1e-9)
+    asked = kf.plan_motion(arm, 0.02, 10, zero, zero, [goal], 1.0, iterations=0)
+    assert not asked.converged and "stopped after 0 steps" in asked.message
+
+
+def test_limits_of_two_hinges_may_be_a_list():
+    """A list is an array, a limit each; a tuple is (lower, upper)."""
+    arm, zero = kf.models.double_pendulum(), np.zeros(2)
+    task = (arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(1e-4), zero + 0.3)], 1e4)
+    largest = np.abs(kf.plan_motion(*task).tau).max(axis=0)
+    plan = kf.plan_motion(*task, torque_limits=(0.7 * largest).tolist())
+    assert plan.converged
+    np.testing.assert_allclose(np.abs(plan.tau).max(axis=0), 0.7 * largest, rtol=1e-12)
+    same = kf.plan_motion(*task, torque_limits=(-0.7 * largest, 0.7 * largest))
+    np.testing.assert_array_equal(same.tau, plan.tau)
+
+
+def test_from_far():
+    """An arm that must give way to gravity: Gauss–Newton takes hundreds of steps where Newton's take a few."""
+    arm, nv = kf.models.puma560(), 6
+    goals = [kf.Goal(S.JointPosition(1e-4), np.full(nv, 0.5)), kf.Goal(S.JointVelocity(1e-4), np.zeros(nv))]
+    task = (arm, 0.02, 60, np.zeros(nv), np.zeros(nv), goals, np.full(nv, 4.0))
+    plan = kf.plan_motion(*task)
+    assert plan.converged and plan.iterations < 60
+    slow = kf.plan_motion(*task, newton=False, iterations=plan.iterations, start=plan.x + 1e-3)
+    assert not slow.converged or slow.cost == pytest.approx(plan.cost, rel=1e-6)
+    tighter = kf.plan_motion(*task, start=plan, tolerance=1e-9)
+    assert tighter.converged and tighter.iterations <= 3
+    np.testing.assert_allclose(tighter.tau, plan.tau, rtol=0, atol=1e-7)  # Newton's last step has squared the error

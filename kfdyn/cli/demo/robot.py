@@ -10,7 +10,7 @@ import numpy as np
 import kfdyn as kf
 from kfdyn.cli.slide import show_verdict, slide_table
 from kfdyn.duality import QUANTITIES
-from kfdyn.viz.cross_check import save_figures
+from kfdyn.viz.cross_check_figures import save_figures
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
+from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import FlexibleSystem, System, integrate
+from kfdyn.multibody import System, integrate
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import (
     CLOSED,
     LEFT_OPEN,
@@ -93,8 +94,7 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     states = States.of(system, q_guess)
     if not system.loops:
         return states["q"].reshape(*states.lead, system.nq).copy()
-    if isinstance(system, FlexibleSystem):
-        system = system.with_noise(system.uncoupled.elasticity[0])
+    system = system.stiffened
 
     plain = plain_step(system)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from kfdyn.dynamics.loops.aggregation import Node, described
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System, integrate
 from kfdyn.multibody.loops.closure import Ranked, column_units, expect_closed, loop_slices, row_units
-from kfdyn.multibody.loops.loop_tables import loop_readings
+from kfdyn.multibody.loops.loop_tables import LoopReadings, loop_readings
 
 # Radians or so: how far nearby is.
 NEARBY = 1e-4
@@ -58,10 +58,33 @@ class Rows:
     """
 
     def __init__(self, system: System, q: Array, v: Array | None = None) -> None:
-        self.q, self.read = q, loop_readings(system, q, v)
-        self.row, self.column = row_units(system), column_units(system, q, self.read)
-        self.speed = np.zeros(len(q)) if v is None else np.abs(self.column * v).max(axis=-1, initial=0.0)
-        self.of_loops = list(loop_slices(system))
+        self.system, self.q, self.v = system, q, v
+
+    @cached_property
+    def read(self) -> LoopReadings:
+        """All rows, read when a node has some."""
+        return loop_readings(self.system, self.q, self.v)
+
+    @cached_property
+    def row(self) -> Array:
+        """Units of the rows, (r,)."""
+        return row_units(self.system)
+
+    @cached_property
+    def column(self) -> Array:
+        """Units of the coordinates, (B, nv)."""
+        return column_units(self.system, self.q, self.read)
+
+    @cached_property
+    def speed(self) -> Array:
+        """The fastest coordinate of each state, (B,)."""
+        moved = 0.0 * self.q[:, :1] if self.v is None else np.abs(self.column * self.v)
+        return np.asarray(moved.max(axis=-1, initial=0.0))
+
+    @cached_property
+    def of_loops(self) -> list[slice]:
+        """The rows of each loop."""
+        return list(loop_slices(self.system))
 
     def of(self, node: Node) -> tuple[Ranked, Array]:
         """The rows of a node's own loops, in its own coordinates (nothing inboard moves them), and drift (B, r)."""
@@ -70,7 +93,7 @@ class Rows:
         return ranked, self.read.drift[:, rows]
 
 
-def freedom(system: System, node: Node, size: int, rows: Rows | None, named: bool = False) -> Freedom:
+def freedom(system: System, node: Node, size: int, rows: Rows, named: bool = False) -> Freedom:
     """Solve a node's loops for the rates they leave free in ``size`` states; ``rows`` are those of the loops.
 
     Raises
@@ -83,7 +106,6 @@ def freedom(system: System, node: Node, size: int, rows: Rows | None, named: boo
     m = len(node.own)
     if not node.loops:
         return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
-    assert rows is not None
     found, asked = rows.of(node)
     _refuse_singular(system, node, rows.q, found)
     found.expect_consistent(_names(system, node), asked, rows.speed)

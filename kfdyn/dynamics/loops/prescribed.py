@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.mass_matrix import mass_matrix
-from kfdyn.dynamics.solving.forest import States, hinges_without_inertia, moved_by, told_place
+from kfdyn.dynamics.solving.forest import States, hinges_without_inertia, moved_by
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import System
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.loops.closure import CONSISTENT, Ranked, column_units, row_units
 from kfdyn.multibody.loops.loop_tables import loop_readings
@@ -24,11 +23,8 @@ def hybrid_of(states: States, mask: Mask) -> dict[str, Array]:
     here, rate, force, g = states.part(slice(None))
     M, c = mass_matrix(base, here), bias_forces(base, here, rate, force, g)
     tau_out, a_out, free = np.array(states["tau"]), np.array(states["a"]), ~mask
-    J, drift = np.zeros((states.size, 0, system.nv)), np.zeros((states.size, 0))
-    row, column = np.zeros(0), np.ones((states.size, system.nv))
-    if system.loops:
-        read = loop_readings(system, here, rate)
-        J, drift, row, column = read.J, read.drift, row_units(system), column_units(system, here, read)
+    read = loop_readings(system, here, rate)
+    J, drift, row, column = read.J, read.drift, row_units(system), column_units(system, here, read)
     for b in range(states.size):
         wanted = -drift[b] - J[b][:, mask] @ a_out[b, mask]
         rows = Ranked.of(J[b : b + 1, :, free], row, column[b : b + 1, free])
@@ -54,13 +50,7 @@ def hybrid_of(states: States, mask: Mask) -> dict[str, Array]:
 
 def _without_inertia(states: States, free: Mask, b: int, unit: Array) -> SingularError:
     """State b has free coordinates that move nothing, in words; without loops ``unit`` is 0 where they carry none."""
-    system = states.system
-    if system.loops or type(system) is not System:
-        at = told_place(states.place(b))
-        return SingularError(
-            f"system {system.name!r}{at}: some free coordinates move no inertia; give them an armature"
-        )
     states.expect_invertible(free)  # it may know which hinges do it
     own = np.flatnonzero(free)
     idle = own[unit == 0] if (unit == 0).any() else own
-    return hinges_without_inertia(system, moved_by(system, idle), states.place(b))
+    return hinges_without_inertia(states.system, moved_by(states.system, idle), states.place(b))

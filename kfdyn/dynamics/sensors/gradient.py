@@ -16,7 +16,7 @@ from kfdyn.dynamics.sensors.elimination.factor import Factor
 from kfdyn.dynamics.sensors.elimination.marginals import marginals
 from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.spatial import skew
 
 if TYPE_CHECKING:

@@ -56,6 +56,7 @@ def rk4_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
     >>> from kfdyn.dynamics.simulation.motion import motion
     >>> step = rk4_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
@@ -124,6 +125,7 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
     >>> from kfdyn.dynamics.simulation.motion import motion
     >>> stiff = motion(pendulum(), damping=[1e6], gravity=[0, 0, 0])

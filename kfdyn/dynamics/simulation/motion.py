@@ -12,7 +12,7 @@ from kfdyn.dynamics.simulation.equation import Law, Motion
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import hinge_forces
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.parts.armature import with_armature as with_armature
 from kfdyn.multibody.parts.coupling import told
@@ -75,7 +75,7 @@ def motion(
     if at_rest.ndim > 1:
         raise ShapeError(f"rest must have shape ({system.nq},), one for all, got {at_rest.shape}")
     B = _per_dof(system, damping, tree.damping, "damping")
-    where = system._expansion.positions(at_rest) if system.couplings else at_rest
+    where = system._expansion.positions(at_rest)
     dry = _per_dof(system, friction, tree.friction, "friction")
     hinges = hinge_forces(system, stops, stop_damping, dry, friction_speed, effort)
     return Motion(system, torque, external_forces, g, B, K, where, hinges)
@@ -99,7 +99,7 @@ def _hinges(system: System) -> list[tuple[str, str]]:
 def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> Array:
     if isinstance(value, bool | np.bool_):
         return own if value else np.zeros(own.shape[-1])
-    elastic = system.elastic if isinstance(system, FlexibleSystem) else np.zeros(system.nv, dtype=bool)
+    elastic = system.elastic
     # one number is that of every hinge; springs of joints and modes have their own
     given = np.where(elastic, 0.0, value) if np.ndim(value) == 0 else value
     array = checked(system, given, (system.nv,), what)
@@ -108,29 +108,21 @@ def _per_dof(system: System, value: bool | ArrayLike, own: Array, what: str) -> 
     if (array < 0).any():
         i = int(np.argmax(array < 0))
         raise ModelError(f"{what} must not be negative, got {array[i]} at dof {i} of system {system.name!r}")
-    if isinstance(system, FlexibleSystem) and what == "stiffness" and array[elastic].any():
+    if what == "stiffness" and array[elastic].any():
         i = int(np.flatnonzero(elastic & (array != 0))[0])
         raise ModelError(
             f"stiffness of {system.dof_names[i]!r}: a mode, or the spring of a flexible joint, has its stiffness from "
             "its body or joint; give it there, and 0 here"
         )
-    if system.couplings and array.any():
-        array = _of_named_hinges(system, array, what)
-    return array
+    return _of_named_hinges(system, array, what)
 
 
 def _of_named_hinges(system: System, array: Array, what: str) -> Array:
     """Damping, stiffness or friction of coordinates (nv,) as that of the hinges they are named after (nv_tree,)."""
     for coupling in system.couplings:
-        if not coupling.is_selection:
+        if not coupling.is_selection and array[system._expansion.own_v].any():
             raise ModelError(
                 f"{what} of the coordinates of the coupling of {told(coupling.hinges)} is of no hinge; give the hinges "
                 f"{what} and simulate with {what}=True"
             )
-    e = system._expansion
-    tree = system.pattern.uncoupled
-    out = np.zeros(tree.nv)
-    out[e.plain_v] = array[e.here_v]
-    named = [tree.v_slice(name).start for coupling in system.couplings for name in coupling.named]
-    out[named] = array[e.own_v]
-    return out
+    return system._expansion.of_named(array)

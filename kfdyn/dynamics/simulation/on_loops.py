@@ -18,7 +18,8 @@ from kfdyn.multibody.loops.loop import Loop
 def onto_loops(system: System, q: Array, v: Array) -> tuple[System, Array, Array]:
     """The system with its contacts anchored at q (..., nq), and the state moved onto the loops, if it is near them."""
     flat_q, flat_v = q.reshape(-1, system.nq), v.reshape(-1, system.nv)
-    loops = tuple(_anchored(system, loop, flat_q if q.ndim > 1 else q) for loop in system.loops)
+    where = flat_q if q.ndim > 1 else q
+    loops = tuple(_anchored(system, loop, where) for loop in system.loops)
     held = system.without_loops.with_loops(loops)
     cut, unit = Cut(held, flat_q, flat_v), gap_units(held, flat_q)
     if (np.abs(cut.gap()) > LEFT_OPEN * unit).any():

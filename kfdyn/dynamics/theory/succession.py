@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.multibody import FlexibleSystem, System
 from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.kinds import expect_open
 
 
 def succession(system: System) -> list[list[list[int]]]:
@@ -33,13 +33,12 @@ def succession(system: System) -> list[list[list[int]]]:
     >>> succession(arm)
     [[[1], [0]]]
     """
-    if isinstance(system, FlexibleSystem):  # modes first: they are the body's own, the hinge is behind them
-        hinges, modes = system.hinge_v.tolist(), system.modes.tolist()
-        return [
-            [[m + i for i in range(n)]] * (n > 0) + [[i] for i in reversed(range(m))] for m, n in zip(hinges, modes)
-        ]
-    expect_tree(system, "succession")
-    return [[[i] for i in reversed(range(body.hinge.nv))] for body in system.bodies]
+    expect_open(system, "succession")
+    groups = []
+    for n, hinge in zip(np.diff(system.places.v_start).tolist(), system.places.hinges):
+        modes = [list(range(hinge.nv, n))] if n > hinge.nv else []  # first: the body's own, the hinge is behind them
+        groups.append(modes + [[i] for i in reversed(range(hinge.nv))])
+    return groups
 
 
 def behind_modes(system: FlexibleSystem) -> dict[int, list[Array]]:

@@ -30,7 +30,7 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _PASSES = 4
 _CONVERGED = 1e-9  # of the mean: the next pass would change the 17th digit

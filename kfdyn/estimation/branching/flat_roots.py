@@ -13,7 +13,7 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray, offsets_of
 from kfdyn.estimation.model.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _SEEN = 1e-13  # of the information on a flat root, each state in its own units: less is rounding
 

@@ -31,7 +31,7 @@ from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.precision.cancellation import lost_digits
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _MIXED = 1e3  # of P_ii Λ_ii, which is at most 1 where no trait is mixed with another: what a sum may lose
 _LOST = 1e-10  # relative error of the covariances

@@ -22,6 +22,8 @@ REACH = 1e-12
 RANK = 1e-11
 #: What of a goal may be missed, relative to the terms that make it up, before it contradicts the others.
 MISS = 1e-8
+#: What rounding leaves of a difference, relative to that: a share of what numbers of the rows' size lose.
+ROUNDED = 1e-4
 
 
 class Rows(NamedTuple):
@@ -37,6 +39,10 @@ class Rows(NamedTuple):
         Right-hand sides g.
     names : list of str
         What each row is, for errors.
+    size : float
+        Size of the numbers whose differences the values are, if they are: what is missed by less is rounding.
+    softer : float
+        By how much weights on the rows themselves make them respond less: that is no sign that they are out of reach.
     """
 
     node: list[int]
@@ -44,6 +50,8 @@ class Rows(NamedTuple):
     E: Array
     value: Array
     names: list[str]
+    size: float = 0.0
+    softer: float = 1.0
 
     @classmethod
     def none(cls, ss: StateSpace) -> Rows:
@@ -61,6 +69,8 @@ class Rows(NamedTuple):
             np.concatenate([self.E, more.E]),
             value,
             self.names + more.names,
+            max(self.size, more.size),
+            max(self.softer, more.softer),
         )
 
 
@@ -162,11 +172,11 @@ def _with_rows(ss: StateSpace, xi: Array, eta: Array, T: Array, rows: Rows) -> S
     reached = x @ rows.C.T + a @ rows.E.T
     off = reached - rows.value
     size = np.abs(rows.value) + np.abs(x) @ np.abs(rows.C).T + np.abs(a) @ np.abs(rows.E).T
-    unit, inverse = _inverse(theta, _reach(ss, filt, smooth, rows))
+    unit, inverse = _inverse(theta, _reach(ss, filt, smooth, rows) / rows.softer)
     multipliers = (off * unit) @ inverse * unit
     left = np.abs(off - multipliers @ theta)
     size += np.abs(multipliers) @ np.abs(theta)
-    wrong = np.argwhere(left > MISS * size)
+    wrong = np.argwhere(left > MISS * (size + ROUNDED * rows.size))
     if wrong.size:
         at = tuple(wrong[0])
         name, k = rows.names[at[-1]], rows.node[at[-1]]

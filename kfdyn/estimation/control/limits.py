@@ -18,8 +18,10 @@ MOST_STEPS = 100
 #: Gaps s z, relative to the numbers that make them up, from which on the interior point tells which limits are active;
 #: exact rows do the rest, without weights z/s that leave R + B*PB no digits.
 READY = 1e-5
-#: Multipliers this much larger than the cost's own slopes, with limits still broken, say that nothing is feasible.
-HOPELESS, UNKEPT = 1e9, 1e4
+#: Multipliers this much larger than the cost's own slopes say that nothing is feasible.
+HOPELESS = 1e9
+#: Where the interior point ends with limits broken by more than this part of their size, no plan keeps them.
+MISSED = 1e-6
 #: A predictor that can go less far than this has lost the middle of the limits.
 TIMID = 0.1
 #: How often the set of active limits may be corrected.
@@ -193,7 +195,7 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
             if found is not None:
                 return found
             ready = 0.1 * gap  # not yet clear; asked again when the gap is smaller
-    if z.max() > UNKEPT * weight and float((np.abs(ds) / bound).max()) > 1e-6:
+    if float((np.abs(ds) / bound).max()) > MISSED:
         names = _named(limits, np.flatnonzero(known), z)
         raise ModelError(f"no plan keeps all limits: {names} cannot be kept together; widen one, or the goals")
     return Limited(kept, Rows.none(ss), _spread(z, known), steps, False, message, _spread(s, known))

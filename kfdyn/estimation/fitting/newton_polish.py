@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfdyn.estimation.fitting.result import Fit
+from kfdyn.estimation.fitting.fit_result import Fit
 from kfdyn.estimation.fitting.search import ENDLESS, STEEP, Found
 from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.model.blocks import FloatArray

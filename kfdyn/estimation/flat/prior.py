@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks
 from kfdyn.estimation.model.state_space import StateSpace
-from kfdyn.estimation.operators.covariances import Covariances
+from kfdyn.estimation.operators.closed_form_covariances import Covariances
 from kfdyn.estimation.operators.model_operators import Operators
 
 

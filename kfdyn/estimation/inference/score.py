@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.flat.prior import finite_model
-from kfdyn.estimation.flat.score import score_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
 from kfdyn.estimation.inference.gradient import Score

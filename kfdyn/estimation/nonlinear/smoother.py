@@ -136,7 +136,7 @@ class _Search:
         if not tolerance > 0.0:
             raise ModelError(f"tolerance must be positive, got {tolerance!r}")
         self.problem, self.search, self.iterations, self.tolerance = problem, search, int(iterations), float(tolerance)
-        self.damping = np.zeros(problem.batch)
+        self.damping, self.quick = np.zeros(problem.batch), True
         self.spread: FloatArray | None = None  # variances (batch, n), the unit of damping
         self.penalties: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
 
@@ -153,13 +153,15 @@ class _Search:
         point = problem.linearise(x, w)
         costs = [problem.cost(point.at, w)]
         before, taken, why = np.full(problem.batch, np.inf), 0, ""
+        last: Step | None = None
         while True:
             weights = problem.weights(point.at)
             step = self._solve(point, weights)
-            size = self._size(point, step)
-            with np.errstate(invalid="ignore"):
-                stalled = (size < _STALLED) & (size > 0.5 * before)
-            done = ((size <= self.tolerance) | stalled) & (self.damping == 0.0)
+            size, done = self._judged(point, step, before)
+            if (done.all() or taken == self.iterations) and step.smooth is None:
+                self.quick = False  # the engine has the last word
+                step = last = problem.solve(point, weights, None, covariances)
+                size, done = self._judged(point, step, before)
             if done.all() or taken == self.iterations:
                 break
             before = size
@@ -169,7 +171,7 @@ class _Search:
                 break
             point = problem.linearise(trial.x, trial.w)
             costs.append(problem.cost(point.at, trial.w))
-        if covariances or self.damping.any():
+        if step is not last and (covariances or step.smooth is None or self.damping.any()):
             step = problem.solve(point, weights, None, covariances)
         return self._result(point, step, weights, costs, done, taken, size, why, covariances, batched)
 
@@ -184,6 +186,10 @@ class _Search:
     def _solve(self, point: Linearised, weights: FloatArray | None) -> Step:
         """Solve with every state held; undamped where holding them more exactly than rounding allows is asked for."""
         try:
+            if self.quick and not self.damping.any():
+                step = self.problem.quick_step(point, weights)
+                if step is not None:
+                    return step
             return self.problem.solve(point, weights, self._damping(), False)
         except SingularError:
             if not self.damping.any():
@@ -191,16 +197,17 @@ class _Search:
             self.damping[:] = 0.0
             return self.problem.solve(point, weights, None, False)
 
+    def _judged(self, point: Linearised, step: Step, before: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """The size of a step, and which series it leaves as they are."""
+        size = self._size(point, step)
+        with np.errstate(invalid="ignore"):
+            stalled = (size < _STALLED) & (size > 0.5 * before)
+        return size, ((size <= self.tolerance) | stalled) & (self.damping == 0.0)
+
     def _size(self, point: Linearised, step: Step) -> FloatArray:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
-        problem = self.problem
-        filt, few = step.smooth.filt, max(1, problem.N // 64)  # a typical variance needs no more than some steps
-        filt = getattr(filt, "finite", filt)  # a flat prior matters at the first steps alone
-        nodes = (problem.batch, problem.N, problem.size, problem.size)
-        after, before = (
-            np.median(np.diagonal(P.flat.reshape(nodes)[:, ::few], axis1=2, axis2=3)[..., : problem.n], axis=1)
-            for P in (filt.P_plus, filt.P)
-        )
+        few = max(1, self.problem.N // 64)  # a typical variance needs no more than some steps
+        after, before = (np.median(variances[:, ::few], axis=1) for variances in (step.after, step.before))
         typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
         # A component that is exact from the beginning has its own size as unit.
         size = np.abs(step.d).max(axis=1, initial=0.0) + np.abs(point.at.prior)
@@ -301,20 +308,21 @@ class _Search:
         done: NDArray[np.bool_], taken: int, size: FloatArray, why: str, covariances: bool, batched: bool,
     ) -> NonlinearSmoothed:  # fmt: skip
         problem, n = self.problem, self.problem.n
-        batch, N, p = problem.batch, problem.N, problem.p
+        batch, N, p, smooth = problem.batch, problem.N, problem.p, step.smooth
+        assert smooth is not None
         trial = self._trial(point, step, np.where(done, 1.0, 0.0))
         cov = noise_cov = None
         if covariances:
             nodes = (batch, N, problem.size, problem.size)
-            S = step.smooth.S.flat.reshape(nodes)
+            S = smooth.S.flat.reshape(nodes)
             cov = S[..., :n, :n]
             if problem.carried:
                 noise_cov = S[..., n:, n:]
             else:
-                Lambda = step.smooth.Lambda.flat.reshape(nodes)[:, 1:]
+                Lambda = smooth.Lambda.flat.reshape(nodes)[:, 1:]
                 QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
-        filt = step.smooth.filt
+        filt = smooth.filt
         llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
         readings = trial.at.h.reshape(batch, N, -1)
 
@@ -324,7 +332,7 @@ class _Search:
         return problem.model.smoothed_type(
             problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
             pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
-            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, step.smooth,
+            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, smooth,
             pick(point.x),
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
+from kfdyn.estimation.nonlinear.quick_step import QuickSteps
 
 
 class Residuals(NamedTuple):
@@ -45,13 +46,19 @@ class Linearised(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A Gauss–Newton step: tangents d of all states, the noise it ends at, multipliers, and the engine's result."""
+    """A Gauss–Newton step: tangents d of all states, the noise it ends at, multipliers, variances.
+
+    ``before`` and ``after`` (batch, N, n) are variances around each reading. ``smooth`` is the engine's result, None
+    where the step was found without it.
+    """
 
     d: FloatArray
     w: FloatArray
     costate: FloatArray
     a: FloatArray
-    smooth: Smoothed
+    before: FloatArray
+    after: FloatArray
+    smooth: Smoothed | None
 
 
 class Trajectory:
@@ -78,6 +85,7 @@ class Trajectory:
         self.robust = robust
         self.tree = _forest(self.batch, self.N)
         self._whiteners: tuple[Whitener, Whitener, Whitener] | None = None
+        self._quick = QuickSteps(self)
 
     # --- the model along a trajectory
 
@@ -178,11 +186,15 @@ class Trajectory:
         ss, T = self._state_space(point, weights, damping)
         try:
             smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[arg-type]
-            d = smooth.x.flat.reshape(self.batch, self.N, self.size)
+            return self.step_of(point, smooth)
         except SingularError as error:
             raise self._named(error) from None
         finally:
             ss._cache.clear()  # it refers back to the model, so that each iteration's covariances would stay for long
+
+    def step_of(self, point: Linearised, smooth: Smoothed) -> Step:
+        """Read a step off the engine's result."""
+        d = smooth.x.flat.reshape(self.batch, self.N, self.size)
         costate = smooth.costate.flat.reshape(d.shape)
         if self.carried:
             w = d[..., self.n :]
@@ -191,7 +203,17 @@ class Trajectory:
             w = (self.Q @ pulled.reshape(self.batch, self.N - 1, self.p, 1))[..., 0]
         m = point.at.T.shape[2]
         a = smooth.a.reshape(self.batch, self.N, -1)[..., :m]
-        return Step(d[..., : self.n], w, costate, a, smooth)
+        nodes = (self.batch, self.N, self.size, self.size)
+        before, after = (
+            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n]
+            for P in (smooth.filt.P, smooth.filt.P_plus)
+        )
+        return Step(d[..., : self.n], w, costate, a, before, after, smooth)
+
+    def quick_step(self, point: Linearised, weights: FloatArray | None) -> Step | None:
+        """An undamped step without the engine, None where its care is needed."""
+        found = self._quick.step(point, weights)
+        return None if found is None else Step(found.d, found.w, *found[1:2], *found[3:], None)
 
     def _state_space(
         self, point: Linearised, weights: FloatArray | None, damping: FloatArray | None
@@ -211,7 +233,7 @@ class Trajectory:
         xi[:, 0, :n] = -(point.J0 @ point.at.prior[..., None])[..., 0]
         xi[:, 1:, :n] = point.at.defects
         H[..., :m, :n] = point.H.reshape(B, N, m, n)
-        R[..., :m, :m] = self.R if weights is None else self._reweighted(weights)
+        R[..., :m, :m] = self.R if weights is None else self.reweighted(weights)
         T[..., :m] = point.at.T
         if self.carried:
             phi[..., :n, n:] = G
@@ -302,7 +324,8 @@ class Trajectory:
         seen = (~np.isnan(at.T)) @ member
         return np.where(seen > 0, self.robust.weight((z * z) @ member, seen), 1.0)
 
-    def _reweighted(self, weights: FloatArray) -> FloatArray:
+    def reweighted(self, weights: FloatArray) -> FloatArray:
+        """R of readings that are believed in part."""
         labels, member = self._groups(self.R.shape[-1])
         if (self.R * (1.0 - member @ member.T)).any():
             raise ModelError(

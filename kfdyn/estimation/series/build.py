@@ -26,7 +26,7 @@ from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, resol
 from kfdyn.estimation.series.diffuse_scale import Widths
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.series.model import SeriesModel
+    from kfdyn.estimation.series.series_model import SeriesModel
 
 _STEP = 1e-6  # of a parameter, for differences of small matrices
 _IMAGINARY = 1e-100  # so small that its square is 0

@@ -17,7 +17,7 @@ from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.component import Matrices
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.series.model import SeriesModel
+    from kfdyn.estimation.series.series_model import SeriesModel
 
 
 class Widths:

@@ -11,9 +11,10 @@ from kfdyn.dynamics.recursions.sensing.means import Means, sense
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
+from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.robot import SCREW, dofs
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import GRAVITY, Q, V, entry
+from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import now

@@ -11,8 +11,9 @@ from kfdyn.dynamics.recursions.sensing.gather import Sensing
 from kfdyn.dynamics.recursions.sensing.message import EVERY, SIX, UPPER, Block, Message, dot, total
 from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, PROGRAM
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
+from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.swept import Q, entry
+from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop
 from kfdyn.sweeps.entry import Parameter
 from kfdyn.sweeps.functions import maximum, sqrt

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
-from kfdyn.estimation.branching.model import OutwardTree
+from kfdyn.estimation.branching.outward_tree import OutwardTree
 from kfdyn.estimation.branching.phylogenies.newick import read_newick
 from kfdyn.estimation.branching.phylogenies.transitions import pulled, stationary
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array

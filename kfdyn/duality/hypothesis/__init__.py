@@ -1,0 +1,1 @@
+"""Calibrated tests of claimed covariances, and how small an error they find."""

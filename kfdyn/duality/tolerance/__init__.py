@@ -1,0 +1,1 @@
+"""What rounding excuses, and what it forbids to confirm."""

@@ -1,0 +1,74 @@
+"""Goals of a plan: what a sensor shall read, and when."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.arrays import Array
+from kfdyn.dynamics.sensors.in_motion import MotionSensor
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody import System
+
+
+class Goal(NamedTuple):
+    """What a plan shall reach: a sensor, what it shall read, and when.
+
+    Parameters
+    ----------
+    sensor : Sensor
+        ``JointPosition``, ``JointVelocity``, ``Position``, ``Velocity``, ``Pose``, ``Orientation``, ``Gyroscope``,
+        ``CenterOfMass`` or ``Contact`` of ``kf.sensors``. Its covariance is the weight: deviations of its root cost ½
+        each, so that (0.01)² is "to a centimetre"; 0 is exact.
+    value : array, shape (size,), or (steps + 1, size) for "always"
+        The reading.
+    at : int or "always"
+        The step, 0 … steps, negative from the end; "always" is every step after the start.
+
+    Examples
+    --------
+    >>> import kfdyn as kf
+    >>> Goal(kf.sensors.JointPosition(0.0), [1.0], at=50).at
+    50
+    """
+
+    sensor: Any
+    value: ArrayLike
+    at: int | str = -1
+
+    def readings(self, system: System, steps: int) -> Array:
+        """The goal as readings (steps + 1, size), NaN where there is none."""
+        if not isinstance(self.sensor, MotionSensor):
+            raise ModelError(
+                f"a goal needs a sensor of positions or velocities, got {getattr(self.sensor, 'name', self.sensor)!r}"
+            )
+        size = self.sensor.size(system)
+        value = np.asarray(self.value, np.float64)
+        out = np.full((steps + 1, size), np.nan)
+        if not np.isfinite(value).all():
+            raise ModelError(f"goal {self.sensor.name}: its value has entries that are not finite")
+        if self.at == "always":
+            if value.shape not in ((size,), (steps + 1, size)):
+                raise ShapeError(f"goal {self.sensor.name}: its value must be ({size},) or ({steps + 1}, {size})")
+            out[1:] = value if value.ndim == 1 else value[1:]
+            return out
+        if not isinstance(self.at, int | np.integer) or not -steps - 1 <= self.at <= steps:
+            raise ShapeError(f"goal {self.sensor.name}: at must be 'always' or a step 0 to {steps}, got {self.at!r}")
+        if value.shape != (size,):
+            raise ShapeError(f"goal {self.sensor.name}: its value must be ({size},), got shape {value.shape}")
+        k = int(self.at) % (steps + 1)
+        if k == 0:
+            raise ModelError(f"goal {self.sensor.name}: step 0 is the start, which is given; goals begin at step 1")
+        out[k] = value
+        return out
+
+
+def listed(goals: Any) -> list[Goal]:
+    """Goals as a list, checked to be some."""
+    found = [goals] if isinstance(goals, Goal) else list(goals)
+    for goal in found:
+        if not isinstance(goal, Goal):
+            raise ModelError(f"goals must be kf.Goal(sensor, value, at=...), got {type(goal).__name__}")
+    return found

@@ -1,0 +1,232 @@
+"""The linear-quadratic problem of one step of a search, solved as dynamics of a robot: limits lock its hinges."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.arrays import Array
+from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.control.goals import Rows, Solved, solve
+from kfdyn.estimation.control.limits import Limits, solve_within
+from kfdyn.estimation.control.problem import Problem
+from kfdyn.estimation.control.solution import LinearPlan
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.smoother import bryson_frazier
+from kfdyn.estimation.model.state_space import StateSpace
+from kfdyn.estimation.model.tree import Tree
+
+#: How often the set of limits that press may be corrected before the interior point is asked.
+CORRECTIONS = 30
+#: What rounding leaves of a multiplier, relative to the largest.
+SIGN = 1e-11
+
+
+class Quadratic(NamedTuple):
+    """min Σ ½ x*Q x + q*x + ½ r u*u + g*u + u*M x(k − 1),  x(k) = A x(k − 1) + B u(k) + c(k), x before the first 0.
+
+    Arrays (P, N, ...) of P problems; r (P,); ``rows`` C x = value, and ``x_limits``, are those of one problem alone.
+    Where ``clipped`` (P,), what is negative in the weights Q − M*M/r of states becomes 0, so that there is a minimum.
+    """
+
+    A: Array
+    B: Array
+    Q: Array
+    q: Array
+    r: Array
+    g: Array
+    M: Array
+    c: Array
+    rows: Rows
+    low: Array
+    high: Array
+    x_limits: tuple[Array, Array] | None = None
+    clipped: NDArray[np.bool_] | None = None
+
+
+class Step(NamedTuple):
+    """What minimises: states, controls, gains (P, N, p, n) on x(k − 1), costates, and multipliers of the rows.
+
+    ``active`` (P, N, p) is −1 and 1 where a control is at a limit; ``pressure`` the largest multiplier of a limit of
+    states; ``settled`` whether it is the optimum; ``plan`` the problem with its solution, of one problem.
+    """
+
+    x: Array
+    u: Array
+    gains: Array
+    costate: Array
+    multipliers: Array
+    active: NDArray[np.int8]
+    pressure: float
+    settled: bool
+    plan: LinearPlan | None
+
+
+class NotConvex(Exception):
+    """The problem has no minimum; ``plan`` is which."""
+
+    def __init__(self, plan: int) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+class Unsettled(Exception):
+    """Which limits press did not come out; ``step`` is the last guess."""
+
+    def __init__(self, step: Step | None) -> None:
+        super().__init__()
+        self.step = step
+
+
+def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
+    """Minimise within limits, from a guess which controls are at theirs.
+
+    Controls that press are held, as a locked hinge is, and let go where their multiplier has the wrong sign, until all
+    signs agree: two or three problems without limits. Unsettled where that does not end, or leaves limits of states
+    broken; NotConvex where there is no minimum.
+    """
+    step: Step | None = None
+    seen: set[bytes] = set()
+    limited = bool(np.isfinite(problem.low).any() or np.isfinite(problem.high).any())
+    for _ in range(CORRECTIONS):
+        try:
+            step = _free(problem, active)
+        except ModelError:  # held controls leave too few for the goals
+            if not active.any():
+                raise
+            raise Unsettled(step) from None
+        new = _corrected(problem, step) if limited else active
+        if (new == active).all():
+            break
+        seen.add(active.tobytes())
+        active = new
+        if active.tobytes() in seen:
+            raise Unsettled(step)
+    else:
+        raise Unsettled(step)
+    if problem.x_limits is not None:
+        low, high = problem.x_limits
+        if not ((step.x[0] >= low).all() and (step.x[0] <= high).all()):
+            raise Unsettled(step)
+    return step
+
+
+def _corrected(problem: Quadratic, step: Step) -> NDArray[np.int8]:
+    """Which controls press, by their values and multipliers."""
+    active = step.active
+    slope = problem.r[:, None, None] * step.u + problem.g
+    slope[:, 1:] += (problem.M[:, 1:] @ step.x[:, :-1, :, None])[..., 0]
+    slope += (np.swapaxes(problem.B, 2, 3) @ step.costate[..., None])[..., 0]
+    slack = SIGN * np.abs(slope).max(initial=0.0)
+    new = np.where(active == 0, (step.u > problem.high).astype(np.int8) - (step.u < problem.low), active)
+    return np.where((active != 0) & (active * slope > slack), 0, new).astype(np.int8)
+
+
+def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
+    """The minimum with some controls held at their limits."""
+    plans, N, n, p = problem.B.shape
+    held = active != 0
+    value = np.where(active > 0, problem.high, problem.low)
+    value[~held] = 0.0
+    B, M = problem.B, problem.M
+    g, q, c = problem.g, problem.q, problem.c
+    if held.any():
+        B, M = np.where(held[:, :, None, :], 0.0, B), np.where(held[..., None], 0.0, M)
+        c = c + (problem.B @ value[..., None])[..., 0]
+        q = q.copy()
+        q[:, :-1] += (value[:, 1:, None, :] @ problem.M[:, 1:])[:, :, 0]
+        g = np.where(held, 0.0, g)
+    A, Q, inverse = problem.A, problem.Q, 1.0 / problem.r[:, None, None, None]
+    crossed = bool(M.any())
+    if crossed:  # the square completed
+        A = A - B @ (inverse * M)
+        Q, q = Q.copy(), q.copy()
+        Q[:, :-1] -= np.swapaxes(M[:, 1:], 2, 3) @ (inverse * M[:, 1:])
+        q[:, :-1] -= inverse[..., 0] * (g[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
+    if problem.clipped is not None and problem.clipped.any():
+        values, vectors = np.linalg.eigh(Q[problem.clipped])
+        Q = Q.copy()
+        Q[problem.clipped] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, 2, 3)
+    ss = _model(A, B, Q, problem.r)
+    inputs = q.ravel(), c.ravel(), -g.ravel()
+    try:
+        if problem.rows.node:
+            solved = solve(ss, *inputs, problem.rows)
+        else:
+            filt = kalman_filter(ss, inputs[2], inputs[0], inputs[1])
+            solved = Solved(filt, bryson_frazier(filt, covariances=False), np.zeros(0), None)
+    except SingularError as error:
+        raise NotConvex(0 if error.node is None else int(error.node) // N) from None
+    except ModelError as error:
+        raise ModelError(re.sub(r"\bnode (\d+)", lambda found: f"step {int(found[1]) + 1}", str(error))) from None
+    x, u = solved.x.reshape(plans, N, n), solved.a.reshape(plans, N, p)
+    gains = -(np.swapaxes(solved.filt.G.stacked().reshape(plans, N, n, p), 2, 3) @ A)
+    if crossed:
+        shift = inverse * M
+        u = u.copy()
+        u[:, 1:] -= (shift[:, 1:] @ x[:, :-1, :, None])[..., 0]
+        gains = gains - shift
+    plan = None
+    if plans == 1:
+        weights = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
+        cross = list(M[0]) if crossed else None
+        shifts = list((inverse * M)[0]) if crossed else None
+        bound = Problem(
+            ss, list(problem.A[0]), list(B[0]), list(problem.Q[0]), list(weights), cross, shifts, np.zeros(n),
+            c.ravel(), problem.q.ravel(), g.ravel(),
+        )  # fmt: skip
+        plan = LinearPlan(bound, solved, problem.rows)
+    return Step(
+        x, np.where(held, value, u), gains, solved.smooth.x.flat.reshape(plans, N, n), solved.multipliers, active, 0.0,
+        True, plan,
+    )  # fmt: skip
+
+
+def _model(A: Array, B: Array, Q: Array, r: Array) -> StateSpace:
+    """The engine's model of P chains: φ = A*, H = B*; Q may be indefinite, as long as R + B*PB is not."""
+    plans, N, n, p = B.shape
+    parent = np.arange(-1, plans * N - 1)
+    parent[::N] = -1
+    R = np.broadcast_to(r[:, None, None, None] * np.eye(p), (plans, N, p, p))
+    return StateSpace.trusted(
+        Tree(parent), np.full(plans * N, n), np.full(plans * N, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
+        np.swapaxes(B, 2, 3).ravel(), (0.5 * (Q + np.swapaxes(Q, 2, 3))).ravel(), R.ravel(),
+    )  # fmt: skip
+
+
+def by_interior_point(problem: Quadratic) -> Step:
+    """The minimum within limits of states and controls of one problem, positive weights and no cross terms."""
+    _, N, n, p = problem.B.shape
+    A, B, Q = problem.A[0], problem.B[0], problem.Q[0]
+    ss = _model(problem.A, problem.B, problem.Q, problem.r)
+    R = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
+    bound = Problem(
+        ss, list(A), list(B), list(Q), list(R), None, None, np.zeros(n), problem.c.ravel(), problem.q.ravel(),
+        problem.g.ravel(),
+    )  # fmt: skip
+    none = np.zeros((N, 0))
+    C, d, E, e = np.zeros((N, 0, n)), none, np.zeros((N, 0, p)), none
+    if problem.x_limits is not None:
+        C = np.broadcast_to(np.concatenate([np.eye(n), -np.eye(n)]), (N, 2 * n, n))
+        d = np.concatenate([problem.x_limits[1], -problem.x_limits[0]], axis=1)
+    if np.isfinite(problem.low).any() or np.isfinite(problem.high).any():
+        E = np.broadcast_to(np.concatenate([np.eye(p), -np.eye(p)]), (N, 2 * p, p))
+        e = np.concatenate([problem.high[0], -problem.low[0]], axis=1)
+    limits = Limits(C, E, d, e)
+    found = solve_within(bound, problem.rows, limits, None)
+    solved, (of_x, of_u) = found.solved, limits.split(found.multipliers)
+    active = np.zeros((N, p), np.int8)
+    if of_u.size:
+        active = (of_u[:, :p] > 0).astype(np.int8) - (of_u[:, p:] > 0)
+    gains = -(np.swapaxes(solved.filt.G.stacked(), 1, 2) @ A)
+    plan = LinearPlan(
+        bound, solved, problem.rows.and_also(found.rows), found.iterations, found.converged, found.message
+    )
+    rows = solved.multipliers[: len(problem.rows.node)]
+    return Step(
+        solved.x.reshape(1, N, n), solved.a.reshape(1, N, p), gains[None], solved.smooth.x.flat.reshape(1, N, n), rows,
+        active[None].astype(np.int8), float(of_x.max(initial=0.0)), found.converged, plan,
+    )  # fmt: skip

@@ -1,0 +1,158 @@
+"""A plan of a motion as it was found, with its feedback law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kfdyn.arrays import Array
+from kfdyn.estimation.control.solution import LinearPlan
+from kfdyn.motion.model import MotionModel
+from kfdyn.motion.planning.search import Found
+from kfdyn.multibody import System
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPlan:
+    """A plan of a robot's motion, with its feedback law.
+
+    Attributes
+    ----------
+    model : MotionModel
+        The robot and its step.
+    found : Found
+        How the search ended.
+    root : ndarray, shape (nv, p)
+        L with L L* = W, the covariance of torques that weighs them.
+
+    Examples
+    --------
+    A pendulum swings from rest to rest at the horizontal, exactly:
+
+    >>> import kfdyn as kf
+    >>> goals = [kf.Goal(kf.sensors.JointPosition(0.0), [1.5]), kf.Goal(kf.sensors.JointVelocity(0.0), [0.0])]
+    >>> plan = kf.plan_motion(kf.models.pendulum(), 0.02, 50, [0.0], [0.0], goals, torque_cov=[4.0])
+    >>> plan.converged, plan.q[-1].round(9), plan.tau.shape
+    (True, array([1.5]), (50, 1))
+    """
+
+    model: MotionModel = field(repr=False)
+    found: Found = field(repr=False)
+    root: Array = field(repr=False)
+
+    def __repr__(self) -> str:
+        steps, cost = len(self.tau), self.cost
+        return f"{type(self).__name__}({self.system.name!r}, {steps} steps, cost {cost:.6g}, {self.message})"
+
+    @property
+    def system(self) -> System:
+        """The robot."""
+        return self.model.system
+
+    @cached_property
+    def t(self) -> Array:
+        """Times, (steps + 1,)."""
+        return np.asarray(self.model.dt * np.arange(len(self.x)))
+
+    @property
+    def x(self) -> Array:
+        """States (q, v), (steps + 1, nq + nv)."""
+        return self.found.point.x[0]
+
+    @property
+    def q(self) -> Array:
+        """Configurations, (steps + 1, nq)."""
+        return self.x[:, : self.system.nq]
+
+    @property
+    def v(self) -> Array:
+        """Velocities, (steps + 1, nv)."""
+        return self.x[:, self.system.nq :]
+
+    @cached_property
+    def tau(self) -> Array:
+        """Torques, (steps, nv); ``tau[k]`` leads from step k to k + 1."""
+        return np.asarray(self.found.point.s[0] @ self.root.T)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the plan is an optimum, keeps its limits and meets its exact goals."""
+        return bool(self.found.converged[0])
+
+    @property
+    def message(self) -> str:
+        """How the search ended."""
+        return self.found.message
+
+    @property
+    def iterations(self) -> int:
+        """Steps of the search."""
+        return self.found.iterations
+
+    @property
+    def cost(self) -> float:
+        """½Σ τ*W⁻¹τ + ½Σ (goals missed)*cov⁻¹(goals missed)."""
+        return float(self.found.point.cost[0])
+
+    @property
+    def multipliers(self) -> Array:
+        """Costates of (q, v) in tangents, (steps, 2 nv): what a shift of state k + 1 would add to the cost."""
+        return self.found.costate[0]
+
+    @property
+    def linear(self) -> LinearPlan:
+        """The last linear-quadratic problem of the search, in deviations from the plan: its optimum is to stay."""
+        assert self.found.linear is not None
+        return self.found.linear
+
+    @cached_property
+    def gains(self) -> Array:
+        """Feedback gains (steps, nv, 2 nv): what τ(k) gains by a deviation of (q, v) at step k, in tangents."""
+        return np.asarray(self.root @ self.linear.gains)
+
+    def control(self, k: int, q: ArrayLike, v: ArrayLike) -> Array:
+        """Torque of step k from where the robot is: τ(k) + gains(k) (q ⊖ q(k), v − v(k)).
+
+        Parameters
+        ----------
+        k : int
+            The step; steps beyond the last one get its torque.
+        q, v : array, shape (nq,), (nv,)
+            The state.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+        """
+        k = min(int(k), len(self.tau) - 1)
+        x = np.concatenate([np.asarray(q, np.float64), np.asarray(v, np.float64)])[None]
+        return np.asarray(self.tau[k] + self.gains[k] @ self.model.states.minus(x, self.x[k : k + 1])[0])
+
+    def moved_on(self) -> MotionPlan:
+        """The plan from its second step on, with one more of the last torque: where a receding horizon begins."""
+        point = self.found.point
+        last = self.model.advance(point.x[:, -1], point.s[:, -1] @ self.root.T, None, np.zeros(1, np.int64))
+        x, s = (
+            np.concatenate([point.x[:, 1:], last[:, None]], axis=1),
+            np.concatenate([point.s[:, 1:], point.s[:, -1:]], axis=1),
+        )
+        return MotionPlan(self.model, self.found._replace(point=point._replace(x=x, s=s)), self.root)
+
+    def plot(self, hinges: Any = None) -> Any:
+        """Draw q, v and the torque of each hinge over time; returns the figure."""
+        from kfdyn.motion.drawing import chosen, draw_columns
+
+        model = self.model
+        names = [name[2:-1] for name in model.state_names[: model.system.nv]]
+        moved = model.states.minus(self.x, np.broadcast_to(self.x[0], self.x.shape))[:, : model.system.nv]
+        q, title = (self.q, "position") if self.system.nq == self.system.nv else (moved, "moved since the start")
+        columns = [
+            (title, self.t, q, None),
+            ("velocity", self.t, self.v, None),
+            ("torque", self.t[:-1], self.tau, None),
+        ]
+        return draw_columns(columns, names, chosen(names, hinges))

@@ -1,0 +1,331 @@
+"""The search for a plan: Newton's method, each step a linear-quadratic problem and a rollout under its law."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.arrays import Array
+from kfdyn.errors import ModelError
+from kfdyn.estimation.control.goals import Rows
+from kfdyn.estimation.control.solution import LinearPlan
+from kfdyn.motion.planning.quadratic import NotConvex, Quadratic, Step, Unsettled, by_interior_point, minimise
+from kfdyn.motion.planning.shooting import Linear, Point, Shooting
+
+Index = NDArray[np.intp]
+
+#: Lengths of steps that are tried together when the whole one does not do.
+WHOLE, LONGER = np.ones(1), np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+SHORTER = 0.5 ** np.arange(1, 13)
+#: Part of the promised decrease that a step must bring, and what rounding is of a cost.
+SUFFICIENT, ROUNDING = 1e-4, 1e-12
+#: Gauss–Newton is slow where a step brings less than this part of the cost, or only so much of it can be taken.
+SLOW, SHORT = 0.1, 0.2
+#: Weight of the step itself, relative to that of torques, where no length of it helps; beyond ``MOST`` the search ends.
+FIRST, HEAVIER, MOST = 1e-2, 10.0, 1e8
+#: An exact goal is also pulled at by so many times the stiffness that it meets: so the law leads there on the way, too.
+STIFFER = 1e5
+
+
+class Found(NamedTuple):
+    """Plans as a search leaves them: points, what holds them there, and how it ended.
+
+    Attributes
+    ----------
+    point : Point
+        States, controls, cost.
+    costate, multipliers : array
+        Of steps (P, N, n), and of the rows of exact goals.
+    step : Step
+        The last linear-quadratic problem, with its solution.
+    costs : list of ndarray
+        The cost after each iteration.
+    converged : ndarray of bool, shape (P,)
+        Which have.
+    message : str
+        In words.
+    iterations : int
+        Steps taken.
+    """
+
+    point: Point
+    costate: Array
+    multipliers: Array
+    step: Step
+    costs: list[Array]
+    converged: NDArray[np.bool_]
+    message: str
+    iterations: int
+
+    @property
+    def linear(self) -> LinearPlan | None:
+        """The last linear-quadratic problem, of one plan."""
+        return self.step.plan
+
+
+class Search:
+    """One run; ``newton`` False leaves curvature out: Gauss–Newton."""
+
+    def __init__(self, shooting: Shooting, iterations: int, tolerance: float, newton: bool = True) -> None:
+        self.of, self.iterations, self.tolerance = shooting, iterations, tolerance
+        self.newton = newton
+        plans, p = shooting.plans, shooting.p
+        self.curved = np.zeros(plans, bool)  # whether curvature counts: once Gauss–Newton has become slow
+        self.damping = np.zeros(plans)
+        self.stiffness: Array | None = None if shooting.exact.any() else np.zeros(0)
+        self.costate: Array | None = None
+        self.clipped = np.zeros(plans, bool)
+        self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
+        self.active = np.zeros((plans, shooting.steps, p), np.int8)
+        self.low, self.high = shooting.bounds.controls(shooting.root)
+        self.weight = np.zeros(plans)  # of gaps and goals that are missed
+        self.exact = [(int(g), int(i)) for g, i in np.argwhere(shooting.seen[0] & shooting.exact)]
+
+    def run(self, point: Point) -> Found:
+        """Iterate from a point."""
+        of = self.of
+        costs, taken, done, why = [point.cost], 0, np.zeros(of.plans, bool), ""
+        linear, before = of.linear(point), np.full(of.plans, np.inf)
+        while True:
+            step = self._step(point, linear)
+            size = np.abs(step.u).max(axis=(1, 2), initial=0.0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                rate = np.minimum(
+                    size / before, 0.999
+                )  # where steps shrink by a rate, all that are left add up to this
+            near = (
+                (size * np.maximum(rate / (1.0 - rate), 0.1) <= self.tolerance) & (self.damping == 0.0) & step.settled
+            )
+            before = size
+            if taken == self.iterations:
+                done = done | (near & self._is_met(point))
+                break
+            new, moved = self._advance(point, linear, step, near)
+            taken += 1
+            if not moved.any():
+                stuck = self._promised(point, linear, step)[0] <= ROUNDING * (1.0 + np.abs(point.cost))
+                done = done | ((near | stuck) & self._is_met(point))
+                if done.all():
+                    break
+                self.damping = np.where(done, self.damping, np.maximum(self.damping * HEAVIER, FIRST))
+                if self.damping.max() > MOST:
+                    why = "no step, however short, makes it better"
+                    break
+                continue
+            point = new
+            costs.append(point.cost)
+            self.costate = step.costate
+            self._remember(step)
+            linear = of.linear(point)
+            done = near & self._is_met(point)
+            if done.all():
+                break
+        costate = step.costate if self.costate is None else self.costate
+        return Found(point, costate, step.multipliers, step, costs, done, self._message(done, taken, size, why), taken)
+
+    # --- one step
+
+    def _step(self, point: Point, linear: Linear) -> Step:
+        """Solve the linear-quadratic problem, with as much curvature as leaves it a minimum."""
+        xx = sx = None
+        if self.newton and self.costate is not None and self.curved.any():
+            xx, sx = self.of.curvature(point, linear, self.costate, self._pulls(point))
+            xx[~self.curved], sx[~self.curved] = 0.0, 0.0
+        self.clipped = clipped = np.zeros(self.of.plans, bool)
+        while True:
+            problem = self._problem(point, linear, xx, sx)._replace(clipped=clipped)
+            try:
+                step = minimise(problem, self.active)
+            except NotConvex as error:
+                if xx is None or clipped[error.plan]:
+                    raise ModelError(
+                        "the plan's linear-quadratic problem has lost its digits; give goals and torques covariances "
+                        "that differ less, or make soft goals exact"
+                    ) from None
+                clipped[error.plan] = True
+                continue
+            except Unsettled as error:
+                return self._within(point, linear, error.step)
+            if self.stiffness is not None:
+                return step
+            self._stiffen(step)
+
+    def _within(self, point: Point, linear: Linear, guess: Step | None) -> Step:
+        """The step by the interior point, without curvature, under the law of a guess."""
+        if self.of.plans > 1:
+            assert guess is not None
+            return guess._replace(settled=False)
+        stiffness, self.stiffness = self.stiffness, np.zeros(len(self.exact))
+        try:
+            step = by_interior_point(self._problem(point, linear, None, None))
+        except ModelError as error:
+            raise ModelError(f"the motion, linearised along the search: {self._in_words(str(error))}") from None
+        finally:
+            self.stiffness = stiffness
+        if guess is None:
+            return step
+        return step._replace(gains=np.where(step.active[..., None] != 0, 0.0, guess.gains))
+
+    def _in_words(self, text: str) -> str:
+        """Limits of the linear problem, x[i] and u[i], by the names and values that they have."""
+        model, bounds = self.of.model, self.of.bounds
+        nv, hinges = model.system.nv, np.argmax(self.of.root, axis=0)
+
+        def told(found: re.Match[str]) -> str:
+            kind, i, sign, k = found[1], int(found[2]), found[3], int(found[4])
+            if kind == "u":
+                name = model.state_names[hinges[i]][2:-1]
+                return f"torque of {name} {sign} {bounds.torque[int(sign == '≤')][hinges[i]]:.6g} at step {k}"
+            name, side = model.state_names[i], bounds.position if i < nv else bounds.velocity
+            return f"{name} {sign} {side[int(sign == '≤')][i % nv]:.6g} at step {k + 1}"
+
+        return re.sub(r"([xu])\[(\d+)\] ([≤≥]) \S+ at step (\d+)", told, text)
+
+    def _stiffen(self, step: Step) -> None:
+        """How stiff exact goals are by themselves: pulling at one moves it by its response."""
+        assert step.plan is not None
+        answers = step.plan.solved.responses
+        response = np.zeros(0) if answers is None else (answers.eps * answers.nu).sum(axis=-1)
+        self.stiffness = STIFFER / np.where(response > 0.0, response, np.inf)
+
+    def _pulls(self, point: Point) -> Array:
+        """What residuals pull by: soft ones by their weight, exact ones by multipliers."""
+        pull = self.of.weight**2 * point.T - self.pull
+        if self.stiffness is not None:
+            for j, (g, i) in enumerate(self.exact):
+                pull[0, g, i] += self.stiffness[j] * point.T[0, g, i]
+        return np.asarray(pull)
+
+    def _problem(self, point: Point, linear: Linear, xx: Array | None, sx: Array | None) -> Quadratic:
+        of, stiffness = self.of, self.stiffness
+        plans, N, n, p = linear.B.shape
+        weight = np.broadcast_to(of.weight**2, point.T.shape)
+        if stiffness is not None and stiffness.size:
+            weight = weight.copy()
+            for j, (g, i) in enumerate(self.exact):
+                weight[0, g, i] = stiffness[j]
+        Q, q = np.zeros((plans, N + 1, n, n)), np.zeros((plans, N + 1, n))
+        back = np.swapaxes(linear.C, 2, 3) * weight[:, :, None, :]
+        Q[:, of.at] = back @ linear.C
+        q[:, of.at] = -(back @ point.T[..., None])[..., 0]
+        M = np.zeros((plans, N, p, n))
+        if xx is not None and sx is not None:
+            Q += xx
+            M[:, 1:] = sx[:, 1:]
+        x_limits = None
+        if of.bounds.on_states:
+            left = of.bounds.left(point.x[0, 1:], of.model.system.nv)
+            x_limits = -left[0], left[1]
+        return Quadratic(
+            linear.F, linear.B, Q[:, 1:], q[:, 1:], 1.0 + self.damping, point.s, M, point.gaps,
+            self._rows(point, linear), self.low - point.s, self.high - point.s, x_limits,
+        )  # fmt: skip
+
+    def _rows(self, point: Point, linear: Linear) -> Rows:
+        """Exact goals, linear in the states."""
+        of = self.of
+        C = np.zeros((len(self.exact), of.steps * of.n))
+        nodes, names = [], []
+        for j, (g, i) in enumerate(self.exact):
+            k = int(of.at[g]) - 1
+            C[j, k * of.n : (k + 1) * of.n] = linear.C[0, g, i]
+            nodes.append(k)
+            sensor = next(m for m, own in enumerate(of.model.seen.tangents_of) if own.start <= i < own.stop)
+            row = i - of.model.seen.tangents_of[sensor].start
+            names.append(f"goal {of.model.seen.sensors[sensor].name}, entry {row},")
+        value = np.array([point.T[0, g, i] for g, i in self.exact])
+        size, softer = 1.0 + float(np.abs(point.x).max()), 1.0 if self.stiffness is None else STIFFER
+        return Rows(nodes, C, np.zeros((len(nodes), of.steps * of.p)), value, names, size, softer)
+
+    # --- how far to go
+
+    def _advance(self, point: Point, linear: Linear, step: Step, near: NDArray[np.bool_]) -> tuple[Point, Array]:
+        """The next point, and which plans have moved."""
+        of, plans = self.of, self.of.plans
+        self._weigh(step)
+        promised, falls = self._promised(point, linear, step)
+        before = np.concatenate([np.zeros((plans, 1, of.n)), step.x[:, :-1]], axis=1)
+        shift = step.u - (step.gains @ before[..., None])[..., 0]
+        here = point.cost + self.weight * self._violation(point)
+        new = Point(*(part.copy() for part in point))
+        moved = np.zeros(plans, bool)
+        for alphas in (LONGER if self.clipped.any() else WHOLE, SHORTER):
+            left = np.flatnonzero(~moved)
+            if not left.size:
+                break
+            which, alpha = np.repeat(left, len(alphas)), np.tile(alphas, left.size)
+            x, s, gaps = of.rollout(point, which, alpha, shift, step.gains)
+            with np.errstate(all="ignore"):
+                T = of.residuals(x, which)
+                trial = Point(x, s, of._cost(s, T), gaps, T)
+                there = trial.cost + self.weight[which] * self._violation(trial)
+                enough = SUFFICIENT * (alpha * promised[which] - 0.5 * alpha**2 * falls[which])
+                slack = ROUNDING * (1.0 + np.abs(here[which]))
+                slack = np.where(near[which], 1e4 * slack, slack)
+                good = np.isfinite(there) & (here[which] - there >= np.maximum(enough, 0.0) - slack)
+            for plan in left:
+                mine = np.flatnonzero(good & (which == plan))
+                if mine.size:
+                    moved[plan] = True
+                    mine = mine[np.argsort(there[mine], kind="stable")] if self.clipped[plan] else mine
+                    for whole, part in zip(new, trial):
+                        whole[plan] = part[mine[0]]
+                    slow = here[plan] - there[mine[0]] < SLOW * abs(here[plan])
+                    self.curved[plan] = slow or alpha[mine[0]] < SHORT
+                    self.damping[plan] = 0.0 if self.damping[plan] < FIRST else self.damping[plan] / HEAVIER
+        return new, moved
+
+    def _weigh(self, step: Step) -> None:
+        """Weight of what ought to vanish: twice the largest multiplier, which makes the penalty exact."""
+        largest = np.abs(step.costate).max(axis=(1, 2), initial=0.0)
+        largest = np.maximum(largest, np.abs(step.multipliers).max(initial=0.0))
+        self.weight = np.maximum(2.0 * np.maximum(largest, step.pressure), 0.5 * self.weight)
+
+    def _violation(self, point: Point) -> Array:
+        """Gaps, exact goals that are missed, and limits of states that are not kept, (rows,)."""
+        of = self.of
+        total = np.abs(point.gaps).sum(axis=(1, 2)) + np.abs(point.T[..., of.exact]).sum(axis=(1, 2))
+        if of.bounds.on_states:
+            low, high = of.bounds.left(point.x[:, 1:], of.model.system.nv)
+            total = total + np.maximum(-low, 0.0).sum(axis=(1, 2)) + np.maximum(-high, 0.0).sum(axis=(1, 2))
+        return np.asarray(total)
+
+    def _promised(self, point: Point, linear: Linear, step: Step) -> tuple[Array, Array]:
+        """What the merit falls by, to first order, and the curvature that takes some of it back; (P,) both."""
+        of = self.of
+        soft = of.weight * point.T
+        change = of.weight * (linear.C @ self._all(step.x)[:, of.at, :, None])[..., 0]
+        slope = (point.s * step.u).sum(axis=(1, 2)) - (soft * change).sum(axis=(1, 2))
+        bend = (step.u**2).sum(axis=(1, 2)) + (change**2).sum(axis=(1, 2))
+        return self.weight * self._violation(point) - slope, np.minimum(bend, np.abs(slope))
+
+    @staticmethod
+    def _all(x: Array) -> Array:
+        """States of steps 1 … N with the start before them."""
+        return np.concatenate([np.zeros_like(x[:, :1]), x], axis=1)
+
+    # --- the end
+
+    def _remember(self, step: Step) -> None:
+        self.active = step.active
+        for j, (g, i) in enumerate(self.exact):
+            self.pull[0, g, i] = step.multipliers[j]
+
+    def _is_met(self, point: Point) -> NDArray[np.bool_]:
+        """Whether exact goals and gaps are as small as rounding, relative to what states are."""
+        size = 1.0 + np.abs(point.x).max(axis=(1, 2))
+        return np.asarray(self._violation(point) <= 1e-8 * size)
+
+    def _message(self, done: NDArray[np.bool_], taken: int, size: Array, why: str) -> str:
+        if done.all():
+            return f"converged in {taken} step{'s' * (taken != 1)}"
+        left = np.flatnonzero(~done)
+        which = f" in {left.size} of {done.size} plans" if done.size > 1 else ""
+        reason = why or f"stopped after {taken} step{'s' * (taken != 1)}"
+        return (
+            f"not converged{which}: {reason}; the next step would be {float(size[left].max()):.2g} standard "
+            "deviations of torque; raise iterations, begin nearer (start=), or give more time"
+        )

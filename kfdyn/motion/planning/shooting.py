@@ -1,0 +1,230 @@
+"""The problem behind a plan: torques in, states by the robot's own step, what they cost, and how all of it bends."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.arrays import Array
+from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
+from kfdyn.estimation.nonlinear.extended import turned_reading
+from kfdyn.motion.model import MotionModel
+from kfdyn.motion.planning.limits import Bounds
+
+Index = NDArray[np.intp]
+
+#: Step of the differences by which derivatives are differentiated: their error slows the last steps, it is not in the
+#: plan, whose conditions of optimality have exact derivatives.
+NUDGE = 1e-6
+#: A variance below this part of a sensor's largest is exact.
+EXACT = 1e-14
+#: A state beyond this is that of a motion that has exploded; such a row stays where it was, and its cost tells.
+FAR = 1e6
+
+
+class Point(NamedTuple):
+    """Plans somewhere on the way: states (P, N + 1, nx), controls (P, N, p), and what these lead to.
+
+    Attributes
+    ----------
+    x, s : array
+        States, and controls: torques in units of their deviations, τ = L s.
+    cost : array, shape (P,)
+        ½ Σ s*s + ½ Σ soft residuals, whitened, squared.
+    gaps : array, shape (P, N, n)
+        f(x(k), s(k)) ⊖ x(k + 1); 0 for a motion.
+    T : array, shape (P, G, m)
+        Residuals goal ⊖ reading along the principal axes of the covariances, at the steps that have goals, 0 where
+        there is none.
+    """
+
+    x: Array
+    s: Array
+    cost: Array
+    gaps: Array
+    T: Array
+
+
+class Linear(NamedTuple):
+    """What is linear and quadratic about a point: F, B in (x, s), and C, the slope of residuals with a minus."""
+
+    F: Array
+    B: Array
+    C: Array
+
+
+class Shooting:
+    """Plans of one robot from states ``x0`` (P, nx) to readings ``y`` (P, N + 1, m), NaN where there is no goal.
+
+    Parameters
+    ----------
+    model : MotionModel
+        The robot, its step, and the sensors of the goals.
+    y, x0 : array
+        Goals and starts.
+    root : array, shape (nv, p)
+        L with L L* = W: a hinge without a motor has a row of zeros.
+    bounds : Bounds
+        Limits.
+    """
+
+    def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
+        self.model, self.x0, self.root, self.bounds = model, x0, root, bounds
+        self.plans, self.steps = y.shape[0], y.shape[1] - 1
+        self.n, self.nx, self.p = model.n, x0.shape[1], root.shape[1]
+        self.at: Index = np.flatnonzero(~np.isnan(y).all(axis=(0, 2)))
+        self.y = y[:, self.at]
+        self.axes, variance = _principal(model)
+        self.exact = variance == 0.0
+        self.weight = np.where(self.exact, 0.0, 1.0 / np.sqrt(np.where(self.exact, 1.0, variance)))
+        start = np.broadcast_to(x0[:, None], (self.plans, len(self.at), self.nx)).reshape(-1, self.nx)
+        T = model.residual(self._rows(self.y), self._read(start), self._k(self.at, self.plans))
+        seen = ~np.isnan(T).reshape(self.plans, len(self.at), -1)
+        self.seen = np.abs(self.axes.T) @ np.swapaxes(seen, 1, 2) > 0.5
+        self.seen = np.swapaxes(self.seen, 1, 2)
+        self.bends = bool(model.seen.points.blocks) or not all(
+            isinstance(sensor, JointPosition | JointVelocity) for sensor in model.seen.sensors
+        )
+
+    # --- rows: all plans and steps at once
+
+    @staticmethod
+    def _rows(x: Array) -> Array:
+        return np.ascontiguousarray(x.reshape(-1, x.shape[-1]))
+
+    @staticmethod
+    def _k(steps: Index, times: int) -> Any:
+        return np.tile(np.asarray(steps, np.int64), times)
+
+    def _read(self, rows: Array) -> Array:
+        none = np.zeros((len(rows), self.model.p))
+        return np.asarray(self.model.read(rows, none, None, np.zeros(len(rows), np.int64)))
+
+    def torques(self, s: Array) -> Array:
+        """τ = L s."""
+        return np.asarray(s @ self.root.T)
+
+    def advance(self, x: Array, s: Array) -> Array:
+        """States after a step, rows."""
+        return np.asarray(self.model.advance(x, self.torques(s), None, np.zeros(len(x), np.int64)))
+
+    def controls_along(self, x: Array) -> Array:
+        """Controls that come nearest to moving along states, whose gaps they leave where no motor can close them."""
+        rows = len(x) * self.steps
+        none = np.zeros((rows, self.p))
+        at, ahead = self._rows(x[:, :-1]), self._rows(x[:, 1:])
+        drift, _, B = self.model.linear_step(at, self.torques(none), none @ self.root.T, np.zeros(rows, np.int64))
+        nv = self.model.system.nv
+        away = np.asarray(self.model.states.minus(ahead, drift))[:, nv:, None]
+        s = np.linalg.pinv(B[:, nv:, :nv] @ self.root) @ away
+        return np.asarray(s.reshape(len(x), self.steps, self.p))
+
+    # --- a point
+
+    def point(self, x: Array, s: Array, gaps: Array | None = None) -> Point:
+        """What states and controls lead to; gaps are computed if they are not known."""
+        if gaps is None:
+            ahead = self.advance(self._rows(x[:, :-1]), self._rows(s))
+            gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
+            gaps = gaps.reshape(len(x), self.steps, self.n)
+        T = self.residuals(x)
+        return Point(x, s, self._cost(s, T), gaps, T)
+
+    def residuals(self, x: Array, which: Any = slice(None)) -> Array:
+        """T along the principal axes, (plans, G, m), of the plans ``which``."""
+        at, y, seen = x[:, self.at], self.y[which], self.seen[which]
+        T = self.model.residual(self._rows(y), self._read(self._rows(at)), self._k(self.at, len(x)))
+        T = np.nan_to_num(T).reshape(len(x), len(self.at), -1) @ self.axes
+        return np.where(seen, T, 0.0)
+
+    def _cost(self, s: Array, T: Array) -> Array:
+        return np.asarray(0.5 * (s * s).sum(axis=(1, 2)) + 0.5 * ((self.weight * T) ** 2).sum(axis=(1, 2)))
+
+    def linear(self, point: Point) -> Linear:
+        """Derivatives of steps and residuals."""
+        x, N, n = point.x, self.steps, self.n
+        rows, tau = self._rows(x[:, :-1]), self.torques(self._rows(point.s))
+        _, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
+        C = self._slopes(self._rows(x[:, self.at]), self._rows(self.y))
+        return Linear(
+            F.reshape(-1, N, n, n),
+            (B @ self.root).reshape(-1, N, n, self.p),
+            C.reshape(len(x), len(self.at), -1, n) * self.seen[..., None],
+        )
+
+    def _slopes(self, x: Array, y: Array) -> Array:
+        """−∂T/∂x along the principal axes, rows."""
+        none, k = np.zeros((len(x), self.model.p)), np.zeros(len(x), np.int64)
+        h, H, _ = self.model.linear_read(x, none, None, k)
+        return np.asarray(self.axes.T @ turned_reading(self.model, y, h, H))
+
+    # --- curvature
+
+    def curvature(self, point: Point, linear: Linear, costate: Array, pull: Array) -> tuple[Array, Array]:
+        """Second derivatives of Σ p(k+1)·f(x, s) − pull·T: in x twice (P, N + 1, n, n), in s and x (P, N, p, n).
+
+        Derivatives of the derivatives by differences, symmetrised: on a manifold what is left is the second derivative
+        along the exponential map. ``costate`` is p (P, N, n) of steps 1 … N, ``pull`` (P, G, m) what residuals pull by.
+        """
+        plans, N, n, p = len(point.x), self.steps, self.n, self.p
+        base = np.einsum("rki,rkij->rkj", costate, np.concatenate([linear.F, linear.B], axis=3))
+        x, tau = self._nudged(point.x[:, :-1]), np.repeat(self.torques(self._rows(point.s)), n, axis=0)
+        _, F, B = self.model.linear_step(x, tau, np.zeros_like(tau), np.zeros(len(x), np.int64))
+        costates = np.repeat(self._rows(costate), n, axis=0)[:, None, :]
+        of_x = (costates @ F).reshape(plans, N, n, n) - base[..., None, :n]
+        of_s = ((costates @ B) @ self.root).reshape(plans, N, n, p) - base[..., None, n:]
+        xx = np.zeros((plans, N + 1, n, n))
+        xx[:, :-1] = of_x / NUDGE
+        if self.bends:
+            C = self._slopes(self._nudged(point.x[:, self.at]), np.repeat(self._rows(self.y), n, axis=0))
+            C = C.reshape(plans, len(self.at), n, -1, n) * self.seen[:, :, None, :, None]
+            pulled = np.einsum("rgm,rgnmj->rgnj", pull, C) - np.einsum("rgm,rgmj->rgj", pull, linear.C)[:, :, None]
+            xx[:, self.at] -= pulled / NUDGE
+        return 0.5 * (xx + np.swapaxes(xx, 2, 3)), np.swapaxes(of_s, 2, 3) / NUDGE
+
+    def _nudged(self, x: Array) -> Array:
+        """Each row moved along each tangent axis, (rows n, nx)."""
+        rows = np.repeat(self._rows(x), self.n, axis=0)
+        return np.ascontiguousarray(
+            self.model.states.plus(rows, np.tile(NUDGE * np.eye(self.n), (len(rows) // self.n, 1)))
+        )
+
+    # --- motions under a feedback law
+
+    def rollout(
+        self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
+    ) -> tuple[Array, Array, Array]:
+        """Motions from the start under s = s̄ + α shift + K (x ⊖ x̄), within the limits of torques; gaps shrink by 1 − α.
+
+        ``which`` (rows,) says which plan a row is of, with its ``alpha``; returns states, controls and gaps.
+        """
+        rows, (low, high) = len(which), self.bounds.controls(self.root)
+        x, s = np.empty((rows, self.steps + 1, self.nx)), np.empty((rows, self.steps, self.p))
+        x[:, 0] = self.x0[which]
+        gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
+        states, left = self.model.states, np.abs(gaps).max(axis=(0, 2), initial=0.0) > 0.0
+        lost = np.zeros(rows, bool)
+        with np.errstate(all="ignore"):
+            for k in range(self.steps):
+                away = states.minus(x[:, k], point.x[which, k])
+                moved = point.s[which, k] + alpha[:, None] * shift[which, k]
+                s[:, k] = np.clip(moved + (gains[which, k] @ away[:, :, None])[:, :, 0], low, high)
+                ahead = self.advance(np.ascontiguousarray(x[:, k]), s[:, k])
+                x[:, k + 1] = states.plus(ahead, -gaps[:, k]) if left[k] else ahead
+                lost |= ~(np.abs(x[:, k + 1]) < FAR).all(axis=1)
+                x[lost, k + 1] = x[lost, k]
+        s[lost] = np.inf
+        return x, s, gaps
+
+
+def _principal(model: MotionModel) -> tuple[Array, Array]:
+    """Principal axes of the sensors' covariances, (m, m), a block a sensor, and the variances along them."""
+    axes, variance = np.eye(len(model.R)), np.diag(model.R).copy()
+    for own in model.seen.tangents_of:
+        block = model.R[own, own]
+        if np.count_nonzero(block - np.diag(np.diag(block))):
+            values, axes[own, own] = np.linalg.eigh(block)
+            variance[own] = np.where(values > EXACT * values.max(), values, 0.0)
+    return axes, variance
