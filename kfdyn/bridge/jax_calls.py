@@ -29,6 +29,11 @@ def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
     return [xp.broadcast_to(x.astype(kind), (*lead, x.shape[-1])) for x in found]
 
 
+def straight(operation: Operation, *given: Any) -> None:
+    """There is no quicker way than :func:`call`."""
+    return
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def call(operation: Operation, *given: Any) -> tuple[Any, ...]:
     """The answers of an operation: compiled code, batches in lanes; by a callback where Python must help."""

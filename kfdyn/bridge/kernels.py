@@ -66,7 +66,8 @@ def parts_of(operation: Operation) -> tuple[Part, ...]:
         if served is None or system.robots:
             return ()
         entry = served.entry
-        parameters = () if operation.more is None else frame_of(system, operation.more)[: len(entry.parameters)]
+        framed = isinstance(operation.more, str)
+        parameters = frame_of(system, operation.more)[: len(entry.parameters)] if framed else ()
         sizes = {"nq": system.nq, "nv": system.nv, "n": system.n_bodies, "own_nq": system.nq, "own_nv": system.nv}
         shapes = [tuple(sizes.get(x, x) for x in about.tail) for about in entry.results]
         own = {"gravity": system.gravity}
