@@ -104,6 +104,7 @@ _NAMES_OF = {
         "ScoreBatch",
         "SigmaPoints",
         "StateSpace",
+        "StateSpaceBatch",
         "StudentT",
         "Tree",
         "dottest",
