@@ -1,4 +1,4 @@
-"""Tests of single entries and means, of innovations, and the sharpest tests of what somebody claims."""
+"""Test single entries, means and innovations, and claimed matrices by the sharpest tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mean_entries_test(
 
 
 def _variances(claim: Claim) -> Array:
-    """In closed form, for what is too large for A A*: a variance there is a rounding error of its terms', or 0."""
+    """Variances in closed form, for quantities too large for A A*; rounding errors of either sign count as 0."""
     return np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
 
 

@@ -1,4 +1,4 @@
-"""Sample moments against the moments claimed: calibrated tests that need only a mean or a scatter matrix.
+"""Test sample means and covariances against claimed ones, from a mean or a scatter matrix alone.
 
 The scatter Σ x x* of any number of samples takes O(d²) memory, so 10⁸ samples are a matter of time.
 """

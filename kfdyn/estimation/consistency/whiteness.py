@@ -1,4 +1,4 @@
-"""Whiteness of innovations over a tree: nothing that one node saw is seen again at another."""
+"""Test the whiteness of innovations over a tree."""
 
 from __future__ import annotations
 

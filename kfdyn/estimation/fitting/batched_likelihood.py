@@ -1,4 +1,4 @@
-"""Likelihood and score of many parameter vectors in one sweep: copies of the tree, side by side."""
+"""Evaluate likelihood and score of many parameter vectors in one sweep over copies of the tree."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def likelihood(
     for part in by_pattern(stacked(models[0], T)):
         tiled = np.tile(part, B)
         g: Any = score(forest, tiled) if gradient else SimpleNamespace(ss=forest, filt=kalman_filter(forest, tiled))
-        with np.errstate(over="ignore", invalid="ignore"):  # told of by name
+        with np.errstate(over="ignore", invalid="ignore"):  # the error below names it
             llf += finite_likelihood(_each(g, B))
         if gradient:
             _add_slopes(slopes, build, derivative, given, models, g)
@@ -110,7 +110,7 @@ def likelihood(
 
 
 def _side_by_side(models: list[Any]) -> StateSpace:
-    """One model whose forest is that of all of them."""
+    """Join the models into one, on the forest of all of them."""
     first = models[0]
     for model in models:
         if not isinstance(model, StateSpace):

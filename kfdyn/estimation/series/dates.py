@@ -1,4 +1,4 @@
-"""Which steps the rows of a pandas series are, and what comes after them.
+"""Map the index of a pandas series to steps, and continue it.
 
 Rows that are absent from a regular index are missing measurements; an index that is not regular is refused, for what
 follows it would have a wrong date. Names that are no times, such as letters, say that rows follow one another.

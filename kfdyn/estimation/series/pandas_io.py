@@ -1,4 +1,4 @@
-"""pandas in, pandas out: looked at only where the caller has given it."""
+"""Convert from and to pandas, which is imported only if the caller uses it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfdyn.estimation.model.blocks import FloatArray, real_array
 
 
 def is_pandas(y: Any) -> bool:
-    """Whether it is a Series or a DataFrame; pandas is not imported for that."""
+    """Return True if it is a Series or a DataFrame; pandas is not imported for that."""
     return type(y).__module__.split(".")[0] == "pandas" and hasattr(y, "index")
 
 
