@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.duality.hypothesis.roys_test import root_limit
-from kfdyn.estimation.consistency.entry_score import entry_score
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 
 
 class Detectable(NamedTuple):

@@ -14,7 +14,7 @@ from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test, whiteness
-from kfdyn.estimation.consistency.entry_score import entry_score
+from kfdyn.estimation.consistency.null_distributions import entry_score
 from kfdyn.estimation.consistency.whitening import Whitening
 
 

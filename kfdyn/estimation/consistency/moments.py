@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.consistency.entry_score import entry_score
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 from kfdyn.estimation.consistency.verdict import Verdict
 from kfdyn.estimation.consistency.whitening import Whitening, deviations, whitening
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
 

@@ -10,8 +10,7 @@ import numpy as np
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.component import Bound, Part
-from kfdyn.estimation.series.dates import Steps, steps_of
-from kfdyn.estimation.series.pandas_io import is_pandas, values_of
+from kfdyn.estimation.series.pandas_io import Steps, is_pandas, steps_of, values_of
 
 
 def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Steps | None]:
