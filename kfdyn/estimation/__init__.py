@@ -39,6 +39,8 @@ _PLACES = {
     "inference.smoothed": ("Smoothed",),
     "inference.smoother": ("bryson_frazier",),
     "model.state_space": ("StateSpace",),
+    "batches.state_space_batch": ("StateSpaceBatch",),
+    "batches.batch_results": ("FilteredModels", "ScoredModels", "SmoothedModels"),
     "model.tree": ("Tree",),
 }
 

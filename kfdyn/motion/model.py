@@ -14,7 +14,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.motion.readings import Readings
+from kfdyn.motion.readings import Readings, ReadPoints
 from kfdyn.motion.result import MotionFiltered, MotionSmoothed
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
@@ -145,19 +145,14 @@ class MotionModel(NonlinearModel):
         for place_of in (self.bias_places, self.wrench_places):
             names += [f"{name}[{i}]" for name, place in place_of.items() for i in range(place.stop - place.start)]
 
-        points = self.seen.points
         manifold: dict[str, Any] = {}
-        if points.blocks:
-            manifold = {
-                "reading_plus": points.plus,
-                "reading_minus": points.minus,
-                "reading_jacobian": points.right_jacobian,
-            }
         if self.stepper.points.blocks:
-            manifold |= {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
+            manifold = {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
         x0, P0 = self._start(prior)
         observe = self._observed if self.seen.sees_noise else self._seen_at_rest
         super().__init__(self._stepped, observe, Q, self.seen.R, x0, P0, state_names=names, **manifold)
+        if self.seen.points.blocks:
+            self.readings = ReadPoints(self.seen.points)
 
     @staticmethod
     def _walk(

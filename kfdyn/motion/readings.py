@@ -15,6 +15,7 @@ from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity, Motio
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.nonlinear.manifold import Manifold
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
 from kfdyn.multibody.tangents import Block, Points
 from kfdyn.spatial import skew
@@ -66,6 +67,28 @@ FEELS: dict[type[Sensor], Callable[..., Felt]] = {
     Imu: partial(_at_frame, parts=("angular", "linear")),
     JointAcceleration: _joint_acceleration,
 }
+
+
+class ReadPoints(Manifold):
+    """Readings of which some are quaternions or poses: their Jacobians are small blocks.
+
+    Parameters
+    ----------
+    points : Points
+        The readings and their tangents.
+    """
+
+    def __init__(self, points: Points) -> None:
+        super().__init__(points.plus, points.minus, points.right_jacobian, "y")
+        self.points = points
+
+    def turn(self, y: Array, x: Array, H: Array) -> Array:
+        """J(x ⊖ y)⁻¹ H, block by block."""
+        out = np.array(H)
+        d = self.minus(np.where(np.isnan(y), x, y), x)
+        for own, _, J in self.points.turns(-d):
+            out[:, own] = np.linalg.solve(J, out[:, own])
+        return out
 
 
 class Readings:

@@ -95,7 +95,7 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     array([2., 0., 0.])
     """
     moment = MOMENT.solve(system, q)
-    _require_mass(system)
+    expect_mass(system)
     com: Array = moment / np.expand_dims(system.mass, -1)
     return com
 
@@ -152,7 +152,7 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     array([0., 0., 1., 0., 6., 0.])
     """
     answer: Array = CENTROIDAL.solve(system, q, v)
-    _require_mass(system)
+    expect_mass(system)
     return answer
 
 
@@ -208,7 +208,8 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
 
 
-def _require_mass(system: System) -> None:
+def expect_mass(system: System) -> None:
+    """Refuse a system without mass, which has no mass centre."""
     if not np.all(system.mass):
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
 

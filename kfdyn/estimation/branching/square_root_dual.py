@@ -25,7 +25,7 @@ from kfdyn.estimation.branching.rows import Rows, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.covariance_factors import Factors
+from kfdyn.estimation.model.covariance_factors import Factor, Factors
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.precision.cancellation import lost_digits
@@ -145,7 +145,7 @@ def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exac
     Q += [np.repeat(np.eye(rows.C.shape[1])[None], rows.at.size, axis=0).ravel() for rows in noisy]
     root = np.concatenate(Q)
     ss = StateSpace.trusted(Tree(parent, names), n, m, np.concatenate(phi), H, root, R)
-    ss.__dict__.update(factors=Factors(root, None))
+    ss.__dict__.update(factors=Factors(Factor(ss.Q.like(root)), None))
     return ss
 
 

@@ -118,11 +118,12 @@ def smooth_window(
 
 
 class _Trial(NamedTuple):
-    """A trajectory that a step leads to."""
+    """A trajectory that a step leads to; ``at`` is None where the model is not defined."""
 
     x: FloatArray
     w: FloatArray
-    at: Residuals
+    at: Residuals | None
+    there: Linearised | None = None
 
 
 class _Search:
@@ -169,7 +170,7 @@ class _Search:
             taken += 1
             if trial is None:
                 break
-            point = problem.linearise(trial.x, trial.w)
+            point = trial.there or problem.linearise(trial.x, trial.w)
             costs.append(problem.cost(point.at, trial.w))
         if step is not last and (covariances or step.smooth is None or self.damping.any()):
             step = problem.solve(point, weights, None, covariances)
@@ -214,13 +215,23 @@ class _Search:
         self.spread = np.where(typical > 0.0, typical, np.maximum(size, 1e-8) ** 2)
         return np.asarray((np.abs(step.d) / np.sqrt(self.spread)[:, None]).max(axis=(1, 2), initial=0.0))
 
-    def _trial(self, point: Linearised, step: Step, alpha: FloatArray) -> _Trial:
+    def _ahead(self, point: Linearised, step: Step, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where a part of the step leads."""
         problem = self.problem
         d = alpha[:, None, None] * step.d
         rows = problem.model.states.plus(point.x.reshape(-1, point.x.shape[2]), d.reshape(-1, problem.n))
-        x = np.asarray(rows).reshape(point.x.shape)
-        w = point.w + alpha[:, None, None] * (step.w - point.w)
-        return _Trial(x, w, problem.residuals(x, w))
+        return np.asarray(rows).reshape(point.x.shape), point.w + alpha[:, None, None] * (step.w - point.w)
+
+    def _trial(self, point: Linearised, step: Step, alpha: FloatArray) -> _Trial:
+        problem, (x, w) = self.problem, self._ahead(point, step, alpha)
+        try:
+            if (alpha < 1.0).any() or self.damping.any():
+                return _Trial(x, w, problem.residuals(x, w))
+            with np.errstate(all="ignore"):  # most likely taken, so that its Jacobians are needed
+                there = problem.linearise(x, w)
+            return _Trial(x, w, there.at, there)
+        except ModelError:  # a whole step may lead to where no mechanics is
+            return _Trial(x, w, None)
 
     def _advance(
         self, point: Linearised, step: Step, weights: FloatArray | None, done: NDArray[np.bool_]
@@ -228,7 +239,7 @@ class _Search:
         """The next trajectory, or None and the reason."""
         alpha = np.ones(self.problem.batch)
         if self.search is None:
-            return self._trial(point, step, alpha), ""
+            return _Trial(*self._ahead(point, step, alpha), None), ""
         self._weigh_defects(point, step)
         here = self._merit(point.at, point.w)
         promised = self._promised(point, step, weights)
@@ -266,9 +277,11 @@ class _Search:
         old = self.penalties
         self.penalties = tuple(np.maximum(2.0 * new, 0.5 * one) for new, one in zip(found, old))
 
-    def _merit(self, at: Residuals, w: FloatArray) -> FloatArray:
+    def _merit(self, at: Residuals | None, w: FloatArray) -> FloatArray:
         """Cost and weighted defects, (batch,); infinite where the model is not finite."""
         problem = self.problem
+        if at is None:
+            return np.full(problem.batch, np.inf)
         with np.errstate(all="ignore"):
             value = problem.cost(at, w) + self._violation(at)
         return np.where(np.isfinite(value), value, np.inf)
@@ -310,7 +323,8 @@ class _Search:
         problem, n = self.problem, self.problem.n
         batch, N, p, smooth = problem.batch, problem.N, problem.p, step.smooth
         assert smooth is not None
-        trial = self._trial(point, step, np.where(done, 1.0, 0.0))
+        x, w = self._ahead(point, step, np.where(done, 1.0, 0.0))
+        at = problem.residuals(x, w)
         cov = noise_cov = None
         if covariances:
             nodes = (batch, N, problem.size, problem.size)
@@ -324,14 +338,14 @@ class _Search:
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
         filt = smooth.filt
         llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
-        readings = trial.at.h.reshape(batch, N, -1)
+        readings = at.h.reshape(batch, N, -1)
 
         def pick(value: Any) -> Any:
             return value if batched or value is None else value[0]
 
         return problem.model.smoothed_type(
-            problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
-            pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
+            problem.model, pick(x), pick(cov), pick(step.costate[..., :n]), pick(w), pick(noise_cov),
+            pick(readings), pick(at.T), pick(weights), llf, done if batched else bool(done[0]),
             self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, smooth,
             pick(point.x),
         )  # fmt: skip

@@ -15,7 +15,6 @@ from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
-from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
@@ -170,9 +169,9 @@ class Trajectory:
         expect_finite_rows(f, "step", edges[0], self.k_edges)
         h, H, H_w = self.model.linear_read(*steps)
         y = self.y.reshape(-1, self.y.shape[2])
-        H = turned_reading(self.model, y, h, H)
+        H = self.model.readings.turn(y, h, H)
         if H_w is not None:
-            H_w = turned_reading(self.model, y, h, H_w)
+            H_w = self.model.readings.turn(y, h, H_w)
         at = self._residuals(x, f, h)
         J0 = self.model.states.plus_jacobian(np.broadcast_to(self.prior.x0, x[:, 0].shape), at.prior)
         return Linearised(x, w, at, F, B, H, H_w, J0, B)
@@ -185,7 +184,7 @@ class Trajectory:
         """Filter and smooth the linearised model; ``damping`` (batch, n) is the information of one more reading."""
         ss, T = self._state_space(point, weights, damping)
         try:
-            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[arg-type]
+            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[call-overload]
             return self.step_of(point, smooth)
         except SingularError as error:
             raise self._named(error) from None
@@ -204,9 +203,9 @@ class Trajectory:
         m = point.at.T.shape[2]
         a = smooth.a.reshape(self.batch, self.N, -1)[..., :m]
         nodes = (self.batch, self.N, self.size, self.size)
+        filt = getattr(smooth.filt, "finite", smooth.filt)  # a flat prior matters at the first steps alone
         before, after = (
-            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n]
-            for P in (smooth.filt.P, smooth.filt.P_plus)
+            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n] for P in (filt.P, filt.P_plus)
         )
         return Step(d[..., : self.n], w, costate, a, before, after, smooth)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps, turned_reading
+from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
 from kfdyn.estimation.nonlinear.recursions import sigma_points
@@ -147,7 +147,7 @@ class Unscented:
         T = model.residual(y, predicted, ks[:batch])
         C = np.swapaxes(d, 1, 2) @ (weights[1][:, None] * offsets)
         if not adds:  # R is about the reading, and T = y ⊖ ŷ: into its tangent, as in Extended
-            J = turned_reading(model, y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
+            J = model.readings.turn(y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
             C, D = J @ C, symmetric(J @ D @ np.swapaxes(J, 1, 2)) + R
         return moved(model, x, update(P, C, D, T, k))
 

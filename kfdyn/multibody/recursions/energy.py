@@ -124,14 +124,19 @@ def momentum_about(swept):
     put(swept.row.momentum, 0, _momentum(swept, vector(swept.row.centre)))
 
 
-def _centroidal(swept):
-    """Mass centre, or the world's origin if there is no mass, and momentum about it."""
+def mass_centre(swept):
+    """Mass centre of bodies that are swept, or the world's origin if there is no mass."""
     total = loop_vars(zeros(swept.robot).x)
     for body in outward(swept.robot):
         total.set(total.get() + body.mass)
-    swept.sweep_outward(moving=True)
     mass = total.get()
-    centre = (1.0 / where(mass == 0.0, 1.0, mass)) * _moment(swept)
+    return (1.0 / where(mass == 0.0, 1.0, mass)) * _moment(swept)
+
+
+def _centroidal(swept):
+    """Mass centre, and momentum about it."""
+    swept.sweep_outward(moving=True)
+    centre = mass_centre(swept)
     return centre, _momentum(swept, centre)
 
 

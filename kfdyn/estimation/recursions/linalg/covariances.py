@@ -1,10 +1,12 @@
 """Blocks that are covariances beyond doubt, told by elimination."""
 
 from kfdyn.estimation.recursions.linalg import tiles
-from kfdyn.sweeps import if_else, local, loop, sweep, where
+from kfdyn.sweeps import Column, all_lanes, broadcast, if_, if_else, local, loop, now, passes, size, sweep, where
 
 #: Rows from which a factor by tiles is the quicker one.
 LEAST_TILED = 24
+#: Of a variance: what the product of a matrix and its transpose may be off by, and a thousandth of what is tolerated.
+_ROUNDING = 1e-13
 
 
 @sweep
@@ -42,6 +44,59 @@ def clearly_positive(flat, sizes, part, work):
                             wrong.set(where(most == 0.0, wrong, 1))
         doubtful.set(where(wrong == 0, -1, k))
     return where(doubtful < 0, 1, 0)
+
+
+@sweep(tags=2)
+def surely_semidefinite(lanes, tag, flat, sizes, work):
+    """1 where every block is finite, symmetric and positive semi-definite but for rounding; then it is made symmetric.
+
+    But for rounding: raised by that part of its variances, it has pivots above 0. Variances of 0 have covariances of 0.
+    ``tag`` is the size that all blocks share, or None; then there is one lane, and large ones go by tiles. ``work``
+    holds the largest with its lanes. n³/3 flops a block.
+    """
+    doubtful, start = local(-1), local(0)
+    for first, apart in passes(lanes, 0, sizes.size):
+        for _ in if_(doubtful < 0):
+            n = size(tag, sizes[first])
+            at = now(start) if tag is None else first * (n * n)
+            block, left = Column(flat.part(0), at, apart * (n * n), lanes), work.lanes(lanes).matrix(0, n, n)
+            start.set(at + n * n)
+            wrong = local(broadcast(0.0, lanes))
+            for i in loop(n):
+                for j in loop(i + 1):
+                    x, y = block[i * n + j], block[j * n + i]
+                    left[i, j] = 0.5 * (x + y)
+                    left[j, i] = left[i, j]
+                    within = (_ROUNDING * block[i * n + i]) * (_ROUNDING * block[j * n + j])
+                    wrong.set(where((x - y) * (x - y) <= within, wrong, 1.0))
+            for i in loop(n):
+                for j in loop(n):
+                    block[i * n + j] = left[i, j]
+            for i in loop(n):
+                left[i, i] = left[i, i] + _ROUNDING * left[i, i]
+            for tiled in if_else(n >= LEAST_TILED) if lanes == 1 else (False,):
+                if tiled:
+                    wrong.set(where(tiles.factorise(left.part(0), n, 0.0) < 0, wrong, 1.0))
+                else:
+                    _eliminate(left, wrong)
+            doubtful.set(where(all_lanes(wrong == 0.0), -1, first))
+    return where(doubtful < 0, 1, 0)
+
+
+def _eliminate(left, wrong):
+    """Mark the lanes in which a pivot is not above 0, unless there is nothing but zeros with it."""
+    n = left.shape[0]
+    for i in loop(n):
+        pivot = left[i, i]
+        positive = pivot > 0.0
+        over = where(positive, 1.0 / where(positive, pivot, 1.0), 0.0)
+        wrong.set(where(positive | (pivot == 0.0), wrong, 1.0))
+        for a in loop(n, start=i + 1):
+            x = left[a, i]
+            wrong.set(where(positive | (x == 0.0), wrong, 1.0))
+            factor = x * over
+            for b in loop(a + 1, start=i + 1):
+                left[a, b] = left[a, b] - factor * left[b, i]
 
 
 @sweep

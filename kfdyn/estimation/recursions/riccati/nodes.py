@@ -69,8 +69,8 @@ class Measured:
         """P; no z: it is for the gather of the states."""
         return Straight(self.P, None)
 
-    def fail(self, a):
-        """Remember that output a says nothing new."""
+    def fail(self, a, low=True):
+        """Remember that output a says nothing new; ``low`` are the lanes where it does not."""
         self.gather.failed.set(self.node.output + a)
 
     def pass_on(self, P, z):
@@ -84,10 +84,12 @@ class Measured:
 class Scalar(Measured):
     """Of one output, which is seen."""
 
+    kind = Measurement
+
     def outputs(self):
         """The output, of which D and its root are kept."""
         h, g = (Column(block.memory, 0, self.node.n, self.node.known) for block in (self.H, self.G))
-        output = Measurement(self, 0, h, self.R[0, 0], g, self.gather.scratch)
+        output = self.kind(self, 0, h, self.R[0, 0], g, self.gather.scratch)
         yield output
         self.D[0, 0], self.L[0, 0] = output.d, sqrt(output.d)
 
@@ -113,6 +115,8 @@ class Unseen(Measured):
 class Together(Measured):
     """All outputs at once, as one whose variance is the matrix D."""
 
+    kind = All
+
     def outputs(self):
         """The one."""
-        yield All(self)
+        yield self.kind(self)

@@ -114,8 +114,7 @@ class AllTiled(Output):
         multiply(V, half, gain, base=V, sign=-1.0)
         multiply(P, Turned(V), gain, base=P, sign=-1.0, lower=True)
         multiply(P, Turned(gain), V, base=P, sign=-1.0, symmetric=True)
-        for _ in if_(noise == 0.0):
-            flush(node.gather.before, P)
+        flush(node.gather.before, P, noise == 0.0)
 
 
 @arithmetic(FAST)

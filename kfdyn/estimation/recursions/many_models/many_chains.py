@@ -6,12 +6,11 @@ Flat states are fitted in lanes too, by orthogonal columns; a set without an ans
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.recursions.constant_chain import Asked, Found, Measured, Sweep, filter_steps, score_steps
-from kfdyn.estimation.recursions.linalg.matrices import Block, nothing
-from kfdyn.sweeps import Column, broadcast, if_, local, loop, passes, sqrt, sweep, to_float, where
+from kfdyn.estimation.recursions.linalg.matrices import Block
+from kfdyn.estimation.recursions.many_models.flat_columns import fit_columns, sum_of_squares, weigh_columns
+from kfdyn.sweeps import Column, broadcast, local, loop, passes, sweep, to_float
 from kfdyn.sweeps.memory import LINE
 from kfdyn.sweeps.workspace import Workspace
-
-RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
 
 
 class Sets(NamedTuple):
@@ -50,14 +49,10 @@ def evaluate_chains(lanes, scored, chain, y, start, sets, answers, share):
         noise = _sum(p, theta, lambda l: sets.noise[l])
         sweep = Sweep(chain, found, room.rest)
         filter_steps(sweep, Measured(y, start, room.Q, room.P0, noise))
-        _resolve(e, flat, room)
+        fit_columns(e, steps, flat, room.diagonal, room.along)
         _column(answers.D, first, apart, steps, lanes).copy(room.D, steps)
         _column(answers.diagonal, first, apart, flat, lanes).copy(room.diagonal, flat)
-        squares = nothing(e)
-        for k in loop(steps):
-            for s in loop(chain.rows - flat):
-                squares += e[k, s] * e[k, s]
-        _column(answers.squares, first, apart, 1, lanes)[0] = squares
+        _column(answers.squares, first, apart, 1, lanes)[0] = sum_of_squares(e, steps, chain.rows - flat)
         if scored:
             _score(sweep, sets, room, _column(answers.gradient, first, apart, p, lanes), chain.rows - flat)
 
@@ -92,59 +87,10 @@ def _sum(count, theta, factor):
     return total
 
 
-def _resolve(e, flat, room):
-    """Make the last ``flat`` columns of e orthonormal; the first ones become what is left of them.
-
-    Each is freed of those before it twice, after which no more than rounding is left. A column that does not differ
-    from them has no answer.
-    """
-    own = e.shape[1] - flat
-    for j in loop(flat):
-        before = sqrt(_norm(e, own + j))
-        for _ in range(2):
-            _free(e, own, own + j, own + j, room.along)
-        size = sqrt(_norm(e, own + j))
-        resolved = size > RESOLVED * before
-        room.diagonal[j] = where(resolved, size, float("nan"))
-        over = 1.0 / where(resolved, size, 1.0)
-        for k in loop(e.shape[0]):
-            e[k, own + j] = over * e[k, own + j]
-    for s in loop(own):
-        for _ in range(2):
-            _free(e, own, own + flat, s, room.along)
-
-
-def _norm(e, j):
-    """|e_j|²."""
-    total = nothing(e)
-    for k in loop(e.shape[0]):
-        total += e[k, j] * e[k, j]
-    return total
-
-
-def _free(e, first, last, j, along):
-    """Column j less what lies along the orthonormal columns first … last."""
-    for _ in if_(first < last):
-        for i in loop(last, first):
-            along[i] = 0.0
-        for k in loop(e.shape[0]):
-            x = e[k, j]
-            for i in loop(last, first):
-                along[i] = along[i] + e[k, i] * x
-        for k in loop(e.shape[0]):
-            total = nothing(e)
-            for i in loop(last, first):
-                total += along[i] * e[k, i]
-            e[k, j] = e[k, j] - total
-
-
 def _score(sweep, sets, room, gradient, series):
     """Smooth what is left, and the flat states along their spread; the gradient is the mean over both."""
-    steps, rows = sweep.chain.seen.size, sweep.chain.rows
     times = to_float(series)
-    for k in loop(steps):
-        for j in loop(rows, series):
-            room.e[k * rows + j] = sqrt(times) * room.e[k * rows + j]
+    weigh_columns(Block(room.e, 0, sweep.chain.seen.size, sweep.chain.rows), sweep.chain.rows - series)
     for part in (room.squares, room.Lambdas, room.sums):
         for l in loop(part.size):
             part[l] = 0.0
