@@ -1,4 +1,4 @@
-"""A simulated motion as a moving picture: HTML or GIF, by matplotlib alone."""
+"""Animate a simulated motion as HTML or GIF, by matplotlib alone."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def animate(
 
 
 def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
-    """Which of the moments of a trajectory are shown."""
+    """Choose the moments of a trajectory that are shown."""
     t, q = np.asarray(trajectory.t), np.asarray(trajectory.q)
     if q.ndim != 2:
         raise ModelError(f"an animation is of one motion; q has shape {q.shape}: choose one, as trajectory[0]")

@@ -15,17 +15,9 @@ from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
 
-
-def _symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
-    """The variational step, which loops make another problem of."""
-    step = own_way(motion.system, "symplectic_step") or symplectic_step
-    found: Step = step(motion, t, h, q, v)
-    return found
-
-
 FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "rk4": rk4_step,
-    "symplectic": _symplectic_step,
+    "symplectic": symplectic_step,
     "implicit": implicit_step,
     "euler": euler_step,
 }
@@ -76,7 +68,7 @@ def step_by_step(
     where: tuple[int, ...] = (),
 ) -> tuple[Array, Array, Array]:
     """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
-    step = FIXED_STEP[method]
+    step = own_way(driven.system, f"{method}_step") or FIXED_STEP[method]
     onto_loops = None if method == "symplectic" else own_way(driven.system, "back_onto_loops")  # it is on them
     lead = q.shape[:-1]
     q_all = np.empty((times.size, *q.shape))

@@ -203,9 +203,9 @@ class Trajectory:
         m = point.at.T.shape[2]
         a = smooth.a.reshape(self.batch, self.N, -1)[..., :m]
         nodes = (self.batch, self.N, self.size, self.size)
+        filt = getattr(smooth.filt, "finite", smooth.filt)  # a flat prior matters at the first steps alone
         before, after = (
-            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n]
-            for P in (smooth.filt.P, smooth.filt.P_plus)
+            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n] for P in (filt.P, filt.P_plus)
         )
         return Step(d[..., : self.n], w, costate, a, before, after, smooth)
 
