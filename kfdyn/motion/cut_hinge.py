@@ -10,9 +10,9 @@ import numpy as np
 from kfdyn.arrays import Array
 from kfdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
 from kfdyn.dynamics.sensors.body_sensors import ForceTorque
-from kfdyn.errors import ModelError
 from kfdyn.multibody import Body, Hinge, System, jacobian
 from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.kinds import expect_tree
 from kfdyn.multibody.system import rebuilt
 from kfdyn.spatial import skew
 
@@ -44,8 +44,7 @@ class CutHinge:
     """
 
     def __init__(self, system: System, sensor: ForceTorque) -> None:
-        if not system.is_tree:
-            raise ModelError(f"{sensor.name}: in a motion force–torque sensors are served on trees, without couplings")
+        expect_tree(system, f"{sensor.name} along a motion", "take system.open_tree, whose hinges move alone")
         k = sensor.sites(system)[0].k
         name = system.body_names[k]
         held = name + " beyond its sensor"
