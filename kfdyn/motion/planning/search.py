@@ -80,7 +80,6 @@ class Search:
         self.clipped = np.zeros(plans, bool)
         self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
         self.active = np.zeros((plans, shooting.steps, p), np.int8)
-        self.low, self.high = shooting.bounds.controls(shooting.root)
         self.weight = np.zeros(plans)  # of gaps and goals that are missed
         self.exact = [(int(g), int(i)) for g, i in np.argwhere(shooting.seen[0] & shooting.exact)]
 
@@ -90,7 +89,7 @@ class Search:
         costs, taken, done, why = [point.cost], 0, np.zeros(of.plans, bool), ""
         linear, before = of.linear(point), np.full(of.plans, np.inf)
         while True:
-            step = self._step(point, linear)
+            step = self.step(point, linear)
             size = np.abs(step.u).max(axis=(1, 2), initial=0.0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 rate = np.minimum(
@@ -128,7 +127,7 @@ class Search:
 
     # --- one step
 
-    def _step(self, point: Point, linear: Linear) -> Step:
+    def step(self, point: Point, linear: Linear) -> Step:
         """Solve the linear-quadratic problem, with as much curvature as leaves it a minimum."""
         xx = sx = None
         if self.newton and self.costate is not None and self.curved.any():
@@ -221,7 +220,7 @@ class Search:
             x_limits = -left[0], left[1]
         return Quadratic(
             linear.F, linear.B, Q[:, 1:], q[:, 1:], 1.0 + self.damping, point.s, M, point.gaps,
-            self._rows(point, linear), self.low - point.s, self.high - point.s, x_limits,
+            self._rows(point, linear), of.low - point.s, of.high - point.s, x_limits,
         )  # fmt: skip
 
     def _rows(self, point: Point, linear: Linear) -> Rows:

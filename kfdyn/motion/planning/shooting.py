@@ -48,11 +48,12 @@ class Point(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """What is linear and quadratic about a point: F, B in (x, s), and C, the slope of residuals with a minus."""
+    """Derivatives at a point: F, B of steps in (x, s), C of residuals with a minus; and where the steps lead."""
 
     F: Array
     B: Array
     C: Array
+    ahead: Array
 
 
 class Shooting:
@@ -72,6 +73,7 @@ class Shooting:
 
     def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
         self.model, self.x0, self.root, self.bounds = model, x0, root, bounds
+        self.low, self.high = bounds.controls(root)
         self.plans, self.steps = y.shape[0], y.shape[1] - 1
         self.n, self.nx, self.p = model.n, x0.shape[1], root.shape[1]
         self.at: Index = np.flatnonzero(~np.isnan(y).all(axis=(0, 2)))
@@ -126,9 +128,7 @@ class Shooting:
     def point(self, x: Array, s: Array, gaps: Array | None = None) -> Point:
         """What states and controls lead to; gaps are computed if they are not known."""
         if gaps is None:
-            ahead = self.advance(self._rows(x[:, :-1]), self._rows(s))
-            gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
-            gaps = gaps.reshape(len(x), self.steps, self.n)
+            gaps = self.gaps(x, self.advance(self._rows(x[:, :-1]), self._rows(s)))
         T = self.residuals(x)
         return Point(x, s, self._cost(s, T), gaps, T)
 
@@ -146,13 +146,19 @@ class Shooting:
         """Derivatives of steps and residuals."""
         x, N, n = point.x, self.steps, self.n
         rows, tau = self._rows(x[:, :-1]), self.torques(self._rows(point.s))
-        _, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
+        ahead, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
         C = self._slopes(self._rows(x[:, self.at]), self._rows(self.y))
         return Linear(
             F.reshape(-1, N, n, n),
             (B @ self.root).reshape(-1, N, n, self.p),
             C.reshape(len(x), len(self.at), -1, n) * self.seen[..., None],
+            ahead,
         )
+
+    def gaps(self, x: Array, ahead: Array) -> Array:
+        """Where steps lead ⊖ the states that follow, (plans, N, n)."""
+        gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
+        return gaps.reshape(len(x), self.steps, self.n)
 
     def _slopes(self, x: Array, y: Array) -> Array:
         """−∂T/∂x along the principal axes, rows."""
@@ -191,7 +197,13 @@ class Shooting:
             self.model.states.plus(rows, np.tile(NUDGE * np.eye(self.n), (len(rows) // self.n, 1)))
         )
 
-    # --- motions under a feedback law
+    # --- motions without a search, and under a feedback law
+
+    def moved(self, point: Point, dx: Array, ds: Array) -> tuple[Array, Array]:
+        """States and controls a step further."""
+        x = point.x.copy()
+        x[:, 1:] = self.model.states.plus(self._rows(x[:, 1:]), self._rows(dx)).reshape(x[:, 1:].shape)
+        return x, np.clip(point.s + ds, self.low, self.high)
 
     def rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
@@ -200,7 +212,7 @@ class Shooting:
 
         ``which`` (rows,) says which plan a row is of, with its ``alpha``; returns states, controls and gaps.
         """
-        rows, (low, high) = len(which), self.bounds.controls(self.root)
+        rows = len(which)
         x, s = np.empty((rows, self.steps + 1, self.nx)), np.empty((rows, self.steps, self.p))
         x[:, 0] = self.x0[which]
         gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
@@ -210,7 +222,7 @@ class Shooting:
             for k in range(self.steps):
                 away = states.minus(x[:, k], point.x[which, k])
                 moved = point.s[which, k] + alpha[:, None] * shift[which, k]
-                s[:, k] = np.clip(moved + (gains[which, k] @ away[:, :, None])[:, :, 0], low, high)
+                s[:, k] = np.clip(moved + (gains[which, k] @ away[:, :, None])[:, :, 0], self.low, self.high)
                 ahead = self.advance(np.ascontiguousarray(x[:, k]), s[:, k])
                 x[:, k + 1] = states.plus(ahead, -gaps[:, k]) if left[k] else ahead
                 lost |= ~(np.abs(x[:, k + 1]) < FAR).all(axis=1)
