@@ -10,7 +10,10 @@ S = kf.sensors
 
 
 def goals(target, nv):
-    return [kf.Goal(S.JointPosition(1e-2), target, at="always"), kf.Goal(S.JointVelocity(1e-1), np.zeros(nv), at="always")]
+    return [
+        kf.Goal(S.JointPosition(1e-2), target, at="always"),
+        kf.Goal(S.JointVelocity(1e-1), np.zeros(nv), at="always"),
+    ]
 
 
 def test_arrives_within_limits_of_torque():

@@ -105,7 +105,7 @@ class Mpc:
         q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)
         if q.shape != (self.system.nq,) or v.shape != (self.system.nv,) or not np.isfinite([*q, *v]).all():
             raise ShapeError(
-                f"q and v must be finite, ({self.system.nq},) and ({self.system.nv},), got shapes {q.shape} and {v.shape}"
+                f"q and v must be finite, ({self.system.nq},) and ({self.system.nv},), got shapes {q.shape}, {v.shape}"
             )
         shooting.x0 = np.concatenate([q, v])[None]
         if self._point is None:

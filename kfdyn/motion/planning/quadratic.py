@@ -20,7 +20,7 @@ from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
-#: How often the set of controls at their limits may be corrected; and how often in a row all at once without fewer wrong.
+#: How often the set of controls at their limits may be corrected, and how often all at once without fewer wrong.
 CORRECTIONS, PATIENCE = 300, 5
 #: What rounding leaves of a multiplier, relative to the largest.
 SIGN = 1e-11
@@ -86,8 +86,8 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     """Minimise within limits, from a guess which controls are at theirs.
 
     Controls that press are held, as a locked hinge is, and let go where their multiplier has the wrong sign, until all
-    signs agree: two or three problems without limits (block principal pivoting: Júdice and Pires, 1994). Unsettled where that does not end, or leaves limits of states
-    broken; NotConvex where there is no minimum.
+    signs agree: two or three problems without limits (block principal pivoting: Júdice and Pires, 1994). Unsettled
+    where that does not end, or leaves limits of states broken; NotConvex where there is no minimum.
     """
     step: Step | None = None
     limited = bool(np.isfinite(problem.low).any() or np.isfinite(problem.high).any())

@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
+from kfdyn.errors import ShapeError
 from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
+from kfdyn.multibody.calls.kernel import Kernel
+from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
 Index = NDArray[np.intp]
+
+ROLLOUT = Kernel("kfdyn.motion.planning.recursions.rollout", "ROLLOUT")
 
 #: Step of the differences by which derivatives are differentiated: their error slows the last steps, it is not in the
 #: plan, whose conditions of optimality have exact derivatives.
@@ -212,10 +218,55 @@ class Shooting:
 
         ``which`` (rows,) says which plan a row is of, with its ``alpha``; returns states, controls and gaps.
         """
+        gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
+        stepper = self.model.stepper
+        simple = stepper.method != "rk4" and not (stepper.K.any() or stepper.mu.any() or stepper.wrenches)
+        if simple and stepper.moved.kind == "tree":
+            x, s = self._compiled_rollout(point, which, alpha, shift, gains)
+        else:
+            x, s = self._rollout(point, which, alpha, shift, gains, gaps)
+        lost = ~((np.abs(x) < FAR).all(axis=(1, 2)) & np.isfinite(s).all(axis=(1, 2)))
+        x[lost], s[lost] = point.x[which[lost]], np.inf
+        return x, s, gaps
+
+    def _compiled_rollout(
+        self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
+    ) -> tuple[Array, Array]:
+        """For steps by Euler of robots without couplings."""
+        system, N = self.model.system, self.steps
+        nq, nv = system.nq, system.nv
+        stepper, tree = self.model.stepper, self.model.stepper.moved
+        drag = np.zeros(nv) if stepper.drag is None else stepper.drag
+        low, high = (np.full(nv, side) for side in (-np.inf, np.inf))
+        if self.bounds.on_torques:
+            low, high = (np.ascontiguousarray(side, np.float64) for side in self.bounds.torque)
+        own = 0 if self.plans == 1 else which  # one plan's law stands for all its rows
+        law = self.root @ gains[own]
+        given = (
+            point.x[own, :-1, :nq], point.x[own, :-1, nq:], self.torques(point.s[own]), self.torques(shift[own]),
+            law[..., :nv], law[..., nv:], point.gaps[own].reshape(*point.gaps[own].shape[:-1], 2, nv)
+        )  # fmt: skip
+        rows = len(which)
+        q, v, tau = np.empty((rows, N + 1, nq)), np.empty((rows, N + 1, nv)), np.empty((rows, N, nv))
+        x0 = self.x0[which]
+        status = ROLLOUT(
+            tree, rows, N, N + 1, np.array([self.model.dt]), drag, low, high, model_of(tree).left_inverse,
+            np.array([REACH_TOLERANCE]), np.ascontiguousarray(x0[:, :nq]), np.ascontiguousarray(x0[:, nq:]), alpha,
+            *(np.ascontiguousarray(part) for part in given), None,
+            np.ascontiguousarray(self.model.g, np.float64), q, v, tau, effort=N,
+        )  # fmt: skip
+        if status < 0:
+            raise ShapeError("a rollout's arrays do not fit; this is a bug")
+        s = tau @ np.linalg.pinv(self.root).T
+        return np.concatenate([q, v], axis=2), s
+
+    def _rollout(
+        self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array, gaps: Array
+    ) -> tuple[Array, Array]:
+        """For steps of all kinds."""
         rows = len(which)
         x, s = np.empty((rows, self.steps + 1, self.nx)), np.empty((rows, self.steps, self.p))
         x[:, 0] = self.x0[which]
-        gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
         states, left = self.model.states, np.abs(gaps).max(axis=(0, 2), initial=0.0) > 0.0
         lost = np.zeros(rows, bool)
         with np.errstate(all="ignore"):
@@ -228,7 +279,7 @@ class Shooting:
                 lost |= ~(np.abs(x[:, k + 1]) < FAR).all(axis=1)
                 x[lost, k + 1] = x[lost, k]
         s[lost] = np.inf
-        return x, s, gaps
+        return x, s
 
 
 def _principal(model: MotionModel) -> tuple[Array, Array]:
