@@ -21,6 +21,7 @@ PARTS = {
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",
+    "control": "plans, linear-quadratic problems and a receding horizon beside Crocoddyl",
     "bridge": "dynamics called from JAX and PyTorch, with gradients",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",

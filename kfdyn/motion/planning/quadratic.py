@@ -179,10 +179,10 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     plan = None
     if plans == 1:
         weights = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
-        cross = list(M[0]) if crossed else None
-        shifts = list((inverse * M)[0]) if crossed else None
+        cross = M[0] if crossed else None
+        shifts = (inverse * M)[0] if crossed else None
         bound = Problem(
-            ss, list(problem.A[0]), list(B[0]), list(problem.Q[0]), list(weights), cross, shifts, np.zeros(n),
+            ss, problem.A[0], B[0], problem.Q[0], weights, cross, shifts, np.zeros(n),
             c.ravel(), problem.q.ravel(), g.ravel(),
         )  # fmt: skip
         plan = LinearPlan(bound, solved, problem.rows)
@@ -217,7 +217,7 @@ def by_interior_point(problem: Quadratic) -> Step:
     ss = _model(problem.A, problem.B, problem.Q, problem.r)
     R = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
     bound = Problem(
-        ss, list(A), list(B), list(Q), list(R), None, None, np.zeros(n), problem.c.ravel(), problem.q.ravel(),
+        ss, A, B, Q, R, None, None, np.zeros(n), problem.c.ravel(), problem.q.ravel(),
         problem.g.ravel(),
     )  # fmt: skip
     none = np.zeros((N, 0))
