@@ -21,7 +21,7 @@ from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
 #: How often the set of controls at their limits may be corrected, and how often all at once without fewer wrong.
-CORRECTIONS, PATIENCE = 300, 5
+CORRECTIONS, PATIENCE = 40, 5
 #: What rounding leaves of a multiplier, relative to the largest.
 SIGN = 1e-11
 
@@ -80,6 +80,12 @@ class Unsettled(Exception):
     def __init__(self, step: Step | None) -> None:
         super().__init__()
         self.step = step
+
+    @property
+    def guess(self) -> Step:
+        """The last guess, of a problem whose free minimum could be found."""
+        assert self.step is not None
+        return self.step
 
 
 def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:

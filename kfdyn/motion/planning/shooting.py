@@ -79,7 +79,7 @@ class Shooting:
 
     def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
         self.model, self.x0, self.root, self.bounds = model, x0, root, bounds
-        self.low, self.high = bounds.controls(root)
+        self.low, self.high, self.back = *bounds.controls(root), np.linalg.pinv(root)
         self.plans, self.steps = y.shape[0], y.shape[1] - 1
         self.n, self.nx, self.p = model.n, x0.shape[1], root.shape[1]
         self.at: Index = np.flatnonzero(~np.isnan(y).all(axis=(0, 2)))
@@ -257,7 +257,7 @@ class Shooting:
         )  # fmt: skip
         if status < 0:
             raise ShapeError("a rollout's arrays do not fit; this is a bug")
-        s = tau @ np.linalg.pinv(self.root).T
+        s = tau @ self.back.T
         return np.concatenate([q, v], axis=2), s
 
     def _rollout(
