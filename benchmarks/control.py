@@ -104,7 +104,10 @@ def iterations(task: Reach) -> dict[str, Any]:
         linear = shooting.linear(point)
         search._advance(point, linear, search.step(point, linear), np.ones(1, bool))
 
+    xs, us = [] if solver is None else list(solver.xs), [] if solver is None else list(solver.us)
+
     def theirs() -> None:
+        solver.setCandidate(xs, us, True)
         solver.computeDirection(True)
         solver.tryStep(1.0)
 

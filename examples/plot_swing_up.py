@@ -3,8 +3,8 @@ An acrobot swings up
 ====================
 
 Two links hang from a bar, with a motor at the elbow alone, which is too weak to lift them. :func:`kfdyn.plan_motion`
-finds out by itself that they must swing. The goal is a reading of the last step, the torque that cannot be exceeded is a
-hinge that is locked while it presses, and the shoulder without a motor is noise of variance 0.
+finds out by itself that they must swing. The goal is a reading of the last step, a torque at its limit is a hinge that
+is locked, and the shoulder without a motor is noise of variance 0.
 """
 
 import matplotlib.pyplot as plt
