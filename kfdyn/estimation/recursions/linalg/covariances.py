@@ -37,9 +37,10 @@ def clearly_positive(flat, sizes, part, work):
                     for positive in if_else(pivot > part * block[i, i]):
                         if positive:
                             for a in loop(n, start=i + 1):
-                                factor = left[a, i] / pivot
-                                for b in loop(a + 1, start=i + 1):
-                                    left[a, b] = left[a, b] - factor * left[b, i]
+                                for _ in if_(left[a, i] != 0.0):
+                                    factor = left[a, i] / pivot
+                                    for b in loop(a + 1, start=i + 1):
+                                        left[a, b] = left[a, b] - factor * left[b, i]
                         else:
                             wrong.set(where(most == 0.0, wrong, 1))
         doubtful.set(where(wrong == 0, -1, k))
@@ -109,9 +110,9 @@ def clearly_noisy(H, Q, R, P, part, work):
     for k in loop(H.rows.size, until=doubtful):
         m, n = H.rows[k], H.cols[k]
         h, q, r, p = H.block(k), Q.block(k), R.block(k), P.matrix(Q.at[k], n, n)
-        W, QH, variance = (
+        W, HQ, variance = (
             work.matrix(0, m, m),
-            work.matrix(m * m, n, m),
+            work.matrix(m * m, m, n),
             work.matrix(m * m, 1, m),
         )  # one after the other
         wrong, total = local(0), local(0.0)
@@ -120,12 +121,12 @@ def clearly_noisy(H, Q, R, P, part, work):
                 total.set(0.0)
                 for j in loop(n):
                     total.set(total + q[i, j] * h[a, j])
-                QH[i, a] = total
+                HQ[a, i] = total
         for a in loop(m):
             for b in loop(a + 1):
                 total.set(r[a, b])
                 for i in loop(n):
-                    total.set(total + h[a, i] * QH[i, b])
+                    total.set(total + h[a, i] * HQ[b, i])
                 W[a, b] = total
         for a in loop(m):
             total.set(r[a, a])
