@@ -1,4 +1,4 @@
-"""The inverse mass matrix as the programs people trust have it, where they are installed and read the same file."""
+"""Ask Pinocchio or MuJoCo for the inverse mass matrix of the robot's own file."""
 
 from __future__ import annotations
 
@@ -104,14 +104,10 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
     mujoco.mj_comPos(model, data)
     (mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb)(model, data)
     v = _unit_velocities(to_mujoco, model, system, q)
-    if not system.is_tree:  # the open tree's 𝓜 may be singular, as that of knees whose slides have no mass of their own
-        for row, unit in zip(matrix, np.eye(model.nv)):
-            mujoco.mj_mulM(model, data, row, unit)
-        return _in_outputs(system, q, v @ matrix @ v.T)
-    mujoco.mj_factorM(model, data)
-    mujoco.mj_solveM(model, data, matrix, np.eye(model.nv))
-    to_ours = np.linalg.inv(v.T)  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
-    return np.asarray(to_ours @ matrix @ to_ours.T)
+    # not its solve: the open tree's 𝓜 may be singular, as that of knees whose slides have no mass of their own
+    for row, unit in zip(matrix, np.eye(model.nv)):
+        mujoco.mj_mulM(model, data, row, unit)
+    return _in_outputs(system, q, v @ matrix @ v.T)
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:

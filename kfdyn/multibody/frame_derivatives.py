@@ -66,7 +66,7 @@ class Path(NamedTuple):
     @classmethod
     def of(cls, system: System, q: Array, frame: str) -> Path:
         """The path of a frame for configurations (rows, nq)."""
-        tree, X = system.pattern.open_tree, None
+        robot, tree, X = system, system.pattern.open_tree, None
         expect_no_loops(
             system,
             "derivatives of a frame",
@@ -80,9 +80,9 @@ class Path(NamedTuple):
                     f"system {system.name!r} has couplings by functions, whose frames have no derivatives here; take "
                     "system.open_tree"
                 )
-            X, q = system.expansion(), system.expand(q)
+            robot, X, q = tree, system.expansion(), system.expand(q)
         here = q.reshape(-1, *system.robots, q.shape[-1])
-        J = jacobian(tree if system.couplings else system, here, frame).reshape(len(q), 6, tree.nv)
+        J = jacobian(robot, here, frame).reshape(len(q), 6, tree.nv)
         dofs, body = [], tree.carrier(frame)
         while body >= 0:
             hinge, own = tree.bodies[body].hinge, tree.v_slice(tree.hinge_names[body])

@@ -443,6 +443,13 @@ class LoopedSystem(ConstrainedSystem):
         """The same bodies and couplings without loops, in the same coordinates."""
         return self._base
 
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw one q, shape (nq,): a draw without loops, moved onto them."""
+        from kfdyn.multibody.loops.closure import draw_closed
+
+        rng = np.random.default_rng(rng)
+        return draw_closed(self, self._base.random_configuration(rng), rng)
+
 
 def rebuilt(
     bodies: tuple[Body, ...],

@@ -92,8 +92,6 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     (array([-1.,  0.,  0.]), array([ 30., 120.]))
     """
     states = States.of(system, q_guess)
-    if not system.loops:
-        return states["q"].reshape(*states.lead, system.nq).copy()
     system = system.stiffened
 
     plain = plain_step(system)
@@ -106,8 +104,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
         except SingularError:
             return plain(q, gap)
 
-    closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
-    warn_left_open(system, closed.reshape(-1, system.nq), tolerance)
+    closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]]).reshape(states.size, system.nq)
+    warn_left_open(system, closed, tolerance)
     return closed.reshape(*states.lead, system.nq)
 
 

@@ -7,25 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.simulation.compiled_stepper import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
 
-
-def _symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
-    """The variational step, which loops make another problem of."""
-    step = own_way(motion.system, "symplectic_step") or symplectic_step
-    found: Step = step(motion, t, h, q, v)
-    return found
-
-
 FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "rk4": rk4_step,
-    "symplectic": _symplectic_step,
+    "symplectic": symplectic_step,
     "implicit": implicit_step,
     "euler": euler_step,
 }
@@ -76,7 +68,7 @@ def step_by_step(
     where: tuple[int, ...] = (),
 ) -> tuple[Array, Array, Array]:
     """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
-    step = FIXED_STEP[method]
+    step = own_way(driven.system, f"{method}_step") or FIXED_STEP[method]
     onto_loops = None if method == "symplectic" else own_way(driven.system, "back_onto_loops")  # it is on them
     lead = q.shape[:-1]
     q_all = np.empty((times.size, *q.shape))

@@ -13,7 +13,7 @@ from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.coordinates.expansion import Expansion
-from kfdyn.multibody.coordinates.random_states import drawn_of_couplings, drawn_on_loops
+from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.parts.body import Body
 from kfdyn.multibody.parts.origin import Origin
 
@@ -117,10 +117,9 @@ class Constrained:
         return self._expansion.contracted(self._open.neutral(), np.zeros(len(self._expansion.own_q)))
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
-        """Draw one q, shape (nq,): a draw of the tree, moved onto couplings and loops."""
+        """Draw one q, shape (nq,): a draw of the tree, moved onto couplings."""
         rng = np.random.default_rng(rng)
-        drawn = drawn_of_couplings(self, rng, self._open.random_configuration(rng))  # type: ignore[arg-type]
-        return drawn_on_loops(self, drawn, rng)  # type: ignore[arg-type]
+        return drawn_of_couplings(self, rng, self._open.random_configuration(rng))  # type: ignore[arg-type]
 
     def remember(self, origin: Origin) -> None:
         """Remember what the system was read from."""

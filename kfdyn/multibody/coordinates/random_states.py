@@ -53,10 +53,3 @@ def drawn_of_couplings(system: System | FlexibleSystem, rng: np.random.Generator
     bounded = np.isfinite(low) & np.isfinite(high)
     draw = np.where(bounded, rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)), draw)
     return e.contracted(drawn, draw)
-
-
-def drawn_on_loops(system: System | FlexibleSystem, q: Array, rng: np.random.Generator) -> Array:
-    """A draw (nq,) moved onto the loops of a system, if it has some."""
-    from kfdyn.multibody.loops.closure import draw_closed
-
-    return draw_closed(system, q, rng) if system.loops else q  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
-from kfdyn.multibody.coordinates.random_states import drawn_of_couplings, drawn_on_loops
+from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
@@ -309,8 +309,11 @@ class FlexibleSystem(FlexibleCoordinates):
 
         A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
         """
+        from kfdyn.multibody.loops.closure import draw_closed
+
         rng = np.random.default_rng(rng)
-        return drawn_on_loops(self, drawn_of_couplings(self, rng, self.bent.drawn(rng, bent)), rng)
+        drawn = drawn_of_couplings(self, rng, self.bent.drawn(rng, bent))
+        return draw_closed(self, drawn, rng)  # type: ignore[arg-type]
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """The points of the bodies that bend, in the world, and what bends them."""

@@ -243,8 +243,6 @@ def warn_left_open(system: System, q: Array, tolerance: float = 0.0, level: int 
 
 def expect_closed(system: System, q: Array) -> None:
     """Refuse a configuration (nq,) that the loops do not have; with the loop and how far it is open."""
-    if not system.loops:
-        return
     found = np.concatenate([np.zeros(0), *gaps(system, q)])
     if not (np.abs(found) <= OPEN * gap_units(system, q)[rows_that_hold_positions(system)]).all():
         name, off = worst_gap(system, q)

@@ -1,7 +1,7 @@
 """The program that the compiled sweep runs: a layout and its order of elimination as tables of numbers.
 
 It serves rigid bodies: torques, accelerations, force–torque sensors and exact inertial units as rows; inertial units
-and accelerations in information form; external forces; couplings. Loops, and bodies that bend, are left to
+and accelerations in information form; external forces; couplings and loops. Bodies that bend are left to
 :mod:`~kfdyn.dynamics.sensors.elimination.gather`.
 """
 
@@ -16,128 +16,136 @@ from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.elimination.factor import Factor
 from kfdyn.dynamics.sensors.elimination.layout import Layout, Node, Piece, Push
 from kfdyn.dynamics.sensors.elimination.message import at_hinge
-from kfdyn.dynamics.sensors.elimination.pivoting import Choice
+from kfdyn.dynamics.sensors.elimination.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, ROOT_CONDITION
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.spatial import skew
 
 TORQUE, ACCELERATION, FORCE, MOTION = 0, 1, 2, 3
-CARRIES, GENERAL, PAIR, QUIET, QUIET_PARENT = -1, 0, 1, 2, 3
-# Growth of entries that an order of elimination may have: digits that it costs.
+GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
+# Growth of entries that the order of a pair may have: digits that it costs.
 BOUND = 1e2
-# Where unknowns are carried the matrix is not quasi-definite, and a pivot that has shrunk costs as many digits: so much
-# less than elsewhere it may shrink before the order counts as wrong.
-SHARPER = 1e3
-# Unknowns of a node that the sweep is laid out for; more are better served by LAPACK.
-MOST = 24
+# A pivot that is this part of what it was when the order was chosen shows that the order is wrong.
+SHRUNK = 1e-6
 
 
 class Program(NamedTuple):
-    """Parameters of the entries, in their order; whether any body has external forces, whether unknowns are carried."""
+    """Parameters of the entries, in their order, and what else their callers size arrays by.
+
+    ``blank`` is how many readings are 0 beside those of sensors; ``ends`` the loop, the end and the row of each row of
+    loops, and whether its drift counts there.
+    """
 
     parameters: tuple[Any, ...]
     n_rows: int
     n_unknowns: int
+    n_values: int
     pushed: bool
-    carries: bool
+    blank: int
+    ends: tuple[tuple[int, str, int, bool], ...]
+    joint: tuple[int, ...]  # where the covariance of each node's unknowns begins, by node; and how many numbers all are
+    places: dict[int, int]  # of a node in general, where its unknowns begin among all
+    layout: Layout
+    left: tuple[int, ...]  # how many unknowns every node has before q̈ and m
+    joined: dict[int, Array]  # T of nodes where unknowns are joined
+    log_scale: float  # what scales bring to the logarithms of pivots
 
 
-def make_program(layout: Layout, factor: Factor) -> Program | None:
-    """The program of a layout, its order of elimination chosen in the first state of ``factor``; None if not served."""
+def make_program(layout: Layout, factor: Factor, general: bool = False, own: bool = False) -> Program:
+    """The program of a layout, its order of elimination chosen in the first state of ``factor``.
+
+    ``general``: no node goes by a shorter way, as sources need it. ``own``: it is for that very state, and what would
+    be too little for others will do.
+    """
     system, bodies = layout.system, layout.system.n_bodies
     wide = _wide(layout, factor)
-    if not _served(layout, factor, wide):
-        return None
     from kfdyn.dynamics.recursions.sensing.tables import NODE
     from kfdyn.multibody.calls.prepared import model_of
 
     model = model_of(system.open_tree)
     start = np.cumsum([0, *(sensor.size(system) for sensor in layout.sensors)])
-    made = _Tables(layout, start, model.tables["frames"], model.place)
+    made = _Tables(layout, start, model.tables["frames"], model.place, BOUND_AGAIN if own else BOUND_ELSEWHERE)
     columns: dict[str, list[int]] = {name: [0] * (bodies + 1) for name in NODE.fields}
-    order: list[int] = []
+    columns["way"] = [PAIR] * (bodies + 1)
     pivots: list[float] = []
-    most, inverse = 1, 0
-    quiet, carried = _quiet(layout, wide), _Carried(layout, factor, made)
-    # rows and unknowns in the order of bodies; the tables are looked up by place
-    for k, node in enumerate(layout.nodes[:bodies]):
-        at, before = int(model.place[k]), made.counts()
-        places, pair = made.node(node), False
+    most, inverse, joint = 1, 0, [0]
+    pairs = [None if general or wide[k] else _pair(layout, factor, k) for k in range(len(layout.nodes))]
+    quiet, unknowns = _quiet(layout, pairs), _General(layout, factor, made, ROOT_CONDITION if own else CONDITION)
+    # rows and unknowns in the order of bodies, and then of the world; the tables are looked up by place
+    for k, node in enumerate(layout.nodes):
+        at, before = int(model.place[k]) if k < bodies else 0, made.counts()
+        places = made.node(node)
         for name, first, last in zip(("rows", "own", "seen", "push"), before, made.counts()):
             places |= {name: first, f"{name}_end": last}
-        if wide[k]:
-            own = carried.node(k)
-            if own is None:
-                return None
-            count, sizes = own[0], [SHARPER * size for size in own[1]]
-            sequence = [0] * len(sizes)
-            places |= {"way": CARRIES, "wide": len(carried.rows) - 1}
-        else:
-            sequence, sizes = _order(layout, factor, k, made)
-            count = len(sequence)
-            pair = node.n_dofs == 1 and sequence == [1, 0]
+        pair = pairs[k]
+        if pair is not None:
             calm = QUIET_PARENT if node.parent >= 0 and quiet[node.parent] else QUIET
-            places |= {"way": (calm if quiet[k] else PAIR) if pair else GENERAL}
-        places |= {"unknowns": len(order), "inverse": inverse}
+            places |= {"way": calm if quiet[k] else PAIR}
+            size, sizes = 2, pair
+        else:
+            size, sizes = unknowns.node(k)
+            places |= {"way": GENERAL, "wide": len(unknowns.rows) - 1}
+        places |= {"unknowns": len(pivots), "inverse": inverse, "joint": joint[-1]}
         for name, value in places.items():
             columns[name][at] = value
-        if quiet[k] and not pair:
-            return None
-        order += sequence
         pivots += sizes
-        most, inverse = max(most, count), inverse + len(sequence) ** 2
-    tables = [NODE.filled(bodies + 1, np.int64, **columns), made.rows, made.own, made.seen, made.push, order]
+        most, inverse = max(most, size), inverse + len(sizes) ** 2
+        joint.append(joint[-1] + size**2)
+    blank = int(any(wide))  # with couplings there are rows without a reading: theirs is 0, after all others
+    tables = [NODE.filled(bodies + 1, np.int64, **columns), made.rows, made.own, made.seen, made.push]
     reals = [made.frames, made.numbers, made.scale, pivots]
     parameters = [
         len(made.rows),
-        len(order),
+        len(pivots),
         inverse,
-        int(start[-1]) + any(wide),  # with couplings there are rows without a reading: theirs is 0, after all others
+        int(start[-1]) + blank,
         most,
         *(np.array(table, np.int64).reshape(-1) for table in tables),
         *(np.array(table, float).reshape(-1) for table in reals),
+        *unknowns.parameters(),
     ]
-    if any(wide):
-        parameters += carried.parameters()
-    return Program(tuple(parameters), len(made.rows), len(order), bool(made.push), any(wide))
+    sizes_of = len(made.rows), len(pivots), unknowns.sizes[0]
+    left = tuple(factor.nodes[k].Gamma.shape[-1] - 12 for k in range(len(layout.nodes)))
+    T = {k: own.T for k, own in factor.nodes.items() if own.T is not None}
+    return Program(
+        tuple(parameters),
+        *sizes_of,
+        bool(made.push),
+        blank,
+        tuple(unknowns.ends),
+        tuple(joint),
+        unknowns.at,
+        layout,
+        left,
+        T,
+        unknowns.log_scale,
+    )
 
 
 def _wide(layout: Layout, factor: Factor) -> list[bool]:
     """Where unknowns arrive, are joined, or are carried on, and where exact readings of accelerations are rows."""
-    out = [False] * len(layout.nodes)
-    for k in reversed(layout.order):
-        node, own = layout.nodes[k], factor.nodes[k]
-        arrives = any(len(factor.nodes[j].keep) > own.head for j in node.children)
-        here = node.loose or node.joins or node.geared or own.data.K.any() or len(own.keep) > own.head
-        out[k] = bool(arrives or here)
+    out = []
+    for k, node in enumerate(layout.nodes):
+        own = factor.nodes[k]
+        carries = own.Gamma.shape[-1] > own.head or len(own.keep) > own.head
+        out.append(bool(carries or node.geared or own.data.K.any()))
     return out
 
 
-def _served(layout: Layout, factor: Factor, wide: list[bool]) -> bool:
-    if factor.width > 6 or any(wide[layout.system.n_bodies :]):
-        return False
-    for k, node in enumerate(layout.nodes):
-        own = factor.nodes[k]
-        wide_push = any(not push.flat for push in node.loose)  # 1e9 beside 1: LAPACK's choice of rows keeps more digits
-        if node.ends or wide_push or len(own.keep) + len(own.gone) - own.head > MOST:
-            return False
-    return True
-
-
-def _quiet(layout: Layout, wide: list[bool]) -> list[bool]:
+def _quiet(layout: Layout, pairs: list[list[float] | None]) -> list[bool]:
     """Whether nothing is known of accelerations at a node and outboard, and all there have one dof with one torque."""
     out = [False] * len(layout.nodes)
     for k in reversed(layout.order):
         node = layout.nodes[k]
-        torque = not wide[k] and node.n_rows == 1 and isinstance(layout.sensors[node.rows[0].sensor], JointTorque)
-        out[k] = node.n_dofs == 1 and torque and not node.info and all(out[j] for j in node.children)
+        torque = pairs[k] is not None and isinstance(layout.sensors[node.rows[0].sensor], JointTorque)
+        out[k] = torque and not node.info and all(out[j] for j in node.children)
     return out
 
 
 class _Tables:
     """Grows the tables, node by node; what is fixed to a body stands in its turned axes."""
 
-    def __init__(self, layout: Layout, start: Index, turned: Array, place: Index) -> None:
+    def __init__(self, layout: Layout, start: Index, turned: Array, place: Index, growth: float) -> None:
         self.layout, self.start, self.turned, self.place = layout, start, turned, place
         self.armature = dofs_of(layout.system).armature
         self.rows: list[tuple[int, ...]] = []
@@ -145,7 +153,7 @@ class _Tables:
         self.seen: list[int] = []
         self.push: list[tuple[int, ...]] = []
         self.frames: list[Array] = [np.zeros(12)]
-        self.numbers: list[float] = [0.0]
+        self.numbers: list[float] = [growth, *layout.units[0].tolist()]
         self.scale: list[tuple[float, float]] = []
 
     def counts(self) -> tuple[int, ...]:
@@ -260,30 +268,32 @@ class _Tables:
         return K, turning
 
 
-class _Carried:
-    """Grows the tables of unknowns that are carried, node by node."""
+class _General:
+    """Grows the tables of nodes that are eliminated in general."""
 
-    def __init__(self, layout: Layout, factor: Factor, made: _Tables) -> None:
-        self.layout, self.factor, self.made = layout, factor, made
+    def __init__(self, layout: Layout, factor: Factor, made: _Tables, condition: float) -> None:
+        self.layout, self.factor, self.made, self.condition = layout, factor, made, condition
         self.rows: list[list[int]] = []
         self.of: dict[int, int] = {}  # by node, its row
+        self.at: dict[int, int] = {}  # by node, where its unknowns begin
         self.loads: list[tuple[int, int, int]] = []
         self.loose: list[tuple[int, int]] = []
         self.children: list[list[int]] = []
         self.places: list[int] = []
-        self.sizes = [0, 0, 0]
+        self.loop_ends: list[tuple[int, int, int]] = []
+        self.ends: list[tuple[int, str, int, bool]] = []
+        self.sizes, self.log_scale = [0, 0, 0], 0.0
 
-    def node(self, k: int) -> tuple[int, list[float]] | None:
-        """Add a node: how many unknowns it has, and the sizes of its pivots; None where no order of them will do."""
+    def node(self, k: int) -> tuple[int, list[float]]:
+        """Add a node: how many unknowns it has, and for each that it eliminates how small a pivot may not become."""
         own, made, node = self.factor.nodes[k], self.made, self.layout.nodes[k]
-        whole = at_hinge(node, own.data, own.Gamma)[1][0]
-        rows, sizes = _row_order(whole[np.ix_(own.gone, own.gone)], self.factor.choices[k])
-        if not all(sizes):
-            return None
+        whole, scale = at_hinge(node, own.data, own.Gamma)[1][0], self.factor.choices[k].scale
+        rows, least = _rows(whole[np.ix_(own.gone, own.gone)], scale[own.gone - own.head])
         gone, kept, head = own.gone - own.head, own.keep[own.head :] - own.head, own.head
         left = own.Gamma.shape[-1] - head
         T = np.eye(left) if own.T is None else own.T
-        order, load, loose = len(self.places), len(self.loads), len(self.loose)
+        before = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
+        order = len(self.places)
         self.places += [*gone[rows].tolist(), *gone.tolist(), *kept.tolist()]
         inner, at = np.zeros((left, left)), 0
         for push in node.loose:
@@ -293,6 +303,14 @@ class _Carried:
             made.pushes(push)
             self._load(to, push.sensor, push.seen, push.weight)
             at += len(push.seen)
+        for end in node.ends:
+            first_end = not any(loop == end.loop for loop, *_ in self.ends)
+            r = len(end.rows)
+            for i in range(r):
+                nu, mu = (int(T[at + j].argmax()) for j in (i, r + i))
+                self.loop_ends.append((nu, mu, len(self.ends) + i))
+            self.ends += [(end.loop, end.side, row, first_end) for row in end.rows]
+            at += 2 * r
         first = left - sum(len(join.new) for join in node.joins)
         for join in node.joins:
             here = slice(first, first + len(join.new))
@@ -302,20 +320,21 @@ class _Carried:
             for piece, at_new in join.info:
                 self._load(first + at_new, piece.sensor, piece.seen, np.linalg.inv(piece.R))
             first = here.stop
-        before = len(self.children)
         for j in node.children:
             count = len(self.factor.nodes[j].keep) - head
             if count:
                 self.children.append([j, made.keep(T[at : at + count])])
             at += count
-        room = [left + node.n_dofs + node.n_rows, len(kept) * (13 + len(kept)), len(gone) * len(kept)]
+        size = left + node.n_dofs + node.n_rows
+        room = [size, len(kept) * (13 + len(kept)), len(gone) * len(kept)]
         values, store, beside = self.sizes
         self.sizes = [a + b for a, b in zip(self.sizes, room)]
-        parts = [left, len(gone), len(kept), order, values, store, beside, made.keep(inner)]
-        ends = [load, len(self.loads), loose, len(self.loose), before, len(self.children)]
-        self.of[k] = len(self.rows)
-        self.rows.append(parts + ends)
-        return room[0], sizes
+        parts = [left, len(gone), len(kept), order, values, store, beside, made.keep(inner), made.keep(scale)]
+        after = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
+        self.log_scale += 2.0 * float(np.log(scale[gone]).sum())
+        self.of[k], self.at[k] = len(self.rows), values
+        self.rows.append([*parts, *(place for both in zip(before, after) for place in both)])
+        return size, [1 / (SHRUNK * self.condition) if node.parent < 0 else least] * len(gone)
 
     def _load(self, to: Any, sensor: int, seen: Index, weight: Array) -> None:
         """γ[to] −= weight y."""
@@ -328,47 +347,36 @@ class _Carried:
     def parameters(self) -> list[Any]:
         """Sizes and tables, in the order of the entry."""
         children = [[self.of[j], T] for j, T in self.children]
-        tables = self.rows, self.loads, self.loose, children, self.places
-        return [*self.sizes, *(np.array(table, np.int64).reshape(-1) for table in tables)]
+        tables = self.rows, self.loads, self.loose, children, self.places, self.loop_ends
+        counts = [*self.sizes, len(self.ends)]
+        return [*counts, *(np.array(table, np.int64).reshape(-1) for table in tables)]
 
 
-def _row_order(block: Array, choice: Choice, bound: float = BOUND) -> tuple[list[int], list[float]]:
-    """Rows of the eliminated unknowns by Gauss's rule in the first state, and the sizes of pivots; zeros if none do."""
-    if not len(block):
-        return [], []
+def _rows(block: Array, scale: Array) -> tuple[list[int], float]:
+    """Rows of a matrix by Gauss's rule, in natural scales, and its smallest pivot."""
+    rows = list(range(len(block)))
+    if not rows:
+        return rows, 0.0
     from scipy.linalg import lu_factor
 
-    scale = choice.scale[choice.eliminate]
-    scaled, rows = block * np.outer(scale, scale), list(range(len(block)))
-    for i, j in enumerate(lu_factor(scaled)[1]):
+    factors, swaps = lu_factor(block * np.outer(scale, scale))
+    for i, j in enumerate(swaps):
         rows[i], rows[j] = rows[j], rows[i]
-    pivots, growth = _pivots(scaled[rows])
-    if not growth <= bound:
-        return rows, [0.0] * len(rows)
-    return rows, (np.abs(pivots) / (scale[rows] * scale)).tolist()
+    return rows, float(np.abs(factors.diagonal()).min())
 
 
-def _order(layout: Layout, factor: Factor, k: int, made: _Tables) -> tuple[list[int], list[float]]:
-    """Rows of 𝒦 in the order in which they are eliminated, and the size of each pivot as it will come out.
+def _pair(layout: Layout, factor: Factor, k: int) -> list[float] | None:
+    """Sizes of the two pivots of a dof with a row of its own; None if it has none, or if they will not do.
 
-    The row of a torque or an acceleration stands where its dof's equation would, and the equation where the row would:
-    then the pivots are inertias, and what the signs of a quasi-definite matrix keep from zero in every state. Where
-    that would leave entries too large, rows are taken by Gauss's rule in the first state.
+    The row stands where its dof's equation would, and the equation where the row would: then the pivots are inertias,
+    and what the signs of a quasi-definite matrix keep from zero in every state.
     """
     own, choice, node = factor.nodes[k], factor.choices[k], layout.nodes[k]
-    block = at_hinge(node, own.data, own.Gamma)[1][0, 12:, 12:]
-    if not len(block):
-        return [], []
-    scaled = block * np.outer(choice.scale, choice.scale)
-    rows = list(range(len(block)))
-    for i, (kind, dof, *_) in enumerate(made.rows[len(made.rows) - node.n_rows :], node.n_dofs):
-        at = dof - node.dofs.start
-        if kind != FORCE and rows[at] == at:
-            rows[at], rows[i] = i, at
-    pivots, growth = _pivots(scaled[rows])
-    if not growth <= BOUND:
-        return _row_order(block, choice, np.inf)
-    return rows, (np.abs(pivots) / (choice.scale[rows] * choice.scale)).tolist()
+    if node.n_dofs != 1 or node.n_rows != 1 or isinstance(layout.sensors[node.rows[0].sensor], ForceTorque):
+        return None
+    block, scale = at_hinge(node, own.data, own.Gamma)[1][0, 12:, 12:], choice.scale
+    pivots, growth = _pivots((block * np.outer(scale, scale))[::-1])
+    return (np.abs(pivots) / (scale[::-1] * scale)).tolist() if growth <= BOUND else None
 
 
 def _pivots(matrix: Array) -> tuple[Array, float]:
