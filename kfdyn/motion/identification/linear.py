@@ -116,7 +116,8 @@ class Linear:
 
     def release(self) -> None:
         """Forget the engine's covariances, which refer back to the model."""
-        self.state_space[0]._cache.clear()
+        if "state_space" in self.__dict__:
+            self.state_space[0]._cache.clear()
 
     def responses(self, xi: Array, T: Array) -> tuple[Array, Array, Array]:
         """λ, a and the motion's tangent for several right-hand sides (p, Σn), (p, Σm)."""

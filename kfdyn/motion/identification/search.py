@@ -21,9 +21,8 @@ Array = NDArray[np.float64]
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
 _SADDLE = 1e-3  # eigenvalue of the information, scaled to unit diagonal, that differences do not leave
-_LONGEST = 1.0  # step of a free number
 _INNER = 40  # steps in which the quadratic model is maximised
-_NEAR = 1e-4  # promised gain below which the observed information is worth its price
+_NEAR = 1e-6  # promised gain below which the observed information is worth its price
 _AGAIN = 1.0  # promised gain above which the information of the means is computed anew
 _MOST_AGE = 8  # steps after which the observed information is seen anew
 _SMALL = 1e-4  # promised gain below which slopes are trusted more than values: a hundredth of a standard error
@@ -178,8 +177,8 @@ class Search:
     def _highest(self, z: Array, g: Array, H: Array, free: NDArray[np.bool_]) -> tuple[Array, float]:
         """Free numbers where g·u − ½ u*Hu is highest, u linear in the robot's numbers; Levenberg and Marquardt."""
         parameters = self.parameters
-        low, high = np.maximum(parameters.lower, z - _LONGEST), np.minimum(parameters.upper, z + _LONGEST)
-        low, high = np.where(parameters.noise, z - 5.0, low), np.where(parameters.noise, z + 5.0, high)
+        low = np.maximum(parameters.lower, z - parameters.longest)
+        high = np.minimum(parameters.upper, z + parameters.longest)
         first, start = parameters.straight(z), np.linalg.inv(parameters.straight_slope(z))
 
         def model(there: Array) -> tuple[float, Array]:

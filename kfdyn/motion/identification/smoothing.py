@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.sensors.in_motion import JointPosition
 from kfdyn.errors import KfdynError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
+from kfdyn.estimation.nonlinear.trajectory import Step
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.step import Stepper
@@ -27,13 +28,14 @@ def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
     before = np.inf
     for _ in range(_ITERATIONS):
         line = Linear(model, log, motion)
-        size = _size(line)
+        step = line.problem.quick_step(line.point, None) or line.step
+        size = _size(step)
         if size <= _TOLERANCE or (size < _STALLED and size > 0.5 * before):
             return line
         line.release()
         if not size < 2.0 * before:
             break
-        before, step = size, line.step
+        before = size
         motion = Motion(moved(model, motion.x, step.d), step.w)
     found = iterated_kalman_smoother(
         model, log.readings, tau=log.tau, prior=log.given_prior, start=motion, covariances=False
@@ -42,13 +44,9 @@ def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
     return Linear(model, log, Motion(x, w))
 
 
-def _size(line: Linear) -> float:
+def _size(step: Step) -> float:
     """The longest component of a step, in typical standard deviations of the filter."""
-    step = line.step
-    filt = getattr(line.smooth.filt, "finite", line.smooth.filt)
-    n, shape = step.d.shape[2], step.costate.shape
-    P = filt.P_plus.flat.reshape(*shape, shape[2])[:, :: max(1, shape[1] // 64)]
-    typical = np.sqrt(np.median(np.diagonal(P, axis1=2, axis2=3)[..., :n], axis=1)) + 1e-300
+    typical = np.sqrt(np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1)) + 1e-300
     return float((np.abs(step.d).max(axis=1) / typical).max(initial=0.0))
 
 

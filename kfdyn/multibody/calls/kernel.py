@@ -172,6 +172,10 @@ class Kernel:
         served = self.variants.get(system.kind)
         return None if served is None or self._is_beyond(served, system) else served
 
+    def model(self, system: System) -> Model:
+        """The system as the entry finds it."""
+        return self._model(system)
+
     def _is_beyond(self, served: Kernel, system: System) -> bool:
         """Whether a system with couplings has more dofs than this serves."""
         return self.most is not None and "tree" not in served._kind and system.nv > self.most

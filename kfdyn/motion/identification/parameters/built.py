@@ -47,6 +47,7 @@ class Built:
                 raise ModelError(f"bounds name {name!r}, which is not fitted; there are {', '.join(self.names)}")
             i = self.names.index(name)
             self.lower[i], self.upper[i] = low / self.unit[i], high / self.unit[i]
+        self.longest = np.ones(first.size)
         self.closed = self.noise = np.zeros(first.size, bool)
         self.bases = self.models(self.start)
 

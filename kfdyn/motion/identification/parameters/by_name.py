@@ -115,6 +115,7 @@ class Parameters:
         self.noise = np.array(
             [group.block[0] in ("W", "cov") for group in self.groups for _ in range(group.start.size)], dtype=bool
         )
+        self.longest = np.array([group.longest for group in self.groups for _ in range(group.start.size)])
         self._bound(bounds or {})
         self.priors = self._with_priors(priors or {})
 

@@ -59,6 +59,13 @@ class Group:
     free: Callable[[Array], Array] | None = None
 
     @property
+    def longest(self) -> float:
+        """How far its free numbers may move at once: logarithms and mixtures not beyond what they are linear in."""
+        if self.block[0] in ("W", "cov"):
+            return 5.0
+        return 1.0 if self.block[0] == "body" else np.inf
+
+    @property
     def linear(self) -> bool:
         """Whether its free numbers are as many as, and mixtures of, numbers that enter linearly."""
         return self.block[0] == "body" and len(self.names) == 10
@@ -166,9 +173,8 @@ def of_dof(model: MotionModel, i: int, what: str, key: str) -> Group:
     stepper = model.stepper
     first = {"armature": model.system.armature, "damping": stepper.B, "friction": stepper.mu, "stiffness": stepper.K}
     start = float(first[what][i])
-    unit = start
-    if not unit:  # what a motion of a second would notice
-        unit = float(mass_matrix(model.system, model.prior.x0[: model.system.nq])[i, i])
+    own = float(mass_matrix(model.system, model.prior.x0[: model.system.nq])[i, i])
+    unit = max(start, own)  # what a motion of a second would notice
     return _lines(key, [key], (what, i), start, unit, 0.0)
 
 
