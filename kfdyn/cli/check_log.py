@@ -82,7 +82,7 @@ def read_log(path: Path, system: System) -> tuple[float, Array, Array | None, Ar
             table = np.genfromtxt(file, delimiter=",", ndmin=2)
         except ValueError as error:
             raise ModelError(f"{path}: rows differ in length or are no numbers: {error}") from None
-    if not system.is_tree or system.nq != system.nv:
+    if system.nq != system.nv:
         raise ModelError(f"{path}: a log in columns is of a tree whose hinges are angles and slides; use kf.motion")
     if len(table) < 10 or table.shape[1] != len(header):
         raise ModelError(f"{path}: {len(table)} rows of {table.shape[1]} numbers under {len(header)} names")
